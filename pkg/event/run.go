@@ -57,11 +57,9 @@ func ModeChanged(from, to string) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_ModeChanged{ModeChanged: &harnessv1.ModeChanged{From: from, To: to}}}
 }
 
-// ContextUsage reports how full the model's window is, in tokens.
-func ContextUsage(used, maxInput uint32) *harnessv1.Event {
-	return &harnessv1.Event{Event: &harnessv1.Event_ContextUsage{ContextUsage: &harnessv1.ContextUsage{
-		UsedTokens: used, MaxInputTokens: maxInput,
-	}}}
+// ContextUsage reports how full the model's window is.
+func ContextUsage(usage *harnessv1.ContextUsage) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_ContextUsage{ContextUsage: usage}}
 }
 
 // ContextPressure reports that the model's window fills up. level is soft or
@@ -70,6 +68,17 @@ func ContextPressure(level string, used, maxInput uint32) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_ContextPressure{ContextPressure: &harnessv1.ContextPressure{
 		Level: level, UsedTokens: used, MaxInputTokens: maxInput,
 	}}}
+}
+
+// CompactionStarted reports that a pass of compaction begins, or that a summary was
+// requested for one.
+func CompactionStarted(started *harnessv1.CompactionStarted) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_CompactionStarted{CompactionStarted: started}}
+}
+
+// CompactionCompleted reports that a pass of compaction has ended.
+func CompactionCompleted(completed *harnessv1.CompactionCompleted) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_CompactionCompleted{CompactionCompleted: completed}}
 }
 
 // InputAccepted reports that an inbox item took effect. kind is as in the

@@ -116,6 +116,50 @@ type BlobReader interface {
 	Blob(ctx context.Context, run Run, digest string) ([]byte, error)
 }
 
+// KeyedBlobWriter stores contents under the key of what they were made for.
+type KeyedBlobWriter interface {
+	// PutBlobAs stores data under key, 1 to 64 characters of [a-z0-9-], unless the run
+	// has a blob under that key: the first write wins, and stored is false for the
+	// others. first is the stream sequence of the run's first record. A blob of a run
+	// that was erased, or that has another first record, does not stay: the result is
+	// then ErrNotFound. Blobs named by digest and by key do not collide.
+	//
+	// Errors: ErrNotFound, ErrTooLarge above MaxKeyedBlob, ErrUnavailable.
+	PutBlobAs(ctx context.Context, run Run, first uint64, key string, data []byte) (stored bool, err error)
+}
+
+// KeyedBlobReader reads contents by the key of what they were made for.
+type KeyedBlobReader interface {
+	// BlobAs returns the bytes that were stored under key, nil if there are none. It
+	// reads from the leader, so an answer of nil is up to date.
+	//
+	// Errors: ErrUnavailable.
+	BlobAs(ctx context.Context, run Run, key string) ([]byte, error)
+}
+
+// JobCreator creates jobs: calls of models that are no turns.
+type JobCreator interface {
+	// CreateJob stores a job unless its run has one with the same key; created is false
+	// then. A job of a run that was erased does not stay.
+	//
+	// Errors: ErrNotFound if the run is known to be gone, ErrTooLarge, ErrUnavailable.
+	CreateJob(ctx context.Context, job *harnessv1.Job) (created bool, err error)
+}
+
+// JobConsumer delivers jobs.
+type JobConsumer interface {
+	// ConsumeJobs delivers jobs until ctx ends, as Consume delivers steps. A job is
+	// delivered again until it is acknowledged.
+	ConsumeJobs(ctx context.Context, concurrency int, handle func(context.Context, JobDelivery)) error
+}
+
+// JobEnds reports results of jobs.
+type JobEnds interface {
+	// OnJobEnd calls handle when a result was stored for a job of any run. A report may
+	// be lost, so nothing may depend on it.
+	OnJobEnd(handle func(run Run, key string)) (stop func(), err error)
+}
+
 // Feed sends records as they are stored, without a guarantee. Watcher adds one.
 type Feed interface {
 	// Subscribe calls handle, from one goroutine, with records of a run that are
@@ -261,6 +305,20 @@ type Delivery interface {
 	// the server it may be false for a message that was.
 	Redelivered() bool
 	// Ack acknowledges the message: it is not delivered again.
+	Ack() error
+	// Nak requests a redelivery after delay.
+	Nak(delay time.Duration) error
+	// InProgress postpones the redelivery by another AckWait.
+	InProgress() error
+}
+
+// JobDelivery is one delivery of a job to a consumer.
+type JobDelivery interface {
+	// Job returns the job. It is shared and must not be changed.
+	Job() *harnessv1.Job
+	// Redelivered reports whether the job was delivered before.
+	Redelivered() bool
+	// Ack acknowledges the job: it is not delivered again.
 	Ack() error
 	// Nak requests a redelivery after delay.
 	Nak(delay time.Duration) error

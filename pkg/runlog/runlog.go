@@ -42,11 +42,16 @@ import (
 //   - 3: contracts, work items, hooks, modes and rules.
 //   - 4: parts of messages, media, adjustments of requests. A program that reads only
 //     schema 3 would send reasoning back that a provider has refused.
-const Schema = 4
+//   - 5: plans of compaction, weights of messages. A program that reads only schema 4
+//     would send the whole conversation.
+const Schema = 5
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.
 const Everything = math.MaxUint64
+
+// MaxKeyedBlob is the maximum size of a blob that is named by a key, in bytes.
+const MaxKeyedBlob = 512 << 10
 
 // Reserved addressees of a step: the run is parked or has ended.
 const (

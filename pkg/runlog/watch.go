@@ -16,10 +16,24 @@ const silence = 10 * time.Second
 
 // AppendedBefore returns the value of appended_before in a record that follows prev.
 func AppendedBefore(prev Entry) uint64 {
-	if len(prev.Record.GetAppended()) > 0 {
+	if len(prev.Record.GetAppended()) > 0 || len(Weights(prev.Record)) > 0 {
 		return prev.Sequence
 	}
 	return prev.Record.GetAppendedBefore()
+}
+
+// Weights returns the weights of messages that a record states.
+func Weights(rec *harnessv1.Record) []*harnessv1.Weights {
+	if w := rec.GetJournal().GetModelResponded().GetWeights(); w != nil {
+		return []*harnessv1.Weights{w}
+	}
+	var all []*harnessv1.Weights
+	for _, o := range rec.GetStep().GetObserved() {
+		if w := o.GetWeights(); w != nil {
+			all = append(all, w)
+		}
+	}
+	return all
 }
 
 // TowardsAppended returns the sequence to read next when walking back from rec over the

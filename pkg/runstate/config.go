@@ -21,6 +21,13 @@ const (
 	defaultSoft           = 0.80
 	defaultBlocking       = 0.95
 	defaultSafetyBuffer   = 500
+	defaultTarget         = 0.50
+	defaultRecent         = 12
+	defaultRecentShare    = 0.30
+	defaultReserve        = 2_000
+	defaultClear          = 100
+	defaultExternalize    = 1_000
+	defaultSummaryWait    = 120 * time.Second
 	defaultTries          = 5
 	defaultBackoffInitial = 500 * time.Millisecond
 	defaultBackoffMax     = 30 * time.Second
@@ -60,13 +67,7 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	}
 	unset(&r.Continuation.Enabled, true)
 	unset(&r.Continuation.MaxPrompts, defaultMaxNudges)
-	if r.Context == nil {
-		r.Context = &harnessv1.ContextConfig{}
-	}
-	unset(&r.Context.MaxInputTokens, window)
-	unset(&r.Context.SoftThreshold, defaultSoft)
-	unset(&r.Context.BlockingThreshold, defaultBlocking)
-	unset(&r.Context.SafetyBuffer, defaultSafetyBuffer)
+	resolveContext(r, window)
 	if r.Model == nil {
 		r.Model = &harnessv1.ModelConfig{}
 	}
@@ -90,6 +91,39 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	unset(&r.Budgets.ToolCalls, DefaultMaxToolCalls)
 	resolveSupervision(r)
 	return r
+}
+
+// shownShare is the part of the window that one result may fill at most: an eighth.
+const shownShare = 8
+
+// ShownTokens returns the number of tokens that the model is shown of a result, or of a
+// long string in arguments.
+func ShownTokens(c *harnessv1.LoopConfig) uint32 {
+	most := c.GetContext().GetMaxInputTokens() / shownShare
+	if shown := c.GetTools().GetShownTokens(); most == 0 || shown < most {
+		return shown
+	}
+	return most
+}
+
+// resolveContext sets the defaults of the window and of its compaction.
+func resolveContext(r *harnessv1.LoopConfig, window uint32) {
+	if r.Context == nil {
+		r.Context = &harnessv1.ContextConfig{}
+	}
+	c := r.Context
+	unset(&c.MaxInputTokens, window)
+	unset(&c.SoftThreshold, defaultSoft)
+	unset(&c.BlockingThreshold, defaultBlocking)
+	unset(&c.SafetyBuffer, defaultSafetyBuffer)
+	unset(&c.Target, defaultTarget)
+	unset(&c.RecentMessages, defaultRecent)
+	unset(&c.RecentShare, defaultRecentShare)
+	unset(&c.RehydrationReserve, defaultReserve)
+	unset(&c.Compaction, true)
+	unset(&c.ClearTokens, defaultClear)
+	unset(&c.ExternalizeTokens, defaultExternalize)
+	unsetDuration(&c.SummaryWait, defaultSummaryWait)
 }
 
 // resolveSupervision sets the defaults of what supervises and guides the agent.

@@ -22,7 +22,9 @@ func defaults() *harnessv1.LoopConfig {
 		Continuation: &harnessv1.ContinuationConfig{Enabled: proto.Bool(true), MaxPrompts: proto.Uint32(2)},
 		Context: &harnessv1.ContextConfig{
 			MaxInputTokens: proto.Uint32(128_000), SoftThreshold: proto.Float64(0.80), BlockingThreshold: proto.Float64(0.95),
-			SafetyBuffer: proto.Uint32(500),
+			SafetyBuffer: proto.Uint32(500), Target: proto.Float64(0.5), RecentMessages: proto.Uint32(12), RecentShare: proto.Float64(0.3),
+			RehydrationReserve: proto.Uint32(2_000), Compaction: proto.Bool(true), ClearTokens: proto.Uint32(100),
+			ExternalizeTokens: proto.Uint32(1_000), SummaryWait: durationpb.New(2 * time.Minute),
 		},
 		Model: &harnessv1.ModelConfig{
 			MaxTries: proto.Uint32(5), BackoffInitial: durationpb.New(500 * time.Millisecond), BackoffMax: durationpb.New(30 * time.Second),
@@ -73,6 +75,9 @@ func setAll(m protoreflect.Message, n uint64) {
 	all := m.Descriptor().Fields()
 	for i := range all.Len() {
 		fd := all.Get(i)
+		if fd.IsList() {
+			continue
+		}
 		switch fd.Kind() {
 		case protoreflect.MessageKind:
 			if fd.Message().FullName() == "google.protobuf.Duration" {
@@ -92,6 +97,14 @@ func setAll(m protoreflect.Message, n uint64) {
 			m.Set(fd, protoreflect.ValueOfString("text"))
 		case protoreflect.EnumKind:
 			m.Set(fd, protoreflect.ValueOfEnum(2))
+		}
+	}
+}
+
+func TestShownTokensIsAtMostAnEighthOfTheWindow(t *testing.T) {
+	for window, want := range map[uint32]uint32{0: 10_000, 16_000: 2_000, 80_000: 10_000, 200_000: 10_000} {
+		if got := runstate.ShownTokens(runstate.Resolve(nil, window)); got != want {
+			t.Errorf("%d tokens of a result are shown in a window of %d, want %d", got, window, want)
 		}
 	}
 }

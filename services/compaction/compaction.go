@@ -63,7 +63,7 @@ func decide(in *harnessv1.StepInput, strategies []strategy) (*harnessv1.StepOutp
 	}
 	level, name := pressure(b)
 	if b.GetUsedTokens() != before {
-		d.Emit(event.ContextUsage(b.GetUsedTokens(), b.GetMaxInputTokens()))
+		d.Emit(event.ContextUsage(&harnessv1.ContextUsage{UsedTokens: b.GetUsedTokens(), MaxInputTokens: b.GetMaxInputTokens()}))
 	}
 	if name != "" {
 		d.Emit(event.ContextPressure(name, b.GetUsedTokens(), b.GetMaxInputTokens()))

@@ -20,7 +20,7 @@ func TestStrategiesApplyUnderPressure(t *testing.T) {
 		return strategy{from: from, apply: func(_ *harnessv1.StepInput, d *runstate.Draft) []string {
 			applied = append(applied, name)
 			d.Step.Snapshot.TokenBudget.UsedTokens -= tokens
-			d.Emit(event.ContextUsage(0, 0))
+			d.Emit(event.ContextUsage(nil))
 			return nil
 		}}
 	}

@@ -63,6 +63,8 @@ var typeNames = map[protoreflect.Name]string{
 	"hook_result":          "hook.result",
 	"hook_error":           "hook.error",
 	"mode_changed":         "mode.changed",
+	"compaction_started":   "compaction.started",
+	"compaction_completed": "compaction.completed",
 }
 
 // TypeUnknown is the type of an event that this program does not know, which a newer

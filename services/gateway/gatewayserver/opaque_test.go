@@ -154,7 +154,7 @@ func TestNoAnswerHasOpaqueBytes(t *testing.T) {
 	encoded := base64.StdEncoding.EncodeToString([]byte(payload))
 	thoughts := 0
 	for _, method := range gatewayMethods() {
-		if len(a.received[method]) == 0 {
+		if len(a.received[method]) == 0 && method != harnessv1.GatewayService_GetContext_FullMethodName {
 			t.Errorf("%s was not called", method)
 		}
 		for _, m := range a.received[method] {

@@ -1,4 +1,5 @@
 // Generated from proto/ by clients/typescript/generate.sh. Do not edit.
+export * from "./harness/v1/compaction_pb.js";
 export * from "./harness/v1/config_pb.js";
 export * from "./harness/v1/content_pb.js";
 export * from "./harness/v1/contract_pb.js";
@@ -10,6 +11,7 @@ export * from "./harness/v1/executor_pb.js";
 export * from "./harness/v1/gateway_pb.js";
 export * from "./harness/v1/hook_pb.js";
 export * from "./harness/v1/inbox_pb.js";
+export * from "./harness/v1/inference_pb.js";
 export * from "./harness/v1/message_pb.js";
 export * from "./harness/v1/presence_pb.js";
 export * from "./harness/v1/record_pb.js";

@@ -755,7 +755,35 @@ type ContextConfig struct {
 	// Share of the window at which the turn waits for it, in (0, 1]. Default 0.95.
 	BlockingThreshold *float64 `protobuf:"fixed64,3,opt,name=blocking_threshold,json=blockingThreshold,proto3,oneof" json:"blocking_threshold,omitempty"`
 	// Tokens kept free for what cannot be counted. Default 500.
-	SafetyBuffer  *uint32 `protobuf:"varint,4,opt,name=safety_buffer,json=safetyBuffer,proto3,oneof" json:"safety_buffer,omitempty"`
+	SafetyBuffer *uint32 `protobuf:"varint,4,opt,name=safety_buffer,json=safetyBuffer,proto3,oneof" json:"safety_buffer,omitempty"`
+	// Share of the window down to which compaction frees, in (0, 1), below soft_threshold.
+	// Default 0.50.
+	Target *float64 `protobuf:"fixed64,5,opt,name=target,proto3,oneof" json:"target,omitempty"`
+	// Newest messages that the ladder leaves alone. Default 12.
+	RecentMessages *uint32 `protobuf:"varint,6,opt,name=recent_messages,json=recentMessages,proto3,oneof" json:"recent_messages,omitempty"`
+	// Share of the window that these messages may hold; of more, only the newest are left
+	// alone. Default 0.30.
+	RecentShare *float64 `protobuf:"fixed64,7,opt,name=recent_share,json=recentShare,proto3,oneof" json:"recent_share,omitempty"`
+	// Tokens kept free to read back what was taken out of the view, while something was.
+	// Default 2,000.
+	RehydrationReserve *uint32 `protobuf:"varint,8,opt,name=rehydration_reserve,json=rehydrationReserve,proto3,oneof" json:"rehydration_reserve,omitempty"`
+	// Whether the window is compacted. Without it a run whose window is full fails.
+	// Default true.
+	Compaction *bool `protobuf:"varint,9,opt,name=compaction,proto3,oneof" json:"compaction,omitempty"`
+	// The ladder, in any order: CLEAR, EXTERNALIZE, SUMMARIZE, DROP. Default all of them.
+	Strategies []CompactionAction `protobuf:"varint,10,rep,packed,name=strategies,proto3,enum=harness.v1.CompactionAction" json:"strategies,omitempty"`
+	// Tokens from which a result is cleared. Default 100.
+	ClearTokens *uint32 `protobuf:"varint,11,opt,name=clear_tokens,json=clearTokens,proto3,oneof" json:"clear_tokens,omitempty"`
+	// Tokens from which a message is externalised. Default 1,000, for results of web
+	// searches 500.
+	ExternalizeTokens *uint32 `protobuf:"varint,12,opt,name=externalize_tokens,json=externalizeTokens,proto3,oneof" json:"externalize_tokens,omitempty"`
+	// What compaction may do with the results of tools, instead of what the tools declare;
+	// at most 128.
+	Durability []*ToolDurability `protobuf:"bytes,13,rep,name=durability,proto3" json:"durability,omitempty"`
+	// What makes summaries.
+	Summarizer *SummarizerConfig `protobuf:"bytes,14,opt,name=summarizer,proto3" json:"summarizer,omitempty"`
+	// How long a run whose window is full waits for a summary. Default 120 s.
+	SummaryWait   *durationpb.Duration `protobuf:"bytes,15,opt,name=summary_wait,json=summaryWait,proto3" json:"summary_wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -818,6 +846,203 @@ func (x *ContextConfig) GetSafetyBuffer() uint32 {
 	return 0
 }
 
+func (x *ContextConfig) GetTarget() float64 {
+	if x != nil && x.Target != nil {
+		return *x.Target
+	}
+	return 0
+}
+
+func (x *ContextConfig) GetRecentMessages() uint32 {
+	if x != nil && x.RecentMessages != nil {
+		return *x.RecentMessages
+	}
+	return 0
+}
+
+func (x *ContextConfig) GetRecentShare() float64 {
+	if x != nil && x.RecentShare != nil {
+		return *x.RecentShare
+	}
+	return 0
+}
+
+func (x *ContextConfig) GetRehydrationReserve() uint32 {
+	if x != nil && x.RehydrationReserve != nil {
+		return *x.RehydrationReserve
+	}
+	return 0
+}
+
+func (x *ContextConfig) GetCompaction() bool {
+	if x != nil && x.Compaction != nil {
+		return *x.Compaction
+	}
+	return false
+}
+
+func (x *ContextConfig) GetStrategies() []CompactionAction {
+	if x != nil {
+		return x.Strategies
+	}
+	return nil
+}
+
+func (x *ContextConfig) GetClearTokens() uint32 {
+	if x != nil && x.ClearTokens != nil {
+		return *x.ClearTokens
+	}
+	return 0
+}
+
+func (x *ContextConfig) GetExternalizeTokens() uint32 {
+	if x != nil && x.ExternalizeTokens != nil {
+		return *x.ExternalizeTokens
+	}
+	return 0
+}
+
+func (x *ContextConfig) GetDurability() []*ToolDurability {
+	if x != nil {
+		return x.Durability
+	}
+	return nil
+}
+
+func (x *ContextConfig) GetSummarizer() *SummarizerConfig {
+	if x != nil {
+		return x.Summarizer
+	}
+	return nil
+}
+
+func (x *ContextConfig) GetSummaryWait() *durationpb.Duration {
+	if x != nil {
+		return x.SummaryWait
+	}
+	return nil
+}
+
+// SummarizerConfig configures what makes summaries.
+type SummarizerConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// PROVIDER:NAME, or grpc:HOST:PORT for a custom InferenceService. Empty: the run's
+	// model.
+	Model         string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummarizerConfig) Reset() {
+	*x = SummarizerConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummarizerConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummarizerConfig) ProtoMessage() {}
+
+func (x *SummarizerConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummarizerConfig.ProtoReflect.Descriptor instead.
+func (*SummarizerConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *SummarizerConfig) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+// ToolDurability is what compaction may do with the results of a tool.
+type ToolDurability struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the tool.
+	Tool string `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
+	// What it may do.
+	Durability Durability `protobuf:"varint,2,opt,name=durability,proto3,enum=harness.v1.Durability" json:"durability,omitempty"`
+	// Fields of arguments or result that survive; unset: those that the tool declares.
+	PreservedFields []string `protobuf:"bytes,3,rep,name=preserved_fields,json=preservedFields,proto3" json:"preserved_fields,omitempty"`
+	// Tokens from which a result is externalised. Default: that of the run.
+	ExternalizeTokens *uint32 `protobuf:"varint,4,opt,name=externalize_tokens,json=externalizeTokens,proto3,oneof" json:"externalize_tokens,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *ToolDurability) Reset() {
+	*x = ToolDurability{}
+	mi := &file_harness_v1_config_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolDurability) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolDurability) ProtoMessage() {}
+
+func (x *ToolDurability) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolDurability.ProtoReflect.Descriptor instead.
+func (*ToolDurability) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ToolDurability) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ToolDurability) GetDurability() Durability {
+	if x != nil {
+		return x.Durability
+	}
+	return Durability_DURABILITY_UNSPECIFIED
+}
+
+func (x *ToolDurability) GetPreservedFields() []string {
+	if x != nil {
+		return x.PreservedFields
+	}
+	return nil
+}
+
+func (x *ToolDurability) GetExternalizeTokens() uint32 {
+	if x != nil && x.ExternalizeTokens != nil {
+		return *x.ExternalizeTokens
+	}
+	return 0
+}
+
 // ModelConfig configures calls to the model.
 type ModelConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -840,7 +1065,7 @@ type ModelConfig struct {
 
 func (x *ModelConfig) Reset() {
 	*x = ModelConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[10]
+	mi := &file_harness_v1_config_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +1077,7 @@ func (x *ModelConfig) String() string {
 func (*ModelConfig) ProtoMessage() {}
 
 func (x *ModelConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[10]
+	mi := &file_harness_v1_config_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1090,7 @@ func (x *ModelConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelConfig.ProtoReflect.Descriptor instead.
 func (*ModelConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModelConfig) GetMaxTries() uint32 {
@@ -923,7 +1148,7 @@ type ReasoningConfig struct {
 
 func (x *ReasoningConfig) Reset() {
 	*x = ReasoningConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[11]
+	mi := &file_harness_v1_config_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -935,7 +1160,7 @@ func (x *ReasoningConfig) String() string {
 func (*ReasoningConfig) ProtoMessage() {}
 
 func (x *ReasoningConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[11]
+	mi := &file_harness_v1_config_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -948,7 +1173,7 @@ func (x *ReasoningConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReasoningConfig.ProtoReflect.Descriptor instead.
 func (*ReasoningConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReasoningConfig) GetEffort() Effort {
@@ -970,7 +1195,8 @@ type ToolConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Time that a tool may take unless the call says otherwise. Default 120 s.
 	Timeout *durationpb.Duration `protobuf:"bytes,1,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	// Tokens of a result, or of a long string in arguments, that the model is shown. Default 10,000.
+	// Tokens of a result, or of a long string in arguments, that the model is shown, at most
+	// an eighth of the window. Default 10,000.
 	ShownTokens *uint32 `protobuf:"varint,2,opt,name=shown_tokens,json=shownTokens,proto3,oneof" json:"shown_tokens,omitempty"`
 	// Approvals are given without a question; a deny stays a deny. Default false.
 	Yolo *bool `protobuf:"varint,3,opt,name=yolo,proto3,oneof" json:"yolo,omitempty"`
@@ -987,7 +1213,7 @@ type ToolConfig struct {
 
 func (x *ToolConfig) Reset() {
 	*x = ToolConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[12]
+	mi := &file_harness_v1_config_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1225,7 @@ func (x *ToolConfig) String() string {
 func (*ToolConfig) ProtoMessage() {}
 
 func (x *ToolConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[12]
+	mi := &file_harness_v1_config_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1238,7 @@ func (x *ToolConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolConfig.ProtoReflect.Descriptor instead.
 func (*ToolConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ToolConfig) GetTimeout() *durationpb.Duration {
@@ -1070,7 +1296,7 @@ type Budgets struct {
 
 func (x *Budgets) Reset() {
 	*x = Budgets{}
-	mi := &file_harness_v1_config_proto_msgTypes[13]
+	mi := &file_harness_v1_config_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1308,7 @@ func (x *Budgets) String() string {
 func (*Budgets) ProtoMessage() {}
 
 func (x *Budgets) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[13]
+	mi := &file_harness_v1_config_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1321,7 @@ func (x *Budgets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budgets.ProtoReflect.Descriptor instead.
 func (*Budgets) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Budgets) GetTurns() uint32 {
@@ -1138,7 +1364,7 @@ var File_harness_v1_config_proto protoreflect.FileDescriptor
 const file_harness_v1_config_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/config.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\"\xfe\x04\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bharness/v1/compaction.proto\x1a\x15harness/v1/tool.proto\"\xfe\x04\n" +
 	"\n" +
 	"LoopConfig\x12*\n" +
 	"\x04stop\x18\x01 \x01(\v2\x16.harness.v1.StopConfigR\x04stop\x12B\n" +
@@ -1205,16 +1431,54 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\x04text\x18\x03 \x01(\tR\x04textB\n" +
 	"\n" +
 	"\b_enabledB\x0e\n" +
-	"\f_max_prompts\"\x99\x02\n" +
+	"\f_max_prompts\"\xb8\a\n" +
 	"\rContextConfig\x12-\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rH\x00R\x0emaxInputTokens\x88\x01\x01\x12*\n" +
 	"\x0esoft_threshold\x18\x02 \x01(\x01H\x01R\rsoftThreshold\x88\x01\x01\x122\n" +
 	"\x12blocking_threshold\x18\x03 \x01(\x01H\x02R\x11blockingThreshold\x88\x01\x01\x12(\n" +
-	"\rsafety_buffer\x18\x04 \x01(\rH\x03R\fsafetyBuffer\x88\x01\x01B\x13\n" +
+	"\rsafety_buffer\x18\x04 \x01(\rH\x03R\fsafetyBuffer\x88\x01\x01\x12\x1b\n" +
+	"\x06target\x18\x05 \x01(\x01H\x04R\x06target\x88\x01\x01\x12,\n" +
+	"\x0frecent_messages\x18\x06 \x01(\rH\x05R\x0erecentMessages\x88\x01\x01\x12&\n" +
+	"\frecent_share\x18\a \x01(\x01H\x06R\vrecentShare\x88\x01\x01\x124\n" +
+	"\x13rehydration_reserve\x18\b \x01(\rH\aR\x12rehydrationReserve\x88\x01\x01\x12#\n" +
+	"\n" +
+	"compaction\x18\t \x01(\bH\bR\n" +
+	"compaction\x88\x01\x01\x12<\n" +
+	"\n" +
+	"strategies\x18\n" +
+	" \x03(\x0e2\x1c.harness.v1.CompactionActionR\n" +
+	"strategies\x12&\n" +
+	"\fclear_tokens\x18\v \x01(\rH\tR\vclearTokens\x88\x01\x01\x122\n" +
+	"\x12externalize_tokens\x18\f \x01(\rH\n" +
+	"R\x11externalizeTokens\x88\x01\x01\x12:\n" +
+	"\n" +
+	"durability\x18\r \x03(\v2\x1a.harness.v1.ToolDurabilityR\n" +
+	"durability\x12<\n" +
+	"\n" +
+	"summarizer\x18\x0e \x01(\v2\x1c.harness.v1.SummarizerConfigR\n" +
+	"summarizer\x12<\n" +
+	"\fsummary_wait\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\vsummaryWaitB\x13\n" +
 	"\x11_max_input_tokensB\x11\n" +
 	"\x0f_soft_thresholdB\x15\n" +
 	"\x13_blocking_thresholdB\x10\n" +
-	"\x0e_safety_buffer\"\xea\x02\n" +
+	"\x0e_safety_bufferB\t\n" +
+	"\a_targetB\x12\n" +
+	"\x10_recent_messagesB\x0f\n" +
+	"\r_recent_shareB\x16\n" +
+	"\x14_rehydration_reserveB\r\n" +
+	"\v_compactionB\x0f\n" +
+	"\r_clear_tokensB\x15\n" +
+	"\x13_externalize_tokens\"(\n" +
+	"\x10SummarizerConfig\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\"\xd2\x01\n" +
+	"\x0eToolDurability\x12\x12\n" +
+	"\x04tool\x18\x01 \x01(\tR\x04tool\x126\n" +
+	"\n" +
+	"durability\x18\x02 \x01(\x0e2\x16.harness.v1.DurabilityR\n" +
+	"durability\x12)\n" +
+	"\x10preserved_fields\x18\x03 \x03(\tR\x0fpreservedFields\x122\n" +
+	"\x12externalize_tokens\x18\x04 \x01(\rH\x00R\x11externalizeTokens\x88\x01\x01B\x15\n" +
+	"\x13_externalize_tokens\"\xea\x02\n" +
 	"\vModelConfig\x12 \n" +
 	"\tmax_tries\x18\x01 \x01(\rH\x00R\bmaxTries\x88\x01\x01\x12B\n" +
 	"\x0fbackoff_initial\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x0ebackoffInitial\x12:\n" +
@@ -1282,7 +1546,7 @@ func file_harness_v1_config_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
 var file_harness_v1_config_proto_goTypes = []any{
 	(StopPolicy)(0),             // 0: harness.v1.StopPolicy
 	(Effort)(0),                 // 1: harness.v1.Effort
@@ -1296,41 +1560,50 @@ var file_harness_v1_config_proto_goTypes = []any{
 	(*StopConfig)(nil),          // 9: harness.v1.StopConfig
 	(*ContinuationConfig)(nil),  // 10: harness.v1.ContinuationConfig
 	(*ContextConfig)(nil),       // 11: harness.v1.ContextConfig
-	(*ModelConfig)(nil),         // 12: harness.v1.ModelConfig
-	(*ReasoningConfig)(nil),     // 13: harness.v1.ReasoningConfig
-	(*ToolConfig)(nil),          // 14: harness.v1.ToolConfig
-	(*Budgets)(nil),             // 15: harness.v1.Budgets
-	(*durationpb.Duration)(nil), // 16: google.protobuf.Duration
+	(*SummarizerConfig)(nil),    // 12: harness.v1.SummarizerConfig
+	(*ToolDurability)(nil),      // 13: harness.v1.ToolDurability
+	(*ModelConfig)(nil),         // 14: harness.v1.ModelConfig
+	(*ReasoningConfig)(nil),     // 15: harness.v1.ReasoningConfig
+	(*ToolConfig)(nil),          // 16: harness.v1.ToolConfig
+	(*Budgets)(nil),             // 17: harness.v1.Budgets
+	(*durationpb.Duration)(nil), // 18: google.protobuf.Duration
+	(CompactionAction)(0),       // 19: harness.v1.CompactionAction
+	(Durability)(0),             // 20: harness.v1.Durability
 }
 var file_harness_v1_config_proto_depIdxs = []int32{
 	9,  // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
 	10, // 1: harness.v1.LoopConfig.continuation:type_name -> harness.v1.ContinuationConfig
 	11, // 2: harness.v1.LoopConfig.context:type_name -> harness.v1.ContextConfig
-	12, // 3: harness.v1.LoopConfig.model:type_name -> harness.v1.ModelConfig
-	14, // 4: harness.v1.LoopConfig.tools:type_name -> harness.v1.ToolConfig
-	15, // 5: harness.v1.LoopConfig.budgets:type_name -> harness.v1.Budgets
+	14, // 3: harness.v1.LoopConfig.model:type_name -> harness.v1.ModelConfig
+	16, // 4: harness.v1.LoopConfig.tools:type_name -> harness.v1.ToolConfig
+	17, // 5: harness.v1.LoopConfig.budgets:type_name -> harness.v1.Budgets
 	3,  // 6: harness.v1.LoopConfig.stall:type_name -> harness.v1.StallConfig
 	4,  // 7: harness.v1.LoopConfig.doom_loop:type_name -> harness.v1.DoomLoopConfig
 	5,  // 8: harness.v1.LoopConfig.work_items:type_name -> harness.v1.WorkItemConfig
 	6,  // 9: harness.v1.LoopConfig.guidance:type_name -> harness.v1.GuidanceConfig
 	7,  // 10: harness.v1.LoopConfig.hooks:type_name -> harness.v1.HookConfig
 	8,  // 11: harness.v1.LoopConfig.contract:type_name -> harness.v1.ContractConfig
-	16, // 12: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
+	18, // 12: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
 	0,  // 13: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
-	16, // 14: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
-	16, // 15: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
-	16, // 16: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
-	16, // 17: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
-	1,  // 18: harness.v1.ReasoningConfig.effort:type_name -> harness.v1.Effort
-	16, // 19: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
-	16, // 20: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
-	16, // 21: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
-	16, // 22: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	19, // 14: harness.v1.ContextConfig.strategies:type_name -> harness.v1.CompactionAction
+	13, // 15: harness.v1.ContextConfig.durability:type_name -> harness.v1.ToolDurability
+	12, // 16: harness.v1.ContextConfig.summarizer:type_name -> harness.v1.SummarizerConfig
+	18, // 17: harness.v1.ContextConfig.summary_wait:type_name -> google.protobuf.Duration
+	20, // 18: harness.v1.ToolDurability.durability:type_name -> harness.v1.Durability
+	18, // 19: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
+	18, // 20: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
+	18, // 21: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
+	18, // 22: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
+	1,  // 23: harness.v1.ReasoningConfig.effort:type_name -> harness.v1.Effort
+	18, // 24: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
+	18, // 25: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
+	18, // 26: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
+	18, // 27: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_config_proto_init() }
@@ -1338,6 +1611,8 @@ func file_harness_v1_config_proto_init() {
 	if File_harness_v1_config_proto != nil {
 		return
 	}
+	file_harness_v1_compaction_proto_init()
+	file_harness_v1_tool_proto_init()
 	file_harness_v1_config_proto_msgTypes[1].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[2].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[3].OneofWrappers = []any{}
@@ -1347,17 +1622,18 @@ func file_harness_v1_config_proto_init() {
 	file_harness_v1_config_proto_msgTypes[7].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[8].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[9].OneofWrappers = []any{}
-	file_harness_v1_config_proto_msgTypes[10].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[11].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[12].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[13].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[14].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_config_proto_rawDesc), len(file_harness_v1_config_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   14,
+			NumMessages:   16,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

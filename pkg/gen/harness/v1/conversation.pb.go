@@ -152,6 +152,59 @@ func (MessageKind) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{1}
 }
 
+// KeptContent is what kept protects.
+type KeptContent int32
+
+const (
+	// Nothing that a later message replaces.
+	KeptContent_KEPT_CONTENT_UNSPECIFIED KeptContent = 0
+	// The report of finished work.
+	KeptContent_KEPT_CONTENT_COMPLETION KeptContent = 1
+	// A read of a PLAN.md; only the newest of each path is protected.
+	KeptContent_KEPT_CONTENT_PLAN_FILE KeptContent = 2
+)
+
+// Enum value maps for KeptContent.
+var (
+	KeptContent_name = map[int32]string{
+		0: "KEPT_CONTENT_UNSPECIFIED",
+		1: "KEPT_CONTENT_COMPLETION",
+		2: "KEPT_CONTENT_PLAN_FILE",
+	}
+	KeptContent_value = map[string]int32{
+		"KEPT_CONTENT_UNSPECIFIED": 0,
+		"KEPT_CONTENT_COMPLETION":  1,
+		"KEPT_CONTENT_PLAN_FILE":   2,
+	}
+)
+
+func (x KeptContent) Enum() *KeptContent {
+	p := new(KeptContent)
+	*p = x
+	return p
+}
+
+func (x KeptContent) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (KeptContent) Descriptor() protoreflect.EnumDescriptor {
+	return file_harness_v1_conversation_proto_enumTypes[2].Descriptor()
+}
+
+func (KeptContent) Type() protoreflect.EnumType {
+	return &file_harness_v1_conversation_proto_enumTypes[2]
+}
+
+func (x KeptContent) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use KeptContent.Descriptor instead.
+func (KeptContent) EnumDescriptor() ([]byte, []int) {
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{2}
+}
+
 // Message is one entry of a run's conversation, which is the concatenation of
 // Record.appended over the log. Stored messages are never changed.
 type Message struct {
@@ -181,9 +234,22 @@ type Message struct {
 	// tool_calls once, both in order. User and tool: media only. At most 256.
 	Parts []*Part `protobuf:"bytes,11,rep,name=parts,proto3" json:"parts,omitempty"`
 	// Assistant only: what made the parts; unset without parts.
-	Origin        *Origin `protobuf:"bytes,12,opt,name=origin,proto3" json:"origin,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Origin *Origin `protobuf:"bytes,12,opt,name=origin,proto3" json:"origin,omitempty"`
+	// User only, guidance: its topic. Later guidance on the same topic replaces it. Empty:
+	// none does.
+	Topic string `protobuf:"bytes,13,opt,name=topic,proto3" json:"topic,omitempty"`
+	// Tool only: what compaction may do with the result; that of its tool when the message
+	// was appended. Unset in runs without compaction.
+	Durability Durability `protobuf:"varint,14,opt,name=durability,proto3,enum=harness.v1.Durability" json:"durability,omitempty"`
+	// Tool only: what a cleared result still shows; at most 8.
+	Preserved []*PreservedField `protobuf:"bytes,15,rep,name=preserved,proto3" json:"preserved,omitempty"`
+	// What kind of content kept protects, where that matters for later messages.
+	KeptContent KeptContent `protobuf:"varint,16,opt,name=kept_content,json=keptContent,proto3,enum=harness.v1.KeptContent" json:"kept_content,omitempty"`
+	// Tool only: a cleared result is externalised from this number of tokens on; 0: the
+	// number of the run.
+	ExternalizeTokens uint32 `protobuf:"varint,17,opt,name=externalize_tokens,json=externalizeTokens,proto3" json:"externalize_tokens,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Message) Reset() {
@@ -300,6 +366,96 @@ func (x *Message) GetOrigin() *Origin {
 	return nil
 }
 
+func (x *Message) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *Message) GetDurability() Durability {
+	if x != nil {
+		return x.Durability
+	}
+	return Durability_DURABILITY_UNSPECIFIED
+}
+
+func (x *Message) GetPreserved() []*PreservedField {
+	if x != nil {
+		return x.Preserved
+	}
+	return nil
+}
+
+func (x *Message) GetKeptContent() KeptContent {
+	if x != nil {
+		return x.KeptContent
+	}
+	return KeptContent_KEPT_CONTENT_UNSPECIFIED
+}
+
+func (x *Message) GetExternalizeTokens() uint32 {
+	if x != nil {
+		return x.ExternalizeTokens
+	}
+	return 0
+}
+
+// PreservedField is a field of a call's arguments or of its result.
+type PreservedField struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Its value, as JSON without quotes for strings, at most 160 bytes.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PreservedField) Reset() {
+	*x = PreservedField{}
+	mi := &file_harness_v1_conversation_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PreservedField) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PreservedField) ProtoMessage() {}
+
+func (x *PreservedField) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_conversation_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PreservedField.ProtoReflect.Descriptor instead.
+func (*PreservedField) Descriptor() ([]byte, []int) {
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PreservedField) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PreservedField) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
 // Part is one piece of a message.
 type Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -320,7 +476,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[1]
+	mi := &file_harness_v1_conversation_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -332,7 +488,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[1]
+	mi := &file_harness_v1_conversation_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -345,7 +501,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Part) GetKind() isPart_Kind {
@@ -442,7 +598,7 @@ type Reasoning struct {
 
 func (x *Reasoning) Reset() {
 	*x = Reasoning{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[2]
+	mi := &file_harness_v1_conversation_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -454,7 +610,7 @@ func (x *Reasoning) String() string {
 func (*Reasoning) ProtoMessage() {}
 
 func (x *Reasoning) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[2]
+	mi := &file_harness_v1_conversation_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -467,7 +623,7 @@ func (x *Reasoning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reasoning.ProtoReflect.Descriptor instead.
 func (*Reasoning) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Reasoning) GetText() *Content {
@@ -494,7 +650,7 @@ type Opaque struct {
 
 func (x *Opaque) Reset() {
 	*x = Opaque{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[3]
+	mi := &file_harness_v1_conversation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -506,7 +662,7 @@ func (x *Opaque) String() string {
 func (*Opaque) ProtoMessage() {}
 
 func (x *Opaque) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[3]
+	mi := &file_harness_v1_conversation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -519,7 +675,7 @@ func (x *Opaque) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opaque.ProtoReflect.Descriptor instead.
 func (*Opaque) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Opaque) GetValue() isOpaque_Value {
@@ -583,7 +739,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[4]
+	mi := &file_harness_v1_conversation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -595,7 +751,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[4]
+	mi := &file_harness_v1_conversation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -608,7 +764,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Origin) GetWire() string {
@@ -663,7 +819,7 @@ type Media struct {
 
 func (x *Media) Reset() {
 	*x = Media{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[5]
+	mi := &file_harness_v1_conversation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -675,7 +831,7 @@ func (x *Media) String() string {
 func (*Media) ProtoMessage() {}
 
 func (x *Media) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[5]
+	mi := &file_harness_v1_conversation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -688,7 +844,7 @@ func (x *Media) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Media.ProtoReflect.Descriptor instead.
 func (*Media) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Media) GetType() string {
@@ -755,7 +911,7 @@ type ToolCall struct {
 
 func (x *ToolCall) Reset() {
 	*x = ToolCall{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[6]
+	mi := &file_harness_v1_conversation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +923,7 @@ func (x *ToolCall) String() string {
 func (*ToolCall) ProtoMessage() {}
 
 func (x *ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[6]
+	mi := &file_harness_v1_conversation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +936,7 @@ func (x *ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCall.ProtoReflect.Descriptor instead.
 func (*ToolCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ToolCall) GetId() string {
@@ -809,7 +965,7 @@ var File_harness_v1_conversation_proto protoreflect.FileDescriptor
 const file_harness_v1_conversation_proto_rawDesc = "" +
 	"\n" +
 	"\x1dharness/v1/conversation.proto\x12\n" +
-	"harness.v1\x1a\x18harness/v1/content.proto\"\xb3\x03\n" +
+	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/tool.proto\"\xa6\x05\n" +
 	"\aMessage\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x04R\x02id\x12$\n" +
 	"\x04role\x18\x02 \x01(\x0e2\x10.harness.v1.RoleR\x04role\x12+\n" +
@@ -826,7 +982,17 @@ const file_harness_v1_conversation_proto_rawDesc = "" +
 	"\x04kept\x18\n" +
 	" \x01(\bR\x04kept\x12&\n" +
 	"\x05parts\x18\v \x03(\v2\x10.harness.v1.PartR\x05parts\x12*\n" +
-	"\x06origin\x18\f \x01(\v2\x12.harness.v1.OriginR\x06origin\"\xc8\x01\n" +
+	"\x06origin\x18\f \x01(\v2\x12.harness.v1.OriginR\x06origin\x12\x14\n" +
+	"\x05topic\x18\r \x01(\tR\x05topic\x126\n" +
+	"\n" +
+	"durability\x18\x0e \x01(\x0e2\x16.harness.v1.DurabilityR\n" +
+	"durability\x128\n" +
+	"\tpreserved\x18\x0f \x03(\v2\x1a.harness.v1.PreservedFieldR\tpreserved\x12:\n" +
+	"\fkept_content\x18\x10 \x01(\x0e2\x17.harness.v1.KeptContentR\vkeptContent\x12-\n" +
+	"\x12externalize_tokens\x18\x11 \x01(\rR\x11externalizeTokens\":\n" +
+	"\x0ePreservedField\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xc8\x01\n" +
 	"\x04Part\x12\x14\n" +
 	"\x04text\x18\x01 \x01(\x04H\x00R\x04text\x12\x14\n" +
 	"\x04call\x18\x02 \x01(\rH\x00R\x04call\x125\n" +
@@ -870,7 +1036,11 @@ const file_harness_v1_conversation_proto_rawDesc = "" +
 	"\x19MESSAGE_KIND_CONTINUATION\x10\x03\x12\x1e\n" +
 	"\x1aMESSAGE_KIND_STOP_REJECTED\x10\x04\x12\x17\n" +
 	"\x13MESSAGE_KIND_REPAIR\x10\x05\x12\x17\n" +
-	"\x13MESSAGE_KIND_ANSWER\x10\x06BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x13MESSAGE_KIND_ANSWER\x10\x06*d\n" +
+	"\vKeptContent\x12\x1c\n" +
+	"\x18KEPT_CONTENT_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17KEPT_CONTENT_COMPLETION\x10\x01\x12\x1a\n" +
+	"\x16KEPT_CONTENT_PLAN_FILE\x10\x02BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_conversation_proto_rawDescOnce sync.Once
@@ -884,40 +1054,46 @@ func file_harness_v1_conversation_proto_rawDescGZIP() []byte {
 	return file_harness_v1_conversation_proto_rawDescData
 }
 
-var file_harness_v1_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_harness_v1_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_harness_v1_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_harness_v1_conversation_proto_goTypes = []any{
-	(Role)(0),         // 0: harness.v1.Role
-	(MessageKind)(0),  // 1: harness.v1.MessageKind
-	(*Message)(nil),   // 2: harness.v1.Message
-	(*Part)(nil),      // 3: harness.v1.Part
-	(*Reasoning)(nil), // 4: harness.v1.Reasoning
-	(*Opaque)(nil),    // 5: harness.v1.Opaque
-	(*Origin)(nil),    // 6: harness.v1.Origin
-	(*Media)(nil),     // 7: harness.v1.Media
-	(*ToolCall)(nil),  // 8: harness.v1.ToolCall
-	(*Content)(nil),   // 9: harness.v1.Content
-	(*BlobRef)(nil),   // 10: harness.v1.BlobRef
+	(Role)(0),              // 0: harness.v1.Role
+	(MessageKind)(0),       // 1: harness.v1.MessageKind
+	(KeptContent)(0),       // 2: harness.v1.KeptContent
+	(*Message)(nil),        // 3: harness.v1.Message
+	(*PreservedField)(nil), // 4: harness.v1.PreservedField
+	(*Part)(nil),           // 5: harness.v1.Part
+	(*Reasoning)(nil),      // 6: harness.v1.Reasoning
+	(*Opaque)(nil),         // 7: harness.v1.Opaque
+	(*Origin)(nil),         // 8: harness.v1.Origin
+	(*Media)(nil),          // 9: harness.v1.Media
+	(*ToolCall)(nil),       // 10: harness.v1.ToolCall
+	(*Content)(nil),        // 11: harness.v1.Content
+	(Durability)(0),        // 12: harness.v1.Durability
+	(*BlobRef)(nil),        // 13: harness.v1.BlobRef
 }
 var file_harness_v1_conversation_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.Message.role:type_name -> harness.v1.Role
 	1,  // 1: harness.v1.Message.kind:type_name -> harness.v1.MessageKind
-	9,  // 2: harness.v1.Message.content:type_name -> harness.v1.Content
-	8,  // 3: harness.v1.Message.tool_calls:type_name -> harness.v1.ToolCall
-	3,  // 4: harness.v1.Message.parts:type_name -> harness.v1.Part
-	6,  // 5: harness.v1.Message.origin:type_name -> harness.v1.Origin
-	4,  // 6: harness.v1.Part.reasoning:type_name -> harness.v1.Reasoning
-	7,  // 7: harness.v1.Part.media:type_name -> harness.v1.Media
-	5,  // 8: harness.v1.Part.opaque:type_name -> harness.v1.Opaque
-	9,  // 9: harness.v1.Reasoning.text:type_name -> harness.v1.Content
-	10, // 10: harness.v1.Opaque.blob:type_name -> harness.v1.BlobRef
-	10, // 11: harness.v1.Media.blob:type_name -> harness.v1.BlobRef
-	9,  // 12: harness.v1.ToolCall.arguments:type_name -> harness.v1.Content
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	11, // 2: harness.v1.Message.content:type_name -> harness.v1.Content
+	10, // 3: harness.v1.Message.tool_calls:type_name -> harness.v1.ToolCall
+	5,  // 4: harness.v1.Message.parts:type_name -> harness.v1.Part
+	8,  // 5: harness.v1.Message.origin:type_name -> harness.v1.Origin
+	12, // 6: harness.v1.Message.durability:type_name -> harness.v1.Durability
+	4,  // 7: harness.v1.Message.preserved:type_name -> harness.v1.PreservedField
+	2,  // 8: harness.v1.Message.kept_content:type_name -> harness.v1.KeptContent
+	6,  // 9: harness.v1.Part.reasoning:type_name -> harness.v1.Reasoning
+	9,  // 10: harness.v1.Part.media:type_name -> harness.v1.Media
+	7,  // 11: harness.v1.Part.opaque:type_name -> harness.v1.Opaque
+	11, // 12: harness.v1.Reasoning.text:type_name -> harness.v1.Content
+	13, // 13: harness.v1.Opaque.blob:type_name -> harness.v1.BlobRef
+	13, // 14: harness.v1.Media.blob:type_name -> harness.v1.BlobRef
+	11, // 15: harness.v1.ToolCall.arguments:type_name -> harness.v1.Content
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_conversation_proto_init() }
@@ -926,13 +1102,14 @@ func file_harness_v1_conversation_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
-	file_harness_v1_conversation_proto_msgTypes[1].OneofWrappers = []any{
+	file_harness_v1_tool_proto_init()
+	file_harness_v1_conversation_proto_msgTypes[2].OneofWrappers = []any{
 		(*Part_Text)(nil),
 		(*Part_Call)(nil),
 		(*Part_Reasoning)(nil),
 		(*Part_Media)(nil),
 	}
-	file_harness_v1_conversation_proto_msgTypes[3].OneofWrappers = []any{
+	file_harness_v1_conversation_proto_msgTypes[4].OneofWrappers = []any{
 		(*Opaque_Inline)(nil),
 		(*Opaque_Blob)(nil),
 	}
@@ -941,8 +1118,8 @@ func file_harness_v1_conversation_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_conversation_proto_rawDesc), len(file_harness_v1_conversation_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   7,
+			NumEnums:      3,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -82,6 +82,8 @@ type Event struct {
 	//	*Event_HookResult
 	//	*Event_HookError
 	//	*Event_ModeChanged
+	//	*Event_CompactionStarted
+	//	*Event_CompactionCompleted
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -508,6 +510,24 @@ func (x *Event) GetModeChanged() *ModeChanged {
 	return nil
 }
 
+func (x *Event) GetCompactionStarted() *CompactionStarted {
+	if x != nil {
+		if x, ok := x.Event.(*Event_CompactionStarted); ok {
+			return x.CompactionStarted
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetCompactionCompleted() *CompactionCompleted {
+	if x != nil {
+		if x, ok := x.Event.(*Event_CompactionCompleted); ok {
+			return x.CompactionCompleted
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -702,6 +722,16 @@ type Event_ModeChanged struct {
 	ModeChanged *ModeChanged `protobuf:"bytes,48,opt,name=mode_changed,json=modeChanged,proto3,oneof"`
 }
 
+type Event_CompactionStarted struct {
+	// compaction.started
+	CompactionStarted *CompactionStarted `protobuf:"bytes,49,opt,name=compaction_started,json=compactionStarted,proto3,oneof"`
+}
+
+type Event_CompactionCompleted struct {
+	// compaction.completed
+	CompactionCompleted *CompactionCompleted `protobuf:"bytes,50,opt,name=compaction_completed,json=compactionCompleted,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -777,6 +807,10 @@ func (*Event_HookResult) isEvent_Event() {}
 func (*Event_HookError) isEvent_Event() {}
 
 func (*Event_ModeChanged) isEvent_Event() {}
+
+func (*Event_CompactionStarted) isEvent_Event() {}
+
+func (*Event_CompactionCompleted) isEvent_Event() {}
 
 // StallDetected: nothing changed for too many turns.
 type StallDetected struct {
@@ -2538,8 +2572,16 @@ type ContextUsage struct {
 	UsedTokens uint32 `protobuf:"varint,1,opt,name=used_tokens,json=usedTokens,proto3" json:"used_tokens,omitempty"`
 	// Tokens that a request may hold.
 	MaxInputTokens uint32 `protobuf:"varint,2,opt,name=max_input_tokens,json=maxInputTokens,proto3" json:"max_input_tokens,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Messages that are cleared.
+	Cleared uint32 `protobuf:"varint,3,opt,name=cleared,proto3" json:"cleared,omitempty"`
+	// Messages that are externalised.
+	Externalized uint32 `protobuf:"varint,4,opt,name=externalized,proto3" json:"externalized,omitempty"`
+	// Messages that a summary shows.
+	Summarized uint32 `protobuf:"varint,5,opt,name=summarized,proto3" json:"summarized,omitempty"`
+	// Messages that are dropped.
+	Dropped       uint32 `protobuf:"varint,6,opt,name=dropped,proto3" json:"dropped,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ContextUsage) Reset() {
@@ -2586,6 +2628,226 @@ func (x *ContextUsage) GetMaxInputTokens() uint32 {
 	return 0
 }
 
+func (x *ContextUsage) GetCleared() uint32 {
+	if x != nil {
+		return x.Cleared
+	}
+	return 0
+}
+
+func (x *ContextUsage) GetExternalized() uint32 {
+	if x != nil {
+		return x.Externalized
+	}
+	return 0
+}
+
+func (x *ContextUsage) GetSummarized() uint32 {
+	if x != nil {
+		return x.Summarized
+	}
+	return 0
+}
+
+func (x *ContextUsage) GetDropped() uint32 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
+}
+
+// CompactionStarted: a pass of compaction begins, or a summary was requested for one.
+type CompactionStarted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// soft or blocking.
+	Level string `protobuf:"bytes,1,opt,name=level,proto3" json:"level,omitempty"`
+	// Tokens that the next request is estimated to hold.
+	TokensBefore uint32 `protobuf:"varint,2,opt,name=tokens_before,json=tokensBefore,proto3" json:"tokens_before,omitempty"`
+	// Tokens that are to be freed.
+	TokensToFree uint32 `protobuf:"varint,3,opt,name=tokens_to_free,json=tokensToFree,proto3" json:"tokens_to_free,omitempty"`
+	// A summary was requested; the pass ends when it is there.
+	Background bool `protobuf:"varint,4,opt,name=background,proto3" json:"background,omitempty"`
+	// Key of the job of the summary; empty: none was requested.
+	Job           string `protobuf:"bytes,5,opt,name=job,proto3" json:"job,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactionStarted) Reset() {
+	*x = CompactionStarted{}
+	mi := &file_harness_v1_event_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactionStarted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactionStarted) ProtoMessage() {}
+
+func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactionStarted.ProtoReflect.Descriptor instead.
+func (*CompactionStarted) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *CompactionStarted) GetLevel() string {
+	if x != nil {
+		return x.Level
+	}
+	return ""
+}
+
+func (x *CompactionStarted) GetTokensBefore() uint32 {
+	if x != nil {
+		return x.TokensBefore
+	}
+	return 0
+}
+
+func (x *CompactionStarted) GetTokensToFree() uint32 {
+	if x != nil {
+		return x.TokensToFree
+	}
+	return 0
+}
+
+func (x *CompactionStarted) GetBackground() bool {
+	if x != nil {
+		return x.Background
+	}
+	return false
+}
+
+func (x *CompactionStarted) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+// CompactionCompleted: a pass of compaction has ended.
+type CompactionCompleted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Tokens of the next request before.
+	TokensBefore uint32 `protobuf:"varint,1,opt,name=tokens_before,json=tokensBefore,proto3" json:"tokens_before,omitempty"`
+	// Tokens of the next request after.
+	TokensAfter uint32 `protobuf:"varint,2,opt,name=tokens_after,json=tokensAfter,proto3" json:"tokens_after,omitempty"`
+	// Tokens that were freed.
+	FreedTokens uint32 `protobuf:"varint,3,opt,name=freed_tokens,json=freedTokens,proto3" json:"freed_tokens,omitempty"`
+	// Time that it took, waiting for a summary included.
+	Duration *durationpb.Duration `protobuf:"bytes,4,opt,name=duration,proto3" json:"duration,omitempty"`
+	// The strategies that freed something, in order: clear, externalize, summarize, drop,
+	// direct_clear, shorten; empty: nothing was freed.
+	Strategies []string `protobuf:"bytes,5,rep,name=strategies,proto3" json:"strategies,omitempty"`
+	// What each of them did.
+	Changes []*CompactionChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
+	// Why a summary could not be used; empty: it could, or there was none.
+	Error string `protobuf:"bytes,7,opt,name=error,proto3" json:"error,omitempty"`
+	// Passes in the run so far, this one included if it freed something.
+	Pass          uint32 `protobuf:"varint,8,opt,name=pass,proto3" json:"pass,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactionCompleted) Reset() {
+	*x = CompactionCompleted{}
+	mi := &file_harness_v1_event_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactionCompleted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactionCompleted) ProtoMessage() {}
+
+func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactionCompleted.ProtoReflect.Descriptor instead.
+func (*CompactionCompleted) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *CompactionCompleted) GetTokensBefore() uint32 {
+	if x != nil {
+		return x.TokensBefore
+	}
+	return 0
+}
+
+func (x *CompactionCompleted) GetTokensAfter() uint32 {
+	if x != nil {
+		return x.TokensAfter
+	}
+	return 0
+}
+
+func (x *CompactionCompleted) GetFreedTokens() uint32 {
+	if x != nil {
+		return x.FreedTokens
+	}
+	return 0
+}
+
+func (x *CompactionCompleted) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *CompactionCompleted) GetStrategies() []string {
+	if x != nil {
+		return x.Strategies
+	}
+	return nil
+}
+
+func (x *CompactionCompleted) GetChanges() []*CompactionChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+func (x *CompactionCompleted) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *CompactionCompleted) GetPass() uint32 {
+	if x != nil {
+		return x.Pass
+	}
+	return 0
+}
+
 // Repaired: repair wrote the result of a call without one.
 type Repaired struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2603,7 +2865,7 @@ type Repaired struct {
 
 func (x *Repaired) Reset() {
 	*x = Repaired{}
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2615,7 +2877,7 @@ func (x *Repaired) String() string {
 func (*Repaired) ProtoMessage() {}
 
 func (x *Repaired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2628,7 +2890,7 @@ func (x *Repaired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repaired.ProtoReflect.Descriptor instead.
 func (*Repaired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Repaired) GetCallId() string {
@@ -2678,7 +2940,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2690,7 +2952,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2703,7 +2965,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -2758,7 +3020,7 @@ type ApprovalAnswered struct {
 
 func (x *ApprovalAnswered) Reset() {
 	*x = ApprovalAnswered{}
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2770,7 +3032,7 @@ func (x *ApprovalAnswered) String() string {
 func (*ApprovalAnswered) ProtoMessage() {}
 
 func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2783,7 +3045,7 @@ func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalAnswered.ProtoReflect.Descriptor instead.
 func (*ApprovalAnswered) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ApprovalAnswered) GetCallId() string {
@@ -2828,7 +3090,7 @@ type InputAccepted struct {
 
 func (x *InputAccepted) Reset() {
 	*x = InputAccepted{}
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2840,7 +3102,7 @@ func (x *InputAccepted) String() string {
 func (*InputAccepted) ProtoMessage() {}
 
 func (x *InputAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2853,7 +3115,7 @@ func (x *InputAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputAccepted.ProtoReflect.Descriptor instead.
 func (*InputAccepted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *InputAccepted) GetItemId() string {
@@ -2885,7 +3147,7 @@ type InputRejected struct {
 
 func (x *InputRejected) Reset() {
 	*x = InputRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2897,7 +3159,7 @@ func (x *InputRejected) String() string {
 func (*InputRejected) ProtoMessage() {}
 
 func (x *InputRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2910,7 +3172,7 @@ func (x *InputRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRejected.ProtoReflect.Descriptor instead.
 func (*InputRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *InputRejected) GetItemId() string {
@@ -2945,7 +3207,7 @@ type RunInterrupted struct {
 
 func (x *RunInterrupted) Reset() {
 	*x = RunInterrupted{}
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2957,7 +3219,7 @@ func (x *RunInterrupted) String() string {
 func (*RunInterrupted) ProtoMessage() {}
 
 func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2970,7 +3232,7 @@ func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunInterrupted.ProtoReflect.Descriptor instead.
 func (*RunInterrupted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RunInterrupted) GetReason() string {
@@ -2991,7 +3253,7 @@ type RunCancelled struct {
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3003,7 +3265,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3016,7 +3278,7 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RunCancelled) GetReason() string {
@@ -3039,7 +3301,7 @@ type WorkerTakeover struct {
 
 func (x *WorkerTakeover) Reset() {
 	*x = WorkerTakeover{}
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3051,7 +3313,7 @@ func (x *WorkerTakeover) String() string {
 func (*WorkerTakeover) ProtoMessage() {}
 
 func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3064,7 +3326,7 @@ func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTakeover.ProtoReflect.Descriptor instead.
 func (*WorkerTakeover) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *WorkerTakeover) GetAttempt() uint32 {
@@ -3092,7 +3354,7 @@ type ExecutorMissing struct {
 
 func (x *ExecutorMissing) Reset() {
 	*x = ExecutorMissing{}
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3366,7 @@ func (x *ExecutorMissing) String() string {
 func (*ExecutorMissing) ProtoMessage() {}
 
 func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3379,7 @@ func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorMissing.ProtoReflect.Descriptor instead.
 func (*ExecutorMissing) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ExecutorMissing) GetExecutor() string {
@@ -3142,7 +3404,7 @@ type ExecutorError struct {
 
 func (x *ExecutorError) Reset() {
 	*x = ExecutorError{}
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3154,7 +3416,7 @@ func (x *ExecutorError) String() string {
 func (*ExecutorError) ProtoMessage() {}
 
 func (x *ExecutorError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3167,7 +3429,7 @@ func (x *ExecutorError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorError.ProtoReflect.Descriptor instead.
 func (*ExecutorError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExecutorError) GetExecutor() string {
@@ -3196,7 +3458,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/workitem.proto\"\xa1\x15\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/workitem.proto\"\xc7\x16\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -3253,7 +3515,9 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"hookResult\x126\n" +
 	"\n" +
 	"hook_error\x18/ \x01(\v2\x15.harness.v1.HookErrorH\x00R\thookError\x12<\n" +
-	"\fmode_changed\x180 \x01(\v2\x17.harness.v1.ModeChangedH\x00R\vmodeChangedB\a\n" +
+	"\fmode_changed\x180 \x01(\v2\x17.harness.v1.ModeChangedH\x00R\vmodeChanged\x12N\n" +
+	"\x12compaction_started\x181 \x01(\v2\x1d.harness.v1.CompactionStartedH\x00R\x11compactionStarted\x12T\n" +
+	"\x14compaction_completed\x182 \x01(\v2\x1f.harness.v1.CompactionCompletedH\x00R\x13compactionCompletedB\a\n" +
 	"\x05event\"%\n" +
 	"\rStallDetected\x12\x14\n" +
 	"\x05turns\x18\x01 \x01(\rR\x05turns\"\x8e\x01\n" +
@@ -3377,11 +3641,36 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
 	"usedTokens\x12(\n" +
-	"\x10max_input_tokens\x18\x03 \x01(\rR\x0emaxInputTokens\"Y\n" +
+	"\x10max_input_tokens\x18\x03 \x01(\rR\x0emaxInputTokens\"\xd1\x01\n" +
 	"\fContextUsage\x12\x1f\n" +
 	"\vused_tokens\x18\x01 \x01(\rR\n" +
 	"usedTokens\x12(\n" +
-	"\x10max_input_tokens\x18\x02 \x01(\rR\x0emaxInputTokens\"c\n" +
+	"\x10max_input_tokens\x18\x02 \x01(\rR\x0emaxInputTokens\x12\x18\n" +
+	"\acleared\x18\x03 \x01(\rR\acleared\x12\"\n" +
+	"\fexternalized\x18\x04 \x01(\rR\fexternalized\x12\x1e\n" +
+	"\n" +
+	"summarized\x18\x05 \x01(\rR\n" +
+	"summarized\x12\x18\n" +
+	"\adropped\x18\x06 \x01(\rR\adropped\"\xa6\x01\n" +
+	"\x11CompactionStarted\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\tR\x05level\x12#\n" +
+	"\rtokens_before\x18\x02 \x01(\rR\ftokensBefore\x12$\n" +
+	"\x0etokens_to_free\x18\x03 \x01(\rR\ftokensToFree\x12\x1e\n" +
+	"\n" +
+	"background\x18\x04 \x01(\bR\n" +
+	"background\x12\x10\n" +
+	"\x03job\x18\x05 \x01(\tR\x03job\"\xb9\x02\n" +
+	"\x13CompactionCompleted\x12#\n" +
+	"\rtokens_before\x18\x01 \x01(\rR\ftokensBefore\x12!\n" +
+	"\ftokens_after\x18\x02 \x01(\rR\vtokensAfter\x12!\n" +
+	"\ffreed_tokens\x18\x03 \x01(\rR\vfreedTokens\x125\n" +
+	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12\x1e\n" +
+	"\n" +
+	"strategies\x18\x05 \x03(\tR\n" +
+	"strategies\x126\n" +
+	"\achanges\x18\x06 \x03(\v2\x1c.harness.v1.CompactionChangeR\achanges\x12\x14\n" +
+	"\x05error\x18\a \x01(\tR\x05error\x12\x12\n" +
+	"\x04pass\x18\b \x01(\rR\x04pass\"c\n" +
 	"\bRepaired\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x12\n" +
@@ -3431,7 +3720,7 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
 	(*StallDetected)(nil),         // 1: harness.v1.StallDetected
@@ -3462,31 +3751,34 @@ var file_harness_v1_event_proto_goTypes = []any{
 	(*StopRejected)(nil),          // 26: harness.v1.StopRejected
 	(*ContextPressure)(nil),       // 27: harness.v1.ContextPressure
 	(*ContextUsage)(nil),          // 28: harness.v1.ContextUsage
-	(*Repaired)(nil),              // 29: harness.v1.Repaired
-	(*ApprovalRequested)(nil),     // 30: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 31: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 32: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 33: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 34: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 35: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 36: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 37: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 38: harness.v1.ExecutorError
-	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
-	(*WorkItem)(nil),              // 40: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 41: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 42: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 43: harness.v1.RequirementCoverage
-	(*StopReason)(nil),            // 44: harness.v1.StopReason
-	(RunStatus)(0),                // 45: harness.v1.RunStatus
-	(*Usage)(nil),                 // 46: harness.v1.Usage
-	(*Content)(nil),               // 47: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
-	(*GapReport)(nil),             // 49: harness.v1.GapReport
-	(ApprovalDecision)(0),         // 50: harness.v1.ApprovalDecision
+	(*CompactionStarted)(nil),     // 29: harness.v1.CompactionStarted
+	(*CompactionCompleted)(nil),   // 30: harness.v1.CompactionCompleted
+	(*Repaired)(nil),              // 31: harness.v1.Repaired
+	(*ApprovalRequested)(nil),     // 32: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),      // 33: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),         // 34: harness.v1.InputAccepted
+	(*InputRejected)(nil),         // 35: harness.v1.InputRejected
+	(*RunInterrupted)(nil),        // 36: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),          // 37: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),        // 38: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),       // 39: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),         // 40: harness.v1.ExecutorError
+	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
+	(*WorkItem)(nil),              // 42: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 43: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 44: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 45: harness.v1.RequirementCoverage
+	(*StopReason)(nil),            // 46: harness.v1.StopReason
+	(RunStatus)(0),                // 47: harness.v1.RunStatus
+	(*Usage)(nil),                 // 48: harness.v1.Usage
+	(*Content)(nil),               // 49: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 50: google.protobuf.Duration
+	(*GapReport)(nil),             // 51: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 52: harness.v1.CompactionChange
+	(ApprovalDecision)(0),         // 53: harness.v1.ApprovalDecision
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	39, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	41, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
 	10, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
 	11, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
 	12, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
@@ -3506,16 +3798,16 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	26, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
 	27, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
 	28, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
-	29, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
-	30, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
-	31, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
-	32, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
-	33, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
-	34, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
-	35, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
-	36, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
-	37, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
-	38, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
+	31, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
+	32, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
+	33, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
+	34, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
+	35, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
+	36, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
+	37, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
+	38, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
+	39, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
+	40, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
 	1,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
 	2,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
 	3,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
@@ -3525,32 +3817,36 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	7,  // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
 	8,  // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
 	9,  // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
-	40, // 39: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	41, // 40: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	42, // 41: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	43, // 42: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	44, // 43: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	45, // 44: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	44, // 45: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	46, // 46: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	47, // 47: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	48, // 48: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	47, // 49: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	48, // 50: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	47, // 51: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	47, // 52: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	48, // 53: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	47, // 54: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	48, // 55: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	49, // 56: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	47, // 57: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	39, // 58: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	50, // 59: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	60, // [60:60] is the sub-list for method output_type
-	60, // [60:60] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	29, // 39: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
+	30, // 40: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
+	42, // 41: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	43, // 42: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	44, // 43: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	45, // 44: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	46, // 45: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	47, // 46: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	46, // 47: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	48, // 48: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	49, // 49: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	50, // 50: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	49, // 51: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	50, // 52: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	49, // 53: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	49, // 54: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	50, // 55: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	49, // 56: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	50, // 57: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	51, // 58: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	50, // 59: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	52, // 60: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	49, // 61: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	41, // 62: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	53, // 63: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -3561,6 +3857,7 @@ func file_harness_v1_event_proto_init() {
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_inbox_proto_init()
+	file_harness_v1_message_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_workitem_proto_init()
 	file_harness_v1_event_proto_msgTypes[0].OneofWrappers = []any{
@@ -3602,6 +3899,8 @@ func file_harness_v1_event_proto_init() {
 		(*Event_HookResult)(nil),
 		(*Event_HookError)(nil),
 		(*Event_ModeChanged)(nil),
+		(*Event_CompactionStarted)(nil),
+		(*Event_CompactionCompleted)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3609,7 +3908,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

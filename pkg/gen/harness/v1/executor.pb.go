@@ -133,6 +133,7 @@ type StepOutput struct {
 	//
 	//	*StepOutput_Outcome
 	//	*StepOutput_Needs
+	//	*StepOutput_Wait
 	Output        isStepOutput_Output `protobuf_oneof:"output"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -193,6 +194,15 @@ func (x *StepOutput) GetNeeds() *Needs {
 	return nil
 }
 
+func (x *StepOutput) GetWait() *Wait {
+	if x != nil {
+		if x, ok := x.Output.(*StepOutput_Wait); ok {
+			return x.Wait
+		}
+	}
+	return nil
+}
+
 type isStepOutput_Output interface {
 	isStepOutput_Output()
 }
@@ -207,9 +217,73 @@ type StepOutput_Needs struct {
 	Needs *Needs `protobuf:"bytes,2,opt,name=needs,proto3,oneof"`
 }
 
+type StepOutput_Wait struct {
+	// What it waits for.
+	Wait *Wait `protobuf:"bytes,3,opt,name=wait,proto3,oneof"`
+}
+
 func (*StepOutput_Outcome) isStepOutput_Output() {}
 
 func (*StepOutput_Needs) isStepOutput_Output() {}
+
+func (*StepOutput_Wait) isStepOutput_Output() {}
+
+// Wait asks to decide again later. The step is not committed and its run stays running;
+// no slot of a worker is in use.
+type Wait struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Keys of observations of which one may change. The decision is repeated when it may
+	// have changed, and when the inbox of the run has a new item.
+	Keys []string `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
+	// The decision is repeated at this time at the latest.
+	Until         *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=until,proto3" json:"until,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Wait) Reset() {
+	*x = Wait{}
+	mi := &file_harness_v1_executor_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Wait) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Wait) ProtoMessage() {}
+
+func (x *Wait) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_executor_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Wait.ProtoReflect.Descriptor instead.
+func (*Wait) Descriptor() ([]byte, []int) {
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Wait) GetKeys() []string {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *Wait) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
 
 // Outcome is what is to be committed. The executor loop sets the ids of
 // messages and the fence when it commits.
@@ -227,7 +301,7 @@ type Outcome struct {
 
 func (x *Outcome) Reset() {
 	*x = Outcome{}
-	mi := &file_harness_v1_executor_proto_msgTypes[2]
+	mi := &file_harness_v1_executor_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -239,7 +313,7 @@ func (x *Outcome) String() string {
 func (*Outcome) ProtoMessage() {}
 
 func (x *Outcome) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[2]
+	mi := &file_harness_v1_executor_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -252,7 +326,7 @@ func (x *Outcome) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outcome.ProtoReflect.Descriptor instead.
 func (*Outcome) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Outcome) GetStep() *Step {
@@ -279,8 +353,8 @@ func (x *Outcome) GetEvents() []*Event {
 // Needs names what a decision has to know of the world outside.
 type Needs struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Keys of the observations: inbox, environment, tokens, stop, check:OUTPUT,
-	// context:PROVIDER, or that of a hook's call.
+	// Keys of the observations: inbox, environment, stop, check:OUTPUT, context:PROVIDER,
+	// conversation, weights, arrived, inference, summary:KEY, or that of a hook's call.
 	Keys []string `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
 	// The hooks that are to be called; their idempotency keys are among keys.
 	Hooks         []*HookRequest `protobuf:"bytes,2,rep,name=hooks,proto3" json:"hooks,omitempty"`
@@ -290,7 +364,7 @@ type Needs struct {
 
 func (x *Needs) Reset() {
 	*x = Needs{}
-	mi := &file_harness_v1_executor_proto_msgTypes[3]
+	mi := &file_harness_v1_executor_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +376,7 @@ func (x *Needs) String() string {
 func (*Needs) ProtoMessage() {}
 
 func (x *Needs) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[3]
+	mi := &file_harness_v1_executor_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +389,7 @@ func (x *Needs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Needs.ProtoReflect.Descriptor instead.
 func (*Needs) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Needs) GetKeys() []string {
@@ -343,7 +417,7 @@ type ExecuteRequest struct {
 
 func (x *ExecuteRequest) Reset() {
 	*x = ExecuteRequest{}
-	mi := &file_harness_v1_executor_proto_msgTypes[4]
+	mi := &file_harness_v1_executor_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -355,7 +429,7 @@ func (x *ExecuteRequest) String() string {
 func (*ExecuteRequest) ProtoMessage() {}
 
 func (x *ExecuteRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[4]
+	mi := &file_harness_v1_executor_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -368,7 +442,7 @@ func (x *ExecuteRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecuteRequest.ProtoReflect.Descriptor instead.
 func (*ExecuteRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ExecuteRequest) GetInput() *StepInput {
@@ -389,7 +463,7 @@ type ExecuteResponse struct {
 
 func (x *ExecuteResponse) Reset() {
 	*x = ExecuteResponse{}
-	mi := &file_harness_v1_executor_proto_msgTypes[5]
+	mi := &file_harness_v1_executor_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -401,7 +475,7 @@ func (x *ExecuteResponse) String() string {
 func (*ExecuteResponse) ProtoMessage() {}
 
 func (x *ExecuteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[5]
+	mi := &file_harness_v1_executor_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -414,7 +488,7 @@ func (x *ExecuteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecuteResponse.ProtoReflect.Descriptor instead.
 func (*ExecuteResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ExecuteResponse) GetOutput() *StepOutput {
@@ -435,7 +509,7 @@ type RepairRequest struct {
 
 func (x *RepairRequest) Reset() {
 	*x = RepairRequest{}
-	mi := &file_harness_v1_executor_proto_msgTypes[6]
+	mi := &file_harness_v1_executor_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +521,7 @@ func (x *RepairRequest) String() string {
 func (*RepairRequest) ProtoMessage() {}
 
 func (x *RepairRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[6]
+	mi := &file_harness_v1_executor_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +534,7 @@ func (x *RepairRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairRequest.ProtoReflect.Descriptor instead.
 func (*RepairRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RepairRequest) GetInput() *StepInput {
@@ -481,7 +555,7 @@ type RepairResponse struct {
 
 func (x *RepairResponse) Reset() {
 	*x = RepairResponse{}
-	mi := &file_harness_v1_executor_proto_msgTypes[7]
+	mi := &file_harness_v1_executor_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -493,7 +567,7 @@ func (x *RepairResponse) String() string {
 func (*RepairResponse) ProtoMessage() {}
 
 func (x *RepairResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[7]
+	mi := &file_harness_v1_executor_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -506,7 +580,7 @@ func (x *RepairResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepairResponse.ProtoReflect.Descriptor instead.
 func (*RepairResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RepairResponse) GetOutput() *StepOutput {
@@ -520,14 +594,17 @@ func (x *RepairResponse) GetOutput() *StepOutput {
 type CompactRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A step with a RepairComplete.
-	Input         *StepInput `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"`
+	Input *StepInput `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"`
+	// The conversation before it; its ids must be 1, 2, 3 and so on. Empty: compaction
+	// answers that it needs it where it does.
+	Conversation  []*Message `protobuf:"bytes,2,rep,name=conversation,proto3" json:"conversation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CompactRequest) Reset() {
 	*x = CompactRequest{}
-	mi := &file_harness_v1_executor_proto_msgTypes[8]
+	mi := &file_harness_v1_executor_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -539,7 +616,7 @@ func (x *CompactRequest) String() string {
 func (*CompactRequest) ProtoMessage() {}
 
 func (x *CompactRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[8]
+	mi := &file_harness_v1_executor_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -552,12 +629,19 @@ func (x *CompactRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactRequest.ProtoReflect.Descriptor instead.
 func (*CompactRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CompactRequest) GetInput() *StepInput {
 	if x != nil {
 		return x.Input
+	}
+	return nil
+}
+
+func (x *CompactRequest) GetConversation() []*Message {
+	if x != nil {
+		return x.Conversation
 	}
 	return nil
 }
@@ -573,7 +657,7 @@ type CompactResponse struct {
 
 func (x *CompactResponse) Reset() {
 	*x = CompactResponse{}
-	mi := &file_harness_v1_executor_proto_msgTypes[9]
+	mi := &file_harness_v1_executor_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +669,7 @@ func (x *CompactResponse) String() string {
 func (*CompactResponse) ProtoMessage() {}
 
 func (x *CompactResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[9]
+	mi := &file_harness_v1_executor_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +682,7 @@ func (x *CompactResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactResponse.ProtoReflect.Descriptor instead.
 func (*CompactResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CompactResponse) GetOutput() *StepOutput {
@@ -619,7 +703,7 @@ type DecideRequest struct {
 
 func (x *DecideRequest) Reset() {
 	*x = DecideRequest{}
-	mi := &file_harness_v1_executor_proto_msgTypes[10]
+	mi := &file_harness_v1_executor_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +715,7 @@ func (x *DecideRequest) String() string {
 func (*DecideRequest) ProtoMessage() {}
 
 func (x *DecideRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[10]
+	mi := &file_harness_v1_executor_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +728,7 @@ func (x *DecideRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideRequest.ProtoReflect.Descriptor instead.
 func (*DecideRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DecideRequest) GetInput() *StepInput {
@@ -665,7 +749,7 @@ type DecideResponse struct {
 
 func (x *DecideResponse) Reset() {
 	*x = DecideResponse{}
-	mi := &file_harness_v1_executor_proto_msgTypes[11]
+	mi := &file_harness_v1_executor_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -677,7 +761,7 @@ func (x *DecideResponse) String() string {
 func (*DecideResponse) ProtoMessage() {}
 
 func (x *DecideResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[11]
+	mi := &file_harness_v1_executor_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -690,7 +774,7 @@ func (x *DecideResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DecideResponse.ProtoReflect.Descriptor instead.
 func (*DecideResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DecideResponse) GetOutput() *StepOutput {
@@ -713,7 +797,7 @@ type PrepareRequest struct {
 
 func (x *PrepareRequest) Reset() {
 	*x = PrepareRequest{}
-	mi := &file_harness_v1_executor_proto_msgTypes[12]
+	mi := &file_harness_v1_executor_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -725,7 +809,7 @@ func (x *PrepareRequest) String() string {
 func (*PrepareRequest) ProtoMessage() {}
 
 func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[12]
+	mi := &file_harness_v1_executor_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -738,7 +822,7 @@ func (x *PrepareRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareRequest.ProtoReflect.Descriptor instead.
 func (*PrepareRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PrepareRequest) GetInput() *StepInput {
@@ -766,7 +850,7 @@ type PrepareResponse struct {
 
 func (x *PrepareResponse) Reset() {
 	*x = PrepareResponse{}
-	mi := &file_harness_v1_executor_proto_msgTypes[13]
+	mi := &file_harness_v1_executor_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -778,7 +862,7 @@ func (x *PrepareResponse) String() string {
 func (*PrepareResponse) ProtoMessage() {}
 
 func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[13]
+	mi := &file_harness_v1_executor_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -791,7 +875,7 @@ func (x *PrepareResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PrepareResponse.ProtoReflect.Descriptor instead.
 func (*PrepareResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PrepareResponse) GetRequest() *ModelRequest {
@@ -816,7 +900,7 @@ type ModelRequest struct {
 
 func (x *ModelRequest) Reset() {
 	*x = ModelRequest{}
-	mi := &file_harness_v1_executor_proto_msgTypes[14]
+	mi := &file_harness_v1_executor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +912,7 @@ func (x *ModelRequest) String() string {
 func (*ModelRequest) ProtoMessage() {}
 
 func (x *ModelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[14]
+	mi := &file_harness_v1_executor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +925,7 @@ func (x *ModelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRequest.ProtoReflect.Descriptor instead.
 func (*ModelRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ModelRequest) GetModel() string {
@@ -878,7 +962,7 @@ type TurnRequest struct {
 
 func (x *TurnRequest) Reset() {
 	*x = TurnRequest{}
-	mi := &file_harness_v1_executor_proto_msgTypes[15]
+	mi := &file_harness_v1_executor_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -890,7 +974,7 @@ func (x *TurnRequest) String() string {
 func (*TurnRequest) ProtoMessage() {}
 
 func (x *TurnRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[15]
+	mi := &file_harness_v1_executor_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -903,7 +987,7 @@ func (x *TurnRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnRequest.ProtoReflect.Descriptor instead.
 func (*TurnRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TurnRequest) GetInput() *StepInput {
@@ -938,7 +1022,7 @@ type TurnResponse struct {
 
 func (x *TurnResponse) Reset() {
 	*x = TurnResponse{}
-	mi := &file_harness_v1_executor_proto_msgTypes[16]
+	mi := &file_harness_v1_executor_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -950,7 +1034,7 @@ func (x *TurnResponse) String() string {
 func (*TurnResponse) ProtoMessage() {}
 
 func (x *TurnResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[16]
+	mi := &file_harness_v1_executor_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -963,7 +1047,7 @@ func (x *TurnResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnResponse.ProtoReflect.Descriptor instead.
 func (*TurnResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *TurnResponse) GetUpdate() isTurnResponse_Update {
@@ -1065,7 +1149,7 @@ type Delta struct {
 
 func (x *Delta) Reset() {
 	*x = Delta{}
-	mi := &file_harness_v1_executor_proto_msgTypes[17]
+	mi := &file_harness_v1_executor_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1161,7 @@ func (x *Delta) String() string {
 func (*Delta) ProtoMessage() {}
 
 func (x *Delta) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_executor_proto_msgTypes[17]
+	mi := &file_harness_v1_executor_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1174,7 @@ func (x *Delta) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delta.ProtoReflect.Descriptor instead.
 func (*Delta) Descriptor() ([]byte, []int) {
-	return file_harness_v1_executor_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Delta) GetTurnNumber() uint32 {
@@ -1155,12 +1239,16 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12,\n" +
 	"\x03now\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12$\n" +
 	"\x04step\x18\x06 \x01(\v2\x10.harness.v1.StepR\x04step\x123\n" +
-	"\bobserved\x18\a \x03(\v2\x17.harness.v1.ObservationR\bobserved\"r\n" +
+	"\bobserved\x18\a \x03(\v2\x17.harness.v1.ObservationR\bobserved\"\x9a\x01\n" +
 	"\n" +
 	"StepOutput\x12/\n" +
 	"\aoutcome\x18\x01 \x01(\v2\x13.harness.v1.OutcomeH\x00R\aoutcome\x12)\n" +
-	"\x05needs\x18\x02 \x01(\v2\x11.harness.v1.NeedsH\x00R\x05needsB\b\n" +
-	"\x06output\"\x8b\x01\n" +
+	"\x05needs\x18\x02 \x01(\v2\x11.harness.v1.NeedsH\x00R\x05needs\x12&\n" +
+	"\x04wait\x18\x03 \x01(\v2\x10.harness.v1.WaitH\x00R\x04waitB\b\n" +
+	"\x06output\"L\n" +
+	"\x04Wait\x12\x12\n" +
+	"\x04keys\x18\x01 \x03(\tR\x04keys\x120\n" +
+	"\x05until\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\"\x8b\x01\n" +
 	"\aOutcome\x12$\n" +
 	"\x04step\x18\x01 \x01(\v2\x10.harness.v1.StepR\x04step\x12/\n" +
 	"\bappended\x18\x02 \x03(\v2\x13.harness.v1.MessageR\bappended\x12)\n" +
@@ -1175,9 +1263,10 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\rRepairRequest\x12+\n" +
 	"\x05input\x18\x01 \x01(\v2\x15.harness.v1.StepInputR\x05input\"@\n" +
 	"\x0eRepairResponse\x12.\n" +
-	"\x06output\x18\x01 \x01(\v2\x16.harness.v1.StepOutputR\x06output\"=\n" +
+	"\x06output\x18\x01 \x01(\v2\x16.harness.v1.StepOutputR\x06output\"v\n" +
 	"\x0eCompactRequest\x12+\n" +
-	"\x05input\x18\x01 \x01(\v2\x15.harness.v1.StepInputR\x05input\"A\n" +
+	"\x05input\x18\x01 \x01(\v2\x15.harness.v1.StepInputR\x05input\x127\n" +
+	"\fconversation\x18\x02 \x03(\v2\x13.harness.v1.MessageR\fconversation\"A\n" +
 	"\x0fCompactResponse\x12.\n" +
 	"\x06output\x18\x01 \x01(\v2\x16.harness.v1.StepOutputR\x06output\"<\n" +
 	"\rDecideRequest\x12+\n" +
@@ -1235,81 +1324,85 @@ func file_harness_v1_executor_proto_rawDescGZIP() []byte {
 	return file_harness_v1_executor_proto_rawDescData
 }
 
-var file_harness_v1_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 18)
+var file_harness_v1_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_harness_v1_executor_proto_goTypes = []any{
 	(*StepInput)(nil),             // 0: harness.v1.StepInput
 	(*StepOutput)(nil),            // 1: harness.v1.StepOutput
-	(*Outcome)(nil),               // 2: harness.v1.Outcome
-	(*Needs)(nil),                 // 3: harness.v1.Needs
-	(*ExecuteRequest)(nil),        // 4: harness.v1.ExecuteRequest
-	(*ExecuteResponse)(nil),       // 5: harness.v1.ExecuteResponse
-	(*RepairRequest)(nil),         // 6: harness.v1.RepairRequest
-	(*RepairResponse)(nil),        // 7: harness.v1.RepairResponse
-	(*CompactRequest)(nil),        // 8: harness.v1.CompactRequest
-	(*CompactResponse)(nil),       // 9: harness.v1.CompactResponse
-	(*DecideRequest)(nil),         // 10: harness.v1.DecideRequest
-	(*DecideResponse)(nil),        // 11: harness.v1.DecideResponse
-	(*PrepareRequest)(nil),        // 12: harness.v1.PrepareRequest
-	(*PrepareResponse)(nil),       // 13: harness.v1.PrepareResponse
-	(*ModelRequest)(nil),          // 14: harness.v1.ModelRequest
-	(*TurnRequest)(nil),           // 15: harness.v1.TurnRequest
-	(*TurnResponse)(nil),          // 16: harness.v1.TurnResponse
-	(*Delta)(nil),                 // 17: harness.v1.Delta
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(*Step)(nil),                  // 19: harness.v1.Step
-	(*Observation)(nil),           // 20: harness.v1.Observation
-	(*Message)(nil),               // 21: harness.v1.Message
-	(*Event)(nil),                 // 22: harness.v1.Event
-	(*HookRequest)(nil),           // 23: harness.v1.HookRequest
-	(*ToolSpec)(nil),              // 24: harness.v1.ToolSpec
-	(*Journal)(nil),               // 25: harness.v1.Journal
+	(*Wait)(nil),                  // 2: harness.v1.Wait
+	(*Outcome)(nil),               // 3: harness.v1.Outcome
+	(*Needs)(nil),                 // 4: harness.v1.Needs
+	(*ExecuteRequest)(nil),        // 5: harness.v1.ExecuteRequest
+	(*ExecuteResponse)(nil),       // 6: harness.v1.ExecuteResponse
+	(*RepairRequest)(nil),         // 7: harness.v1.RepairRequest
+	(*RepairResponse)(nil),        // 8: harness.v1.RepairResponse
+	(*CompactRequest)(nil),        // 9: harness.v1.CompactRequest
+	(*CompactResponse)(nil),       // 10: harness.v1.CompactResponse
+	(*DecideRequest)(nil),         // 11: harness.v1.DecideRequest
+	(*DecideResponse)(nil),        // 12: harness.v1.DecideResponse
+	(*PrepareRequest)(nil),        // 13: harness.v1.PrepareRequest
+	(*PrepareResponse)(nil),       // 14: harness.v1.PrepareResponse
+	(*ModelRequest)(nil),          // 15: harness.v1.ModelRequest
+	(*TurnRequest)(nil),           // 16: harness.v1.TurnRequest
+	(*TurnResponse)(nil),          // 17: harness.v1.TurnResponse
+	(*Delta)(nil),                 // 18: harness.v1.Delta
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Step)(nil),                  // 20: harness.v1.Step
+	(*Observation)(nil),           // 21: harness.v1.Observation
+	(*Message)(nil),               // 22: harness.v1.Message
+	(*Event)(nil),                 // 23: harness.v1.Event
+	(*HookRequest)(nil),           // 24: harness.v1.HookRequest
+	(*ToolSpec)(nil),              // 25: harness.v1.ToolSpec
+	(*Journal)(nil),               // 26: harness.v1.Journal
 }
 var file_harness_v1_executor_proto_depIdxs = []int32{
-	18, // 0: harness.v1.StepInput.now:type_name -> google.protobuf.Timestamp
-	19, // 1: harness.v1.StepInput.step:type_name -> harness.v1.Step
-	20, // 2: harness.v1.StepInput.observed:type_name -> harness.v1.Observation
-	2,  // 3: harness.v1.StepOutput.outcome:type_name -> harness.v1.Outcome
-	3,  // 4: harness.v1.StepOutput.needs:type_name -> harness.v1.Needs
-	19, // 5: harness.v1.Outcome.step:type_name -> harness.v1.Step
-	21, // 6: harness.v1.Outcome.appended:type_name -> harness.v1.Message
-	22, // 7: harness.v1.Outcome.events:type_name -> harness.v1.Event
-	23, // 8: harness.v1.Needs.hooks:type_name -> harness.v1.HookRequest
-	0,  // 9: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
-	1,  // 10: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 11: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
-	1,  // 12: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 13: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
-	1,  // 14: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 15: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
-	1,  // 16: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 17: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
-	21, // 18: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
-	14, // 19: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
-	21, // 20: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
-	24, // 21: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
-	0,  // 22: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
-	21, // 23: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
-	17, // 24: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
-	22, // 25: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
-	25, // 26: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
-	2,  // 27: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
-	4,  // 28: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
-	6,  // 29: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
-	8,  // 30: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
-	10, // 31: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
-	12, // 32: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
-	15, // 33: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
-	5,  // 34: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
-	7,  // 35: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
-	9,  // 36: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
-	11, // 37: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
-	13, // 38: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
-	16, // 39: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
-	34, // [34:40] is the sub-list for method output_type
-	28, // [28:34] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	19, // 0: harness.v1.StepInput.now:type_name -> google.protobuf.Timestamp
+	20, // 1: harness.v1.StepInput.step:type_name -> harness.v1.Step
+	21, // 2: harness.v1.StepInput.observed:type_name -> harness.v1.Observation
+	3,  // 3: harness.v1.StepOutput.outcome:type_name -> harness.v1.Outcome
+	4,  // 4: harness.v1.StepOutput.needs:type_name -> harness.v1.Needs
+	2,  // 5: harness.v1.StepOutput.wait:type_name -> harness.v1.Wait
+	19, // 6: harness.v1.Wait.until:type_name -> google.protobuf.Timestamp
+	20, // 7: harness.v1.Outcome.step:type_name -> harness.v1.Step
+	22, // 8: harness.v1.Outcome.appended:type_name -> harness.v1.Message
+	23, // 9: harness.v1.Outcome.events:type_name -> harness.v1.Event
+	24, // 10: harness.v1.Needs.hooks:type_name -> harness.v1.HookRequest
+	0,  // 11: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
+	1,  // 12: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 13: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
+	1,  // 14: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 15: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
+	22, // 16: harness.v1.CompactRequest.conversation:type_name -> harness.v1.Message
+	1,  // 17: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 18: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
+	1,  // 19: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 20: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
+	22, // 21: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
+	15, // 22: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
+	22, // 23: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
+	25, // 24: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
+	0,  // 25: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
+	22, // 26: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
+	18, // 27: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
+	23, // 28: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
+	26, // 29: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
+	3,  // 30: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
+	5,  // 31: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
+	7,  // 32: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
+	9,  // 33: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
+	11, // 34: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
+	13, // 35: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
+	16, // 36: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
+	6,  // 37: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
+	8,  // 38: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
+	10, // 39: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
+	12, // 40: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
+	14, // 41: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
+	17, // 42: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
+	37, // [37:43] is the sub-list for method output_type
+	31, // [31:37] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_executor_proto_init() }
@@ -1325,8 +1418,9 @@ func file_harness_v1_executor_proto_init() {
 	file_harness_v1_executor_proto_msgTypes[1].OneofWrappers = []any{
 		(*StepOutput_Outcome)(nil),
 		(*StepOutput_Needs)(nil),
+		(*StepOutput_Wait)(nil),
 	}
-	file_harness_v1_executor_proto_msgTypes[16].OneofWrappers = []any{
+	file_harness_v1_executor_proto_msgTypes[17].OneofWrappers = []any{
 		(*TurnResponse_Delta)(nil),
 		(*TurnResponse_Event)(nil),
 		(*TurnResponse_Journal)(nil),
@@ -1338,7 +1432,7 @@ func file_harness_v1_executor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_executor_proto_rawDesc), len(file_harness_v1_executor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   18,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

@@ -2813,12 +2813,476 @@ func (x *DeleteRunResponse) GetExisted() bool {
 	return false
 }
 
+// GetContextRequest asks for the view of a conversation.
+type GetContextRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run's namespace. Default default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The version of the run; 0: the newest.
+	Version uint64 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	// Items a page, at most 1,000. Default 200.
+	PageSize uint32 `protobuf:"varint,4,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// From the answer before; empty: the first page.
+	PageToken     string `protobuf:"bytes,5,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetContextRequest) Reset() {
+	*x = GetContextRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetContextRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetContextRequest) ProtoMessage() {}
+
+func (x *GetContextRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetContextRequest.ProtoReflect.Descriptor instead.
+func (*GetContextRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *GetContextRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetContextRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *GetContextRequest) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *GetContextRequest) GetPageSize() uint32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *GetContextRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// GetContextResponse is a page of a view.
+type GetContextResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The version that it is for.
+	Version uint64 `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// PROVIDER:NAME.
+	Model string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
+	// Tokens that the request is estimated to hold.
+	UsedTokens uint32 `protobuf:"varint,3,opt,name=used_tokens,json=usedTokens,proto3" json:"used_tokens,omitempty"`
+	// Tokens that a request may hold.
+	MaxInputTokens uint32 `protobuf:"varint,4,opt,name=max_input_tokens,json=maxInputTokens,proto3" json:"max_input_tokens,omitempty"`
+	// Tokens of the tools.
+	ToolTokens uint32 `protobuf:"varint,5,opt,name=tool_tokens,json=toolTokens,proto3" json:"tool_tokens,omitempty"`
+	// Items of the view, all pages together.
+	TotalItems uint32 `protobuf:"varint,6,opt,name=total_items,json=totalItems,proto3" json:"total_items,omitempty"`
+	// The items of this page, in the order of the request.
+	Items []*ContextItem `protobuf:"bytes,7,rep,name=items,proto3" json:"items,omitempty"`
+	// For the next page; empty: this is the last.
+	NextPageToken string `protobuf:"bytes,8,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// The plan as ranges of messages, on the first page only.
+	Plan []*PlanRange `protobuf:"bytes,9,rep,name=plan,proto3" json:"plan,omitempty"`
+	// Digest of the messages as the record of the response states it; empty if no response
+	// was made of this version.
+	ViewDigest []byte `protobuf:"bytes,10,opt,name=view_digest,json=viewDigest,proto3" json:"view_digest,omitempty"`
+	// Whether the digest is that of the items; unset without view_digest.
+	DigestMatches *bool `protobuf:"varint,11,opt,name=digest_matches,json=digestMatches,proto3,oneof" json:"digest_matches,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetContextResponse) Reset() {
+	*x = GetContextResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetContextResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetContextResponse) ProtoMessage() {}
+
+func (x *GetContextResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetContextResponse.ProtoReflect.Descriptor instead.
+func (*GetContextResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{39}
+}
+
+func (x *GetContextResponse) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *GetContextResponse) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *GetContextResponse) GetUsedTokens() uint32 {
+	if x != nil {
+		return x.UsedTokens
+	}
+	return 0
+}
+
+func (x *GetContextResponse) GetMaxInputTokens() uint32 {
+	if x != nil {
+		return x.MaxInputTokens
+	}
+	return 0
+}
+
+func (x *GetContextResponse) GetToolTokens() uint32 {
+	if x != nil {
+		return x.ToolTokens
+	}
+	return 0
+}
+
+func (x *GetContextResponse) GetTotalItems() uint32 {
+	if x != nil {
+		return x.TotalItems
+	}
+	return 0
+}
+
+func (x *GetContextResponse) GetItems() []*ContextItem {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+func (x *GetContextResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *GetContextResponse) GetPlan() []*PlanRange {
+	if x != nil {
+		return x.Plan
+	}
+	return nil
+}
+
+func (x *GetContextResponse) GetViewDigest() []byte {
+	if x != nil {
+		return x.ViewDigest
+	}
+	return nil
+}
+
+func (x *GetContextResponse) GetDigestMatches() bool {
+	if x != nil && x.DigestMatches != nil {
+		return *x.DigestMatches
+	}
+	return false
+}
+
+// ContextItem is a message of a view.
+type ContextItem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The message, or the first of the span that it shows; 0: it belongs to no message.
+	FirstMessage uint64 `protobuf:"varint,1,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
+	// The last message of the span.
+	LastMessage uint64 `protobuf:"varint,2,opt,name=last_message,json=lastMessage,proto3" json:"last_message,omitempty"`
+	// The author.
+	Role Role `protobuf:"varint,3,opt,name=role,proto3,enum=harness.v1.Role" json:"role,omitempty"`
+	// Why it is in the conversation.
+	Kind MessageKind `protobuf:"varint,4,opt,name=kind,proto3,enum=harness.v1.MessageKind" json:"kind,omitempty"`
+	// The turn in which it was appended.
+	TurnNumber uint32 `protobuf:"varint,5,opt,name=turn_number,json=turnNumber,proto3" json:"turn_number,omitempty"`
+	// What compaction did to it.
+	Action CompactionAction `protobuf:"varint,6,opt,name=action,proto3,enum=harness.v1.CompactionAction" json:"action,omitempty"`
+	// Tokens as it is sent.
+	Tokens uint32 `protobuf:"varint,7,opt,name=tokens,proto3" json:"tokens,omitempty"`
+	// Tokens of the messages without compaction.
+	OriginalTokens uint32 `protobuf:"varint,8,opt,name=original_tokens,json=originalTokens,proto3" json:"original_tokens,omitempty"`
+	// Why it was done, one line; empty if nothing was.
+	Reason string `protobuf:"bytes,9,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The text as it is sent, at most 2,000 bytes of it.
+	Text string `protobuf:"bytes,10,opt,name=text,proto3" json:"text,omitempty"`
+	// Tool: the tool.
+	ToolName string `protobuf:"bytes,11,opt,name=tool_name,json=toolName,proto3" json:"tool_name,omitempty"`
+	// Assistant: the tools that it calls.
+	Calls []string `protobuf:"bytes,12,rep,name=calls,proto3" json:"calls,omitempty"`
+	// Reference for read_artifact; empty if nothing is left out.
+	Ref           string `protobuf:"bytes,13,opt,name=ref,proto3" json:"ref,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContextItem) Reset() {
+	*x = ContextItem{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContextItem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContextItem) ProtoMessage() {}
+
+func (x *ContextItem) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContextItem.ProtoReflect.Descriptor instead.
+func (*ContextItem) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ContextItem) GetFirstMessage() uint64 {
+	if x != nil {
+		return x.FirstMessage
+	}
+	return 0
+}
+
+func (x *ContextItem) GetLastMessage() uint64 {
+	if x != nil {
+		return x.LastMessage
+	}
+	return 0
+}
+
+func (x *ContextItem) GetRole() Role {
+	if x != nil {
+		return x.Role
+	}
+	return Role_ROLE_UNSPECIFIED
+}
+
+func (x *ContextItem) GetKind() MessageKind {
+	if x != nil {
+		return x.Kind
+	}
+	return MessageKind_MESSAGE_KIND_UNSPECIFIED
+}
+
+func (x *ContextItem) GetTurnNumber() uint32 {
+	if x != nil {
+		return x.TurnNumber
+	}
+	return 0
+}
+
+func (x *ContextItem) GetAction() CompactionAction {
+	if x != nil {
+		return x.Action
+	}
+	return CompactionAction_COMPACTION_ACTION_UNSPECIFIED
+}
+
+func (x *ContextItem) GetTokens() uint32 {
+	if x != nil {
+		return x.Tokens
+	}
+	return 0
+}
+
+func (x *ContextItem) GetOriginalTokens() uint32 {
+	if x != nil {
+		return x.OriginalTokens
+	}
+	return 0
+}
+
+func (x *ContextItem) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ContextItem) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ContextItem) GetToolName() string {
+	if x != nil {
+		return x.ToolName
+	}
+	return ""
+}
+
+func (x *ContextItem) GetCalls() []string {
+	if x != nil {
+		return x.Calls
+	}
+	return nil
+}
+
+func (x *ContextItem) GetRef() string {
+	if x != nil {
+		return x.Ref
+	}
+	return ""
+}
+
+// PlanRange is a range of messages to which compaction does the same.
+type PlanRange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The first message.
+	FirstMessage uint64 `protobuf:"varint,1,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
+	// The last message.
+	LastMessage uint64 `protobuf:"varint,2,opt,name=last_message,json=lastMessage,proto3" json:"last_message,omitempty"`
+	// What is done.
+	Action CompactionAction `protobuf:"varint,3,opt,name=action,proto3,enum=harness.v1.CompactionAction" json:"action,omitempty"`
+	// To which messages of the range.
+	Class MessageClass `protobuf:"varint,4,opt,name=class,proto3,enum=harness.v1.MessageClass" json:"class,omitempty"`
+	// Messages of the range to which it is done.
+	Messages uint32 `protobuf:"varint,5,opt,name=messages,proto3" json:"messages,omitempty"`
+	// Version of the step that the pass which did it was decided on.
+	Version       uint64 `protobuf:"varint,6,opt,name=version,proto3" json:"version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PlanRange) Reset() {
+	*x = PlanRange{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PlanRange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PlanRange) ProtoMessage() {}
+
+func (x *PlanRange) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PlanRange.ProtoReflect.Descriptor instead.
+func (*PlanRange) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *PlanRange) GetFirstMessage() uint64 {
+	if x != nil {
+		return x.FirstMessage
+	}
+	return 0
+}
+
+func (x *PlanRange) GetLastMessage() uint64 {
+	if x != nil {
+		return x.LastMessage
+	}
+	return 0
+}
+
+func (x *PlanRange) GetAction() CompactionAction {
+	if x != nil {
+		return x.Action
+	}
+	return CompactionAction_COMPACTION_ACTION_UNSPECIFIED
+}
+
+func (x *PlanRange) GetClass() MessageClass {
+	if x != nil {
+		return x.Class
+	}
+	return MessageClass_MESSAGE_CLASS_UNSPECIFIED
+}
+
+func (x *PlanRange) GetMessages() uint32 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
+func (x *PlanRange) GetVersion() uint64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
 var File_harness_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/gateway.proto\x12\n" +
-	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x87\x05\n" +
+	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x87\x05\n" +
 	"\n" +
 	"RunRequest\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.harness.v1.StartRunRequestH\x00R\x05start\x12/\n" +
@@ -3001,13 +3465,61 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\"-\n" +
 	"\x11DeleteRunResponse\x12\x18\n" +
-	"\aexisted\x18\x01 \x01(\bR\aexisted*i\n" +
+	"\aexisted\x18\x01 \x01(\bR\aexisted\"\x9e\x01\n" +
+	"\x11GetContextRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x04R\aversion\x12\x1b\n" +
+	"\tpage_size\x18\x04 \x01(\rR\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x05 \x01(\tR\tpageToken\"\xb3\x03\n" +
+	"\x12GetContextResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x04R\aversion\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1f\n" +
+	"\vused_tokens\x18\x03 \x01(\rR\n" +
+	"usedTokens\x12(\n" +
+	"\x10max_input_tokens\x18\x04 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
+	"\vtool_tokens\x18\x05 \x01(\rR\n" +
+	"toolTokens\x12\x1f\n" +
+	"\vtotal_items\x18\x06 \x01(\rR\n" +
+	"totalItems\x12-\n" +
+	"\x05items\x18\a \x03(\v2\x17.harness.v1.ContextItemR\x05items\x12&\n" +
+	"\x0fnext_page_token\x18\b \x01(\tR\rnextPageToken\x12)\n" +
+	"\x04plan\x18\t \x03(\v2\x15.harness.v1.PlanRangeR\x04plan\x12\x1f\n" +
+	"\vview_digest\x18\n" +
+	" \x01(\fR\n" +
+	"viewDigest\x12*\n" +
+	"\x0edigest_matches\x18\v \x01(\bH\x00R\rdigestMatches\x88\x01\x01B\x11\n" +
+	"\x0f_digest_matches\"\xb1\x03\n" +
+	"\vContextItem\x12#\n" +
+	"\rfirst_message\x18\x01 \x01(\x04R\ffirstMessage\x12!\n" +
+	"\flast_message\x18\x02 \x01(\x04R\vlastMessage\x12$\n" +
+	"\x04role\x18\x03 \x01(\x0e2\x10.harness.v1.RoleR\x04role\x12+\n" +
+	"\x04kind\x18\x04 \x01(\x0e2\x17.harness.v1.MessageKindR\x04kind\x12\x1f\n" +
+	"\vturn_number\x18\x05 \x01(\rR\n" +
+	"turnNumber\x124\n" +
+	"\x06action\x18\x06 \x01(\x0e2\x1c.harness.v1.CompactionActionR\x06action\x12\x16\n" +
+	"\x06tokens\x18\a \x01(\rR\x06tokens\x12'\n" +
+	"\x0foriginal_tokens\x18\b \x01(\rR\x0eoriginalTokens\x12\x16\n" +
+	"\x06reason\x18\t \x01(\tR\x06reason\x12\x12\n" +
+	"\x04text\x18\n" +
+	" \x01(\tR\x04text\x12\x1b\n" +
+	"\ttool_name\x18\v \x01(\tR\btoolName\x12\x14\n" +
+	"\x05calls\x18\f \x03(\tR\x05calls\x12\x10\n" +
+	"\x03ref\x18\r \x01(\tR\x03ref\"\xef\x01\n" +
+	"\tPlanRange\x12#\n" +
+	"\rfirst_message\x18\x01 \x01(\x04R\ffirstMessage\x12!\n" +
+	"\flast_message\x18\x02 \x01(\x04R\vlastMessage\x124\n" +
+	"\x06action\x18\x03 \x01(\x0e2\x1c.harness.v1.CompactionActionR\x06action\x12.\n" +
+	"\x05class\x18\x04 \x01(\x0e2\x18.harness.v1.MessageClassR\x05class\x12\x1a\n" +
+	"\bmessages\x18\x05 \x01(\rR\bmessages\x12\x18\n" +
+	"\aversion\x18\x06 \x01(\x04R\aversion*i\n" +
 	"\n" +
 	"WatchUntil\x12\x1b\n" +
 	"\x17WATCH_UNTIL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fWATCH_UNTIL_END\x10\x01\x12\x14\n" +
 	"\x10WATCH_UNTIL_REST\x10\x02\x12\x13\n" +
-	"\x0fWATCH_UNTIL_NOW\x10\x032\xe4\b\n" +
+	"\x0fWATCH_UNTIL_NOW\x10\x032\xb1\t\n" +
 	"\x0eGatewayService\x12:\n" +
 	"\x03Run\x12\x16.harness.v1.RunRequest\x1a\x17.harness.v1.RunResponse(\x010\x01\x12E\n" +
 	"\bStartRun\x12\x1b.harness.v1.StartRunRequest\x1a\x1c.harness.v1.StartRunResponse\x12G\n" +
@@ -3015,7 +3527,9 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\tWatchRuns\x12\x1c.harness.v1.WatchRunsRequest\x1a\x1d.harness.v1.WatchRunsResponse0\x01\x12?\n" +
 	"\x06GetRun\x12\x19.harness.v1.GetRunRequest\x1a\x1a.harness.v1.GetRunResponse\x12E\n" +
 	"\bGetState\x12\x1b.harness.v1.GetStateRequest\x1a\x1c.harness.v1.GetStateResponse\x12Z\n" +
-	"\x0fGetConversation\x12\".harness.v1.GetConversationRequest\x1a#.harness.v1.GetConversationResponse\x12D\n" +
+	"\x0fGetConversation\x12\".harness.v1.GetConversationRequest\x1a#.harness.v1.GetConversationResponse\x12K\n" +
+	"\n" +
+	"GetContext\x12\x1d.harness.v1.GetContextRequest\x1a\x1e.harness.v1.GetContextResponse\x12D\n" +
 	"\aGetBlob\x12\x1a.harness.v1.GetBlobRequest\x1a\x1b.harness.v1.GetBlobResponse0\x01\x12E\n" +
 	"\bListRuns\x12\x1b.harness.v1.ListRunsRequest\x1a\x1c.harness.v1.ListRunsResponse\x12N\n" +
 	"\vListPending\x12\x1e.harness.v1.ListPendingRequest\x1a\x1f.harness.v1.ListPendingResponse\x12H\n" +
@@ -3038,7 +3552,7 @@ func file_harness_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_harness_v1_gateway_proto_goTypes = []any{
 	(WatchUntil)(0),                 // 0: harness.v1.WatchUntil
 	(*RunRequest)(nil),              // 1: harness.v1.RunRequest
@@ -3079,106 +3593,123 @@ var file_harness_v1_gateway_proto_goTypes = []any{
 	(*CancelRunResponse)(nil),       // 36: harness.v1.CancelRunResponse
 	(*DeleteRunRequest)(nil),        // 37: harness.v1.DeleteRunRequest
 	(*DeleteRunResponse)(nil),       // 38: harness.v1.DeleteRunResponse
-	(*UserMessage)(nil),             // 39: harness.v1.UserMessage
-	(*Approval)(nil),                // 40: harness.v1.Approval
-	(*Interrupt)(nil),               // 41: harness.v1.Interrupt
-	(*Resume)(nil),                  // 42: harness.v1.Resume
-	(*Cancel)(nil),                  // 43: harness.v1.Cancel
-	(*ToolAnswer)(nil),              // 44: harness.v1.ToolAnswer
-	(*ModeChange)(nil),              // 45: harness.v1.ModeChange
-	(*ReplanRequest)(nil),           // 46: harness.v1.ReplanRequest
-	(*ToolSpec)(nil),                // 47: harness.v1.ToolSpec
-	(*HookVerdict)(nil),             // 48: harness.v1.HookVerdict
-	(*Event)(nil),                   // 49: harness.v1.Event
-	(*Delta)(nil),                   // 50: harness.v1.Delta
-	(*HarnessResult)(nil),           // 51: harness.v1.HarnessResult
-	(*HookRequest)(nil),             // 52: harness.v1.HookRequest
-	(*RunSpec)(nil),                 // 53: harness.v1.RunSpec
-	(RunStatus)(0),                  // 54: harness.v1.RunStatus
-	(*Run)(nil),                     // 55: harness.v1.Run
-	(*Snapshot)(nil),                // 56: harness.v1.Snapshot
-	(*Message)(nil),                 // 57: harness.v1.Message
-	(*PendingCall)(nil),             // 58: harness.v1.PendingCall
-	(*Budgets)(nil),                 // 59: harness.v1.Budgets
+	(*GetContextRequest)(nil),       // 39: harness.v1.GetContextRequest
+	(*GetContextResponse)(nil),      // 40: harness.v1.GetContextResponse
+	(*ContextItem)(nil),             // 41: harness.v1.ContextItem
+	(*PlanRange)(nil),               // 42: harness.v1.PlanRange
+	(*UserMessage)(nil),             // 43: harness.v1.UserMessage
+	(*Approval)(nil),                // 44: harness.v1.Approval
+	(*Interrupt)(nil),               // 45: harness.v1.Interrupt
+	(*Resume)(nil),                  // 46: harness.v1.Resume
+	(*Cancel)(nil),                  // 47: harness.v1.Cancel
+	(*ToolAnswer)(nil),              // 48: harness.v1.ToolAnswer
+	(*ModeChange)(nil),              // 49: harness.v1.ModeChange
+	(*ReplanRequest)(nil),           // 50: harness.v1.ReplanRequest
+	(*ToolSpec)(nil),                // 51: harness.v1.ToolSpec
+	(*HookVerdict)(nil),             // 52: harness.v1.HookVerdict
+	(*Event)(nil),                   // 53: harness.v1.Event
+	(*Delta)(nil),                   // 54: harness.v1.Delta
+	(*HarnessResult)(nil),           // 55: harness.v1.HarnessResult
+	(*HookRequest)(nil),             // 56: harness.v1.HookRequest
+	(*RunSpec)(nil),                 // 57: harness.v1.RunSpec
+	(RunStatus)(0),                  // 58: harness.v1.RunStatus
+	(*Run)(nil),                     // 59: harness.v1.Run
+	(*Snapshot)(nil),                // 60: harness.v1.Snapshot
+	(*Message)(nil),                 // 61: harness.v1.Message
+	(*PendingCall)(nil),             // 62: harness.v1.PendingCall
+	(*Budgets)(nil),                 // 63: harness.v1.Budgets
+	(Role)(0),                       // 64: harness.v1.Role
+	(MessageKind)(0),                // 65: harness.v1.MessageKind
+	(CompactionAction)(0),           // 66: harness.v1.CompactionAction
+	(MessageClass)(0),               // 67: harness.v1.MessageClass
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
 	8,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
 	2,  // 1: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
-	39, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
-	40, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
-	41, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
-	42, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
-	43, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
-	44, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	45, // 8: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
-	46, // 9: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
+	43, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
+	44, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
+	45, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
+	46, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
+	47, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
+	48, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	49, // 8: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
+	50, // 9: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
 	3,  // 10: harness.v1.RunRequest.hook_answer:type_name -> harness.v1.HookAnswer
-	47, // 11: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
-	48, // 12: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
+	51, // 11: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
+	52, // 12: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
 	5,  // 13: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
 	6,  // 14: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	49, // 15: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	50, // 16: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	51, // 17: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	53, // 15: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	54, // 16: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	55, // 17: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
 	7,  // 18: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	52, // 19: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
-	53, // 20: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	56, // 19: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
+	57, // 20: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
 	0,  // 21: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
 	5,  // 22: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	54, // 23: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	55, // 24: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	58, // 23: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	59, // 24: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
 	14, // 25: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
-	55, // 26: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	51, // 27: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	53, // 28: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	59, // 26: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	55, // 27: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	57, // 28: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
 	17, // 29: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
-	56, // 30: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	57, // 31: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	54, // 32: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	55, // 33: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	60, // 30: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	61, // 31: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	58, // 32: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	59, // 33: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
 	28, // 34: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	58, // 35: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	39, // 36: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	40, // 37: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	44, // 38: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	45, // 39: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
-	46, // 40: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
-	59, // 41: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	1,  // 42: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	8,  // 43: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	10, // 44: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	12, // 45: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	15, // 46: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	18, // 47: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	20, // 48: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	22, // 49: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	24, // 50: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	26, // 51: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	29, // 52: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	31, // 53: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	33, // 54: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	35, // 55: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	37, // 56: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
-	4,  // 57: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	9,  // 58: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	11, // 59: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	13, // 60: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	16, // 61: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	19, // 62: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	21, // 63: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	23, // 64: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	25, // 65: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	27, // 66: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	30, // 67: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	32, // 68: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	34, // 69: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	36, // 70: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	38, // 71: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
-	57, // [57:72] is the sub-list for method output_type
-	42, // [42:57] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	62, // 35: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	43, // 36: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	44, // 37: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	48, // 38: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	49, // 39: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
+	50, // 40: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
+	63, // 41: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	41, // 42: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
+	42, // 43: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
+	64, // 44: harness.v1.ContextItem.role:type_name -> harness.v1.Role
+	65, // 45: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
+	66, // 46: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
+	66, // 47: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
+	67, // 48: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
+	1,  // 49: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	8,  // 50: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	10, // 51: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	12, // 52: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	15, // 53: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	18, // 54: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	20, // 55: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	39, // 56: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
+	22, // 57: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	24, // 58: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	26, // 59: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	29, // 60: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	31, // 61: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	33, // 62: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	35, // 63: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	37, // 64: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	4,  // 65: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	9,  // 66: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	11, // 67: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	13, // 68: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	16, // 69: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	19, // 70: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	21, // 71: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	40, // 72: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
+	23, // 73: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	25, // 74: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	27, // 75: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	30, // 76: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	32, // 77: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	34, // 78: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	36, // 79: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	38, // 80: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	65, // [65:81] is the sub-list for method output_type
+	49, // [49:65] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -3186,6 +3717,7 @@ func file_harness_v1_gateway_proto_init() {
 	if File_harness_v1_gateway_proto != nil {
 		return
 	}
+	file_harness_v1_compaction_proto_init()
 	file_harness_v1_config_proto_init()
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_event_proto_init()
@@ -3228,13 +3760,14 @@ func file_harness_v1_gateway_proto_init() {
 		(*SendInputRequest_ModeChange)(nil),
 		(*SendInputRequest_Replan)(nil),
 	}
+	file_harness_v1_gateway_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_gateway_proto_rawDesc), len(file_harness_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   38,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -26,6 +26,7 @@ const (
 	GatewayService_GetRun_FullMethodName          = "/harness.v1.GatewayService/GetRun"
 	GatewayService_GetState_FullMethodName        = "/harness.v1.GatewayService/GetState"
 	GatewayService_GetConversation_FullMethodName = "/harness.v1.GatewayService/GetConversation"
+	GatewayService_GetContext_FullMethodName      = "/harness.v1.GatewayService/GetContext"
 	GatewayService_GetBlob_FullMethodName         = "/harness.v1.GatewayService/GetBlob"
 	GatewayService_ListRuns_FullMethodName        = "/harness.v1.GatewayService/ListRuns"
 	GatewayService_ListPending_FullMethodName     = "/harness.v1.GatewayService/ListPending"
@@ -59,6 +60,9 @@ type GatewayServiceClient interface {
 	GetState(ctx context.Context, in *GetStateRequest, opts ...grpc.CallOption) (*GetStateResponse, error)
 	// GetConversation returns the conversation of a run up to a version.
 	GetConversation(ctx context.Context, in *GetConversationRequest, opts ...grpc.CallOption) (*GetConversationResponse, error)
+	// GetContext returns what the model was sent at a version of a run, or would be sent
+	// now: the view of the conversation, message by message.
+	GetContext(ctx context.Context, in *GetContextRequest, opts ...grpc.CallOption) (*GetContextResponse, error)
 	// GetBlob returns the bytes of a BlobRef.
 	GetBlob(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error)
 	// ListRuns lists runs, newest first.
@@ -179,6 +183,16 @@ func (c *gatewayServiceClient) GetConversation(ctx context.Context, in *GetConve
 	return out, nil
 }
 
+func (c *gatewayServiceClient) GetContext(ctx context.Context, in *GetContextRequest, opts ...grpc.CallOption) (*GetContextResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetContextResponse)
+	err := c.cc.Invoke(ctx, GatewayService_GetContext_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *gatewayServiceClient) GetBlob(ctx context.Context, in *GetBlobRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[GetBlobResponse], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &GatewayService_ServiceDesc.Streams[3], GatewayService_GetBlob_FullMethodName, cOpts...)
@@ -291,6 +305,9 @@ type GatewayServiceServer interface {
 	GetState(context.Context, *GetStateRequest) (*GetStateResponse, error)
 	// GetConversation returns the conversation of a run up to a version.
 	GetConversation(context.Context, *GetConversationRequest) (*GetConversationResponse, error)
+	// GetContext returns what the model was sent at a version of a run, or would be sent
+	// now: the view of the conversation, message by message.
+	GetContext(context.Context, *GetContextRequest) (*GetContextResponse, error)
 	// GetBlob returns the bytes of a BlobRef.
 	GetBlob(*GetBlobRequest, grpc.ServerStreamingServer[GetBlobResponse]) error
 	// ListRuns lists runs, newest first.
@@ -340,6 +357,9 @@ func (UnimplementedGatewayServiceServer) GetState(context.Context, *GetStateRequ
 }
 func (UnimplementedGatewayServiceServer) GetConversation(context.Context, *GetConversationRequest) (*GetConversationResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetConversation not implemented")
+}
+func (UnimplementedGatewayServiceServer) GetContext(context.Context, *GetContextRequest) (*GetContextResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetContext not implemented")
 }
 func (UnimplementedGatewayServiceServer) GetBlob(*GetBlobRequest, grpc.ServerStreamingServer[GetBlobResponse]) error {
 	return status.Error(codes.Unimplemented, "method GetBlob not implemented")
@@ -483,6 +503,24 @@ func _GatewayService_GetConversation_Handler(srv interface{}, ctx context.Contex
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(GatewayServiceServer).GetConversation(ctx, req.(*GetConversationRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GatewayService_GetContext_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetContextRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).GetContext(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_GetContext_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).GetContext(ctx, req.(*GetContextRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -646,6 +684,10 @@ var GatewayService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetConversation",
 			Handler:    _GatewayService_GetConversation_Handler,
+		},
+		{
+			MethodName: "GetContext",
+			Handler:    _GatewayService_GetContext_Handler,
 		},
 		{
 			MethodName: "ListRuns",

@@ -350,7 +350,9 @@ type CompactionComplete struct {
 	// How full the window is.
 	Pressure PressureLevel `protobuf:"varint,2,opt,name=pressure,proto3,enum=harness.v1.PressureLevel" json:"pressure,omitempty"`
 	// Tokens that were freed.
-	FreedTokens   uint32 `protobuf:"varint,3,opt,name=freed_tokens,json=freedTokens,proto3" json:"freed_tokens,omitempty"`
+	FreedTokens uint32 `protobuf:"varint,3,opt,name=freed_tokens,json=freedTokens,proto3" json:"freed_tokens,omitempty"`
+	// What was done; empty: nothing.
+	Changes       []*CompactionChange `protobuf:"bytes,4,rep,name=changes,proto3" json:"changes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -406,6 +408,104 @@ func (x *CompactionComplete) GetFreedTokens() uint32 {
 	return 0
 }
 
+func (x *CompactionComplete) GetChanges() []*CompactionChange {
+	if x != nil {
+		return x.Changes
+	}
+	return nil
+}
+
+// CompactionChange is what one strategy did in a pass.
+type CompactionChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What was done.
+	Action CompactionAction `protobuf:"varint,1,opt,name=action,proto3,enum=harness.v1.CompactionAction" json:"action,omitempty"`
+	// To which messages.
+	Class MessageClass `protobuf:"varint,2,opt,name=class,proto3,enum=harness.v1.MessageClass" json:"class,omitempty"`
+	// The first message that changed.
+	FirstMessage uint64 `protobuf:"varint,3,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
+	// The last message that changed.
+	ThroughMessage uint64 `protobuf:"varint,4,opt,name=through_message,json=throughMessage,proto3" json:"through_message,omitempty"`
+	// Number of messages that changed.
+	Messages uint32 `protobuf:"varint,5,opt,name=messages,proto3" json:"messages,omitempty"`
+	// Tokens that it freed.
+	FreedTokens   uint32 `protobuf:"varint,6,opt,name=freed_tokens,json=freedTokens,proto3" json:"freed_tokens,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CompactionChange) Reset() {
+	*x = CompactionChange{}
+	mi := &file_harness_v1_message_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CompactionChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CompactionChange) ProtoMessage() {}
+
+func (x *CompactionChange) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_message_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CompactionChange.ProtoReflect.Descriptor instead.
+func (*CompactionChange) Descriptor() ([]byte, []int) {
+	return file_harness_v1_message_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *CompactionChange) GetAction() CompactionAction {
+	if x != nil {
+		return x.Action
+	}
+	return CompactionAction_COMPACTION_ACTION_UNSPECIFIED
+}
+
+func (x *CompactionChange) GetClass() MessageClass {
+	if x != nil {
+		return x.Class
+	}
+	return MessageClass_MESSAGE_CLASS_UNSPECIFIED
+}
+
+func (x *CompactionChange) GetFirstMessage() uint64 {
+	if x != nil {
+		return x.FirstMessage
+	}
+	return 0
+}
+
+func (x *CompactionChange) GetThroughMessage() uint64 {
+	if x != nil {
+		return x.ThroughMessage
+	}
+	return 0
+}
+
+func (x *CompactionChange) GetMessages() uint32 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
+func (x *CompactionChange) GetFreedTokens() uint32 {
+	if x != nil {
+		return x.FreedTokens
+	}
+	return 0
+}
+
 // TurnError is why a turn could not be carried out.
 type TurnError struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -419,7 +519,7 @@ type TurnError struct {
 
 func (x *TurnError) Reset() {
 	*x = TurnError{}
-	mi := &file_harness_v1_message_proto_msgTypes[3]
+	mi := &file_harness_v1_message_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -431,7 +531,7 @@ func (x *TurnError) String() string {
 func (*TurnError) ProtoMessage() {}
 
 func (x *TurnError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_message_proto_msgTypes[3]
+	mi := &file_harness_v1_message_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -444,7 +544,7 @@ func (x *TurnError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnError.ProtoReflect.Descriptor instead.
 func (*TurnError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_message_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_message_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TurnError) GetKind() TurnErrorKind {
@@ -487,7 +587,7 @@ type TurnComplete struct {
 
 func (x *TurnComplete) Reset() {
 	*x = TurnComplete{}
-	mi := &file_harness_v1_message_proto_msgTypes[4]
+	mi := &file_harness_v1_message_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -499,7 +599,7 @@ func (x *TurnComplete) String() string {
 func (*TurnComplete) ProtoMessage() {}
 
 func (x *TurnComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_message_proto_msgTypes[4]
+	mi := &file_harness_v1_message_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -512,7 +612,7 @@ func (x *TurnComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnComplete.ProtoReflect.Descriptor instead.
 func (*TurnComplete) Descriptor() ([]byte, []int) {
-	return file_harness_v1_message_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_message_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TurnComplete) GetTurnNumber() uint32 {
@@ -586,7 +686,7 @@ type Parked struct {
 
 func (x *Parked) Reset() {
 	*x = Parked{}
-	mi := &file_harness_v1_message_proto_msgTypes[5]
+	mi := &file_harness_v1_message_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +698,7 @@ func (x *Parked) String() string {
 func (*Parked) ProtoMessage() {}
 
 func (x *Parked) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_message_proto_msgTypes[5]
+	mi := &file_harness_v1_message_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +711,7 @@ func (x *Parked) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Parked.ProtoReflect.Descriptor instead.
 func (*Parked) Descriptor() ([]byte, []int) {
-	return file_harness_v1_message_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_message_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Parked) GetReason() *StopReason {
@@ -670,7 +770,7 @@ type HarnessResult struct {
 
 func (x *HarnessResult) Reset() {
 	*x = HarnessResult{}
-	mi := &file_harness_v1_message_proto_msgTypes[6]
+	mi := &file_harness_v1_message_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +782,7 @@ func (x *HarnessResult) String() string {
 func (*HarnessResult) ProtoMessage() {}
 
 func (x *HarnessResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_message_proto_msgTypes[6]
+	mi := &file_harness_v1_message_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +795,7 @@ func (x *HarnessResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HarnessResult.ProtoReflect.Descriptor instead.
 func (*HarnessResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_message_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_message_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *HarnessResult) GetStatus() RunStatus {
@@ -794,7 +894,7 @@ var File_harness_v1_message_proto protoreflect.FileDescriptor
 const file_harness_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/message.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/workitem.proto\"\xae\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/workitem.proto\"\xae\x01\n" +
 	"\rRepairTrigger\x12.\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x18.harness.v1.TriggerCauseR\x05cause\x12'\n" +
 	"\x04spec\x18\x02 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\x1d\n" +
@@ -803,11 +903,19 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x0einbox_sequence\x18\x04 \x01(\x04R\rinboxSequence\"Z\n" +
 	"\x0eRepairComplete\x12!\n" +
 	"\frepairs_made\x18\x01 \x01(\rR\vrepairsMade\x12%\n" +
-	"\x0einputs_applied\x18\x02 \x01(\rR\rinputsApplied\"\xa2\x01\n" +
+	"\x0einputs_applied\x18\x02 \x01(\rR\rinputsApplied\"\xda\x01\n" +
 	"\x12CompactionComplete\x122\n" +
 	"\x06repair\x18\x01 \x01(\v2\x1a.harness.v1.RepairCompleteR\x06repair\x125\n" +
 	"\bpressure\x18\x02 \x01(\x0e2\x19.harness.v1.PressureLevelR\bpressure\x12!\n" +
-	"\ffreed_tokens\x18\x03 \x01(\rR\vfreedTokens\"T\n" +
+	"\ffreed_tokens\x18\x03 \x01(\rR\vfreedTokens\x126\n" +
+	"\achanges\x18\x04 \x03(\v2\x1c.harness.v1.CompactionChangeR\achanges\"\x85\x02\n" +
+	"\x10CompactionChange\x124\n" +
+	"\x06action\x18\x01 \x01(\x0e2\x1c.harness.v1.CompactionActionR\x06action\x12.\n" +
+	"\x05class\x18\x02 \x01(\x0e2\x18.harness.v1.MessageClassR\x05class\x12#\n" +
+	"\rfirst_message\x18\x03 \x01(\x04R\ffirstMessage\x12'\n" +
+	"\x0fthrough_message\x18\x04 \x01(\x04R\x0ethroughMessage\x12\x1a\n" +
+	"\bmessages\x18\x05 \x01(\rR\bmessages\x12!\n" +
+	"\ffreed_tokens\x18\x06 \x01(\rR\vfreedTokens\"T\n" +
 	"\tTurnError\x12-\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"\xa1\x02\n" +
@@ -877,7 +985,7 @@ func file_harness_v1_message_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_message_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_harness_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_harness_v1_message_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_harness_v1_message_proto_goTypes = []any{
 	(TriggerCause)(0),             // 0: harness.v1.TriggerCause
 	(PressureLevel)(0),            // 1: harness.v1.PressureLevel
@@ -885,46 +993,52 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*RepairTrigger)(nil),         // 3: harness.v1.RepairTrigger
 	(*RepairComplete)(nil),        // 4: harness.v1.RepairComplete
 	(*CompactionComplete)(nil),    // 5: harness.v1.CompactionComplete
-	(*TurnError)(nil),             // 6: harness.v1.TurnError
-	(*TurnComplete)(nil),          // 7: harness.v1.TurnComplete
-	(*Parked)(nil),                // 8: harness.v1.Parked
-	(*HarnessResult)(nil),         // 9: harness.v1.HarnessResult
-	(*RunSpec)(nil),               // 10: harness.v1.RunSpec
-	(*StopReason)(nil),            // 11: harness.v1.StopReason
-	(*PendingCall)(nil),           // 12: harness.v1.PendingCall
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(RunStatus)(0),                // 14: harness.v1.RunStatus
-	(*Content)(nil),               // 15: harness.v1.Content
-	(*Usage)(nil),                 // 16: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 17: google.protobuf.Duration
-	(*Deliverable)(nil),           // 18: harness.v1.Deliverable
-	(*Coverage)(nil),              // 19: harness.v1.Coverage
+	(*CompactionChange)(nil),      // 6: harness.v1.CompactionChange
+	(*TurnError)(nil),             // 7: harness.v1.TurnError
+	(*TurnComplete)(nil),          // 8: harness.v1.TurnComplete
+	(*Parked)(nil),                // 9: harness.v1.Parked
+	(*HarnessResult)(nil),         // 10: harness.v1.HarnessResult
+	(*RunSpec)(nil),               // 11: harness.v1.RunSpec
+	(CompactionAction)(0),         // 12: harness.v1.CompactionAction
+	(MessageClass)(0),             // 13: harness.v1.MessageClass
+	(*StopReason)(nil),            // 14: harness.v1.StopReason
+	(*PendingCall)(nil),           // 15: harness.v1.PendingCall
+	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
+	(RunStatus)(0),                // 17: harness.v1.RunStatus
+	(*Content)(nil),               // 18: harness.v1.Content
+	(*Usage)(nil),                 // 19: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
+	(*Deliverable)(nil),           // 21: harness.v1.Deliverable
+	(*Coverage)(nil),              // 22: harness.v1.Coverage
 }
 var file_harness_v1_message_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.RepairTrigger.cause:type_name -> harness.v1.TriggerCause
-	10, // 1: harness.v1.RepairTrigger.spec:type_name -> harness.v1.RunSpec
+	11, // 1: harness.v1.RepairTrigger.spec:type_name -> harness.v1.RunSpec
 	4,  // 2: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
 	1,  // 3: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
-	2,  // 4: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
-	6,  // 5: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
-	11, // 6: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
-	12, // 7: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
-	13, // 8: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
-	14, // 9: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
-	11, // 10: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
-	15, // 11: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
-	15, // 12: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
-	16, // 13: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
-	17, // 14: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
-	12, // 15: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
-	13, // 16: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
-	18, // 17: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
-	19, // 18: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	6,  // 4: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
+	12, // 5: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
+	13, // 6: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
+	2,  // 7: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
+	7,  // 8: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
+	14, // 9: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
+	15, // 10: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
+	16, // 11: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
+	17, // 12: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
+	14, // 13: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
+	18, // 14: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
+	18, // 15: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
+	19, // 16: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
+	20, // 17: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
+	15, // 18: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
+	16, // 19: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
+	21, // 20: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
+	22, // 21: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }
@@ -932,6 +1046,7 @@ func file_harness_v1_message_proto_init() {
 	if File_harness_v1_message_proto != nil {
 		return
 	}
+	file_harness_v1_compaction_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_run_proto_init()
@@ -943,7 +1058,7 @@ func file_harness_v1_message_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_message_proto_rawDesc), len(file_harness_v1_message_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -185,7 +185,7 @@ type Record struct {
 	//	*Record_Journal
 	Body isRecord_Body `protobuf_oneof:"body"`
 	// Stream sequence of the newest record before this one that has something in
-	// appended: a reader that folds the conversation follows these links and skips the
+	// appended or weights of messages: a reader that folds the conversation follows these links and skips the
 	// records in between. 0: not known; follow prev_sequence.
 	AppendedBefore uint64 `protobuf:"varint,12,opt,name=appended_before,json=appendedBefore,proto3" json:"appended_before,omitempty"`
 	unknownFields  protoimpl.UnknownFields
@@ -617,6 +617,12 @@ type Observation struct {
 	//	*Observation_Check
 	//	*Observation_StopAsked
 	//	*Observation_Context
+	//	*Observation_Weights
+	//	*Observation_Conversation
+	//	*Observation_Summary
+	//	*Observation_SummaryRequested
+	//	*Observation_InboxWaiting
+	//	*Observation_InferenceAvailable
 	Value         isObservation_Value `protobuf_oneof:"value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -729,6 +735,60 @@ func (x *Observation) GetContext() *ContextText {
 	return nil
 }
 
+func (x *Observation) GetWeights() *Weights {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Weights); ok {
+			return x.Weights
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetConversation() *ConversationRead {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Conversation); ok {
+			return x.Conversation
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetSummary() *SummaryState {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Summary); ok {
+			return x.Summary
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetSummaryRequested() *SummaryRequested {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_SummaryRequested); ok {
+			return x.SummaryRequested
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetInboxWaiting() bool {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_InboxWaiting); ok {
+			return x.InboxWaiting
+		}
+	}
+	return false
+}
+
+func (x *Observation) GetInferenceAvailable() bool {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_InferenceAvailable); ok {
+			return x.InferenceAvailable
+		}
+	}
+	return false
+}
+
 type isObservation_Value interface {
 	isObservation_Value()
 }
@@ -768,6 +828,36 @@ type Observation_Context struct {
 	Context *ContextText `protobuf:"bytes,8,opt,name=context,proto3,oneof"`
 }
 
+type Observation_Weights struct {
+	// Tokens of the messages that had no weights, as the model is sent them.
+	Weights *Weights `protobuf:"bytes,9,opt,name=weights,proto3,oneof"`
+}
+
+type Observation_Conversation struct {
+	// The conversation was read, for its index.
+	Conversation *ConversationRead `protobuf:"bytes,10,opt,name=conversation,proto3,oneof"`
+}
+
+type Observation_Summary struct {
+	// How far a requested summary is.
+	Summary *SummaryState `protobuf:"bytes,11,opt,name=summary,proto3,oneof"`
+}
+
+type Observation_SummaryRequested struct {
+	// A job for a summary was created.
+	SummaryRequested *SummaryRequested `protobuf:"bytes,12,opt,name=summary_requested,json=summaryRequested,proto3,oneof"`
+}
+
+type Observation_InboxWaiting struct {
+	// The inbox has items that were not drained.
+	InboxWaiting bool `protobuf:"varint,13,opt,name=inbox_waiting,json=inboxWaiting,proto3,oneof"`
+}
+
+type Observation_InferenceAvailable struct {
+	// A worker exists for calls of models that are no turns.
+	InferenceAvailable bool `protobuf:"varint,14,opt,name=inference_available,json=inferenceAvailable,proto3,oneof"`
+}
+
 func (*Observation_Inbox) isObservation_Value() {}
 
 func (*Observation_Environment) isObservation_Value() {}
@@ -782,6 +872,201 @@ func (*Observation_StopAsked) isObservation_Value() {}
 
 func (*Observation_Context) isObservation_Value() {}
 
+func (*Observation_Weights) isObservation_Value() {}
+
+func (*Observation_Conversation) isObservation_Value() {}
+
+func (*Observation_Summary) isObservation_Value() {}
+
+func (*Observation_SummaryRequested) isObservation_Value() {}
+
+func (*Observation_InboxWaiting) isObservation_Value() {}
+
+func (*Observation_InferenceAvailable) isObservation_Value() {}
+
+// ConversationRead records that a decision used the index of the conversation.
+type ConversationRead struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Messages in it.
+	Messages uint64 `protobuf:"varint,1,opt,name=messages,proto3" json:"messages,omitempty"`
+	// Time that reading, indexing and counting took.
+	Duration      *durationpb.Duration `protobuf:"bytes,2,opt,name=duration,proto3" json:"duration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ConversationRead) Reset() {
+	*x = ConversationRead{}
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ConversationRead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ConversationRead) ProtoMessage() {}
+
+func (x *ConversationRead) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ConversationRead.ProtoReflect.Descriptor instead.
+func (*ConversationRead) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ConversationRead) GetMessages() uint64 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
+func (x *ConversationRead) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+// SummaryState is how far a requested summary is.
+type SummaryState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The result is there.
+	Ended bool `protobuf:"varint,1,opt,name=ended,proto3" json:"ended,omitempty"`
+	// The merged summary that the view is to show; unset: there is none.
+	Summary *SummaryRef `protobuf:"bytes,2,opt,name=summary,proto3" json:"summary,omitempty"`
+	// Why there is none, one line.
+	Error string `protobuf:"bytes,3,opt,name=error,proto3" json:"error,omitempty"`
+	// What the job used.
+	Usage         *Usage `protobuf:"bytes,4,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummaryState) Reset() {
+	*x = SummaryState{}
+	mi := &file_harness_v1_record_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummaryState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummaryState) ProtoMessage() {}
+
+func (x *SummaryState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummaryState.ProtoReflect.Descriptor instead.
+func (*SummaryState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SummaryState) GetEnded() bool {
+	if x != nil {
+		return x.Ended
+	}
+	return false
+}
+
+func (x *SummaryState) GetSummary() *SummaryRef {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
+func (x *SummaryState) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+func (x *SummaryState) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
+// SummaryRequested names a job that was created.
+type SummaryRequested struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The job.
+	Job *SummaryJob `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	// Why none was created, one line; empty if one was.
+	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SummaryRequested) Reset() {
+	*x = SummaryRequested{}
+	mi := &file_harness_v1_record_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SummaryRequested) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SummaryRequested) ProtoMessage() {}
+
+func (x *SummaryRequested) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SummaryRequested.ProtoReflect.Descriptor instead.
+func (*SummaryRequested) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SummaryRequested) GetJob() *SummaryJob {
+	if x != nil {
+		return x.Job
+	}
+	return nil
+}
+
+func (x *SummaryRequested) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // ContextText is what a context provider gave.
 type ContextText struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -795,7 +1080,7 @@ type ContextText struct {
 
 func (x *ContextText) Reset() {
 	*x = ContextText{}
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -807,7 +1092,7 @@ func (x *ContextText) String() string {
 func (*ContextText) ProtoMessage() {}
 
 func (x *ContextText) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -820,7 +1105,7 @@ func (x *ContextText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextText.ProtoReflect.Descriptor instead.
 func (*ContextText) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ContextText) GetText() *Content {
@@ -850,7 +1135,7 @@ type InboxBatch struct {
 
 func (x *InboxBatch) Reset() {
 	*x = InboxBatch{}
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -862,7 +1147,7 @@ func (x *InboxBatch) String() string {
 func (*InboxBatch) ProtoMessage() {}
 
 func (x *InboxBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -875,7 +1160,7 @@ func (x *InboxBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InboxBatch.ProtoReflect.Descriptor instead.
 func (*InboxBatch) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *InboxBatch) GetItems() []*InboxItem {
@@ -916,7 +1201,7 @@ type Journal struct {
 
 func (x *Journal) Reset() {
 	*x = Journal{}
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -928,7 +1213,7 @@ func (x *Journal) String() string {
 func (*Journal) ProtoMessage() {}
 
 func (x *Journal) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -941,7 +1226,7 @@ func (x *Journal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Journal.ProtoReflect.Descriptor instead.
 func (*Journal) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Journal) GetEntry() isJournal_Entry {
@@ -1122,7 +1407,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1419,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1432,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TurnStarted) GetTurnNumber() uint32 {
@@ -1214,7 +1499,7 @@ type TurnAdmitted struct {
 
 func (x *TurnAdmitted) Reset() {
 	*x = TurnAdmitted{}
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1511,7 @@ func (x *TurnAdmitted) String() string {
 func (*TurnAdmitted) ProtoMessage() {}
 
 func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1524,7 @@ func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAdmitted.ProtoReflect.Descriptor instead.
 func (*TurnAdmitted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TurnAdmitted) GetAction() HookAction {
@@ -1279,7 +1564,7 @@ type CallsJudged struct {
 
 func (x *CallsJudged) Reset() {
 	*x = CallsJudged{}
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1291,7 +1576,7 @@ func (x *CallsJudged) String() string {
 func (*CallsJudged) ProtoMessage() {}
 
 func (x *CallsJudged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1304,7 +1589,7 @@ func (x *CallsJudged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsJudged.ProtoReflect.Descriptor instead.
 func (*CallsJudged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CallsJudged) GetCalls() []*PreparedCall {
@@ -1348,14 +1633,20 @@ type ModelRetried struct {
 	// and the request is sent again without a wait.
 	Adjustment *ModelAdjustment `protobuf:"bytes,7,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
 	// What the try used, if it is charged: an answer that was a refusal.
-	Usage         *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
+	// Tokens of the request as the provider counted them when it refused it as too long;
+	// 0: it named no number.
+	PromptTokens uint32 `protobuf:"varint,9,opt,name=prompt_tokens,json=promptTokens,proto3" json:"prompt_tokens,omitempty"`
+	// Tokens that the model takes, as the provider named them in that refusal; 0: it named
+	// no number.
+	WindowTokens  uint32 `protobuf:"varint,10,opt,name=window_tokens,json=windowTokens,proto3" json:"window_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModelRetried) Reset() {
 	*x = ModelRetried{}
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1367,7 +1658,7 @@ func (x *ModelRetried) String() string {
 func (*ModelRetried) ProtoMessage() {}
 
 func (x *ModelRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1380,7 +1671,7 @@ func (x *ModelRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetried.ProtoReflect.Descriptor instead.
 func (*ModelRetried) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ModelRetried) GetTry() uint32 {
@@ -1439,6 +1730,20 @@ func (x *ModelRetried) GetUsage() *Usage {
 	return nil
 }
 
+func (x *ModelRetried) GetPromptTokens() uint32 {
+	if x != nil {
+		return x.PromptTokens
+	}
+	return 0
+}
+
+func (x *ModelRetried) GetWindowTokens() uint32 {
+	if x != nil {
+		return x.WindowTokens
+	}
+	return 0
+}
+
 // PreparedCall is a call with what was decided of it.
 type PreparedCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1474,7 +1779,7 @@ type PreparedCall struct {
 
 func (x *PreparedCall) Reset() {
 	*x = PreparedCall{}
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1791,7 @@ func (x *PreparedCall) String() string {
 func (*PreparedCall) ProtoMessage() {}
 
 func (x *PreparedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1804,7 @@ func (x *PreparedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedCall.ProtoReflect.Descriptor instead.
 func (*PreparedCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PreparedCall) GetCallId() string {
@@ -1614,14 +1919,24 @@ type ModelResponded struct {
 	// What becomes of the calls is decided once their subscribers have spoken.
 	Unjudged bool `protobuf:"varint,8,opt,name=unjudged,proto3" json:"unjudged,omitempty"`
 	// The answer reached the length limit before any text or call.
-	CutShort      bool `protobuf:"varint,9,opt,name=cut_short,json=cutShort,proto3" json:"cut_short,omitempty"`
+	CutShort bool `protobuf:"varint,9,opt,name=cut_short,json=cutShort,proto3" json:"cut_short,omitempty"`
+	// Weights of the messages of the request that had none, from a quarter of the window on.
+	Weights *Weights `protobuf:"bytes,10,opt,name=weights,proto3" json:"weights,omitempty"`
+	// Digest of the messages that were sent, as pkg/conversation/view makes it; empty in
+	// runs without compaction.
+	ViewDigest []byte `protobuf:"bytes,11,opt,name=view_digest,json=viewDigest,proto3" json:"view_digest,omitempty"`
+	// The tools of the request, if they are not those of the one before: a ToolList in binary
+	// form.
+	Tools *BlobRef `protobuf:"bytes,12,opt,name=tools,proto3" json:"tools,omitempty"`
+	// Tokens that were counted for the whole request; 0: they were not counted.
+	CountedTokens uint32 `protobuf:"varint,13,opt,name=counted_tokens,json=countedTokens,proto3" json:"counted_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModelResponded) Reset() {
 	*x = ModelResponded{}
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1633,7 +1948,7 @@ func (x *ModelResponded) String() string {
 func (*ModelResponded) ProtoMessage() {}
 
 func (x *ModelResponded) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1646,7 +1961,7 @@ func (x *ModelResponded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponded.ProtoReflect.Descriptor instead.
 func (*ModelResponded) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ModelResponded) GetModel() string {
@@ -1712,6 +2027,80 @@ func (x *ModelResponded) GetCutShort() bool {
 	return false
 }
 
+func (x *ModelResponded) GetWeights() *Weights {
+	if x != nil {
+		return x.Weights
+	}
+	return nil
+}
+
+func (x *ModelResponded) GetViewDigest() []byte {
+	if x != nil {
+		return x.ViewDigest
+	}
+	return nil
+}
+
+func (x *ModelResponded) GetTools() *BlobRef {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *ModelResponded) GetCountedTokens() uint32 {
+	if x != nil {
+		return x.CountedTokens
+	}
+	return 0
+}
+
+// ToolList is the tools of a request.
+type ToolList struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tools in order.
+	Tools         []*ToolSpec `protobuf:"bytes,1,rep,name=tools,proto3" json:"tools,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolList) Reset() {
+	*x = ToolList{}
+	mi := &file_harness_v1_record_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolList) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolList) ProtoMessage() {}
+
+func (x *ToolList) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolList.ProtoReflect.Descriptor instead.
+func (*ToolList) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ToolList) GetTools() []*ToolSpec {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
 // ToolsStarted makes calls runnable: only a call named here is ever sent.
 type ToolsStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1725,7 +2114,7 @@ type ToolsStarted struct {
 
 func (x *ToolsStarted) Reset() {
 	*x = ToolsStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1737,7 +2126,7 @@ func (x *ToolsStarted) String() string {
 func (*ToolsStarted) ProtoMessage() {}
 
 func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1750,7 +2139,7 @@ func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsStarted.ProtoReflect.Descriptor instead.
 func (*ToolsStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ToolsStarted) GetCallIds() []string {
@@ -1787,7 +2176,7 @@ type ToolFinished struct {
 
 func (x *ToolFinished) Reset() {
 	*x = ToolFinished{}
-	mi := &file_harness_v1_record_proto_msgTypes[14]
+	mi := &file_harness_v1_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1799,7 +2188,7 @@ func (x *ToolFinished) String() string {
 func (*ToolFinished) ProtoMessage() {}
 
 func (x *ToolFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[14]
+	mi := &file_harness_v1_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1812,7 +2201,7 @@ func (x *ToolFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolFinished.ProtoReflect.Descriptor instead.
 func (*ToolFinished) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ToolFinished) GetCallId() string {
@@ -1865,7 +2254,7 @@ type ExecutorFailed struct {
 
 func (x *ExecutorFailed) Reset() {
 	*x = ExecutorFailed{}
-	mi := &file_harness_v1_record_proto_msgTypes[15]
+	mi := &file_harness_v1_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1877,7 +2266,7 @@ func (x *ExecutorFailed) String() string {
 func (*ExecutorFailed) ProtoMessage() {}
 
 func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[15]
+	mi := &file_harness_v1_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1890,7 +2279,7 @@ func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorFailed.ProtoReflect.Descriptor instead.
 func (*ExecutorFailed) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ExecutorFailed) GetExecutor() string {
@@ -1926,7 +2315,7 @@ type ExecutorAbsent struct {
 
 func (x *ExecutorAbsent) Reset() {
 	*x = ExecutorAbsent{}
-	mi := &file_harness_v1_record_proto_msgTypes[16]
+	mi := &file_harness_v1_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1938,7 +2327,7 @@ func (x *ExecutorAbsent) String() string {
 func (*ExecutorAbsent) ProtoMessage() {}
 
 func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[16]
+	mi := &file_harness_v1_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1951,7 +2340,7 @@ func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorAbsent.ProtoReflect.Descriptor instead.
 func (*ExecutorAbsent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ExecutorAbsent) GetExecutor() string {
@@ -1966,7 +2355,7 @@ var File_harness_v1_record_proto protoreflect.FileDescriptor
 const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/record.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xe3\x03\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xe3\x03\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -2000,7 +2389,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rturn_complete\x18\r \x01(\v2\x18.harness.v1.TurnCompleteH\x00R\fturnComplete\x12,\n" +
 	"\x06parked\x18\x0e \x01(\v2\x12.harness.v1.ParkedH\x00R\x06parked\x123\n" +
 	"\x06result\x18\x0f \x01(\v2\x19.harness.v1.HarnessResultH\x00R\x06resultB\t\n" +
-	"\amessage\"\xed\x02\n" +
+	"\amessage\"\xbf\x05\n" +
 	"\vObservation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
 	"\x05inbox\x18\x02 \x01(\v2\x16.harness.v1.InboxBatchH\x00R\x05inbox\x12;\n" +
@@ -2010,8 +2399,26 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05check\x18\x06 \x01(\v2\x1f.harness.v1.RequirementCoverageH\x00R\x05check\x12\x1f\n" +
 	"\n" +
 	"stop_asked\x18\a \x01(\bH\x00R\tstopAsked\x123\n" +
-	"\acontext\x18\b \x01(\v2\x17.harness.v1.ContextTextH\x00R\acontextB\a\n" +
-	"\x05value\"L\n" +
+	"\acontext\x18\b \x01(\v2\x17.harness.v1.ContextTextH\x00R\acontext\x12/\n" +
+	"\aweights\x18\t \x01(\v2\x13.harness.v1.WeightsH\x00R\aweights\x12B\n" +
+	"\fconversation\x18\n" +
+	" \x01(\v2\x1c.harness.v1.ConversationReadH\x00R\fconversation\x124\n" +
+	"\asummary\x18\v \x01(\v2\x18.harness.v1.SummaryStateH\x00R\asummary\x12K\n" +
+	"\x11summary_requested\x18\f \x01(\v2\x1c.harness.v1.SummaryRequestedH\x00R\x10summaryRequested\x12%\n" +
+	"\rinbox_waiting\x18\r \x01(\bH\x00R\finboxWaiting\x121\n" +
+	"\x13inference_available\x18\x0e \x01(\bH\x00R\x12inferenceAvailableB\a\n" +
+	"\x05value\"e\n" +
+	"\x10ConversationRead\x12\x1a\n" +
+	"\bmessages\x18\x01 \x01(\x04R\bmessages\x125\n" +
+	"\bduration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\x95\x01\n" +
+	"\fSummaryState\x12\x14\n" +
+	"\x05ended\x18\x01 \x01(\bR\x05ended\x120\n" +
+	"\asummary\x18\x02 \x01(\v2\x16.harness.v1.SummaryRefR\asummary\x12\x14\n" +
+	"\x05error\x18\x03 \x01(\tR\x05error\x12'\n" +
+	"\x05usage\x18\x04 \x01(\v2\x11.harness.v1.UsageR\x05usage\"R\n" +
+	"\x10SummaryRequested\x12(\n" +
+	"\x03job\x18\x01 \x01(\v2\x16.harness.v1.SummaryJobR\x03job\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"L\n" +
 	"\vContextText\x12'\n" +
 	"\x04text\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04text\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\"Q\n" +
@@ -2050,7 +2457,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05calls\x18\x01 \x03(\v2\x18.harness.v1.PreparedCallR\x05calls\x123\n" +
 	"\n" +
 	"work_items\x18\x02 \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12+\n" +
-	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\xa4\x02\n" +
+	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\xee\x02\n" +
 	"\fModelRetried\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
@@ -2061,7 +2468,10 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"adjustment\x18\a \x01(\v2\x1b.harness.v1.ModelAdjustmentR\n" +
 	"adjustment\x12'\n" +
-	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\"\xb8\x03\n" +
+	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
+	"\rprompt_tokens\x18\t \x01(\rR\fpromptTokens\x12#\n" +
+	"\rwindow_tokens\x18\n" +
+	" \x01(\rR\fwindowTokens\"\xb8\x03\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -2078,7 +2488,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	" \x01(\bR\bexplores\x121\n" +
 	"\targuments\x18\v \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x18\n" +
 	"\aoffered\x18\f \x01(\bR\aoffered\x12\x16\n" +
-	"\x06review\x18\r \x01(\bR\x06review\"\x84\x03\n" +
+	"\x06review\x18\r \x01(\bR\x06review\"\xa6\x04\n" +
 	"\x0eModelResponded\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
@@ -2089,7 +2499,15 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"work_items\x18\a \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12\x1a\n" +
 	"\bunjudged\x18\b \x01(\bR\bunjudged\x12\x1b\n" +
-	"\tcut_short\x18\t \x01(\bR\bcutShort\"F\n" +
+	"\tcut_short\x18\t \x01(\bR\bcutShort\x12-\n" +
+	"\aweights\x18\n" +
+	" \x01(\v2\x13.harness.v1.WeightsR\aweights\x12\x1f\n" +
+	"\vview_digest\x18\v \x01(\fR\n" +
+	"viewDigest\x12)\n" +
+	"\x05tools\x18\f \x01(\v2\x13.harness.v1.BlobRefR\x05tools\x12%\n" +
+	"\x0ecounted_tokens\x18\r \x01(\rR\rcountedTokens\"6\n" +
+	"\bToolList\x12*\n" +
+	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"F\n" +
 	"\fToolsStarted\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\x12\x1b\n" +
 	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xe3\x01\n" +
@@ -2133,7 +2551,7 @@ func file_harness_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_harness_v1_record_proto_goTypes = []any{
 	(CallDisposition)(0),          // 0: harness.v1.CallDisposition
 	(ToolOutcome)(0),              // 1: harness.v1.ToolOutcome
@@ -2141,103 +2559,123 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*Writer)(nil),                // 3: harness.v1.Writer
 	(*Step)(nil),                  // 4: harness.v1.Step
 	(*Observation)(nil),           // 5: harness.v1.Observation
-	(*ContextText)(nil),           // 6: harness.v1.ContextText
-	(*InboxBatch)(nil),            // 7: harness.v1.InboxBatch
-	(*Journal)(nil),               // 8: harness.v1.Journal
-	(*TurnStarted)(nil),           // 9: harness.v1.TurnStarted
-	(*TurnAdmitted)(nil),          // 10: harness.v1.TurnAdmitted
-	(*CallsJudged)(nil),           // 11: harness.v1.CallsJudged
-	(*ModelRetried)(nil),          // 12: harness.v1.ModelRetried
-	(*PreparedCall)(nil),          // 13: harness.v1.PreparedCall
-	(*ModelResponded)(nil),        // 14: harness.v1.ModelResponded
-	(*ToolsStarted)(nil),          // 15: harness.v1.ToolsStarted
-	(*ToolFinished)(nil),          // 16: harness.v1.ToolFinished
-	(*ExecutorFailed)(nil),        // 17: harness.v1.ExecutorFailed
-	(*ExecutorAbsent)(nil),        // 18: harness.v1.ExecutorAbsent
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*Message)(nil),               // 20: harness.v1.Message
-	(*Event)(nil),                 // 21: harness.v1.Event
-	(*Snapshot)(nil),              // 22: harness.v1.Snapshot
-	(*PhaseChange)(nil),           // 23: harness.v1.PhaseChange
-	(*RepairTrigger)(nil),         // 24: harness.v1.RepairTrigger
-	(*RepairComplete)(nil),        // 25: harness.v1.RepairComplete
-	(*CompactionComplete)(nil),    // 26: harness.v1.CompactionComplete
-	(*TurnComplete)(nil),          // 27: harness.v1.TurnComplete
-	(*Parked)(nil),                // 28: harness.v1.Parked
-	(*HarnessResult)(nil),         // 29: harness.v1.HarnessResult
-	(*Environment)(nil),           // 30: harness.v1.Environment
-	(*HookOutcome)(nil),           // 31: harness.v1.HookOutcome
-	(*RequirementCoverage)(nil),   // 32: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 33: harness.v1.Content
-	(*InboxItem)(nil),             // 34: harness.v1.InboxItem
-	(*FileDigest)(nil),            // 35: harness.v1.FileDigest
-	(HookAction)(0),               // 36: harness.v1.HookAction
-	(*HookState)(nil),             // 37: harness.v1.HookState
-	(*WorkItem)(nil),              // 38: harness.v1.WorkItem
-	(*durationpb.Duration)(nil),   // 39: google.protobuf.Duration
-	(TurnErrorKind)(0),            // 40: harness.v1.TurnErrorKind
-	(*ModelAdjustment)(nil),       // 41: harness.v1.ModelAdjustment
-	(*Usage)(nil),                 // 42: harness.v1.Usage
-	(ToolOrigin)(0),               // 43: harness.v1.ToolOrigin
+	(*ConversationRead)(nil),      // 6: harness.v1.ConversationRead
+	(*SummaryState)(nil),          // 7: harness.v1.SummaryState
+	(*SummaryRequested)(nil),      // 8: harness.v1.SummaryRequested
+	(*ContextText)(nil),           // 9: harness.v1.ContextText
+	(*InboxBatch)(nil),            // 10: harness.v1.InboxBatch
+	(*Journal)(nil),               // 11: harness.v1.Journal
+	(*TurnStarted)(nil),           // 12: harness.v1.TurnStarted
+	(*TurnAdmitted)(nil),          // 13: harness.v1.TurnAdmitted
+	(*CallsJudged)(nil),           // 14: harness.v1.CallsJudged
+	(*ModelRetried)(nil),          // 15: harness.v1.ModelRetried
+	(*PreparedCall)(nil),          // 16: harness.v1.PreparedCall
+	(*ModelResponded)(nil),        // 17: harness.v1.ModelResponded
+	(*ToolList)(nil),              // 18: harness.v1.ToolList
+	(*ToolsStarted)(nil),          // 19: harness.v1.ToolsStarted
+	(*ToolFinished)(nil),          // 20: harness.v1.ToolFinished
+	(*ExecutorFailed)(nil),        // 21: harness.v1.ExecutorFailed
+	(*ExecutorAbsent)(nil),        // 22: harness.v1.ExecutorAbsent
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(*Message)(nil),               // 24: harness.v1.Message
+	(*Event)(nil),                 // 25: harness.v1.Event
+	(*Snapshot)(nil),              // 26: harness.v1.Snapshot
+	(*PhaseChange)(nil),           // 27: harness.v1.PhaseChange
+	(*RepairTrigger)(nil),         // 28: harness.v1.RepairTrigger
+	(*RepairComplete)(nil),        // 29: harness.v1.RepairComplete
+	(*CompactionComplete)(nil),    // 30: harness.v1.CompactionComplete
+	(*TurnComplete)(nil),          // 31: harness.v1.TurnComplete
+	(*Parked)(nil),                // 32: harness.v1.Parked
+	(*HarnessResult)(nil),         // 33: harness.v1.HarnessResult
+	(*Environment)(nil),           // 34: harness.v1.Environment
+	(*HookOutcome)(nil),           // 35: harness.v1.HookOutcome
+	(*RequirementCoverage)(nil),   // 36: harness.v1.RequirementCoverage
+	(*Weights)(nil),               // 37: harness.v1.Weights
+	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
+	(*SummaryRef)(nil),            // 39: harness.v1.SummaryRef
+	(*Usage)(nil),                 // 40: harness.v1.Usage
+	(*SummaryJob)(nil),            // 41: harness.v1.SummaryJob
+	(*Content)(nil),               // 42: harness.v1.Content
+	(*InboxItem)(nil),             // 43: harness.v1.InboxItem
+	(*FileDigest)(nil),            // 44: harness.v1.FileDigest
+	(HookAction)(0),               // 45: harness.v1.HookAction
+	(*HookState)(nil),             // 46: harness.v1.HookState
+	(*WorkItem)(nil),              // 47: harness.v1.WorkItem
+	(TurnErrorKind)(0),            // 48: harness.v1.TurnErrorKind
+	(*ModelAdjustment)(nil),       // 49: harness.v1.ModelAdjustment
+	(ToolOrigin)(0),               // 50: harness.v1.ToolOrigin
+	(*BlobRef)(nil),               // 51: harness.v1.BlobRef
+	(*ToolSpec)(nil),              // 52: harness.v1.ToolSpec
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
-	19, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
+	23, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
 	3,  // 1: harness.v1.Record.writer:type_name -> harness.v1.Writer
-	20, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
-	21, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
+	24, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
+	25, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
 	4,  // 4: harness.v1.Record.step:type_name -> harness.v1.Step
-	8,  // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
-	22, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
-	23, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
+	11, // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
+	26, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
+	27, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
 	5,  // 8: harness.v1.Step.observed:type_name -> harness.v1.Observation
-	24, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
-	25, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
-	26, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
-	27, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
-	28, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
-	29, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
-	7,  // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
-	30, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
-	31, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
-	32, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
-	6,  // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
-	33, // 20: harness.v1.ContextText.text:type_name -> harness.v1.Content
-	34, // 21: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
-	9,  // 22: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
-	12, // 23: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
-	14, // 24: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
-	15, // 25: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
-	16, // 26: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
-	17, // 27: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	18, // 28: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
-	10, // 29: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
-	11, // 30: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
-	35, // 31: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
-	36, // 32: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
-	37, // 33: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
-	13, // 34: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
-	38, // 35: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
-	37, // 36: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
-	39, // 37: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	40, // 38: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	41, // 39: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
-	42, // 40: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
-	0,  // 41: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	43, // 42: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	33, // 43: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	42, // 44: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	13, // 45: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	39, // 46: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	39, // 47: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	38, // 48: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	1,  // 49: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	39, // 50: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	37, // 51: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	52, // [52:52] is the sub-list for method output_type
-	52, // [52:52] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	28, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
+	29, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
+	30, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
+	31, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
+	32, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
+	33, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
+	10, // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
+	34, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
+	35, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
+	36, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
+	9,  // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
+	37, // 20: harness.v1.Observation.weights:type_name -> harness.v1.Weights
+	6,  // 21: harness.v1.Observation.conversation:type_name -> harness.v1.ConversationRead
+	7,  // 22: harness.v1.Observation.summary:type_name -> harness.v1.SummaryState
+	8,  // 23: harness.v1.Observation.summary_requested:type_name -> harness.v1.SummaryRequested
+	38, // 24: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
+	39, // 25: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
+	40, // 26: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
+	41, // 27: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
+	42, // 28: harness.v1.ContextText.text:type_name -> harness.v1.Content
+	43, // 29: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	12, // 30: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
+	15, // 31: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
+	17, // 32: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
+	19, // 33: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
+	20, // 34: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
+	21, // 35: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
+	22, // 36: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	13, // 37: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
+	14, // 38: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
+	44, // 39: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
+	45, // 40: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
+	46, // 41: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
+	16, // 42: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	47, // 43: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	46, // 44: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	38, // 45: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	48, // 46: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	49, // 47: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
+	40, // 48: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
+	0,  // 49: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	50, // 50: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	42, // 51: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	40, // 52: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	16, // 53: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	38, // 54: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	38, // 55: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	47, // 56: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	37, // 57: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	51, // 58: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	52, // 59: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 60: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	38, // 61: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	46, // 62: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	63, // [63:63] is the sub-list for method output_type
+	63, // [63:63] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
@@ -2245,6 +2683,7 @@ func file_harness_v1_record_proto_init() {
 	if File_harness_v1_record_proto != nil {
 		return
 	}
+	file_harness_v1_compaction_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_conversation_proto_init()
@@ -2277,8 +2716,14 @@ func file_harness_v1_record_proto_init() {
 		(*Observation_Check)(nil),
 		(*Observation_StopAsked)(nil),
 		(*Observation_Context)(nil),
+		(*Observation_Weights)(nil),
+		(*Observation_Conversation)(nil),
+		(*Observation_Summary)(nil),
+		(*Observation_SummaryRequested)(nil),
+		(*Observation_InboxWaiting)(nil),
+		(*Observation_InferenceAvailable)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[6].OneofWrappers = []any{
+	file_harness_v1_record_proto_msgTypes[9].OneofWrappers = []any{
 		(*Journal_TurnStarted)(nil),
 		(*Journal_ModelRetried)(nil),
 		(*Journal_ModelResponded)(nil),
@@ -2289,14 +2734,14 @@ func file_harness_v1_record_proto_init() {
 		(*Journal_TurnAdmitted)(nil),
 		(*Journal_CallsJudged)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[7].OneofWrappers = []any{}
+	file_harness_v1_record_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_record_proto_rawDesc), len(file_harness_v1_record_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

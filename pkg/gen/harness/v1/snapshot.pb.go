@@ -512,8 +512,13 @@ type Snapshot struct {
 	Reasoning *ReasoningConfig `protobuf:"bytes,81,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
 	// Changes of requests that providers have asked for; at most 32.
 	ModelAdjustments []*ModelAdjustment `protobuf:"bytes,82,rep,name=model_adjustments,json=modelAdjustments,proto3" json:"model_adjustments,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// What the view of the conversation leaves out; unset: nothing, ever.
+	CompactionPlan *CompactionPlan `protobuf:"bytes,40,opt,name=compaction_plan,json=compactionPlan,proto3" json:"compaction_plan,omitempty"`
+	// Digest of the tools of the last request, which is also that of the blob that holds
+	// them; empty before.
+	ToolsDigest   string `protobuf:"bytes,41,opt,name=tools_digest,json=toolsDigest,proto3" json:"tools_digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Snapshot) Reset() {
@@ -966,6 +971,20 @@ func (x *Snapshot) GetModelAdjustments() []*ModelAdjustment {
 	return nil
 }
 
+func (x *Snapshot) GetCompactionPlan() *CompactionPlan {
+	if x != nil {
+		return x.CompactionPlan
+	}
+	return nil
+}
+
+func (x *Snapshot) GetToolsDigest() string {
+	if x != nil {
+		return x.ToolsDigest
+	}
+	return ""
+}
+
 // TraceState is the trace state of a run: the parents of the next spans, and what is
 // needed to make spans that cross processes when they end. A run has one trace per
 // 100 turns, its chapters; the ids of all but the first are derived from the first.
@@ -1117,7 +1136,25 @@ type TokenBudget struct {
 	// tokens, which are counted exactly only once the bound reaches a threshold.
 	UnreportedBytes uint64 `protobuf:"varint,7,opt,name=unreported_bytes,json=unreportedBytes,proto3" json:"unreported_bytes,omitempty"`
 	// Estimated tokens of the tools in the last request.
-	ToolTokens    uint32 `protobuf:"varint,8,opt,name=tool_tokens,json=toolTokens,proto3" json:"tool_tokens,omitempty"`
+	ToolTokens uint32 `protobuf:"varint,8,opt,name=tool_tokens,json=toolTokens,proto3" json:"tool_tokens,omitempty"`
+	// Tokens that changes of the compaction plan have taken away since the report.
+	FreedTokens uint32 `protobuf:"varint,9,opt,name=freed_tokens,json=freedTokens,proto3" json:"freed_tokens,omitempty"`
+	// The messages up to this one have weights.
+	WeighedMessages uint64 `protobuf:"varint,10,opt,name=weighed_messages,json=weighedMessages,proto3" json:"weighed_messages,omitempty"`
+	// Tokens that the model needs for one that was counted, learnt from its reports, in
+	// [1, 2.5]; 0: nothing was learnt.
+	Factor float64 `protobuf:"fixed64,11,opt,name=factor,proto3" json:"factor,omitempty"`
+	// The model that factor and window_tokens were learnt from.
+	FactorModel string `protobuf:"bytes,12,opt,name=factor_model,json=factorModel,proto3" json:"factor_model,omitempty"`
+	// The window that a refusal of the model named; 0: none did.
+	WindowTokens uint32 `protobuf:"varint,13,opt,name=window_tokens,json=windowTokens,proto3" json:"window_tokens,omitempty"`
+	// The model refused the last request as too long, and nothing was answered since. The
+	// next compaction is at blocking pressure.
+	Exceeded bool `protobuf:"varint,14,opt,name=exceeded,proto3" json:"exceeded,omitempty"`
+	// Requests in a row that the model refused as too long.
+	Refusals uint32 `protobuf:"varint,15,opt,name=refusals,proto3" json:"refusals,omitempty"`
+	// Bytes of the images and documents in the window, as they are encoded.
+	MediaBytes    uint64 `protobuf:"varint,16,opt,name=media_bytes,json=mediaBytes,proto3" json:"media_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1204,6 +1241,62 @@ func (x *TokenBudget) GetUnreportedBytes() uint64 {
 func (x *TokenBudget) GetToolTokens() uint32 {
 	if x != nil {
 		return x.ToolTokens
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetFreedTokens() uint32 {
+	if x != nil {
+		return x.FreedTokens
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetWeighedMessages() uint64 {
+	if x != nil {
+		return x.WeighedMessages
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetFactor() float64 {
+	if x != nil {
+		return x.Factor
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetFactorModel() string {
+	if x != nil {
+		return x.FactorModel
+	}
+	return ""
+}
+
+func (x *TokenBudget) GetWindowTokens() uint32 {
+	if x != nil {
+		return x.WindowTokens
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetExceeded() bool {
+	if x != nil {
+		return x.Exceeded
+	}
+	return false
+}
+
+func (x *TokenBudget) GetRefusals() uint32 {
+	if x != nil {
+		return x.Refusals
+	}
+	return 0
+}
+
+func (x *TokenBudget) GetMediaBytes() uint64 {
+	if x != nil {
+		return x.MediaBytes
 	}
 	return 0
 }
@@ -1632,11 +1725,11 @@ var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
 const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/snapshot.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xd0\x15\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xb8\x16\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1710,7 +1803,9 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\ttold_turn\x18N \x01(\rR\btoldTurn\x12,\n" +
 	"\x05trace\x18P \x01(\v2\x16.harness.v1.TraceStateR\x05trace\x129\n" +
 	"\treasoning\x18Q \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\x12H\n" +
-	"\x11model_adjustments\x18R \x03(\v2\x1b.harness.v1.ModelAdjustmentR\x10modelAdjustmentsJ\x04\b(\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xad\x03\n" +
+	"\x11model_adjustments\x18R \x03(\v2\x1b.harness.v1.ModelAdjustmentR\x10modelAdjustments\x12C\n" +
+	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
+	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xad\x03\n" +
 	"\n" +
 	"TraceState\x12\x19\n" +
 	"\btrace_id\x18\x01 \x01(\fR\atraceId\x12\x18\n" +
@@ -1724,7 +1819,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\tturn_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bturnTime\x12\x1d\n" +
 	"\n" +
 	"agent_name\x18\n" +
-	" \x01(\tR\tagentName\"\xc4\x02\n" +
+	" \x01(\tR\tagentName\"\xcb\x04\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +
@@ -1736,7 +1831,17 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x11reported_messages\x18\x06 \x01(\x04R\x10reportedMessages\x12)\n" +
 	"\x10unreported_bytes\x18\a \x01(\x04R\x0funreportedBytes\x12\x1f\n" +
 	"\vtool_tokens\x18\b \x01(\rR\n" +
-	"toolTokens\"\x96\x03\n" +
+	"toolTokens\x12!\n" +
+	"\ffreed_tokens\x18\t \x01(\rR\vfreedTokens\x12)\n" +
+	"\x10weighed_messages\x18\n" +
+	" \x01(\x04R\x0fweighedMessages\x12\x16\n" +
+	"\x06factor\x18\v \x01(\x01R\x06factor\x12!\n" +
+	"\ffactor_model\x18\f \x01(\tR\vfactorModel\x12#\n" +
+	"\rwindow_tokens\x18\r \x01(\rR\fwindowTokens\x12\x1a\n" +
+	"\bexceeded\x18\x0e \x01(\bR\bexceeded\x12\x1a\n" +
+	"\brefusals\x18\x0f \x01(\rR\brefusals\x12\x1f\n" +
+	"\vmedia_bytes\x18\x10 \x01(\x04R\n" +
+	"mediaBytes\"\x96\x03\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -1865,9 +1970,10 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*Definition)(nil),            // 27: harness.v1.Definition
 	(*FileDigest)(nil),            // 28: harness.v1.FileDigest
 	(*ReasoningConfig)(nil),       // 29: harness.v1.ReasoningConfig
-	(ToolOrigin)(0),               // 30: harness.v1.ToolOrigin
-	(*Usage)(nil),                 // 31: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
+	(*CompactionPlan)(nil),        // 30: harness.v1.CompactionPlan
+	(ToolOrigin)(0),               // 31: harness.v1.ToolOrigin
+	(*Usage)(nil),                 // 32: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 33: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -1905,22 +2011,23 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	6,  // 32: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
 	29, // 33: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
 	11, // 34: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
-	15, // 35: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	15, // 36: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	17, // 37: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 38: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	15, // 39: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	30, // 40: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	31, // 41: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	32, // 42: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	31, // 43: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	32, // 44: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 45: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	46, // [46:46] is the sub-list for method output_type
-	46, // [46:46] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	30, // 35: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	15, // 36: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	15, // 37: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	17, // 38: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 39: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	15, // 40: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	31, // 41: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	32, // 42: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	33, // 43: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	32, // 44: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	33, // 45: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 46: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -1928,6 +2035,7 @@ func file_harness_v1_snapshot_proto_init() {
 	if File_harness_v1_snapshot_proto != nil {
 		return
 	}
+	file_harness_v1_compaction_proto_init()
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()

@@ -391,7 +391,16 @@ type ProgressTracker struct {
 	// Distinct outcomes of calls in the segment: tool, arguments and result.
 	DistinctOutcomes uint32 `protobuf:"varint,2,opt,name=distinct_outcomes,json=distinctOutcomes,proto3" json:"distinct_outcomes,omitempty"`
 	// Stream position of the segment: id of the first message that belongs to it.
-	FirstMessage  uint64 `protobuf:"varint,3,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
+	FirstMessage uint64 `protobuf:"varint,3,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
+	// Outcomes since the last compaction that are no reads of what a compaction took away.
+	FreshOutcomes uint32 `protobuf:"varint,4,opt,name=fresh_outcomes,json=freshOutcomes,proto3" json:"fresh_outcomes,omitempty"`
+	// Outcomes since the last compaction that repeat what a compaction took away.
+	RepeatedOutcomes uint32 `protobuf:"varint,5,opt,name=repeated_outcomes,json=repeatedOutcomes,proto3" json:"repeated_outcomes,omitempty"`
+	// Compactions in a row before which nothing but such repetition happened.
+	IdleCompactions uint32 `protobuf:"varint,6,opt,name=idle_compactions,json=idleCompactions,proto3" json:"idle_compactions,omitempty"`
+	// The model was sent the message that the material does not fit; from then on
+	// repetition is no progress.
+	ToldTooLarge  bool `protobuf:"varint,7,opt,name=told_too_large,json=toldTooLarge,proto3" json:"told_too_large,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -445,6 +454,34 @@ func (x *ProgressTracker) GetFirstMessage() uint64 {
 		return x.FirstMessage
 	}
 	return 0
+}
+
+func (x *ProgressTracker) GetFreshOutcomes() uint32 {
+	if x != nil {
+		return x.FreshOutcomes
+	}
+	return 0
+}
+
+func (x *ProgressTracker) GetRepeatedOutcomes() uint32 {
+	if x != nil {
+		return x.RepeatedOutcomes
+	}
+	return 0
+}
+
+func (x *ProgressTracker) GetIdleCompactions() uint32 {
+	if x != nil {
+		return x.IdleCompactions
+	}
+	return 0
+}
+
+func (x *ProgressTracker) GetToldTooLarge() bool {
+	if x != nil {
+		return x.ToldTooLarge
+	}
+	return false
 }
 
 // ToolUsage is how often a tool was called in the run.
@@ -670,11 +707,15 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x05loose\x18\x02 \x03(\x06R\x05loose\x12\x14\n" +
 	"\x05tools\x18\x03 \x01(\tR\x05tools\x12 \n" +
 	"\vcorrections\x18\x04 \x01(\rR\vcorrections\x124\n" +
-	"\x16calls_since_correction\x18\x05 \x01(\rR\x14callsSinceCorrection\"\x87\x01\n" +
+	"\x16calls_since_correction\x18\x05 \x01(\rR\x14callsSinceCorrection\"\xac\x02\n" +
 	"\x0fProgressTracker\x12\"\n" +
 	"\ffingerprints\x18\x01 \x03(\x06R\ffingerprints\x12+\n" +
 	"\x11distinct_outcomes\x18\x02 \x01(\rR\x10distinctOutcomes\x12#\n" +
-	"\rfirst_message\x18\x03 \x01(\x04R\ffirstMessage\"5\n" +
+	"\rfirst_message\x18\x03 \x01(\x04R\ffirstMessage\x12%\n" +
+	"\x0efresh_outcomes\x18\x04 \x01(\rR\rfreshOutcomes\x12+\n" +
+	"\x11repeated_outcomes\x18\x05 \x01(\rR\x10repeatedOutcomes\x12)\n" +
+	"\x10idle_compactions\x18\x06 \x01(\rR\x0fidleCompactions\x12$\n" +
+	"\x0etold_too_large\x18\a \x01(\bR\ftoldTooLarge\"5\n" +
 	"\tToolUsage\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x14\n" +
 	"\x05calls\x18\x02 \x01(\rR\x05calls\"\x9b\x01\n" +

@@ -1,5 +1,6 @@
 """Generated from proto/ by clients/python/generate.sh. Do not edit."""
 
+from harnessmesh.gen.harness.v1.compaction_pb2 import *
 from harnessmesh.gen.harness.v1.config_pb2 import *
 from harnessmesh.gen.harness.v1.content_pb2 import *
 from harnessmesh.gen.harness.v1.contract_pb2 import *
@@ -11,6 +12,7 @@ from harnessmesh.gen.harness.v1.executor_pb2 import *
 from harnessmesh.gen.harness.v1.gateway_pb2 import *
 from harnessmesh.gen.harness.v1.hook_pb2 import *
 from harnessmesh.gen.harness.v1.inbox_pb2 import *
+from harnessmesh.gen.harness.v1.inference_pb2 import *
 from harnessmesh.gen.harness.v1.message_pb2 import *
 from harnessmesh.gen.harness.v1.presence_pb2 import *
 from harnessmesh.gen.harness.v1.record_pb2 import *

@@ -6,13 +6,17 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
+import type { CompactionAction } from "./compaction_pb.js";
+import { file_harness_v1_compaction } from "./compaction_pb.js";
+import type { Durability } from "./tool_pb.js";
+import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/config.proto.
  */
 export const file_harness_v1_config: GenFile = /*@__PURE__*/
-  fileDesc("ChdoYXJuZXNzL3YxL2NvbmZpZy5wcm90bxIKaGFybmVzcy52MSKTBAoKTG9vcENvbmZpZxIkCgRzdG9wGAEgASgLMhYuaGFybmVzcy52MS5TdG9wQ29uZmlnEjQKDGNvbnRpbnVhdGlvbhgCIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uQ29uZmlnEioKB2NvbnRleHQYAyABKAsyGS5oYXJuZXNzLnYxLkNvbnRleHRDb25maWcSJgoFbW9kZWwYBCABKAsyFy5oYXJuZXNzLnYxLk1vZGVsQ29uZmlnEiUKBXRvb2xzGAUgASgLMhYuaGFybmVzcy52MS5Ub29sQ29uZmlnEiQKB2J1ZGdldHMYBiABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJgoFc3RhbGwYByABKAsyFy5oYXJuZXNzLnYxLlN0YWxsQ29uZmlnEi0KCWRvb21fbG9vcBgIIAEoCzIaLmhhcm5lc3MudjEuRG9vbUxvb3BDb25maWcSLgoKd29ya19pdGVtcxgJIAEoCzIaLmhhcm5lc3MudjEuV29ya0l0ZW1Db25maWcSLAoIZ3VpZGFuY2UYCiABKAsyGi5oYXJuZXNzLnYxLkd1aWRhbmNlQ29uZmlnEiUKBWhvb2tzGAsgASgLMhYuaGFybmVzcy52MS5Ib29rQ29uZmlnEiwKCGNvbnRyYWN0GAwgASgLMhouaGFybmVzcy52MS5Db250cmFjdENvbmZpZyJVCgtTdGFsbENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESFgoJdGhyZXNob2xkGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCDAoKX3RocmVzaG9sZCJkCg5Eb29tTG9vcENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESHAoPbWF4X2NvcnJlY3Rpb25zGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCEgoQX21heF9jb3JyZWN0aW9ucyIyCg5Xb3JrSXRlbUNvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQiTAoOR3VpZGFuY2VDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEhAKA2ppdBgCIAEoCEgBiAEBQgoKCF9lbmFibGVkQgYKBF9qaXQiWgoKSG9va0NvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfZW5hYmxlZCIyCg5Db250cmFjdENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQi3gEKClN0b3BDb25maWcSFgoJbWF4X3R1cm5zGAEgASgNSACIAQESJgoGcG9saWN5GAIgASgOMhYuaGFybmVzcy52MS5TdG9wUG9saWN5EiIKFXJlcXVpcmVfd29ya19jb21wbGV0ZRgDIAEoCEgBiAEBEiYKGXdvcmtfY29tcGxldGVfbWF4X3JldHJpZXMYBCABKA1IAogBAUIMCgpfbWF4X3R1cm5zQhgKFl9yZXF1aXJlX3dvcmtfY29tcGxldGVCHAoaX3dvcmtfY29tcGxldGVfbWF4X3JldHJpZXMibgoSQ29udGludWF0aW9uQ29uZmlnEhQKB2VuYWJsZWQYASABKAhIAIgBARIYCgttYXhfcHJvbXB0cxgCIAEoDUgBiAEBEgwKBHRleHQYAyABKAlCCgoIX2VuYWJsZWRCDgoMX21heF9wcm9tcHRzItkBCg1Db250ZXh0Q29uZmlnEh0KEG1heF9pbnB1dF90b2tlbnMYASABKA1IAIgBARIbCg5zb2Z0X3RocmVzaG9sZBgCIAEoAUgBiAEBEh8KEmJsb2NraW5nX3RocmVzaG9sZBgDIAEoAUgCiAEBEhoKDXNhZmV0eV9idWZmZXIYBCABKA1IA4gBAUITChFfbWF4X2lucHV0X3Rva2Vuc0IRCg9fc29mdF90aHJlc2hvbGRCFQoTX2Jsb2NraW5nX3RocmVzaG9sZEIQCg5fc2FmZXR5X2J1ZmZlciKfAgoLTW9kZWxDb25maWcSFgoJbWF4X3RyaWVzGAEgASgNSACIAQESMgoPYmFja29mZl9pbml0aWFsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC2JhY2tvZmZfbWF4GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGlkbGVfdGltZW91dBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCglzdHJlYW1pbmcYBSABKAhIAYgBARIvCgxvdXRhZ2VfcmV0cnkYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDAoKX21heF90cmllc0IMCgpfc3RyZWFtaW5nIlEKD1JlYXNvbmluZ0NvbmZpZxIiCgZlZmZvcnQYASABKA4yEi5oYXJuZXNzLnYxLkVmZm9ydBIRCgRzaG93GAIgASgISACIAQFCBwoFX3Nob3cigQIKClRvb2xDb25maWcSKgoHdGltZW91dBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxzaG93bl90b2tlbnMYAiABKA1IAIgBARIRCgR5b2xvGAMgASgISAGIAQESMwoQYXBwcm92YWxfdGltZW91dBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5hbnN3ZXJfdGltZW91dBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIPCg1fc2hvd25fdG9rZW5zQgcKBV95b2xvSgQIBBAFUhFhcHByb3ZhbF9kZWFkbGluZSLCAQoHQnVkZ2V0cxISCgV0dXJucxgBIAEoDUgAiAEBEhcKCnRvb2xfY2FsbHMYAiABKA1IAYgBARItCgp3YWxsX2Nsb2NrGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhMKBnRva2VucxgEIAEoBEgCiAEBEhUKCGNvc3RfdXNkGAUgASgBSAOIAQFCCAoGX3R1cm5zQg0KC190b29sX2NhbGxzQgkKB190b2tlbnNCCwoJX2Nvc3RfdXNkKl4KClN0b3BQb2xpY3kSGwoXU1RPUF9QT0xJQ1lfVU5TUEVDSUZJRUQQABIbChdTVE9QX1BPTElDWV9JTlRFUkFDVElWRRABEhYKElNUT1BfUE9MSUNZX1NUUklDVBACKpsBCgZFZmZvcnQSFgoSRUZGT1JUX1VOU1BFQ0lGSUVEEAASDwoLRUZGT1JUX05PTkUQARISCg5FRkZPUlRfTUlOSU1BTBACEg4KCkVGRk9SVF9MT1cQAxIRCg1FRkZPUlRfTUVESVVNEAQSDwoLRUZGT1JUX0hJR0gQBRIQCgxFRkZPUlRfWEhJR0gQBhIOCgpFRkZPUlRfTUFYEAdCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration]);
+  fileDesc("ChdoYXJuZXNzL3YxL2NvbmZpZy5wcm90bxIKaGFybmVzcy52MSKTBAoKTG9vcENvbmZpZxIkCgRzdG9wGAEgASgLMhYuaGFybmVzcy52MS5TdG9wQ29uZmlnEjQKDGNvbnRpbnVhdGlvbhgCIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uQ29uZmlnEioKB2NvbnRleHQYAyABKAsyGS5oYXJuZXNzLnYxLkNvbnRleHRDb25maWcSJgoFbW9kZWwYBCABKAsyFy5oYXJuZXNzLnYxLk1vZGVsQ29uZmlnEiUKBXRvb2xzGAUgASgLMhYuaGFybmVzcy52MS5Ub29sQ29uZmlnEiQKB2J1ZGdldHMYBiABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJgoFc3RhbGwYByABKAsyFy5oYXJuZXNzLnYxLlN0YWxsQ29uZmlnEi0KCWRvb21fbG9vcBgIIAEoCzIaLmhhcm5lc3MudjEuRG9vbUxvb3BDb25maWcSLgoKd29ya19pdGVtcxgJIAEoCzIaLmhhcm5lc3MudjEuV29ya0l0ZW1Db25maWcSLAoIZ3VpZGFuY2UYCiABKAsyGi5oYXJuZXNzLnYxLkd1aWRhbmNlQ29uZmlnEiUKBWhvb2tzGAsgASgLMhYuaGFybmVzcy52MS5Ib29rQ29uZmlnEiwKCGNvbnRyYWN0GAwgASgLMhouaGFybmVzcy52MS5Db250cmFjdENvbmZpZyJVCgtTdGFsbENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESFgoJdGhyZXNob2xkGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCDAoKX3RocmVzaG9sZCJkCg5Eb29tTG9vcENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESHAoPbWF4X2NvcnJlY3Rpb25zGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCEgoQX21heF9jb3JyZWN0aW9ucyIyCg5Xb3JrSXRlbUNvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQiTAoOR3VpZGFuY2VDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEhAKA2ppdBgCIAEoCEgBiAEBQgoKCF9lbmFibGVkQgYKBF9qaXQiWgoKSG9va0NvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfZW5hYmxlZCIyCg5Db250cmFjdENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQi3gEKClN0b3BDb25maWcSFgoJbWF4X3R1cm5zGAEgASgNSACIAQESJgoGcG9saWN5GAIgASgOMhYuaGFybmVzcy52MS5TdG9wUG9saWN5EiIKFXJlcXVpcmVfd29ya19jb21wbGV0ZRgDIAEoCEgBiAEBEiYKGXdvcmtfY29tcGxldGVfbWF4X3JldHJpZXMYBCABKA1IAogBAUIMCgpfbWF4X3R1cm5zQhgKFl9yZXF1aXJlX3dvcmtfY29tcGxldGVCHAoaX3dvcmtfY29tcGxldGVfbWF4X3JldHJpZXMibgoSQ29udGludWF0aW9uQ29uZmlnEhQKB2VuYWJsZWQYASABKAhIAIgBARIYCgttYXhfcHJvbXB0cxgCIAEoDUgBiAEBEgwKBHRleHQYAyABKAlCCgoIX2VuYWJsZWRCDgoMX21heF9wcm9tcHRzIuIFCg1Db250ZXh0Q29uZmlnEh0KEG1heF9pbnB1dF90b2tlbnMYASABKA1IAIgBARIbCg5zb2Z0X3RocmVzaG9sZBgCIAEoAUgBiAEBEh8KEmJsb2NraW5nX3RocmVzaG9sZBgDIAEoAUgCiAEBEhoKDXNhZmV0eV9idWZmZXIYBCABKA1IA4gBARITCgZ0YXJnZXQYBSABKAFIBIgBARIcCg9yZWNlbnRfbWVzc2FnZXMYBiABKA1IBYgBARIZCgxyZWNlbnRfc2hhcmUYByABKAFIBogBARIgChNyZWh5ZHJhdGlvbl9yZXNlcnZlGAggASgNSAeIAQESFwoKY29tcGFjdGlvbhgJIAEoCEgIiAEBEjAKCnN0cmF0ZWdpZXMYCiADKA4yHC5oYXJuZXNzLnYxLkNvbXBhY3Rpb25BY3Rpb24SGQoMY2xlYXJfdG9rZW5zGAsgASgNSAmIAQESHwoSZXh0ZXJuYWxpemVfdG9rZW5zGAwgASgNSAqIAQESLgoKZHVyYWJpbGl0eRgNIAMoCzIaLmhhcm5lc3MudjEuVG9vbER1cmFiaWxpdHkSMAoKc3VtbWFyaXplchgOIAEoCzIcLmhhcm5lc3MudjEuU3VtbWFyaXplckNvbmZpZxIvCgxzdW1tYXJ5X3dhaXQYDyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CEwoRX21heF9pbnB1dF90b2tlbnNCEQoPX3NvZnRfdGhyZXNob2xkQhUKE19ibG9ja2luZ190aHJlc2hvbGRCEAoOX3NhZmV0eV9idWZmZXJCCQoHX3RhcmdldEISChBfcmVjZW50X21lc3NhZ2VzQg8KDV9yZWNlbnRfc2hhcmVCFgoUX3JlaHlkcmF0aW9uX3Jlc2VydmVCDQoLX2NvbXBhY3Rpb25CDwoNX2NsZWFyX3Rva2Vuc0IVChNfZXh0ZXJuYWxpemVfdG9rZW5zIiEKEFN1bW1hcml6ZXJDb25maWcSDQoFbW9kZWwYASABKAkinAEKDlRvb2xEdXJhYmlsaXR5EgwKBHRvb2wYASABKAkSKgoKZHVyYWJpbGl0eRgCIAEoDjIWLmhhcm5lc3MudjEuRHVyYWJpbGl0eRIYChBwcmVzZXJ2ZWRfZmllbGRzGAMgAygJEh8KEmV4dGVybmFsaXplX3Rva2VucxgEIAEoDUgAiAEBQhUKE19leHRlcm5hbGl6ZV90b2tlbnMinwIKC01vZGVsQ29uZmlnEhYKCW1heF90cmllcxgBIAEoDUgAiAEBEjIKD2JhY2tvZmZfaW5pdGlhbBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtiYWNrb2ZmX21heBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxpZGxlX3RpbWVvdXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJc3RyZWFtaW5nGAUgASgISAGIAQESLwoMb3V0YWdlX3JldHJ5GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgwKCl9tYXhfdHJpZXNCDAoKX3N0cmVhbWluZyJRCg9SZWFzb25pbmdDb25maWcSIgoGZWZmb3J0GAEgASgOMhIuaGFybmVzcy52MS5FZmZvcnQSEQoEc2hvdxgCIAEoCEgAiAEBQgcKBV9zaG93IoECCgpUb29sQ29uZmlnEioKB3RpbWVvdXQYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGQoMc2hvd25fdG9rZW5zGAIgASgNSACIAQESEQoEeW9sbxgDIAEoCEgBiAEBEjMKEGFwcHJvdmFsX3RpbWVvdXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoOYW5zd2VyX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDwoNX3Nob3duX3Rva2Vuc0IHCgVfeW9sb0oECAQQBVIRYXBwcm92YWxfZGVhZGxpbmUiwgEKB0J1ZGdldHMSEgoFdHVybnMYASABKA1IAIgBARIXCgp0b29sX2NhbGxzGAIgASgNSAGIAQESLQoKd2FsbF9jbG9jaxgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgZ0b2tlbnMYBCABKARIAogBARIVCghjb3N0X3VzZBgFIAEoAUgDiAEBQggKBl90dXJuc0INCgtfdG9vbF9jYWxsc0IJCgdfdG9rZW5zQgsKCV9jb3N0X3VzZCpeCgpTdG9wUG9saWN5EhsKF1NUT1BfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGwoXU1RPUF9QT0xJQ1lfSU5URVJBQ1RJVkUQARIWChJTVE9QX1BPTElDWV9TVFJJQ1QQAiqbAQoGRWZmb3J0EhYKEkVGRk9SVF9VTlNQRUNJRklFRBAAEg8KC0VGRk9SVF9OT05FEAESEgoORUZGT1JUX01JTklNQUwQAhIOCgpFRkZPUlRfTE9XEAMSEQoNRUZGT1JUX01FRElVTRAEEg8KC0VGRk9SVF9ISUdIEAUSEAoMRUZGT1JUX1hISUdIEAYSDgoKRUZGT1JUX01BWBAHQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_compaction, file_harness_v1_tool]);
 
 /**
  * LoopConfig holds every number of the loop. In a RunSpec an unset field means
@@ -379,6 +383,89 @@ export type ContextConfig = Message<"harness.v1.ContextConfig"> & {
    * @generated from field: optional uint32 safety_buffer = 4;
    */
   safetyBuffer?: number | undefined;
+
+  /**
+   * Share of the window down to which compaction frees, in (0, 1), below soft_threshold.
+   * Default 0.50.
+   *
+   * @generated from field: optional double target = 5;
+   */
+  target?: number | undefined;
+
+  /**
+   * Newest messages that the ladder leaves alone. Default 12.
+   *
+   * @generated from field: optional uint32 recent_messages = 6;
+   */
+  recentMessages?: number | undefined;
+
+  /**
+   * Share of the window that these messages may hold; of more, only the newest are left
+   * alone. Default 0.30.
+   *
+   * @generated from field: optional double recent_share = 7;
+   */
+  recentShare?: number | undefined;
+
+  /**
+   * Tokens kept free to read back what was taken out of the view, while something was.
+   * Default 2,000.
+   *
+   * @generated from field: optional uint32 rehydration_reserve = 8;
+   */
+  rehydrationReserve?: number | undefined;
+
+  /**
+   * Whether the window is compacted. Without it a run whose window is full fails.
+   * Default true.
+   *
+   * @generated from field: optional bool compaction = 9;
+   */
+  compaction?: boolean | undefined;
+
+  /**
+   * The ladder, in any order: CLEAR, EXTERNALIZE, SUMMARIZE, DROP. Default all of them.
+   *
+   * @generated from field: repeated harness.v1.CompactionAction strategies = 10;
+   */
+  strategies: CompactionAction[];
+
+  /**
+   * Tokens from which a result is cleared. Default 100.
+   *
+   * @generated from field: optional uint32 clear_tokens = 11;
+   */
+  clearTokens?: number | undefined;
+
+  /**
+   * Tokens from which a message is externalised. Default 1,000, for results of web
+   * searches 500.
+   *
+   * @generated from field: optional uint32 externalize_tokens = 12;
+   */
+  externalizeTokens?: number | undefined;
+
+  /**
+   * What compaction may do with the results of tools, instead of what the tools declare;
+   * at most 128.
+   *
+   * @generated from field: repeated harness.v1.ToolDurability durability = 13;
+   */
+  durability: ToolDurability[];
+
+  /**
+   * What makes summaries.
+   *
+   * @generated from field: harness.v1.SummarizerConfig summarizer = 14;
+   */
+  summarizer?: SummarizerConfig | undefined;
+
+  /**
+   * How long a run whose window is full waits for a summary. Default 120 s.
+   *
+   * @generated from field: google.protobuf.Duration summary_wait = 15;
+   */
+  summaryWait?: Duration | undefined;
 };
 
 /**
@@ -387,6 +474,70 @@ export type ContextConfig = Message<"harness.v1.ContextConfig"> & {
  */
 export const ContextConfigSchema: GenMessage<ContextConfig> = /*@__PURE__*/
   messageDesc(file_harness_v1_config, 9);
+
+/**
+ * SummarizerConfig configures what makes summaries.
+ *
+ * @generated from message harness.v1.SummarizerConfig
+ */
+export type SummarizerConfig = Message<"harness.v1.SummarizerConfig"> & {
+  /**
+   * PROVIDER:NAME, or grpc:HOST:PORT for a custom InferenceService. Empty: the run's
+   * model.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+};
+
+/**
+ * Describes the message harness.v1.SummarizerConfig.
+ * Use `create(SummarizerConfigSchema)` to create a new message.
+ */
+export const SummarizerConfigSchema: GenMessage<SummarizerConfig> = /*@__PURE__*/
+  messageDesc(file_harness_v1_config, 10);
+
+/**
+ * ToolDurability is what compaction may do with the results of a tool.
+ *
+ * @generated from message harness.v1.ToolDurability
+ */
+export type ToolDurability = Message<"harness.v1.ToolDurability"> & {
+  /**
+   * Name of the tool.
+   *
+   * @generated from field: string tool = 1;
+   */
+  tool: string;
+
+  /**
+   * What it may do.
+   *
+   * @generated from field: harness.v1.Durability durability = 2;
+   */
+  durability: Durability;
+
+  /**
+   * Fields of arguments or result that survive; unset: those that the tool declares.
+   *
+   * @generated from field: repeated string preserved_fields = 3;
+   */
+  preservedFields: string[];
+
+  /**
+   * Tokens from which a result is externalised. Default: that of the run.
+   *
+   * @generated from field: optional uint32 externalize_tokens = 4;
+   */
+  externalizeTokens?: number | undefined;
+};
+
+/**
+ * Describes the message harness.v1.ToolDurability.
+ * Use `create(ToolDurabilitySchema)` to create a new message.
+ */
+export const ToolDurabilitySchema: GenMessage<ToolDurability> = /*@__PURE__*/
+  messageDesc(file_harness_v1_config, 11);
 
 /**
  * ModelConfig configures calls to the model.
@@ -443,7 +594,7 @@ export type ModelConfig = Message<"harness.v1.ModelConfig"> & {
  * Use `create(ModelConfigSchema)` to create a new message.
  */
 export const ModelConfigSchema: GenMessage<ModelConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 10);
+  messageDesc(file_harness_v1_config, 12);
 
 /**
  * ReasoningConfig configures the reasoning of the model.
@@ -471,7 +622,7 @@ export type ReasoningConfig = Message<"harness.v1.ReasoningConfig"> & {
  * Use `create(ReasoningConfigSchema)` to create a new message.
  */
 export const ReasoningConfigSchema: GenMessage<ReasoningConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 11);
+  messageDesc(file_harness_v1_config, 13);
 
 /**
  * ToolConfig configures tool calls.
@@ -487,7 +638,8 @@ export type ToolConfig = Message<"harness.v1.ToolConfig"> & {
   timeout?: Duration | undefined;
 
   /**
-   * Tokens of a result, or of a long string in arguments, that the model is shown. Default 10,000.
+   * Tokens of a result, or of a long string in arguments, that the model is shown, at most
+   * an eighth of the window. Default 10,000.
    *
    * @generated from field: optional uint32 shown_tokens = 2;
    */
@@ -523,7 +675,7 @@ export type ToolConfig = Message<"harness.v1.ToolConfig"> & {
  * Use `create(ToolConfigSchema)` to create a new message.
  */
 export const ToolConfigSchema: GenMessage<ToolConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 12);
+  messageDesc(file_harness_v1_config, 14);
 
 /**
  * Budgets are limits that park a run when they are reached; a person may
@@ -573,7 +725,7 @@ export type Budgets = Message<"harness.v1.Budgets"> & {
  * Use `create(BudgetsSchema)` to create a new message.
  */
 export const BudgetsSchema: GenMessage<Budgets> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 13);
+  messageDesc(file_harness_v1_config, 15);
 
 /**
  * StopPolicy selects what happens to an agent that ends without work_complete.

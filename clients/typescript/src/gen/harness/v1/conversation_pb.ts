@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { BlobRef, Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
+import type { Durability } from "./tool_pb.js";
+import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message as Message$1 } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/conversation.proto.
  */
 export const file_harness_v1_conversation: GenFile = /*@__PURE__*/
-  fileDesc("Ch1oYXJuZXNzL3YxL2NvbnZlcnNhdGlvbi5wcm90bxIKaGFybmVzcy52MSLPAgoHTWVzc2FnZRIKCgJpZBgBIAEoBBIeCgRyb2xlGAIgASgOMhAuaGFybmVzcy52MS5Sb2xlEiUKBGtpbmQYAyABKA4yFy5oYXJuZXNzLnYxLk1lc3NhZ2VLaW5kEiQKB2NvbnRlbnQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKAoKdG9vbF9jYWxscxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbENhbGwSFAoMdG9vbF9jYWxsX2lkGAYgASgJEhEKCXRvb2xfbmFtZRgHIAEoCRIQCghpc19lcnJvchgIIAEoCBITCgt0dXJuX251bWJlchgJIAEoDRIMCgRrZXB0GAogASgIEh8KBXBhcnRzGAsgAygLMhAuaGFybmVzcy52MS5QYXJ0EiIKBm9yaWdpbhgMIAEoCzISLmhhcm5lc3MudjEuT3JpZ2luIqIBCgRQYXJ0Eg4KBHRleHQYASABKARIABIOCgRjYWxsGAIgASgNSAASKgoJcmVhc29uaW5nGAMgASgLMhUuaGFybmVzcy52MS5SZWFzb25pbmdIABIiCgVtZWRpYRgEIAEoCzIRLmhhcm5lc3MudjEuTWVkaWFIABIiCgZvcGFxdWUYBSABKAsyEi5oYXJuZXNzLnYxLk9wYXF1ZUIGCgRraW5kIi4KCVJlYXNvbmluZxIhCgR0ZXh0GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50IkgKBk9wYXF1ZRIQCgZpbmxpbmUYASABKAxIABIjCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmSABCBwoFdmFsdWUiTwoGT3JpZ2luEgwKBHdpcmUYASABKAkSEAoIZW5kcG9pbnQYAiABKAkSDQoFbW9kZWwYAyABKAkSFgoOcmVxdWVzdF9kaWdlc3QYBCABKAwiggEKBU1lZGlhEgwKBHR5cGUYASABKAkSIQoEYmxvYhgCIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhINCgV3aWR0aBgDIAEoDRIOCgZoZWlnaHQYBCABKA0SDQoFcGFnZXMYBSABKA0SDAoEbmFtZRgGIAEoCRIMCgRkYXRhGAcgASgMIkwKCFRvb2xDYWxsEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50Kl8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfU1lTVEVNEAESDQoJUk9MRV9VU0VSEAISEgoOUk9MRV9BU1NJU1RBTlQQAxINCglST0xFX1RPT0wQBCrUAQoLTWVzc2FnZUtpbmQSHAoYTUVTU0FHRV9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXTUVTU0FHRV9LSU5EX1VTRVJfSU5QVVQQARIZChVNRVNTQUdFX0tJTkRfR1VJREFOQ0UQAhIdChlNRVNTQUdFX0tJTkRfQ09OVElOVUFUSU9OEAMSHgoaTUVTU0FHRV9LSU5EX1NUT1BfUkVKRUNURUQQBBIXChNNRVNTQUdFX0tJTkRfUkVQQUlSEAUSFwoTTUVTU0FHRV9LSU5EX0FOU1dFUhAGQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content]);
+  fileDesc("Ch1oYXJuZXNzL3YxL2NvbnZlcnNhdGlvbi5wcm90bxIKaGFybmVzcy52MSKEBAoHTWVzc2FnZRIKCgJpZBgBIAEoBBIeCgRyb2xlGAIgASgOMhAuaGFybmVzcy52MS5Sb2xlEiUKBGtpbmQYAyABKA4yFy5oYXJuZXNzLnYxLk1lc3NhZ2VLaW5kEiQKB2NvbnRlbnQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKAoKdG9vbF9jYWxscxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbENhbGwSFAoMdG9vbF9jYWxsX2lkGAYgASgJEhEKCXRvb2xfbmFtZRgHIAEoCRIQCghpc19lcnJvchgIIAEoCBITCgt0dXJuX251bWJlchgJIAEoDRIMCgRrZXB0GAogASgIEh8KBXBhcnRzGAsgAygLMhAuaGFybmVzcy52MS5QYXJ0EiIKBm9yaWdpbhgMIAEoCzISLmhhcm5lc3MudjEuT3JpZ2luEg0KBXRvcGljGA0gASgJEioKCmR1cmFiaWxpdHkYDiABKA4yFi5oYXJuZXNzLnYxLkR1cmFiaWxpdHkSLQoJcHJlc2VydmVkGA8gAygLMhouaGFybmVzcy52MS5QcmVzZXJ2ZWRGaWVsZBItCgxrZXB0X2NvbnRlbnQYECABKA4yFy5oYXJuZXNzLnYxLktlcHRDb250ZW50EhoKEmV4dGVybmFsaXplX3Rva2VucxgRIAEoDSItCg5QcmVzZXJ2ZWRGaWVsZBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgJIqIBCgRQYXJ0Eg4KBHRleHQYASABKARIABIOCgRjYWxsGAIgASgNSAASKgoJcmVhc29uaW5nGAMgASgLMhUuaGFybmVzcy52MS5SZWFzb25pbmdIABIiCgVtZWRpYRgEIAEoCzIRLmhhcm5lc3MudjEuTWVkaWFIABIiCgZvcGFxdWUYBSABKAsyEi5oYXJuZXNzLnYxLk9wYXF1ZUIGCgRraW5kIi4KCVJlYXNvbmluZxIhCgR0ZXh0GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50IkgKBk9wYXF1ZRIQCgZpbmxpbmUYASABKAxIABIjCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmSABCBwoFdmFsdWUiTwoGT3JpZ2luEgwKBHdpcmUYASABKAkSEAoIZW5kcG9pbnQYAiABKAkSDQoFbW9kZWwYAyABKAkSFgoOcmVxdWVzdF9kaWdlc3QYBCABKAwiggEKBU1lZGlhEgwKBHR5cGUYASABKAkSIQoEYmxvYhgCIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhINCgV3aWR0aBgDIAEoDRIOCgZoZWlnaHQYBCABKA0SDQoFcGFnZXMYBSABKA0SDAoEbmFtZRgGIAEoCRIMCgRkYXRhGAcgASgMIkwKCFRvb2xDYWxsEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50Kl8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfU1lTVEVNEAESDQoJUk9MRV9VU0VSEAISEgoOUk9MRV9BU1NJU1RBTlQQAxINCglST0xFX1RPT0wQBCrUAQoLTWVzc2FnZUtpbmQSHAoYTUVTU0FHRV9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXTUVTU0FHRV9LSU5EX1VTRVJfSU5QVVQQARIZChVNRVNTQUdFX0tJTkRfR1VJREFOQ0UQAhIdChlNRVNTQUdFX0tJTkRfQ09OVElOVUFUSU9OEAMSHgoaTUVTU0FHRV9LSU5EX1NUT1BfUkVKRUNURUQQBBIXChNNRVNTQUdFX0tJTkRfUkVQQUlSEAUSFwoTTUVTU0FHRV9LSU5EX0FOU1dFUhAGKmQKC0tlcHRDb250ZW50EhwKGEtFUFRfQ09OVEVOVF9VTlNQRUNJRklFRBAAEhsKF0tFUFRfQ09OVEVOVF9DT01QTEVUSU9OEAESGgoWS0VQVF9DT05URU5UX1BMQU5fRklMRRACQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content, file_harness_v1_tool]);
 
 /**
  * Message is one entry of a run's conversation, which is the concatenation of
@@ -106,6 +108,44 @@ export type Message = Message$1<"harness.v1.Message"> & {
    * @generated from field: harness.v1.Origin origin = 12;
    */
   origin?: Origin | undefined;
+
+  /**
+   * User only, guidance: its topic. Later guidance on the same topic replaces it. Empty:
+   * none does.
+   *
+   * @generated from field: string topic = 13;
+   */
+  topic: string;
+
+  /**
+   * Tool only: what compaction may do with the result; that of its tool when the message
+   * was appended. Unset in runs without compaction.
+   *
+   * @generated from field: harness.v1.Durability durability = 14;
+   */
+  durability: Durability;
+
+  /**
+   * Tool only: what a cleared result still shows; at most 8.
+   *
+   * @generated from field: repeated harness.v1.PreservedField preserved = 15;
+   */
+  preserved: PreservedField[];
+
+  /**
+   * What kind of content kept protects, where that matters for later messages.
+   *
+   * @generated from field: harness.v1.KeptContent kept_content = 16;
+   */
+  keptContent: KeptContent;
+
+  /**
+   * Tool only: a cleared result is externalised from this number of tokens on; 0: the
+   * number of the run.
+   *
+   * @generated from field: uint32 externalize_tokens = 17;
+   */
+  externalizeTokens: number;
 };
 
 /**
@@ -114,6 +154,34 @@ export type Message = Message$1<"harness.v1.Message"> & {
  */
 export const MessageSchema: GenMessage<Message> = /*@__PURE__*/
   messageDesc(file_harness_v1_conversation, 0);
+
+/**
+ * PreservedField is a field of a call's arguments or of its result.
+ *
+ * @generated from message harness.v1.PreservedField
+ */
+export type PreservedField = Message$1<"harness.v1.PreservedField"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * Its value, as JSON without quotes for strings, at most 160 bytes.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message harness.v1.PreservedField.
+ * Use `create(PreservedFieldSchema)` to create a new message.
+ */
+export const PreservedFieldSchema: GenMessage<PreservedField> = /*@__PURE__*/
+  messageDesc(file_harness_v1_conversation, 1);
 
 /**
  * Part is one piece of a message.
@@ -173,7 +241,7 @@ export type Part = Message$1<"harness.v1.Part"> & {
  * Use `create(PartSchema)` to create a new message.
  */
 export const PartSchema: GenMessage<Part> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 1);
+  messageDesc(file_harness_v1_conversation, 2);
 
 /**
  * Reasoning is what a model thought before it answered.
@@ -195,7 +263,7 @@ export type Reasoning = Message$1<"harness.v1.Reasoning"> & {
  * Use `create(ReasoningSchema)` to create a new message.
  */
 export const ReasoningSchema: GenMessage<Reasoning> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 2);
+  messageDesc(file_harness_v1_conversation, 3);
 
 /**
  * Opaque is what only the provider that made it can read: JSON that goes back
@@ -233,7 +301,7 @@ export type Opaque = Message$1<"harness.v1.Opaque"> & {
  * Use `create(OpaqueSchema)` to create a new message.
  */
 export const OpaqueSchema: GenMessage<Opaque> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 3);
+  messageDesc(file_harness_v1_conversation, 4);
 
 /**
  * Origin is what made an answer. Opaque parts go back only to where they came from.
@@ -276,7 +344,7 @@ export type Origin = Message$1<"harness.v1.Origin"> & {
  * Use `create(OriginSchema)` to create a new message.
  */
 export const OriginSchema: GenMessage<Origin> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 4);
+  messageDesc(file_harness_v1_conversation, 5);
 
 /**
  * Media is an image or a document. Clients send data; everything else is set by the
@@ -340,7 +408,7 @@ export type Media = Message$1<"harness.v1.Media"> & {
  * Use `create(MediaSchema)` to create a new message.
  */
 export const MediaSchema: GenMessage<Media> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 5);
+  messageDesc(file_harness_v1_conversation, 6);
 
 /**
  * ToolCall is a call as the model wrote it.
@@ -375,7 +443,7 @@ export type ToolCall = Message$1<"harness.v1.ToolCall"> & {
  * Use `create(ToolCallSchema)` to create a new message.
  */
 export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 6);
+  messageDesc(file_harness_v1_conversation, 7);
 
 /**
  * Role is the author of a message, as in the chat-completion APIs.
@@ -487,4 +555,38 @@ export enum MessageKind {
  */
 export const MessageKindSchema: GenEnum<MessageKind> = /*@__PURE__*/
   enumDesc(file_harness_v1_conversation, 1);
+
+/**
+ * KeptContent is what kept protects.
+ *
+ * @generated from enum harness.v1.KeptContent
+ */
+export enum KeptContent {
+  /**
+   * Nothing that a later message replaces.
+   *
+   * @generated from enum value: KEPT_CONTENT_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The report of finished work.
+   *
+   * @generated from enum value: KEPT_CONTENT_COMPLETION = 1;
+   */
+  COMPLETION = 1,
+
+  /**
+   * A read of a PLAN.md; only the newest of each path is protected.
+   *
+   * @generated from enum value: KEPT_CONTENT_PLAN_FILE = 2;
+   */
+  PLAN_FILE = 2,
+}
+
+/**
+ * Describes the enum harness.v1.KeptContent.
+ */
+export const KeptContentSchema: GenEnum<KeptContent> = /*@__PURE__*/
+  enumDesc(file_harness_v1_conversation, 2);
 

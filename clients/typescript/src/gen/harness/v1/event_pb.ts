@@ -12,6 +12,8 @@ import type { Coverage, GapReport, RequirementCoverage } from "./contract_pb.js"
 import { file_harness_v1_contract } from "./contract_pb.js";
 import type { ApprovalDecision } from "./inbox_pb.js";
 import { file_harness_v1_inbox } from "./inbox_pb.js";
+import type { CompactionChange } from "./message_pb.js";
+import { file_harness_v1_message } from "./message_pb.js";
 import type { RunStatus, StopReason } from "./run_pb.js";
 import { file_harness_v1_run } from "./run_pb.js";
 import type { ArtifactRole, WorkItem } from "./workitem_pb.js";
@@ -22,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/event.proto.
  */
 export const file_harness_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIsoQCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIAEIHCgVldmVudCIeCg1TdGFsbERldGVjdGVkEg0KBXR1cm5zGAEgASgNImQKEERvb21Mb29wRGV0ZWN0ZWQSDAoEa2luZBgBIAEoCRIOCgZsZW5ndGgYAiABKA0SDwoHcmVwZWF0cxgDIAEoDRINCgV0b29scxgEIAMoCRISCgpjb3JyZWN0aW9uGAUgASgNIj8KEEd1aWRhbmNlSW5qZWN0ZWQSDAoEa2luZBgBIAEoCRIPCgdydWxlX2lkGAIgASgJEgwKBHRleHQYAyABKAkiZgoPV29ya0l0ZW1DaGFuZ2VkEg4KBmNoYW5nZRgBIAEoCRIiCgRpdGVtGAIgASgLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCghmaW5pc2hlZBgDIAEoDRINCgV0b3RhbBgEIAEoDSJdChNEZWxpdmVyYWJsZXNVcGRhdGVkEg8KB2l0ZW1faWQYASABKAkSDQoFdGl0bGUYAiABKAkSJgoEcm9sZRgDIAEoDjIYLmhhcm5lc3MudjEuQXJ0aWZhY3RSb2xlIoUBChFDb250cmFjdEV2YWx1YXRlZBIRCglzYXRpc2ZpZWQYASABKAgSJgoIY292ZXJhZ2UYAiABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlEjUKDHJlcXVpcmVtZW50cxgDIAMoCzIfLmhhcm5lc3MudjEuUmVxdWlyZW1lbnRDb3ZlcmFnZSJMCgpIb29rUmVzdWx0Eg8KB2hvb2tfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDgoGYWN0aW9uGAMgASgJEg4KBnJlYXNvbhgEIAEoCSJRCglIb29rRXJyb3ISDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRINCgVlcnJvchgDIAEoCRIVCg1mYWlsZWRfY2xvc2VkGAQgASgIIicKC01vZGVDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiTgoMU2Vzc2lvblN0YXJ0EgwKBGdvYWwYASABKAkSDQoFbW9kZWwYAiABKAkSEAoId29ya2Zsb3cYAyADKAkSDwoHc2VnbWVudBgEIAEoDSI2CgxTZXNzaW9uUGF1c2USJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIh4KDVNlc3Npb25SZXN1bWUSDQoFY2F1c2UYASABKAkicgoPU2Vzc2lvbkNvbXBsZXRlEiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIZCglQbGFuRHJhZnQSDAoEcGxhbhgBIAEoCSIaCgpQbGFuQ29tbWl0EgwKBHBsYW4YASABKAkiLQoJU3RlcFN0YXJ0Eg8KB2F0dGVtcHQYASABKA0SDwoHcmVzdW1lZBgCIAEoCCIpCgdTdGVwRW5kEg8KB291dGNvbWUYASABKAkSDQoFZXJyb3IYAiABKAki4gEKDU1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSEgoKdG9vbF9jYWxscxgEIAEoDRIhCgR0ZXh0GAUgASgLMhMuaGFybmVzcy52MS5Db250ZW50EioKB2xhdGVuY3kYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoJcmVhc29uaW5nGAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50InQKCk1vZGVsUmV0cnkSCwoDdHJ5GAEgASgNEg0KBW1vZGVsGAIgASgJEg0KBWVycm9yGAMgASgJEicKBHdhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKYWRqdXN0bWVudBgFIAEoCSJjCgpUb29sQ2FsbGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGYXdhaXRzGAQgASgJIn0KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiMKBnJlc3VsdBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ7CglUb29sRXJyb3ISDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiIKBWVycm9yGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKClRvb2xEZW5pZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI5CgpCdWRnZXRXYXJuEg4KBmJ1ZGdldBgBIAEoCRINCgVsaW1pdBgCIAEoARIMCgR1c2VkGAMgASgBIjAKEkNvbnRpbnVhdGlvblByb21wdBINCgVjb3VudBgBIAEoDRILCgNtYXgYAiABKA0iYAoMU3RvcFJlamVjdGVkEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDRIiCgNnYXAYBCABKAsyFS5oYXJuZXNzLnYxLkdhcFJlcG9ydCJPCg9Db250ZXh0UHJlc3N1cmUSDQoFbGV2ZWwYASABKAkSEwoLdXNlZF90b2tlbnMYAiABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgDIAEoDSI9CgxDb250ZXh0VXNhZ2USEwoLdXNlZF90b2tlbnMYASABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgCIAEoDSJHCghSZXBhaXJlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSDAoEdHVybhgDIAEoDRIOCgZyZWFzb24YBCABKAkilQEKEUFwcHJvdmFsUmVxdWVzdGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSCwoDd2h5GAQgASgJEiwKCGRlYWRsaW5lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJxChBBcHByb3ZhbEFuc3dlcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIuCghkZWNpc2lvbhgDIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YBCABKAkiLgoNSW5wdXRBY2NlcHRlZBIPCgdpdGVtX2lkGAEgASgJEgwKBGtpbmQYAiABKAkiPgoNSW5wdXRSZWplY3RlZBIPCgdpdGVtX2lkGAEgASgJEgwKBGtpbmQYAiABKAkSDgoGcmVhc29uGAMgASgJIiAKDlJ1bkludGVycnVwdGVkEg4KBnJlYXNvbhgBIAEoCSIeCgxSdW5DYW5jZWxsZWQSDgoGcmVhc29uGAEgASgJIjEKDldvcmtlclRha2VvdmVyEg8KB2F0dGVtcHQYASABKA0SDgoGZm9ybWVyGAIgASgJIiMKD0V4ZWN1dG9yTWlzc2luZxIQCghleGVjdXRvchgBIAEoCSI/Cg1FeGVjdXRvckVycm9yEhAKCGV4ZWN1dG9yGAEgASgJEg0KBWVycm9yGAIgASgJEg0KBWNvdW50GAMgASgNQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_run, file_harness_v1_workitem]);
+  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIsgRCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIAEIHCgVldmVudCIeCg1TdGFsbERldGVjdGVkEg0KBXR1cm5zGAEgASgNImQKEERvb21Mb29wRGV0ZWN0ZWQSDAoEa2luZBgBIAEoCRIOCgZsZW5ndGgYAiABKA0SDwoHcmVwZWF0cxgDIAEoDRINCgV0b29scxgEIAMoCRISCgpjb3JyZWN0aW9uGAUgASgNIj8KEEd1aWRhbmNlSW5qZWN0ZWQSDAoEa2luZBgBIAEoCRIPCgdydWxlX2lkGAIgASgJEgwKBHRleHQYAyABKAkiZgoPV29ya0l0ZW1DaGFuZ2VkEg4KBmNoYW5nZRgBIAEoCRIiCgRpdGVtGAIgASgLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCghmaW5pc2hlZBgDIAEoDRINCgV0b3RhbBgEIAEoDSJdChNEZWxpdmVyYWJsZXNVcGRhdGVkEg8KB2l0ZW1faWQYASABKAkSDQoFdGl0bGUYAiABKAkSJgoEcm9sZRgDIAEoDjIYLmhhcm5lc3MudjEuQXJ0aWZhY3RSb2xlIoUBChFDb250cmFjdEV2YWx1YXRlZBIRCglzYXRpc2ZpZWQYASABKAgSJgoIY292ZXJhZ2UYAiABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlEjUKDHJlcXVpcmVtZW50cxgDIAMoCzIfLmhhcm5lc3MudjEuUmVxdWlyZW1lbnRDb3ZlcmFnZSJMCgpIb29rUmVzdWx0Eg8KB2hvb2tfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDgoGYWN0aW9uGAMgASgJEg4KBnJlYXNvbhgEIAEoCSJRCglIb29rRXJyb3ISDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRINCgVlcnJvchgDIAEoCRIVCg1mYWlsZWRfY2xvc2VkGAQgASgIIicKC01vZGVDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiTgoMU2Vzc2lvblN0YXJ0EgwKBGdvYWwYASABKAkSDQoFbW9kZWwYAiABKAkSEAoId29ya2Zsb3cYAyADKAkSDwoHc2VnbWVudBgEIAEoDSI2CgxTZXNzaW9uUGF1c2USJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIh4KDVNlc3Npb25SZXN1bWUSDQoFY2F1c2UYASABKAkicgoPU2Vzc2lvbkNvbXBsZXRlEiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIZCglQbGFuRHJhZnQSDAoEcGxhbhgBIAEoCSIaCgpQbGFuQ29tbWl0EgwKBHBsYW4YASABKAkiLQoJU3RlcFN0YXJ0Eg8KB2F0dGVtcHQYASABKA0SDwoHcmVzdW1lZBgCIAEoCCIpCgdTdGVwRW5kEg8KB291dGNvbWUYASABKAkSDQoFZXJyb3IYAiABKAki4gEKDU1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSEgoKdG9vbF9jYWxscxgEIAEoDRIhCgR0ZXh0GAUgASgLMhMuaGFybmVzcy52MS5Db250ZW50EioKB2xhdGVuY3kYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoJcmVhc29uaW5nGAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50InQKCk1vZGVsUmV0cnkSCwoDdHJ5GAEgASgNEg0KBW1vZGVsGAIgASgJEg0KBWVycm9yGAMgASgJEicKBHdhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKYWRqdXN0bWVudBgFIAEoCSJjCgpUb29sQ2FsbGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGYXdhaXRzGAQgASgJIn0KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiMKBnJlc3VsdBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ7CglUb29sRXJyb3ISDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiIKBWVycm9yGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKClRvb2xEZW5pZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI5CgpCdWRnZXRXYXJuEg4KBmJ1ZGdldBgBIAEoCRINCgVsaW1pdBgCIAEoARIMCgR1c2VkGAMgASgBIjAKEkNvbnRpbnVhdGlvblByb21wdBINCgVjb3VudBgBIAEoDRILCgNtYXgYAiABKA0iYAoMU3RvcFJlamVjdGVkEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDRIiCgNnYXAYBCABKAsyFS5oYXJuZXNzLnYxLkdhcFJlcG9ydCJPCg9Db250ZXh0UHJlc3N1cmUSDQoFbGV2ZWwYASABKAkSEwoLdXNlZF90b2tlbnMYAiABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgDIAEoDSKJAQoMQ29udGV4dFVzYWdlEhMKC3VzZWRfdG9rZW5zGAEgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYAiABKA0SDwoHY2xlYXJlZBgDIAEoDRIUCgxleHRlcm5hbGl6ZWQYBCABKA0SEgoKc3VtbWFyaXplZBgFIAEoDRIPCgdkcm9wcGVkGAYgASgNInIKEUNvbXBhY3Rpb25TdGFydGVkEg0KBWxldmVsGAEgASgJEhUKDXRva2Vuc19iZWZvcmUYAiABKA0SFgoOdG9rZW5zX3RvX2ZyZWUYAyABKA0SEgoKYmFja2dyb3VuZBgEIAEoCBILCgNqb2IYBSABKAki5QEKE0NvbXBhY3Rpb25Db21wbGV0ZWQSFQoNdG9rZW5zX2JlZm9yZRgBIAEoDRIUCgx0b2tlbnNfYWZ0ZXIYAiABKA0SFAoMZnJlZWRfdG9rZW5zGAMgASgNEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnN0cmF0ZWdpZXMYBSADKAkSLQoHY2hhbmdlcxgGIAMoCzIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNoYW5nZRINCgVlcnJvchgHIAEoCRIMCgRwYXNzGAggASgNIkcKCFJlcGFpcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIMCgR0dXJuGAMgASgNEg4KBnJlYXNvbhgEIAEoCSKVAQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBILCgN3aHkYBCABKAkSLAoIZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInEKEEFwcHJvdmFsQW5zd2VyZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEi4KCGRlY2lzaW9uGAMgASgOMhwuaGFybmVzcy52MS5BcHByb3ZhbERlY2lzaW9uEg4KBnJlYXNvbhgEIAEoCSIuCg1JbnB1dEFjY2VwdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCSI+Cg1JbnB1dFJlamVjdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiIAoOUnVuSW50ZXJydXB0ZWQSDgoGcmVhc29uGAEgASgJIh4KDFJ1bkNhbmNlbGxlZBIOCgZyZWFzb24YASABKAkiMQoOV29ya2VyVGFrZW92ZXISDwoHYXR0ZW1wdBgBIAEoDRIOCgZmb3JtZXIYAiABKAkiIwoPRXhlY3V0b3JNaXNzaW5nEhAKCGV4ZWN1dG9yGAEgASgJIj8KDUV4ZWN1dG9yRXJyb3ISEAoIZXhlY3V0b3IYASABKAkSDQoFZXJyb3IYAiABKAkSDQoFY291bnQYAyABKA1CQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_run, file_harness_v1_workitem]);
 
 /**
  * Event is an event of a run for its watchers. docs/events.md lists the executor
@@ -383,6 +385,22 @@ export type Event = Message<"harness.v1.Event"> & {
      */
     value: ModeChanged;
     case: "modeChanged";
+  } | {
+    /**
+     * compaction.started
+     *
+     * @generated from field: harness.v1.CompactionStarted compaction_started = 49;
+     */
+    value: CompactionStarted;
+    case: "compactionStarted";
+  } | {
+    /**
+     * compaction.completed
+     *
+     * @generated from field: harness.v1.CompactionCompleted compaction_completed = 50;
+     */
+    value: CompactionCompleted;
+    case: "compactionCompleted";
   } | { case: undefined; value?: undefined };
 };
 
@@ -1378,6 +1396,34 @@ export type ContextUsage = Message<"harness.v1.ContextUsage"> & {
    * @generated from field: uint32 max_input_tokens = 2;
    */
   maxInputTokens: number;
+
+  /**
+   * Messages that are cleared.
+   *
+   * @generated from field: uint32 cleared = 3;
+   */
+  cleared: number;
+
+  /**
+   * Messages that are externalised.
+   *
+   * @generated from field: uint32 externalized = 4;
+   */
+  externalized: number;
+
+  /**
+   * Messages that a summary shows.
+   *
+   * @generated from field: uint32 summarized = 5;
+   */
+  summarized: number;
+
+  /**
+   * Messages that are dropped.
+   *
+   * @generated from field: uint32 dropped = 6;
+   */
+  dropped: number;
 };
 
 /**
@@ -1386,6 +1432,126 @@ export type ContextUsage = Message<"harness.v1.ContextUsage"> & {
  */
 export const ContextUsageSchema: GenMessage<ContextUsage> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 28);
+
+/**
+ * CompactionStarted: a pass of compaction begins, or a summary was requested for one.
+ *
+ * @generated from message harness.v1.CompactionStarted
+ */
+export type CompactionStarted = Message<"harness.v1.CompactionStarted"> & {
+  /**
+   * soft or blocking.
+   *
+   * @generated from field: string level = 1;
+   */
+  level: string;
+
+  /**
+   * Tokens that the next request is estimated to hold.
+   *
+   * @generated from field: uint32 tokens_before = 2;
+   */
+  tokensBefore: number;
+
+  /**
+   * Tokens that are to be freed.
+   *
+   * @generated from field: uint32 tokens_to_free = 3;
+   */
+  tokensToFree: number;
+
+  /**
+   * A summary was requested; the pass ends when it is there.
+   *
+   * @generated from field: bool background = 4;
+   */
+  background: boolean;
+
+  /**
+   * Key of the job of the summary; empty: none was requested.
+   *
+   * @generated from field: string job = 5;
+   */
+  job: string;
+};
+
+/**
+ * Describes the message harness.v1.CompactionStarted.
+ * Use `create(CompactionStartedSchema)` to create a new message.
+ */
+export const CompactionStartedSchema: GenMessage<CompactionStarted> = /*@__PURE__*/
+  messageDesc(file_harness_v1_event, 29);
+
+/**
+ * CompactionCompleted: a pass of compaction has ended.
+ *
+ * @generated from message harness.v1.CompactionCompleted
+ */
+export type CompactionCompleted = Message<"harness.v1.CompactionCompleted"> & {
+  /**
+   * Tokens of the next request before.
+   *
+   * @generated from field: uint32 tokens_before = 1;
+   */
+  tokensBefore: number;
+
+  /**
+   * Tokens of the next request after.
+   *
+   * @generated from field: uint32 tokens_after = 2;
+   */
+  tokensAfter: number;
+
+  /**
+   * Tokens that were freed.
+   *
+   * @generated from field: uint32 freed_tokens = 3;
+   */
+  freedTokens: number;
+
+  /**
+   * Time that it took, waiting for a summary included.
+   *
+   * @generated from field: google.protobuf.Duration duration = 4;
+   */
+  duration?: Duration | undefined;
+
+  /**
+   * The strategies that freed something, in order: clear, externalize, summarize, drop,
+   * direct_clear, shorten; empty: nothing was freed.
+   *
+   * @generated from field: repeated string strategies = 5;
+   */
+  strategies: string[];
+
+  /**
+   * What each of them did.
+   *
+   * @generated from field: repeated harness.v1.CompactionChange changes = 6;
+   */
+  changes: CompactionChange[];
+
+  /**
+   * Why a summary could not be used; empty: it could, or there was none.
+   *
+   * @generated from field: string error = 7;
+   */
+  error: string;
+
+  /**
+   * Passes in the run so far, this one included if it freed something.
+   *
+   * @generated from field: uint32 pass = 8;
+   */
+  pass: number;
+};
+
+/**
+ * Describes the message harness.v1.CompactionCompleted.
+ * Use `create(CompactionCompletedSchema)` to create a new message.
+ */
+export const CompactionCompletedSchema: GenMessage<CompactionCompleted> = /*@__PURE__*/
+  messageDesc(file_harness_v1_event, 30);
 
 /**
  * Repaired: repair wrote the result of a call without one.
@@ -1427,7 +1593,7 @@ export type Repaired = Message<"harness.v1.Repaired"> & {
  * Use `create(RepairedSchema)` to create a new message.
  */
 export const RepairedSchema: GenMessage<Repaired> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 29);
+  messageDesc(file_harness_v1_event, 31);
 
 /**
  * ApprovalRequested asks a person to allow a call.
@@ -1476,7 +1642,7 @@ export type ApprovalRequested = Message<"harness.v1.ApprovalRequested"> & {
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 30);
+  messageDesc(file_harness_v1_event, 32);
 
 /**
  * ApprovalAnswered is the decision of a person.
@@ -1518,7 +1684,7 @@ export type ApprovalAnswered = Message<"harness.v1.ApprovalAnswered"> & {
  * Use `create(ApprovalAnsweredSchema)` to create a new message.
  */
 export const ApprovalAnsweredSchema: GenMessage<ApprovalAnswered> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 31);
+  messageDesc(file_harness_v1_event, 33);
 
 /**
  * InputAccepted: an inbox item was applied.
@@ -1547,7 +1713,7 @@ export type InputAccepted = Message<"harness.v1.InputAccepted"> & {
  * Use `create(InputAcceptedSchema)` to create a new message.
  */
 export const InputAcceptedSchema: GenMessage<InputAccepted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 32);
+  messageDesc(file_harness_v1_event, 34);
 
 /**
  * InputRejected: an inbox item had no effect.
@@ -1582,7 +1748,7 @@ export type InputRejected = Message<"harness.v1.InputRejected"> & {
  * Use `create(InputRejectedSchema)` to create a new message.
  */
 export const InputRejectedSchema: GenMessage<InputRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 33);
+  messageDesc(file_harness_v1_event, 35);
 
 /**
  * RunInterrupted: every process of the run is dead.
@@ -1603,7 +1769,7 @@ export type RunInterrupted = Message<"harness.v1.RunInterrupted"> & {
  * Use `create(RunInterruptedSchema)` to create a new message.
  */
 export const RunInterruptedSchema: GenMessage<RunInterrupted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 34);
+  messageDesc(file_harness_v1_event, 36);
 
 /**
  * RunCancelled: the run was ended by request.
@@ -1624,7 +1790,7 @@ export type RunCancelled = Message<"harness.v1.RunCancelled"> & {
  * Use `create(RunCancelledSchema)` to create a new message.
  */
 export const RunCancelledSchema: GenMessage<RunCancelled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 35);
+  messageDesc(file_harness_v1_event, 37);
 
 /**
  * WorkerTakeover: another worker continues a turn.
@@ -1652,7 +1818,7 @@ export type WorkerTakeover = Message<"harness.v1.WorkerTakeover"> & {
  * Use `create(WorkerTakeoverSchema)` to create a new message.
  */
 export const WorkerTakeoverSchema: GenMessage<WorkerTakeover> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 36);
+  messageDesc(file_harness_v1_event, 38);
 
 /**
  * ExecutorMissing: a step waits for an executor without a consumer.
@@ -1673,7 +1839,7 @@ export type ExecutorMissing = Message<"harness.v1.ExecutorMissing"> & {
  * Use `create(ExecutorMissingSchema)` to create a new message.
  */
 export const ExecutorMissingSchema: GenMessage<ExecutorMissing> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 37);
+  messageDesc(file_harness_v1_event, 39);
 
 /**
  * ExecutorError: an executor could not process a step.
@@ -1708,5 +1874,5 @@ export type ExecutorError = Message<"harness.v1.ExecutorError"> & {
  * Use `create(ExecutorErrorSchema)` to create a new message.
  */
 export const ExecutorErrorSchema: GenMessage<ExecutorError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 38);
+  messageDesc(file_harness_v1_event, 40);
 

@@ -22,7 +22,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/executor.proto.
  */
 export const file_harness_v1_executor: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL2V4ZWN1dG9yLnByb3RvEgpoYXJuZXNzLnYxIsUBCglTdGVwSW5wdXQSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEEhAKCHNlcXVlbmNlGAQgASgEEicKA25vdxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoEc3RlcBgGIAEoCzIQLmhhcm5lc3MudjEuU3RlcBIpCghvYnNlcnZlZBgHIAMoCzIXLmhhcm5lc3MudjEuT2JzZXJ2YXRpb24iYgoKU3RlcE91dHB1dBImCgdvdXRjb21lGAEgASgLMhMuaGFybmVzcy52MS5PdXRjb21lSAASIgoFbmVlZHMYAiABKAsyES5oYXJuZXNzLnYxLk5lZWRzSABCCAoGb3V0cHV0InMKB091dGNvbWUSHgoEc3RlcBgBIAEoCzIQLmhhcm5lc3MudjEuU3RlcBIlCghhcHBlbmRlZBgCIAMoCzITLmhhcm5lc3MudjEuTWVzc2FnZRIhCgZldmVudHMYAyADKAsyES5oYXJuZXNzLnYxLkV2ZW50Ij0KBU5lZWRzEgwKBGtleXMYASADKAkSJgoFaG9va3MYAiADKAsyFy5oYXJuZXNzLnYxLkhvb2tSZXF1ZXN0IjYKDkV4ZWN1dGVSZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQiOQoPRXhlY3V0ZVJlc3BvbnNlEiYKBm91dHB1dBgBIAEoCzIWLmhhcm5lc3MudjEuU3RlcE91dHB1dCI1Cg1SZXBhaXJSZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQiOAoOUmVwYWlyUmVzcG9uc2USJgoGb3V0cHV0GAEgASgLMhYuaGFybmVzcy52MS5TdGVwT3V0cHV0IjYKDkNvbXBhY3RSZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQiOQoPQ29tcGFjdFJlc3BvbnNlEiYKBm91dHB1dBgBIAEoCzIWLmhhcm5lc3MudjEuU3RlcE91dHB1dCI1Cg1EZWNpZGVSZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQiOAoORGVjaWRlUmVzcG9uc2USJgoGb3V0cHV0GAEgASgLMhYuaGFybmVzcy52MS5TdGVwT3V0cHV0ImEKDlByZXBhcmVSZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQSKQoMY29udmVyc2F0aW9uGAIgAygLMhMuaGFybmVzcy52MS5NZXNzYWdlIjwKD1ByZXBhcmVSZXNwb25zZRIpCgdyZXF1ZXN0GAEgASgLMhguaGFybmVzcy52MS5Nb2RlbFJlcXVlc3QiaQoMTW9kZWxSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEiUKCG1lc3NhZ2VzGAIgAygLMhMuaGFybmVzcy52MS5NZXNzYWdlEiMKBXRvb2xzGAMgAygLMhQuaGFybmVzcy52MS5Ub29sU3BlYyJeCgtUdXJuUmVxdWVzdBIkCgVpbnB1dBgBIAEoCzIVLmhhcm5lc3MudjEuU3RlcElucHV0EikKDGNvbnZlcnNhdGlvbhgCIAMoCzITLmhhcm5lc3MudjEuTWVzc2FnZSKwAQoMVHVyblJlc3BvbnNlEiIKBWRlbHRhGAEgASgLMhEuaGFybmVzcy52MS5EZWx0YUgAEiIKBWV2ZW50GAIgASgLMhEuaGFybmVzcy52MS5FdmVudEgAEiYKB2pvdXJuYWwYAyABKAsyEy5oYXJuZXNzLnYxLkpvdXJuYWxIABImCgdvdXRjb21lGAQgASgLMhMuaGFybmVzcy52MS5PdXRjb21lSABCCAoGdXBkYXRlIoUBCgVEZWx0YRITCgt0dXJuX251bWJlchgBIAEoDRIPCgdhdHRlbXB0GAIgASgNEgsKA3RyeRgDIAEoDRIOCgZvZmZzZXQYBCABKAQSDAoEdGV4dBgFIAEoCRIRCglyZWFzb25pbmcYBiABKAkSGAoQcmVhc29uaW5nX29mZnNldBgHIAEoBDJVCg9FeGVjdXRvclNlcnZpY2USQgoHRXhlY3V0ZRIaLmhhcm5lc3MudjEuRXhlY3V0ZVJlcXVlc3QaGy5oYXJuZXNzLnYxLkV4ZWN1dGVSZXNwb25zZTJQCg1SZXBhaXJTZXJ2aWNlEj8KBlJlcGFpchIZLmhhcm5lc3MudjEuUmVwYWlyUmVxdWVzdBoaLmhhcm5lc3MudjEuUmVwYWlyUmVzcG9uc2UyVwoRQ29tcGFjdGlvblNlcnZpY2USQgoHQ29tcGFjdBIaLmhhcm5lc3MudjEuQ29tcGFjdFJlcXVlc3QaGy5oYXJuZXNzLnYxLkNvbXBhY3RSZXNwb25zZTJWChNTdG9wRGVjaXNpb25TZXJ2aWNlEj8KBkRlY2lkZRIZLmhhcm5lc3MudjEuRGVjaWRlUmVxdWVzdBoaLmhhcm5lc3MudjEuRGVjaWRlUmVzcG9uc2UyjgEKC1R1cm5TZXJ2aWNlEkIKB1ByZXBhcmUSGi5oYXJuZXNzLnYxLlByZXBhcmVSZXF1ZXN0GhsuaGFybmVzcy52MS5QcmVwYXJlUmVzcG9uc2USOwoEVHVybhIXLmhhcm5lc3MudjEuVHVyblJlcXVlc3QaGC5oYXJuZXNzLnYxLlR1cm5SZXNwb25zZTABQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_harness_v1_conversation, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_record, file_harness_v1_tool]);
+  fileDesc("ChloYXJuZXNzL3YxL2V4ZWN1dG9yLnByb3RvEgpoYXJuZXNzLnYxIsUBCglTdGVwSW5wdXQSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEEhAKCHNlcXVlbmNlGAQgASgEEicKA25vdxgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASHgoEc3RlcBgGIAEoCzIQLmhhcm5lc3MudjEuU3RlcBIpCghvYnNlcnZlZBgHIAMoCzIXLmhhcm5lc3MudjEuT2JzZXJ2YXRpb24ihAEKClN0ZXBPdXRwdXQSJgoHb3V0Y29tZRgBIAEoCzITLmhhcm5lc3MudjEuT3V0Y29tZUgAEiIKBW5lZWRzGAIgASgLMhEuaGFybmVzcy52MS5OZWVkc0gAEiAKBHdhaXQYAyABKAsyEC5oYXJuZXNzLnYxLldhaXRIAEIICgZvdXRwdXQiPwoEV2FpdBIMCgRrZXlzGAEgAygJEikKBXVudGlsGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJzCgdPdXRjb21lEh4KBHN0ZXAYASABKAsyEC5oYXJuZXNzLnYxLlN0ZXASJQoIYXBwZW5kZWQYAiADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAMgAygLMhEuaGFybmVzcy52MS5FdmVudCI9CgVOZWVkcxIMCgRrZXlzGAEgAygJEiYKBWhvb2tzGAIgAygLMhcuaGFybmVzcy52MS5Ib29rUmVxdWVzdCI2Cg5FeGVjdXRlUmVxdWVzdBIkCgVpbnB1dBgBIAEoCzIVLmhhcm5lc3MudjEuU3RlcElucHV0IjkKD0V4ZWN1dGVSZXNwb25zZRImCgZvdXRwdXQYASABKAsyFi5oYXJuZXNzLnYxLlN0ZXBPdXRwdXQiNQoNUmVwYWlyUmVxdWVzdBIkCgVpbnB1dBgBIAEoCzIVLmhhcm5lc3MudjEuU3RlcElucHV0IjgKDlJlcGFpclJlc3BvbnNlEiYKBm91dHB1dBgBIAEoCzIWLmhhcm5lc3MudjEuU3RlcE91dHB1dCJhCg5Db21wYWN0UmVxdWVzdBIkCgVpbnB1dBgBIAEoCzIVLmhhcm5lc3MudjEuU3RlcElucHV0EikKDGNvbnZlcnNhdGlvbhgCIAMoCzITLmhhcm5lc3MudjEuTWVzc2FnZSI5Cg9Db21wYWN0UmVzcG9uc2USJgoGb3V0cHV0GAEgASgLMhYuaGFybmVzcy52MS5TdGVwT3V0cHV0IjUKDURlY2lkZVJlcXVlc3QSJAoFaW5wdXQYASABKAsyFS5oYXJuZXNzLnYxLlN0ZXBJbnB1dCI4Cg5EZWNpZGVSZXNwb25zZRImCgZvdXRwdXQYASABKAsyFi5oYXJuZXNzLnYxLlN0ZXBPdXRwdXQiYQoOUHJlcGFyZVJlcXVlc3QSJAoFaW5wdXQYASABKAsyFS5oYXJuZXNzLnYxLlN0ZXBJbnB1dBIpCgxjb252ZXJzYXRpb24YAiADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2UiPAoPUHJlcGFyZVJlc3BvbnNlEikKB3JlcXVlc3QYASABKAsyGC5oYXJuZXNzLnYxLk1vZGVsUmVxdWVzdCJpCgxNb2RlbFJlcXVlc3QSDQoFbW9kZWwYASABKAkSJQoIbWVzc2FnZXMYAiADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIwoFdG9vbHMYAyADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjIl4KC1R1cm5SZXF1ZXN0EiQKBWlucHV0GAEgASgLMhUuaGFybmVzcy52MS5TdGVwSW5wdXQSKQoMY29udmVyc2F0aW9uGAIgAygLMhMuaGFybmVzcy52MS5NZXNzYWdlIrABCgxUdXJuUmVzcG9uc2USIgoFZGVsdGEYASABKAsyES5oYXJuZXNzLnYxLkRlbHRhSAASIgoFZXZlbnQYAiABKAsyES5oYXJuZXNzLnYxLkV2ZW50SAASJgoHam91cm5hbBgDIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEiYKB291dGNvbWUYBCABKAsyEy5oYXJuZXNzLnYxLk91dGNvbWVIAEIICgZ1cGRhdGUihQEKBURlbHRhEhMKC3R1cm5fbnVtYmVyGAEgASgNEg8KB2F0dGVtcHQYAiABKA0SCwoDdHJ5GAMgASgNEg4KBm9mZnNldBgEIAEoBBIMCgR0ZXh0GAUgASgJEhEKCXJlYXNvbmluZxgGIAEoCRIYChByZWFzb25pbmdfb2Zmc2V0GAcgASgEMlUKD0V4ZWN1dG9yU2VydmljZRJCCgdFeGVjdXRlEhouaGFybmVzcy52MS5FeGVjdXRlUmVxdWVzdBobLmhhcm5lc3MudjEuRXhlY3V0ZVJlc3BvbnNlMlAKDVJlcGFpclNlcnZpY2USPwoGUmVwYWlyEhkuaGFybmVzcy52MS5SZXBhaXJSZXF1ZXN0GhouaGFybmVzcy52MS5SZXBhaXJSZXNwb25zZTJXChFDb21wYWN0aW9uU2VydmljZRJCCgdDb21wYWN0EhouaGFybmVzcy52MS5Db21wYWN0UmVxdWVzdBobLmhhcm5lc3MudjEuQ29tcGFjdFJlc3BvbnNlMlYKE1N0b3BEZWNpc2lvblNlcnZpY2USPwoGRGVjaWRlEhkuaGFybmVzcy52MS5EZWNpZGVSZXF1ZXN0GhouaGFybmVzcy52MS5EZWNpZGVSZXNwb25zZTKOAQoLVHVyblNlcnZpY2USQgoHUHJlcGFyZRIaLmhhcm5lc3MudjEuUHJlcGFyZVJlcXVlc3QaGy5oYXJuZXNzLnYxLlByZXBhcmVSZXNwb25zZRI7CgRUdXJuEhcuaGFybmVzcy52MS5UdXJuUmVxdWVzdBoYLmhhcm5lc3MudjEuVHVyblJlc3BvbnNlMAFCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_timestamp, file_harness_v1_conversation, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_record, file_harness_v1_tool]);
 
 /**
  * StepInput is a step as its executor gets it, with what the executor may look
@@ -116,6 +116,14 @@ export type StepOutput = Message<"harness.v1.StepOutput"> & {
      */
     value: Needs;
     case: "needs";
+  } | {
+    /**
+     * What it waits for.
+     *
+     * @generated from field: harness.v1.Wait wait = 3;
+     */
+    value: Wait;
+    case: "wait";
   } | { case: undefined; value?: undefined };
 };
 
@@ -125,6 +133,36 @@ export type StepOutput = Message<"harness.v1.StepOutput"> & {
  */
 export const StepOutputSchema: GenMessage<StepOutput> = /*@__PURE__*/
   messageDesc(file_harness_v1_executor, 1);
+
+/**
+ * Wait asks to decide again later. The step is not committed and its run stays running;
+ * no slot of a worker is in use.
+ *
+ * @generated from message harness.v1.Wait
+ */
+export type Wait = Message<"harness.v1.Wait"> & {
+  /**
+   * Keys of observations of which one may change. The decision is repeated when it may
+   * have changed, and when the inbox of the run has a new item.
+   *
+   * @generated from field: repeated string keys = 1;
+   */
+  keys: string[];
+
+  /**
+   * The decision is repeated at this time at the latest.
+   *
+   * @generated from field: google.protobuf.Timestamp until = 2;
+   */
+  until?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message harness.v1.Wait.
+ * Use `create(WaitSchema)` to create a new message.
+ */
+export const WaitSchema: GenMessage<Wait> = /*@__PURE__*/
+  messageDesc(file_harness_v1_executor, 2);
 
 /**
  * Outcome is what is to be committed. The executor loop sets the ids of
@@ -160,7 +198,7 @@ export type Outcome = Message<"harness.v1.Outcome"> & {
  * Use `create(OutcomeSchema)` to create a new message.
  */
 export const OutcomeSchema: GenMessage<Outcome> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 2);
+  messageDesc(file_harness_v1_executor, 3);
 
 /**
  * Needs names what a decision has to know of the world outside.
@@ -169,8 +207,8 @@ export const OutcomeSchema: GenMessage<Outcome> = /*@__PURE__*/
  */
 export type Needs = Message<"harness.v1.Needs"> & {
   /**
-   * Keys of the observations: inbox, environment, tokens, stop, check:OUTPUT,
-   * context:PROVIDER, or that of a hook's call.
+   * Keys of the observations: inbox, environment, stop, check:OUTPUT, context:PROVIDER,
+   * conversation, weights, arrived, inference, summary:KEY, or that of a hook's call.
    *
    * @generated from field: repeated string keys = 1;
    */
@@ -189,7 +227,7 @@ export type Needs = Message<"harness.v1.Needs"> & {
  * Use `create(NeedsSchema)` to create a new message.
  */
 export const NeedsSchema: GenMessage<Needs> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 3);
+  messageDesc(file_harness_v1_executor, 4);
 
 /**
  * ExecuteRequest asks an executor to process a step.
@@ -210,7 +248,7 @@ export type ExecuteRequest = Message<"harness.v1.ExecuteRequest"> & {
  * Use `create(ExecuteRequestSchema)` to create a new message.
  */
 export const ExecuteRequestSchema: GenMessage<ExecuteRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 4);
+  messageDesc(file_harness_v1_executor, 5);
 
 /**
  * ExecuteResponse is what the executor makes of it.
@@ -231,7 +269,7 @@ export type ExecuteResponse = Message<"harness.v1.ExecuteResponse"> & {
  * Use `create(ExecuteResponseSchema)` to create a new message.
  */
 export const ExecuteResponseSchema: GenMessage<ExecuteResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 5);
+  messageDesc(file_harness_v1_executor, 6);
 
 /**
  * RepairRequest asks what repair makes of a step.
@@ -252,7 +290,7 @@ export type RepairRequest = Message<"harness.v1.RepairRequest"> & {
  * Use `create(RepairRequestSchema)` to create a new message.
  */
 export const RepairRequestSchema: GenMessage<RepairRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 6);
+  messageDesc(file_harness_v1_executor, 7);
 
 /**
  * RepairResponse is what repair makes of it.
@@ -273,7 +311,7 @@ export type RepairResponse = Message<"harness.v1.RepairResponse"> & {
  * Use `create(RepairResponseSchema)` to create a new message.
  */
 export const RepairResponseSchema: GenMessage<RepairResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 7);
+  messageDesc(file_harness_v1_executor, 8);
 
 /**
  * CompactRequest asks what compaction makes of a step.
@@ -287,6 +325,14 @@ export type CompactRequest = Message<"harness.v1.CompactRequest"> & {
    * @generated from field: harness.v1.StepInput input = 1;
    */
   input?: StepInput | undefined;
+
+  /**
+   * The conversation before it; its ids must be 1, 2, 3 and so on. Empty: compaction
+   * answers that it needs it where it does.
+   *
+   * @generated from field: repeated harness.v1.Message conversation = 2;
+   */
+  conversation: Message$1[];
 };
 
 /**
@@ -294,7 +340,7 @@ export type CompactRequest = Message<"harness.v1.CompactRequest"> & {
  * Use `create(CompactRequestSchema)` to create a new message.
  */
 export const CompactRequestSchema: GenMessage<CompactRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 8);
+  messageDesc(file_harness_v1_executor, 9);
 
 /**
  * CompactResponse is what compaction makes of it.
@@ -315,7 +361,7 @@ export type CompactResponse = Message<"harness.v1.CompactResponse"> & {
  * Use `create(CompactResponseSchema)` to create a new message.
  */
 export const CompactResponseSchema: GenMessage<CompactResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 9);
+  messageDesc(file_harness_v1_executor, 10);
 
 /**
  * DecideRequest asks what the stop decision makes of a step.
@@ -336,7 +382,7 @@ export type DecideRequest = Message<"harness.v1.DecideRequest"> & {
  * Use `create(DecideRequestSchema)` to create a new message.
  */
 export const DecideRequestSchema: GenMessage<DecideRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 10);
+  messageDesc(file_harness_v1_executor, 11);
 
 /**
  * DecideResponse is what the stop decision makes of it.
@@ -357,7 +403,7 @@ export type DecideResponse = Message<"harness.v1.DecideResponse"> & {
  * Use `create(DecideResponseSchema)` to create a new message.
  */
 export const DecideResponseSchema: GenMessage<DecideResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 11);
+  messageDesc(file_harness_v1_executor, 12);
 
 /**
  * PrepareRequest asks what the model would be sent.
@@ -385,7 +431,7 @@ export type PrepareRequest = Message<"harness.v1.PrepareRequest"> & {
  * Use `create(PrepareRequestSchema)` to create a new message.
  */
 export const PrepareRequestSchema: GenMessage<PrepareRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 12);
+  messageDesc(file_harness_v1_executor, 13);
 
 /**
  * PrepareResponse is what the model would be sent.
@@ -406,7 +452,7 @@ export type PrepareResponse = Message<"harness.v1.PrepareResponse"> & {
  * Use `create(PrepareResponseSchema)` to create a new message.
  */
 export const PrepareResponseSchema: GenMessage<PrepareResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 13);
+  messageDesc(file_harness_v1_executor, 14);
 
 /**
  * ModelRequest is a request to a model, before it is put into a provider's words.
@@ -441,7 +487,7 @@ export type ModelRequest = Message<"harness.v1.ModelRequest"> & {
  * Use `create(ModelRequestSchema)` to create a new message.
  */
 export const ModelRequestSchema: GenMessage<ModelRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 14);
+  messageDesc(file_harness_v1_executor, 15);
 
 /**
  * TurnRequest asks for a turn to be carried out.
@@ -469,7 +515,7 @@ export type TurnRequest = Message<"harness.v1.TurnRequest"> & {
  * Use `create(TurnRequestSchema)` to create a new message.
  */
 export const TurnRequestSchema: GenMessage<TurnRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 15);
+  messageDesc(file_harness_v1_executor, 16);
 
 /**
  * TurnResponse is what happens in the turn, and at the end its outcome.
@@ -522,7 +568,7 @@ export type TurnResponse = Message<"harness.v1.TurnResponse"> & {
  * Use `create(TurnResponseSchema)` to create a new message.
  */
 export const TurnResponseSchema: GenMessage<TurnResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 16);
+  messageDesc(file_harness_v1_executor, 17);
 
 /**
  * Delta is a piece of the model's text while it is being written. It is not
@@ -586,7 +632,7 @@ export type Delta = Message<"harness.v1.Delta"> & {
  * Use `create(DeltaSchema)` to create a new message.
  */
 export const DeltaSchema: GenMessage<Delta> = /*@__PURE__*/
-  messageDesc(file_harness_v1_executor, 17);
+  messageDesc(file_harness_v1_executor, 18);
 
 /**
  * ExecutorService is what a custom executor serves: a bridge calls it for each

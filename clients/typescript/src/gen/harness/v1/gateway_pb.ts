@@ -4,9 +4,11 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { CompactionAction, MessageClass } from "./compaction_pb.js";
+import { file_harness_v1_compaction } from "./compaction_pb.js";
 import type { Budgets } from "./config_pb.js";
 import { file_harness_v1_config } from "./config_pb.js";
-import type { Message as Message$1 } from "./conversation_pb.js";
+import type { Message as Message$1, MessageKind, Role } from "./conversation_pb.js";
 import { file_harness_v1_conversation } from "./conversation_pb.js";
 import type { Event } from "./event_pb.js";
 import { file_harness_v1_event } from "./event_pb.js";
@@ -30,7 +32,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/gateway.proto.
  */
 export const file_harness_v1_gateway: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL2dhdGV3YXkucHJvdG8SCmhhcm5lc3MudjEijwQKClJ1blJlcXVlc3QSLAoFc3RhcnQYASABKAsyGy5oYXJuZXNzLnYxLlN0YXJ0UnVuUmVxdWVzdEgAEicKBmF0dGFjaBgCIAEoCzIVLmhhcm5lc3MudjEuQXR0YWNoUnVuSAASLwoMdXNlcl9tZXNzYWdlGAMgASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAQgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEioKCWludGVycnVwdBgFIAEoCzIVLmhhcm5lc3MudjEuSW50ZXJydXB0SAASJAoGcmVzdW1lGAYgASgLMhIuaGFybmVzcy52MS5SZXN1bWVIABIkCgZjYW5jZWwYByABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbEgAEi0KC3Rvb2xfYW5zd2VyGAggASgLMhYuaGFybmVzcy52MS5Ub29sQW5zd2VySAASLQoLbW9kZV9jaGFuZ2UYCyABKAsyFi5oYXJuZXNzLnYxLk1vZGVDaGFuZ2VIABIrCgZyZXBsYW4YDCABKAsyGS5oYXJuZXNzLnYxLlJlcGxhblJlcXVlc3RIABItCgtob29rX2Fuc3dlchgNIAEoCzIWLmhhcm5lc3MudjEuSG9va0Fuc3dlckgAEhIKCnJlcXVlc3RfaWQYCiABKAlCCQoHcmVxdWVzdCKIAQoJQXR0YWNoUnVuEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFQoNYWZ0ZXJfdmVyc2lvbhgDIAEoBBIqCgxjbGllbnRfdG9vbHMYBCADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhUKDWFuc3dlcnNfaG9va3MYBSABKAgiXgoKSG9va0Fuc3dlchIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSKAoHdmVyZGljdBgCIAEoCzIXLmhhcm5lc3MudjEuSG9va1ZlcmRpY3QSDQoFZXJyb3IYAyABKAkiNAoLUnVuUmVzcG9uc2USJQoGdXBkYXRlGAEgASgLMhUuaGFybmVzcy52MS5SdW5VcGRhdGUiigIKCVJ1blVwZGF0ZRIoCghhdHRhY2hlZBgBIAEoCzIULmhhcm5lc3MudjEuQXR0YWNoZWRIABIiCgVldmVudBgCIAEoCzIRLmhhcm5lc3MudjEuRXZlbnRIABIiCgVkZWx0YRgDIAEoCzIRLmhhcm5lc3MudjEuRGVsdGFIABIrCgZyZXN1bHQYBCABKAsyGS5oYXJuZXNzLnYxLkhhcm5lc3NSZXN1bHRIABIrCgdyZWNlaXB0GAUgASgLMhguaGFybmVzcy52MS5JbnB1dFJlY2VpcHRIABInCgRob29rGAYgASgLMhcuaGFybmVzcy52MS5Ib29rUmVxdWVzdEgAQggKBnVwZGF0ZSI+CghBdHRhY2hlZBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQiQQoMSW5wdXRSZWNlaXB0EhIKCnJlcXVlc3RfaWQYASABKAkSDQoFZXJyb3IYAiABKAkSDgoGcmVhc29uGAMgASgJImsKD1N0YXJ0UnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoEc3BlYxgEIAEoCzITLmhhcm5lc3MudjEuUnVuU3BlYyJGChBTdGFydFJ1blJlc3BvbnNlEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHZXhpc3RlZBgDIAEoCCKFAQoPV2F0Y2hSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFQoNYWZ0ZXJfdmVyc2lvbhgDIAEoBBIlCgV1bnRpbBgEIAEoDjIWLmhhcm5lc3MudjEuV2F0Y2hVbnRpbBIRCglub19kZWx0YXMYBSABKAgiOQoQV2F0Y2hSdW5SZXNwb25zZRIlCgZ1cGRhdGUYASABKAsyFS5oYXJuZXNzLnYxLlJ1blVwZGF0ZSJkChBXYXRjaFJ1bnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRInCghzdGF0dXNlcxgCIAMoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhQKDGNoYW5nZXNfb25seRgDIAEoCCJoChFXYXRjaFJ1bnNSZXNwb25zZRIeCgNydW4YASABKAsyDy5oYXJuZXNzLnYxLlJ1bkgAEikKCWNhdWdodF91cBgCIAEoCzIULmhhcm5lc3MudjEuQ2F1Z2h0VXBIAEIICgZ1cGRhdGUiCgoIQ2F1Z2h0VXAiMgoNR2V0UnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJIqcBCg5HZXRSdW5SZXNwb25zZRIcCgNydW4YASABKAsyDy5oYXJuZXNzLnYxLlJ1bhIpCgZyZXN1bHQYAiABKAsyGS5oYXJuZXNzLnYxLkhhcm5lc3NSZXN1bHQSIQoEc3BlYxgDIAEoCzITLmhhcm5lc3MudjEuUnVuU3BlYxIpCgd3YWl0aW5nGAQgAygLMhguaGFybmVzcy52MS5XYWl0aW5nSW5wdXQiPgoMV2FpdGluZ0lucHV0Eg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIPCgdjYWxsX2lkGAMgASgJIkUKD0dldFN0YXRlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQiYQoQR2V0U3RhdGVSZXNwb25zZRImCghzbmFwc2hvdBgBIAEoCzIULmhhcm5lc3MudjEuU25hcHNob3QSFAoMc3RlcF92ZXJzaW9uGAIgASgEEg8KB3ZlcnNpb24YAyABKAQiTAoWR2V0Q29udmVyc2F0aW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQiQAoXR2V0Q29udmVyc2F0aW9uUmVzcG9uc2USJQoIbWVzc2FnZXMYASADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2UiQwoOR2V0QmxvYlJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIOCgZkaWdlc3QYAyABKAkiIAoPR2V0QmxvYlJlc3BvbnNlEg0KBWNodW5rGAEgASgMInQKD0xpc3RSdW5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoIc3RhdHVzZXMYAiADKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxIRCglwYWdlX3NpemUYAyABKA0SEgoKcGFnZV90b2tlbhgEIAEoCSJKChBMaXN0UnVuc1Jlc3BvbnNlEh0KBHJ1bnMYASADKAsyDy5oYXJuZXNzLnYxLlJ1bhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiXgoSTGlzdFBlbmRpbmdSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgNEhIKCnBhZ2VfdG9rZW4YBCABKAkiWQoTTGlzdFBlbmRpbmdSZXNwb25zZRIpCgdwZW5kaW5nGAEgAygLMhguaGFybmVzcy52MS5QZW5kaW5nSW5SdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlgKDFBlbmRpbmdJblJ1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEiUKBGNhbGwYAyABKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsIrgCChBTZW5kSW5wdXRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIvCgx1c2VyX21lc3NhZ2UYCiABKAsyFy5oYXJuZXNzLnYxLlVzZXJNZXNzYWdlSAASKAoIYXBwcm92YWwYCyABKAsyFC5oYXJuZXNzLnYxLkFwcHJvdmFsSAASLQoLdG9vbF9hbnN3ZXIYDCABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABItCgttb2RlX2NoYW5nZRgNIAEoCzIWLmhhcm5lc3MudjEuTW9kZUNoYW5nZUgAEisKBnJlcGxhbhgOIAEoCzIZLmhhcm5lc3MudjEuUmVwbGFuUmVxdWVzdEgAQgcKBWlucHV0IjgKEVNlbmRJbnB1dFJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSDwoHZXhpc3RlZBgCIAEoCCJcChNJbnRlcnJ1cHRSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiKgoUSW50ZXJydXB0UnVuUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCSJvChBSZXN1bWVSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIkCgdidWRnZXRzGAQgASgLMhMuaGFybmVzcy52MS5CdWRnZXRzIkAKEVJlc3VtZVJ1blJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSFwoPYWxyZWFkeV9ydW5uaW5nGAIgASgIIlkKEENhbmNlbFJ1blJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEg4KBnJlYXNvbhgEIAEoCSInChFDYW5jZWxSdW5SZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJIjUKEERlbGV0ZVJ1blJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCSIkChFEZWxldGVSdW5SZXNwb25zZRIPCgdleGlzdGVkGAEgASgIKmkKCldhdGNoVW50aWwSGwoXV0FUQ0hfVU5USUxfVU5TUEVDSUZJRUQQABITCg9XQVRDSF9VTlRJTF9FTkQQARIUChBXQVRDSF9VTlRJTF9SRVNUEAISEwoPV0FUQ0hfVU5USUxfTk9XEAMy5AgKDkdhdGV3YXlTZXJ2aWNlEjoKA1J1bhIWLmhhcm5lc3MudjEuUnVuUmVxdWVzdBoXLmhhcm5lc3MudjEuUnVuUmVzcG9uc2UoATABEkUKCFN0YXJ0UnVuEhsuaGFybmVzcy52MS5TdGFydFJ1blJlcXVlc3QaHC5oYXJuZXNzLnYxLlN0YXJ0UnVuUmVzcG9uc2USRwoIV2F0Y2hSdW4SGy5oYXJuZXNzLnYxLldhdGNoUnVuUmVxdWVzdBocLmhhcm5lc3MudjEuV2F0Y2hSdW5SZXNwb25zZTABEkoKCVdhdGNoUnVucxIcLmhhcm5lc3MudjEuV2F0Y2hSdW5zUmVxdWVzdBodLmhhcm5lc3MudjEuV2F0Y2hSdW5zUmVzcG9uc2UwARI/CgZHZXRSdW4SGS5oYXJuZXNzLnYxLkdldFJ1blJlcXVlc3QaGi5oYXJuZXNzLnYxLkdldFJ1blJlc3BvbnNlEkUKCEdldFN0YXRlEhsuaGFybmVzcy52MS5HZXRTdGF0ZVJlcXVlc3QaHC5oYXJuZXNzLnYxLkdldFN0YXRlUmVzcG9uc2USWgoPR2V0Q29udmVyc2F0aW9uEiIuaGFybmVzcy52MS5HZXRDb252ZXJzYXRpb25SZXF1ZXN0GiMuaGFybmVzcy52MS5HZXRDb252ZXJzYXRpb25SZXNwb25zZRJECgdHZXRCbG9iEhouaGFybmVzcy52MS5HZXRCbG9iUmVxdWVzdBobLmhhcm5lc3MudjEuR2V0QmxvYlJlc3BvbnNlMAESRQoITGlzdFJ1bnMSGy5oYXJuZXNzLnYxLkxpc3RSdW5zUmVxdWVzdBocLmhhcm5lc3MudjEuTGlzdFJ1bnNSZXNwb25zZRJOCgtMaXN0UGVuZGluZxIeLmhhcm5lc3MudjEuTGlzdFBlbmRpbmdSZXF1ZXN0Gh8uaGFybmVzcy52MS5MaXN0UGVuZGluZ1Jlc3BvbnNlEkgKCVNlbmRJbnB1dBIcLmhhcm5lc3MudjEuU2VuZElucHV0UmVxdWVzdBodLmhhcm5lc3MudjEuU2VuZElucHV0UmVzcG9uc2USUQoMSW50ZXJydXB0UnVuEh8uaGFybmVzcy52MS5JbnRlcnJ1cHRSdW5SZXF1ZXN0GiAuaGFybmVzcy52MS5JbnRlcnJ1cHRSdW5SZXNwb25zZRJICglSZXN1bWVSdW4SHC5oYXJuZXNzLnYxLlJlc3VtZVJ1blJlcXVlc3QaHS5oYXJuZXNzLnYxLlJlc3VtZVJ1blJlc3BvbnNlEkgKCUNhbmNlbFJ1bhIcLmhhcm5lc3MudjEuQ2FuY2VsUnVuUmVxdWVzdBodLmhhcm5lc3MudjEuQ2FuY2VsUnVuUmVzcG9uc2USSAoJRGVsZXRlUnVuEhwuaGFybmVzcy52MS5EZWxldGVSdW5SZXF1ZXN0Gh0uaGFybmVzcy52MS5EZWxldGVSdW5SZXNwb25zZUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_config, file_harness_v1_conversation, file_harness_v1_event, file_harness_v1_executor, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_run, file_harness_v1_snapshot, file_harness_v1_tool]);
+  fileDesc("ChhoYXJuZXNzL3YxL2dhdGV3YXkucHJvdG8SCmhhcm5lc3MudjEijwQKClJ1blJlcXVlc3QSLAoFc3RhcnQYASABKAsyGy5oYXJuZXNzLnYxLlN0YXJ0UnVuUmVxdWVzdEgAEicKBmF0dGFjaBgCIAEoCzIVLmhhcm5lc3MudjEuQXR0YWNoUnVuSAASLwoMdXNlcl9tZXNzYWdlGAMgASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAQgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEioKCWludGVycnVwdBgFIAEoCzIVLmhhcm5lc3MudjEuSW50ZXJydXB0SAASJAoGcmVzdW1lGAYgASgLMhIuaGFybmVzcy52MS5SZXN1bWVIABIkCgZjYW5jZWwYByABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbEgAEi0KC3Rvb2xfYW5zd2VyGAggASgLMhYuaGFybmVzcy52MS5Ub29sQW5zd2VySAASLQoLbW9kZV9jaGFuZ2UYCyABKAsyFi5oYXJuZXNzLnYxLk1vZGVDaGFuZ2VIABIrCgZyZXBsYW4YDCABKAsyGS5oYXJuZXNzLnYxLlJlcGxhblJlcXVlc3RIABItCgtob29rX2Fuc3dlchgNIAEoCzIWLmhhcm5lc3MudjEuSG9va0Fuc3dlckgAEhIKCnJlcXVlc3RfaWQYCiABKAlCCQoHcmVxdWVzdCKIAQoJQXR0YWNoUnVuEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFQoNYWZ0ZXJfdmVyc2lvbhgDIAEoBBIqCgxjbGllbnRfdG9vbHMYBCADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhUKDWFuc3dlcnNfaG9va3MYBSABKAgiXgoKSG9va0Fuc3dlchIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSKAoHdmVyZGljdBgCIAEoCzIXLmhhcm5lc3MudjEuSG9va1ZlcmRpY3QSDQoFZXJyb3IYAyABKAkiNAoLUnVuUmVzcG9uc2USJQoGdXBkYXRlGAEgASgLMhUuaGFybmVzcy52MS5SdW5VcGRhdGUiigIKCVJ1blVwZGF0ZRIoCghhdHRhY2hlZBgBIAEoCzIULmhhcm5lc3MudjEuQXR0YWNoZWRIABIiCgVldmVudBgCIAEoCzIRLmhhcm5lc3MudjEuRXZlbnRIABIiCgVkZWx0YRgDIAEoCzIRLmhhcm5lc3MudjEuRGVsdGFIABIrCgZyZXN1bHQYBCABKAsyGS5oYXJuZXNzLnYxLkhhcm5lc3NSZXN1bHRIABIrCgdyZWNlaXB0GAUgASgLMhguaGFybmVzcy52MS5JbnB1dFJlY2VpcHRIABInCgRob29rGAYgASgLMhcuaGFybmVzcy52MS5Ib29rUmVxdWVzdEgAQggKBnVwZGF0ZSI+CghBdHRhY2hlZBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQiQQoMSW5wdXRSZWNlaXB0EhIKCnJlcXVlc3RfaWQYASABKAkSDQoFZXJyb3IYAiABKAkSDgoGcmVhc29uGAMgASgJImsKD1N0YXJ0UnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoEc3BlYxgEIAEoCzITLmhhcm5lc3MudjEuUnVuU3BlYyJGChBTdGFydFJ1blJlc3BvbnNlEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHZXhpc3RlZBgDIAEoCCKFAQoPV2F0Y2hSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFQoNYWZ0ZXJfdmVyc2lvbhgDIAEoBBIlCgV1bnRpbBgEIAEoDjIWLmhhcm5lc3MudjEuV2F0Y2hVbnRpbBIRCglub19kZWx0YXMYBSABKAgiOQoQV2F0Y2hSdW5SZXNwb25zZRIlCgZ1cGRhdGUYASABKAsyFS5oYXJuZXNzLnYxLlJ1blVwZGF0ZSJkChBXYXRjaFJ1bnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRInCghzdGF0dXNlcxgCIAMoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhQKDGNoYW5nZXNfb25seRgDIAEoCCJoChFXYXRjaFJ1bnNSZXNwb25zZRIeCgNydW4YASABKAsyDy5oYXJuZXNzLnYxLlJ1bkgAEikKCWNhdWdodF91cBgCIAEoCzIULmhhcm5lc3MudjEuQ2F1Z2h0VXBIAEIICgZ1cGRhdGUiCgoIQ2F1Z2h0VXAiMgoNR2V0UnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJIqcBCg5HZXRSdW5SZXNwb25zZRIcCgNydW4YASABKAsyDy5oYXJuZXNzLnYxLlJ1bhIpCgZyZXN1bHQYAiABKAsyGS5oYXJuZXNzLnYxLkhhcm5lc3NSZXN1bHQSIQoEc3BlYxgDIAEoCzITLmhhcm5lc3MudjEuUnVuU3BlYxIpCgd3YWl0aW5nGAQgAygLMhguaGFybmVzcy52MS5XYWl0aW5nSW5wdXQiPgoMV2FpdGluZ0lucHV0Eg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIPCgdjYWxsX2lkGAMgASgJIkUKD0dldFN0YXRlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQiYQoQR2V0U3RhdGVSZXNwb25zZRImCghzbmFwc2hvdBgBIAEoCzIULmhhcm5lc3MudjEuU25hcHNob3QSFAoMc3RlcF92ZXJzaW9uGAIgASgEEg8KB3ZlcnNpb24YAyABKAQiTAoWR2V0Q29udmVyc2F0aW9uUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQiQAoXR2V0Q29udmVyc2F0aW9uUmVzcG9uc2USJQoIbWVzc2FnZXMYASADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2UiQwoOR2V0QmxvYlJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIOCgZkaWdlc3QYAyABKAkiIAoPR2V0QmxvYlJlc3BvbnNlEg0KBWNodW5rGAEgASgMInQKD0xpc3RSdW5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoIc3RhdHVzZXMYAiADKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxIRCglwYWdlX3NpemUYAyABKA0SEgoKcGFnZV90b2tlbhgEIAEoCSJKChBMaXN0UnVuc1Jlc3BvbnNlEh0KBHJ1bnMYASADKAsyDy5oYXJuZXNzLnYxLlJ1bhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiXgoSTGlzdFBlbmRpbmdSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgNEhIKCnBhZ2VfdG9rZW4YBCABKAkiWQoTTGlzdFBlbmRpbmdSZXNwb25zZRIpCgdwZW5kaW5nGAEgAygLMhguaGFybmVzcy52MS5QZW5kaW5nSW5SdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlgKDFBlbmRpbmdJblJ1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEiUKBGNhbGwYAyABKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsIrgCChBTZW5kSW5wdXRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIvCgx1c2VyX21lc3NhZ2UYCiABKAsyFy5oYXJuZXNzLnYxLlVzZXJNZXNzYWdlSAASKAoIYXBwcm92YWwYCyABKAsyFC5oYXJuZXNzLnYxLkFwcHJvdmFsSAASLQoLdG9vbF9hbnN3ZXIYDCABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABItCgttb2RlX2NoYW5nZRgNIAEoCzIWLmhhcm5lc3MudjEuTW9kZUNoYW5nZUgAEisKBnJlcGxhbhgOIAEoCzIZLmhhcm5lc3MudjEuUmVwbGFuUmVxdWVzdEgAQgcKBWlucHV0IjgKEVNlbmRJbnB1dFJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSDwoHZXhpc3RlZBgCIAEoCCJcChNJbnRlcnJ1cHRSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiKgoUSW50ZXJydXB0UnVuUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCSJvChBSZXN1bWVSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIkCgdidWRnZXRzGAQgASgLMhMuaGFybmVzcy52MS5CdWRnZXRzIkAKEVJlc3VtZVJ1blJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSFwoPYWxyZWFkeV9ydW5uaW5nGAIgASgIIlkKEENhbmNlbFJ1blJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEg4KBnJlYXNvbhgEIAEoCSInChFDYW5jZWxSdW5SZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJIjUKEERlbGV0ZVJ1blJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCSIkChFEZWxldGVSdW5SZXNwb25zZRIPCgdleGlzdGVkGAEgASgIIm4KEUdldENvbnRleHRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIRCglwYWdlX3NpemUYBCABKA0SEgoKcGFnZV90b2tlbhgFIAEoCSK4AgoSR2V0Q29udGV4dFJlc3BvbnNlEg8KB3ZlcnNpb24YASABKAQSDQoFbW9kZWwYAiABKAkSEwoLdXNlZF90b2tlbnMYAyABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgEIAEoDRITCgt0b29sX3Rva2VucxgFIAEoDRITCgt0b3RhbF9pdGVtcxgGIAEoDRImCgVpdGVtcxgHIAMoCzIXLmhhcm5lc3MudjEuQ29udGV4dEl0ZW0SFwoPbmV4dF9wYWdlX3Rva2VuGAggASgJEiMKBHBsYW4YCSADKAsyFS5oYXJuZXNzLnYxLlBsYW5SYW5nZRITCgt2aWV3X2RpZ2VzdBgKIAEoDBIbCg5kaWdlc3RfbWF0Y2hlcxgLIAEoCEgAiAEBQhEKD19kaWdlc3RfbWF0Y2hlcyK6AgoLQ29udGV4dEl0ZW0SFQoNZmlyc3RfbWVzc2FnZRgBIAEoBBIUCgxsYXN0X21lc3NhZ2UYAiABKAQSHgoEcm9sZRgDIAEoDjIQLmhhcm5lc3MudjEuUm9sZRIlCgRraW5kGAQgASgOMhcuaGFybmVzcy52MS5NZXNzYWdlS2luZBITCgt0dXJuX251bWJlchgFIAEoDRIsCgZhY3Rpb24YBiABKA4yHC5oYXJuZXNzLnYxLkNvbXBhY3Rpb25BY3Rpb24SDgoGdG9rZW5zGAcgASgNEhcKD29yaWdpbmFsX3Rva2VucxgIIAEoDRIOCgZyZWFzb24YCSABKAkSDAoEdGV4dBgKIAEoCRIRCgl0b29sX25hbWUYCyABKAkSDQoFY2FsbHMYDCADKAkSCwoDcmVmGA0gASgJIrIBCglQbGFuUmFuZ2USFQoNZmlyc3RfbWVzc2FnZRgBIAEoBBIUCgxsYXN0X21lc3NhZ2UYAiABKAQSLAoGYWN0aW9uGAMgASgOMhwuaGFybmVzcy52MS5Db21wYWN0aW9uQWN0aW9uEicKBWNsYXNzGAQgASgOMhguaGFybmVzcy52MS5NZXNzYWdlQ2xhc3MSEAoIbWVzc2FnZXMYBSABKA0SDwoHdmVyc2lvbhgGIAEoBCppCgpXYXRjaFVudGlsEhsKF1dBVENIX1VOVElMX1VOU1BFQ0lGSUVEEAASEwoPV0FUQ0hfVU5USUxfRU5EEAESFAoQV0FUQ0hfVU5USUxfUkVTVBACEhMKD1dBVENIX1VOVElMX05PVxADMrEJCg5HYXRld2F5U2VydmljZRI6CgNSdW4SFi5oYXJuZXNzLnYxLlJ1blJlcXVlc3QaFy5oYXJuZXNzLnYxLlJ1blJlc3BvbnNlKAEwARJFCghTdGFydFJ1bhIbLmhhcm5lc3MudjEuU3RhcnRSdW5SZXF1ZXN0GhwuaGFybmVzcy52MS5TdGFydFJ1blJlc3BvbnNlEkcKCFdhdGNoUnVuEhsuaGFybmVzcy52MS5XYXRjaFJ1blJlcXVlc3QaHC5oYXJuZXNzLnYxLldhdGNoUnVuUmVzcG9uc2UwARJKCglXYXRjaFJ1bnMSHC5oYXJuZXNzLnYxLldhdGNoUnVuc1JlcXVlc3QaHS5oYXJuZXNzLnYxLldhdGNoUnVuc1Jlc3BvbnNlMAESPwoGR2V0UnVuEhkuaGFybmVzcy52MS5HZXRSdW5SZXF1ZXN0GhouaGFybmVzcy52MS5HZXRSdW5SZXNwb25zZRJFCghHZXRTdGF0ZRIbLmhhcm5lc3MudjEuR2V0U3RhdGVSZXF1ZXN0GhwuaGFybmVzcy52MS5HZXRTdGF0ZVJlc3BvbnNlEloKD0dldENvbnZlcnNhdGlvbhIiLmhhcm5lc3MudjEuR2V0Q29udmVyc2F0aW9uUmVxdWVzdBojLmhhcm5lc3MudjEuR2V0Q29udmVyc2F0aW9uUmVzcG9uc2USSwoKR2V0Q29udGV4dBIdLmhhcm5lc3MudjEuR2V0Q29udGV4dFJlcXVlc3QaHi5oYXJuZXNzLnYxLkdldENvbnRleHRSZXNwb25zZRJECgdHZXRCbG9iEhouaGFybmVzcy52MS5HZXRCbG9iUmVxdWVzdBobLmhhcm5lc3MudjEuR2V0QmxvYlJlc3BvbnNlMAESRQoITGlzdFJ1bnMSGy5oYXJuZXNzLnYxLkxpc3RSdW5zUmVxdWVzdBocLmhhcm5lc3MudjEuTGlzdFJ1bnNSZXNwb25zZRJOCgtMaXN0UGVuZGluZxIeLmhhcm5lc3MudjEuTGlzdFBlbmRpbmdSZXF1ZXN0Gh8uaGFybmVzcy52MS5MaXN0UGVuZGluZ1Jlc3BvbnNlEkgKCVNlbmRJbnB1dBIcLmhhcm5lc3MudjEuU2VuZElucHV0UmVxdWVzdBodLmhhcm5lc3MudjEuU2VuZElucHV0UmVzcG9uc2USUQoMSW50ZXJydXB0UnVuEh8uaGFybmVzcy52MS5JbnRlcnJ1cHRSdW5SZXF1ZXN0GiAuaGFybmVzcy52MS5JbnRlcnJ1cHRSdW5SZXNwb25zZRJICglSZXN1bWVSdW4SHC5oYXJuZXNzLnYxLlJlc3VtZVJ1blJlcXVlc3QaHS5oYXJuZXNzLnYxLlJlc3VtZVJ1blJlc3BvbnNlEkgKCUNhbmNlbFJ1bhIcLmhhcm5lc3MudjEuQ2FuY2VsUnVuUmVxdWVzdBodLmhhcm5lc3MudjEuQ2FuY2VsUnVuUmVzcG9uc2USSAoJRGVsZXRlUnVuEhwuaGFybmVzcy52MS5EZWxldGVSdW5SZXF1ZXN0Gh0uaGFybmVzcy52MS5EZWxldGVSdW5SZXNwb25zZUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_compaction, file_harness_v1_config, file_harness_v1_conversation, file_harness_v1_event, file_harness_v1_executor, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_run, file_harness_v1_snapshot, file_harness_v1_tool]);
 
 /**
  * RunRequest is one message of the client on a Run stream.
@@ -1454,6 +1456,308 @@ export const DeleteRunResponseSchema: GenMessage<DeleteRunResponse> = /*@__PURE_
   messageDesc(file_harness_v1_gateway, 37);
 
 /**
+ * GetContextRequest asks for the view of a conversation.
+ *
+ * @generated from message harness.v1.GetContextRequest
+ */
+export type GetContextRequest = Message<"harness.v1.GetContextRequest"> & {
+  /**
+   * The run's namespace. Default default.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * The version of the run; 0: the newest.
+   *
+   * @generated from field: uint64 version = 3;
+   */
+  version: bigint;
+
+  /**
+   * Items a page, at most 1,000. Default 200.
+   *
+   * @generated from field: uint32 page_size = 4;
+   */
+  pageSize: number;
+
+  /**
+   * From the answer before; empty: the first page.
+   *
+   * @generated from field: string page_token = 5;
+   */
+  pageToken: string;
+};
+
+/**
+ * Describes the message harness.v1.GetContextRequest.
+ * Use `create(GetContextRequestSchema)` to create a new message.
+ */
+export const GetContextRequestSchema: GenMessage<GetContextRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 38);
+
+/**
+ * GetContextResponse is a page of a view.
+ *
+ * @generated from message harness.v1.GetContextResponse
+ */
+export type GetContextResponse = Message<"harness.v1.GetContextResponse"> & {
+  /**
+   * The version that it is for.
+   *
+   * @generated from field: uint64 version = 1;
+   */
+  version: bigint;
+
+  /**
+   * PROVIDER:NAME.
+   *
+   * @generated from field: string model = 2;
+   */
+  model: string;
+
+  /**
+   * Tokens that the request is estimated to hold.
+   *
+   * @generated from field: uint32 used_tokens = 3;
+   */
+  usedTokens: number;
+
+  /**
+   * Tokens that a request may hold.
+   *
+   * @generated from field: uint32 max_input_tokens = 4;
+   */
+  maxInputTokens: number;
+
+  /**
+   * Tokens of the tools.
+   *
+   * @generated from field: uint32 tool_tokens = 5;
+   */
+  toolTokens: number;
+
+  /**
+   * Items of the view, all pages together.
+   *
+   * @generated from field: uint32 total_items = 6;
+   */
+  totalItems: number;
+
+  /**
+   * The items of this page, in the order of the request.
+   *
+   * @generated from field: repeated harness.v1.ContextItem items = 7;
+   */
+  items: ContextItem[];
+
+  /**
+   * For the next page; empty: this is the last.
+   *
+   * @generated from field: string next_page_token = 8;
+   */
+  nextPageToken: string;
+
+  /**
+   * The plan as ranges of messages, on the first page only.
+   *
+   * @generated from field: repeated harness.v1.PlanRange plan = 9;
+   */
+  plan: PlanRange[];
+
+  /**
+   * Digest of the messages as the record of the response states it; empty if no response
+   * was made of this version.
+   *
+   * @generated from field: bytes view_digest = 10;
+   */
+  viewDigest: Uint8Array;
+
+  /**
+   * Whether the digest is that of the items; unset without view_digest.
+   *
+   * @generated from field: optional bool digest_matches = 11;
+   */
+  digestMatches?: boolean | undefined;
+};
+
+/**
+ * Describes the message harness.v1.GetContextResponse.
+ * Use `create(GetContextResponseSchema)` to create a new message.
+ */
+export const GetContextResponseSchema: GenMessage<GetContextResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 39);
+
+/**
+ * ContextItem is a message of a view.
+ *
+ * @generated from message harness.v1.ContextItem
+ */
+export type ContextItem = Message<"harness.v1.ContextItem"> & {
+  /**
+   * The message, or the first of the span that it shows; 0: it belongs to no message.
+   *
+   * @generated from field: uint64 first_message = 1;
+   */
+  firstMessage: bigint;
+
+  /**
+   * The last message of the span.
+   *
+   * @generated from field: uint64 last_message = 2;
+   */
+  lastMessage: bigint;
+
+  /**
+   * The author.
+   *
+   * @generated from field: harness.v1.Role role = 3;
+   */
+  role: Role;
+
+  /**
+   * Why it is in the conversation.
+   *
+   * @generated from field: harness.v1.MessageKind kind = 4;
+   */
+  kind: MessageKind;
+
+  /**
+   * The turn in which it was appended.
+   *
+   * @generated from field: uint32 turn_number = 5;
+   */
+  turnNumber: number;
+
+  /**
+   * What compaction did to it.
+   *
+   * @generated from field: harness.v1.CompactionAction action = 6;
+   */
+  action: CompactionAction;
+
+  /**
+   * Tokens as it is sent.
+   *
+   * @generated from field: uint32 tokens = 7;
+   */
+  tokens: number;
+
+  /**
+   * Tokens of the messages without compaction.
+   *
+   * @generated from field: uint32 original_tokens = 8;
+   */
+  originalTokens: number;
+
+  /**
+   * Why it was done, one line; empty if nothing was.
+   *
+   * @generated from field: string reason = 9;
+   */
+  reason: string;
+
+  /**
+   * The text as it is sent, at most 2,000 bytes of it.
+   *
+   * @generated from field: string text = 10;
+   */
+  text: string;
+
+  /**
+   * Tool: the tool.
+   *
+   * @generated from field: string tool_name = 11;
+   */
+  toolName: string;
+
+  /**
+   * Assistant: the tools that it calls.
+   *
+   * @generated from field: repeated string calls = 12;
+   */
+  calls: string[];
+
+  /**
+   * Reference for read_artifact; empty if nothing is left out.
+   *
+   * @generated from field: string ref = 13;
+   */
+  ref: string;
+};
+
+/**
+ * Describes the message harness.v1.ContextItem.
+ * Use `create(ContextItemSchema)` to create a new message.
+ */
+export const ContextItemSchema: GenMessage<ContextItem> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 40);
+
+/**
+ * PlanRange is a range of messages to which compaction does the same.
+ *
+ * @generated from message harness.v1.PlanRange
+ */
+export type PlanRange = Message<"harness.v1.PlanRange"> & {
+  /**
+   * The first message.
+   *
+   * @generated from field: uint64 first_message = 1;
+   */
+  firstMessage: bigint;
+
+  /**
+   * The last message.
+   *
+   * @generated from field: uint64 last_message = 2;
+   */
+  lastMessage: bigint;
+
+  /**
+   * What is done.
+   *
+   * @generated from field: harness.v1.CompactionAction action = 3;
+   */
+  action: CompactionAction;
+
+  /**
+   * To which messages of the range.
+   *
+   * @generated from field: harness.v1.MessageClass class = 4;
+   */
+  class: MessageClass;
+
+  /**
+   * Messages of the range to which it is done.
+   *
+   * @generated from field: uint32 messages = 5;
+   */
+  messages: number;
+
+  /**
+   * Version of the step that the pass which did it was decided on.
+   *
+   * @generated from field: uint64 version = 6;
+   */
+  version: bigint;
+};
+
+/**
+ * Describes the message harness.v1.PlanRange.
+ * Use `create(PlanRangeSchema)` to create a new message.
+ */
+export const PlanRangeSchema: GenMessage<PlanRange> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 41);
+
+/**
  * WatchUntil sets when a watch ends. A run whose inbox has an item that
  * is not applied yet does not count as parked or ended.
  *
@@ -1573,6 +1877,17 @@ export const GatewayService: GenService<{
     methodKind: "unary";
     input: typeof GetConversationRequestSchema;
     output: typeof GetConversationResponseSchema;
+  },
+  /**
+   * GetContext returns what the model was sent at a version of a run, or would be sent
+   * now: the view of the conversation, message by message.
+   *
+   * @generated from rpc harness.v1.GatewayService.GetContext
+   */
+  getContext: {
+    methodKind: "unary";
+    input: typeof GetContextRequestSchema;
+    output: typeof GetContextResponseSchema;
   },
   /**
    * GetBlob returns the bytes of a BlobRef.

@@ -6,6 +6,8 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
+import type { CompactionAction, MessageClass } from "./compaction_pb.js";
+import { file_harness_v1_compaction } from "./compaction_pb.js";
 import type { Content, Usage } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { Coverage } from "./contract_pb.js";
@@ -22,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/message.proto.
  */
 export const file_harness_v1_message: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL21lc3NhZ2UucHJvdG8SCmhhcm5lc3MudjEihwEKDVJlcGFpclRyaWdnZXISJwoFY2F1c2UYASABKA4yGC5oYXJuZXNzLnYxLlRyaWdnZXJDYXVzZRIhCgRzcGVjGAIgASgLMhMuaGFybmVzcy52MS5SdW5TcGVjEhIKCnJlcXVlc3RfaWQYAyABKAkSFgoOaW5ib3hfc2VxdWVuY2UYBCABKAQiPgoOUmVwYWlyQ29tcGxldGUSFAoMcmVwYWlyc19tYWRlGAEgASgNEhYKDmlucHV0c19hcHBsaWVkGAIgASgNIoMBChJDb21wYWN0aW9uQ29tcGxldGUSKgoGcmVwYWlyGAEgASgLMhouaGFybmVzcy52MS5SZXBhaXJDb21wbGV0ZRIrCghwcmVzc3VyZRgCIAEoDjIZLmhhcm5lc3MudjEuUHJlc3N1cmVMZXZlbBIUCgxmcmVlZF90b2tlbnMYAyABKA0iRQoJVHVybkVycm9yEicKBGtpbmQYASABKA4yGS5oYXJuZXNzLnYxLlR1cm5FcnJvcktpbmQSDwoHbWVzc2FnZRgCIAEoCSLFAQoMVHVybkNvbXBsZXRlEhMKC3R1cm5fbnVtYmVyGAEgASgNEhIKCmFnZW50X2RvbmUYAiABKAgSHAoUY2FsbGVkX3dvcmtfY29tcGxldGUYAyABKAgSJAoFZXJyb3IYBCABKAsyFS5oYXJuZXNzLnYxLlR1cm5FcnJvchITCgtpbnRlcnJ1cHRlZBgFIAEoCBIQCghhd2FpdGluZxgGIAEoCBIPCgdyZXRha2VuGAcgASgIEhAKCGFuc3dlcmVkGAggASgIIocBCgZQYXJrZWQSJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uEigKB3BlbmRpbmcYAiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEisKB3dha2VfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuYDCg1IYXJuZXNzUmVzdWx0EiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIjCgZhbnN3ZXIYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJAoHc3VtbWFyeRgFIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBISCgp0dXJuX2NvdW50GAYgASgNEhIKCnRvb2xfY2FsbHMYByABKA0SIAoFdXNhZ2UYCCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEisKCGR1cmF0aW9uGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKB3BlbmRpbmcYCiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEisKB3dha2VfYXQYFSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KDGRlbGl2ZXJhYmxlcxgWIAMoCzIXLmhhcm5lc3MudjEuRGVsaXZlcmFibGUSJgoIY292ZXJhZ2UYFyABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlSgQICxAVKnoKDFRyaWdnZXJDYXVzZRIdChlUUklHR0VSX0NBVVNFX1VOU1BFQ0lGSUVEEAASFwoTVFJJR0dFUl9DQVVTRV9TVEFSVBABEhoKFlRSSUdHRVJfQ0FVU0VfQ09OVElOVUUQAhIWChJUUklHR0VSX0NBVVNFX1dBS0UQAyplCg1QcmVzc3VyZUxldmVsEh4KGlBSRVNTVVJFX0xFVkVMX1VOU1BFQ0lGSUVEEAASFwoTUFJFU1NVUkVfTEVWRUxfU09GVBABEhsKF1BSRVNTVVJFX0xFVkVMX0JMT0NLSU5HEAIq6QIKDVR1cm5FcnJvcktpbmQSHwobVFVSTl9FUlJPUl9LSU5EX1VOU1BFQ0lGSUVEEAASGgoWVFVSTl9FUlJPUl9LSU5EX0ZBSUxFRBABEiUKIVRVUk5fRVJST1JfS0lORF9DT05URVhUX0VYSEFVU1RFRBACEhoKFlRVUk5fRVJST1JfS0lORF9QT0lTT04QAxImCiJUVVJOX0VSUk9SX0tJTkRfSUxMRUdBTF9UUkFOU0lUSU9OEAQSIgoeVFVSTl9FUlJPUl9LSU5EX1BST1ZJREVSX0VSUk9SEAUSKAokVFVSTl9FUlJPUl9LSU5EX1BST1ZJREVSX1VOQVZBSUxBQkxFEAYSHQoZVFVSTl9FUlJPUl9LSU5EX0NBTkNFTExFRBAHEiYKIlRVUk5fRVJST1JfS0lORF9TTkFQU0hPVF9UT09fTEFSR0UQCBIbChdUVVJOX0VSUk9SX0tJTkRfTk9fUExBThAJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_run, file_harness_v1_snapshot, file_harness_v1_workitem]);
+  fileDesc("ChhoYXJuZXNzL3YxL21lc3NhZ2UucHJvdG8SCmhhcm5lc3MudjEihwEKDVJlcGFpclRyaWdnZXISJwoFY2F1c2UYASABKA4yGC5oYXJuZXNzLnYxLlRyaWdnZXJDYXVzZRIhCgRzcGVjGAIgASgLMhMuaGFybmVzcy52MS5SdW5TcGVjEhIKCnJlcXVlc3RfaWQYAyABKAkSFgoOaW5ib3hfc2VxdWVuY2UYBCABKAQiPgoOUmVwYWlyQ29tcGxldGUSFAoMcmVwYWlyc19tYWRlGAEgASgNEhYKDmlucHV0c19hcHBsaWVkGAIgASgNIrIBChJDb21wYWN0aW9uQ29tcGxldGUSKgoGcmVwYWlyGAEgASgLMhouaGFybmVzcy52MS5SZXBhaXJDb21wbGV0ZRIrCghwcmVzc3VyZRgCIAEoDjIZLmhhcm5lc3MudjEuUHJlc3N1cmVMZXZlbBIUCgxmcmVlZF90b2tlbnMYAyABKA0SLQoHY2hhbmdlcxgEIAMoCzIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNoYW5nZSLBAQoQQ29tcGFjdGlvbkNoYW5nZRIsCgZhY3Rpb24YASABKA4yHC5oYXJuZXNzLnYxLkNvbXBhY3Rpb25BY3Rpb24SJwoFY2xhc3MYAiABKA4yGC5oYXJuZXNzLnYxLk1lc3NhZ2VDbGFzcxIVCg1maXJzdF9tZXNzYWdlGAMgASgEEhcKD3Rocm91Z2hfbWVzc2FnZRgEIAEoBBIQCghtZXNzYWdlcxgFIAEoDRIUCgxmcmVlZF90b2tlbnMYBiABKA0iRQoJVHVybkVycm9yEicKBGtpbmQYASABKA4yGS5oYXJuZXNzLnYxLlR1cm5FcnJvcktpbmQSDwoHbWVzc2FnZRgCIAEoCSLFAQoMVHVybkNvbXBsZXRlEhMKC3R1cm5fbnVtYmVyGAEgASgNEhIKCmFnZW50X2RvbmUYAiABKAgSHAoUY2FsbGVkX3dvcmtfY29tcGxldGUYAyABKAgSJAoFZXJyb3IYBCABKAsyFS5oYXJuZXNzLnYxLlR1cm5FcnJvchITCgtpbnRlcnJ1cHRlZBgFIAEoCBIQCghhd2FpdGluZxgGIAEoCBIPCgdyZXRha2VuGAcgASgIEhAKCGFuc3dlcmVkGAggASgIIocBCgZQYXJrZWQSJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uEigKB3BlbmRpbmcYAiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEisKB3dha2VfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIuYDCg1IYXJuZXNzUmVzdWx0EiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIjCgZhbnN3ZXIYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJAoHc3VtbWFyeRgFIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBISCgp0dXJuX2NvdW50GAYgASgNEhIKCnRvb2xfY2FsbHMYByABKA0SIAoFdXNhZ2UYCCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEisKCGR1cmF0aW9uGAkgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKB3BlbmRpbmcYCiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEisKB3dha2VfYXQYFSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi0KDGRlbGl2ZXJhYmxlcxgWIAMoCzIXLmhhcm5lc3MudjEuRGVsaXZlcmFibGUSJgoIY292ZXJhZ2UYFyABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlSgQICxAVKnoKDFRyaWdnZXJDYXVzZRIdChlUUklHR0VSX0NBVVNFX1VOU1BFQ0lGSUVEEAASFwoTVFJJR0dFUl9DQVVTRV9TVEFSVBABEhoKFlRSSUdHRVJfQ0FVU0VfQ09OVElOVUUQAhIWChJUUklHR0VSX0NBVVNFX1dBS0UQAyplCg1QcmVzc3VyZUxldmVsEh4KGlBSRVNTVVJFX0xFVkVMX1VOU1BFQ0lGSUVEEAASFwoTUFJFU1NVUkVfTEVWRUxfU09GVBABEhsKF1BSRVNTVVJFX0xFVkVMX0JMT0NLSU5HEAIq6QIKDVR1cm5FcnJvcktpbmQSHwobVFVSTl9FUlJPUl9LSU5EX1VOU1BFQ0lGSUVEEAASGgoWVFVSTl9FUlJPUl9LSU5EX0ZBSUxFRBABEiUKIVRVUk5fRVJST1JfS0lORF9DT05URVhUX0VYSEFVU1RFRBACEhoKFlRVUk5fRVJST1JfS0lORF9QT0lTT04QAxImCiJUVVJOX0VSUk9SX0tJTkRfSUxMRUdBTF9UUkFOU0lUSU9OEAQSIgoeVFVSTl9FUlJPUl9LSU5EX1BST1ZJREVSX0VSUk9SEAUSKAokVFVSTl9FUlJPUl9LSU5EX1BST1ZJREVSX1VOQVZBSUxBQkxFEAYSHQoZVFVSTl9FUlJPUl9LSU5EX0NBTkNFTExFRBAHEiYKIlRVUk5fRVJST1JfS0lORF9TTkFQU0hPVF9UT09fTEFSR0UQCBIbChdUVVJOX0VSUk9SX0tJTkRfTk9fUExBThAJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_run, file_harness_v1_snapshot, file_harness_v1_workitem]);
 
 /**
  * RepairTrigger asks repair to make the run fit for its next turn.
@@ -120,6 +122,13 @@ export type CompactionComplete = Message<"harness.v1.CompactionComplete"> & {
    * @generated from field: uint32 freed_tokens = 3;
    */
   freedTokens: number;
+
+  /**
+   * What was done; empty: nothing.
+   *
+   * @generated from field: repeated harness.v1.CompactionChange changes = 4;
+   */
+  changes: CompactionChange[];
 };
 
 /**
@@ -128,6 +137,62 @@ export type CompactionComplete = Message<"harness.v1.CompactionComplete"> & {
  */
 export const CompactionCompleteSchema: GenMessage<CompactionComplete> = /*@__PURE__*/
   messageDesc(file_harness_v1_message, 2);
+
+/**
+ * CompactionChange is what one strategy did in a pass.
+ *
+ * @generated from message harness.v1.CompactionChange
+ */
+export type CompactionChange = Message<"harness.v1.CompactionChange"> & {
+  /**
+   * What was done.
+   *
+   * @generated from field: harness.v1.CompactionAction action = 1;
+   */
+  action: CompactionAction;
+
+  /**
+   * To which messages.
+   *
+   * @generated from field: harness.v1.MessageClass class = 2;
+   */
+  class: MessageClass;
+
+  /**
+   * The first message that changed.
+   *
+   * @generated from field: uint64 first_message = 3;
+   */
+  firstMessage: bigint;
+
+  /**
+   * The last message that changed.
+   *
+   * @generated from field: uint64 through_message = 4;
+   */
+  throughMessage: bigint;
+
+  /**
+   * Number of messages that changed.
+   *
+   * @generated from field: uint32 messages = 5;
+   */
+  messages: number;
+
+  /**
+   * Tokens that it freed.
+   *
+   * @generated from field: uint32 freed_tokens = 6;
+   */
+  freedTokens: number;
+};
+
+/**
+ * Describes the message harness.v1.CompactionChange.
+ * Use `create(CompactionChangeSchema)` to create a new message.
+ */
+export const CompactionChangeSchema: GenMessage<CompactionChange> = /*@__PURE__*/
+  messageDesc(file_harness_v1_message, 3);
 
 /**
  * TurnError is why a turn could not be carried out.
@@ -155,7 +220,7 @@ export type TurnError = Message<"harness.v1.TurnError"> & {
  * Use `create(TurnErrorSchema)` to create a new message.
  */
 export const TurnErrorSchema: GenMessage<TurnError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_message, 3);
+  messageDesc(file_harness_v1_message, 4);
 
 /**
  * TurnComplete is the result of a turn.
@@ -226,7 +291,7 @@ export type TurnComplete = Message<"harness.v1.TurnComplete"> & {
  * Use `create(TurnCompleteSchema)` to create a new message.
  */
 export const TurnCompleteSchema: GenMessage<TurnComplete> = /*@__PURE__*/
-  messageDesc(file_harness_v1_message, 4);
+  messageDesc(file_harness_v1_message, 5);
 
 /**
  * Parked is what a parked run waits for.
@@ -261,7 +326,7 @@ export type Parked = Message<"harness.v1.Parked"> & {
  * Use `create(ParkedSchema)` to create a new message.
  */
 export const ParkedSchema: GenMessage<Parked> = /*@__PURE__*/
-  messageDesc(file_harness_v1_message, 5);
+  messageDesc(file_harness_v1_message, 6);
 
 /**
  * HarnessResult is the result of an ended run, or the status of a parked one.
@@ -366,7 +431,7 @@ export type HarnessResult = Message<"harness.v1.HarnessResult"> & {
  * Use `create(HarnessResultSchema)` to create a new message.
  */
 export const HarnessResultSchema: GenMessage<HarnessResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_message, 6);
+  messageDesc(file_harness_v1_message, 7);
 
 /**
  * TriggerCause is why repair runs.

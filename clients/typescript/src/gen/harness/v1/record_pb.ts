@@ -6,7 +6,9 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import type { Content, Usage } from "./content_pb.js";
+import type { SummaryJob, SummaryRef, Weights } from "./compaction_pb.js";
+import { file_harness_v1_compaction } from "./compaction_pb.js";
+import type { BlobRef, Content, Usage } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { RequirementCoverage } from "./contract_pb.js";
 import { file_harness_v1_contract } from "./contract_pb.js";
@@ -26,7 +28,7 @@ import type { ModelAdjustment, PhaseChange, Snapshot } from "./snapshot_pb.js";
 import { file_harness_v1_snapshot } from "./snapshot_pb.js";
 import type { FileDigest } from "./steering_pb.js";
 import { file_harness_v1_steering } from "./steering_pb.js";
-import type { ToolOrigin } from "./tool_pb.js";
+import type { ToolOrigin, ToolSpec } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
 import type { WorkItem } from "./workitem_pb.js";
 import { file_harness_v1_workitem } from "./workitem_pb.js";
@@ -36,7 +38,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/record.proto.
  */
 export const file_harness_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("ChdoYXJuZXNzL3YxL3JlY29yZC5wcm90bxIKaGFybmVzcy52MSLtAgoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIVCg1wcmV2X3NlcXVlbmNlGAQgASgEEg4KBnNjaGVtYRgFIAEoDRIvCgtjb21taXRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoGd3JpdGVyGAcgASgLMhIuaGFybmVzcy52MS5Xcml0ZXISJQoIYXBwZW5kZWQYCCADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAkgAygLMhEuaGFybmVzcy52MS5FdmVudBIgCgRzdGVwGAogASgLMhAuaGFybmVzcy52MS5TdGVwSAASJgoHam91cm5hbBgLIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEhcKD2FwcGVuZGVkX2JlZm9yZRgMIAEoBEIGCgRib2R5IjsKBldyaXRlchIQCghleGVjdXRvchgBIAEoCRIQCghpbnN0YW5jZRgCIAEoCRINCgVub25jZRgDIAEoBiLfAwoEU3RlcBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEiYKCHNuYXBzaG90GAMgASgLMhQuaGFybmVzcy52MS5TbmFwc2hvdBIuCg1waGFzZV9jaGFuZ2VzGAQgAygLMhcuaGFybmVzcy52MS5QaGFzZUNoYW5nZRIpCghvYnNlcnZlZBgFIAMoCzIXLmhhcm5lc3MudjEuT2JzZXJ2YXRpb24SMwoOcmVwYWlyX3RyaWdnZXIYCiABKAsyGS5oYXJuZXNzLnYxLlJlcGFpclRyaWdnZXJIABI1Cg9yZXBhaXJfY29tcGxldGUYCyABKAsyGi5oYXJuZXNzLnYxLlJlcGFpckNvbXBsZXRlSAASPQoTY29tcGFjdGlvbl9jb21wbGV0ZRgMIAEoCzIeLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNvbXBsZXRlSAASMQoNdHVybl9jb21wbGV0ZRgNIAEoCzIYLmhhcm5lc3MudjEuVHVybkNvbXBsZXRlSAASJAoGcGFya2VkGA4gASgLMhIuaGFybmVzcy52MS5QYXJrZWRIABIrCgZyZXN1bHQYDyABKAsyGS5oYXJuZXNzLnYxLkhhcm5lc3NSZXN1bHRIAEIJCgdtZXNzYWdlIqsCCgtPYnNlcnZhdGlvbhILCgNrZXkYASABKAkSJwoFaW5ib3gYAiABKAsyFi5oYXJuZXNzLnYxLkluYm94QmF0Y2hIABIuCgtlbnZpcm9ubWVudBgDIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnRIABIQCgZ0b2tlbnMYBCABKA1IABInCgRob29rGAUgASgLMhcuaGFybmVzcy52MS5Ib29rT3V0Y29tZUgAEjAKBWNoZWNrGAYgASgLMh8uaGFybmVzcy52MS5SZXF1aXJlbWVudENvdmVyYWdlSAASFAoKc3RvcF9hc2tlZBgHIAEoCEgAEioKB2NvbnRleHQYCCABKAsyFy5oYXJuZXNzLnYxLkNvbnRleHRUZXh0SABCBwoFdmFsdWUiPwoLQ29udGV4dFRleHQSIQoEdGV4dBgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBINCgVlcnJvchgCIAEoCSJCCgpJbmJveEJhdGNoEiQKBWl0ZW1zGAEgAygLMhUuaGFybmVzcy52MS5JbmJveEl0ZW0SDgoGY3Vyc29yGAIgASgEIuUDCgdKb3VybmFsEi8KDHR1cm5fc3RhcnRlZBgBIAEoCzIXLmhhcm5lc3MudjEuVHVyblN0YXJ0ZWRIABIxCg1tb2RlbF9yZXRyaWVkGAIgASgLMhguaGFybmVzcy52MS5Nb2RlbFJldHJpZWRIABI1Cg9tb2RlbF9yZXNwb25kZWQYAyABKAsyGi5oYXJuZXNzLnYxLk1vZGVsUmVzcG9uZGVkSAASMQoNdG9vbHNfc3RhcnRlZBgEIAEoCzIYLmhhcm5lc3MudjEuVG9vbHNTdGFydGVkSAASMQoNdG9vbF9maW5pc2hlZBgFIAEoCzIYLmhhcm5lc3MudjEuVG9vbEZpbmlzaGVkSAASNQoPZXhlY3V0b3JfZmFpbGVkGAYgASgLMhouaGFybmVzcy52MS5FeGVjdXRvckZhaWxlZEgAEjUKD2V4ZWN1dG9yX2Fic2VudBgHIAEoCzIaLmhhcm5lc3MudjEuRXhlY3V0b3JBYnNlbnRIABIxCg10dXJuX2FkbWl0dGVkGAggASgLMhguaGFybmVzcy52MS5UdXJuQWRtaXR0ZWRIABIvCgxjYWxsc19qdWRnZWQYCSABKAsyFy5oYXJuZXNzLnYxLkNhbGxzSnVkZ2VkSABCBwoFZW50cnki1QEKC1R1cm5TdGFydGVkEhMKC3R1cm5fbnVtYmVyGAEgASgNEg8KB2F0dGVtcHQYAiABKA0SEwoLZmlyZWRfcnVsZXMYAyADKAkSEwoLaXRlbXNfc2hvd24YBCABKAYSFQoNdG9sZF9jb250cm9scxgFIAMoCRIxChFpbnN0cnVjdGlvbl9maWxlcxgGIAMoCzIWLmhhcm5lc3MudjEuRmlsZURpZ2VzdBIaCg1maWxlc19jaGFuZ2VkGAcgASgNSACIAQFCEAoOX2ZpbGVzX2NoYW5nZWQibAoMVHVybkFkbWl0dGVkEiYKBmFjdGlvbhgBIAEoDjIWLmhhcm5lc3MudjEuSG9va0FjdGlvbhIOCgZyZWFzb24YAiABKAkSJAoFaG9va3MYAyABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZSKGAQoLQ2FsbHNKdWRnZWQSJwoFY2FsbHMYASADKAsyGC5oYXJuZXNzLnYxLlByZXBhcmVkQ2FsbBIoCgp3b3JrX2l0ZW1zGAIgAygLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIkCgVob29rcxgDIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlIuwBCgxNb2RlbFJldHJpZWQSCwoDdHJ5GAEgASgNEg0KBW1vZGVsGAIgASgJEg0KBWVycm9yGAMgASgJEicKBHdhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEbGFzdBgFIAEoCBInCgRraW5kGAYgASgOMhkuaGFybmVzcy52MS5UdXJuRXJyb3JLaW5kEi8KCmFkanVzdG1lbnQYByABKAsyGy5oYXJuZXNzLnYxLk1vZGVsQWRqdXN0bWVudBIgCgV1c2FnZRgIIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2UivQIKDFByZXBhcmVkQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSMAoLZGlzcG9zaXRpb24YAyABKA4yGy5oYXJuZXNzLnYxLkNhbGxEaXNwb3NpdGlvbhIPCgdtZXNzYWdlGAQgASgJEhUKDXBhcmFsbGVsX3NhZmUYBSABKAgSEgoKaWRlbXBvdGVudBgGIAEoCBImCgZvcmlnaW4YByABKA4yFi5oYXJuZXNzLnYxLlRvb2xPcmlnaW4SDQoFcmVhZHMYCCABKAgSDgoGd3JpdGVzGAkgASgIEhAKCGV4cGxvcmVzGAogASgIEiYKCWFyZ3VtZW50cxgLIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIPCgdvZmZlcmVkGAwgASgIEg4KBnJldmlldxgNIAEoCCKsAgoOTW9kZWxSZXNwb25kZWQSDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSJwoFY2FsbHMYBCADKAsyGC5oYXJuZXNzLnYxLlByZXBhcmVkQ2FsbBIqCgdsYXRlbmN5GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC3ByZXBhcmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKCndvcmtfaXRlbXMYByADKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEhAKCHVuanVkZ2VkGAggASgIEhEKCWN1dF9zaG9ydBgJIAEoCCIzCgxUb29sc1N0YXJ0ZWQSEAoIY2FsbF9pZHMYASADKAkSEQoJbGVkZ2VyX2lkGAIgASgJIrMBCgxUb29sRmluaXNoZWQSDwoHY2FsbF9pZBgBIAEoCRIoCgdvdXRjb21lGAIgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIrCghkdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIVCg1maWxlc19jaGFuZ2VkGAQgAygJEiQKBWhvb2tzGAUgASgLMhUuaGFybmVzcy52MS5Ib29rU3RhdGUiQAoORXhlY3V0b3JGYWlsZWQSEAoIZXhlY3V0b3IYASABKAkSDQoFZXJyb3IYAiABKAkSDQoFY291bnQYAyABKA0iIgoORXhlY3V0b3JBYnNlbnQSEAoIZXhlY3V0b3IYASABKAkq/AEKD0NhbGxEaXNwb3NpdGlvbhIgChxDQUxMX0RJU1BPU0lUSU9OX1VOU1BFQ0lGSUVEEAASGAoUQ0FMTF9ESVNQT1NJVElPTl9SVU4QARIcChhDQUxMX0RJU1BPU0lUSU9OX0hBUk5FU1MQAhIYChRDQUxMX0RJU1BPU0lUSU9OX0FTSxADEhwKGENBTExfRElTUE9TSVRJT05fSU5WQUxJRBAEEhsKF0NBTExfRElTUE9TSVRJT05fREVOSUVEEAUSGwoXQ0FMTF9ESVNQT1NJVElPTl9DTElFTlQQBhIdChlDQUxMX0RJU1BPU0lUSU9OX1FVRVNUSU9OEAcqeAoLVG9vbE91dGNvbWUSHAoYVE9PTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRVE9PTF9PVVRDT01FX0RPTkUQARIYChRUT09MX09VVENPTUVfVU5LTk9XThACEhoKFlRPT0xfT1VUQ09NRV9DQU5DRUxMRUQQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_snapshot, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChdoYXJuZXNzL3YxL3JlY29yZC5wcm90bxIKaGFybmVzcy52MSLtAgoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIVCg1wcmV2X3NlcXVlbmNlGAQgASgEEg4KBnNjaGVtYRgFIAEoDRIvCgtjb21taXRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoGd3JpdGVyGAcgASgLMhIuaGFybmVzcy52MS5Xcml0ZXISJQoIYXBwZW5kZWQYCCADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAkgAygLMhEuaGFybmVzcy52MS5FdmVudBIgCgRzdGVwGAogASgLMhAuaGFybmVzcy52MS5TdGVwSAASJgoHam91cm5hbBgLIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEhcKD2FwcGVuZGVkX2JlZm9yZRgMIAEoBEIGCgRib2R5IjsKBldyaXRlchIQCghleGVjdXRvchgBIAEoCRIQCghpbnN0YW5jZRgCIAEoCRINCgVub25jZRgDIAEoBiLfAwoEU3RlcBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEiYKCHNuYXBzaG90GAMgASgLMhQuaGFybmVzcy52MS5TbmFwc2hvdBIuCg1waGFzZV9jaGFuZ2VzGAQgAygLMhcuaGFybmVzcy52MS5QaGFzZUNoYW5nZRIpCghvYnNlcnZlZBgFIAMoCzIXLmhhcm5lc3MudjEuT2JzZXJ2YXRpb24SMwoOcmVwYWlyX3RyaWdnZXIYCiABKAsyGS5oYXJuZXNzLnYxLlJlcGFpclRyaWdnZXJIABI1Cg9yZXBhaXJfY29tcGxldGUYCyABKAsyGi5oYXJuZXNzLnYxLlJlcGFpckNvbXBsZXRlSAASPQoTY29tcGFjdGlvbl9jb21wbGV0ZRgMIAEoCzIeLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNvbXBsZXRlSAASMQoNdHVybl9jb21wbGV0ZRgNIAEoCzIYLmhhcm5lc3MudjEuVHVybkNvbXBsZXRlSAASJAoGcGFya2VkGA4gASgLMhIuaGFybmVzcy52MS5QYXJrZWRIABIrCgZyZXN1bHQYDyABKAsyGS5oYXJuZXNzLnYxLkhhcm5lc3NSZXN1bHRIAEIJCgdtZXNzYWdlIqkECgtPYnNlcnZhdGlvbhILCgNrZXkYASABKAkSJwoFaW5ib3gYAiABKAsyFi5oYXJuZXNzLnYxLkluYm94QmF0Y2hIABIuCgtlbnZpcm9ubWVudBgDIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnRIABIQCgZ0b2tlbnMYBCABKA1IABInCgRob29rGAUgASgLMhcuaGFybmVzcy52MS5Ib29rT3V0Y29tZUgAEjAKBWNoZWNrGAYgASgLMh8uaGFybmVzcy52MS5SZXF1aXJlbWVudENvdmVyYWdlSAASFAoKc3RvcF9hc2tlZBgHIAEoCEgAEioKB2NvbnRleHQYCCABKAsyFy5oYXJuZXNzLnYxLkNvbnRleHRUZXh0SAASJgoHd2VpZ2h0cxgJIAEoCzITLmhhcm5lc3MudjEuV2VpZ2h0c0gAEjQKDGNvbnZlcnNhdGlvbhgKIAEoCzIcLmhhcm5lc3MudjEuQ29udmVyc2F0aW9uUmVhZEgAEisKB3N1bW1hcnkYCyABKAsyGC5oYXJuZXNzLnYxLlN1bW1hcnlTdGF0ZUgAEjkKEXN1bW1hcnlfcmVxdWVzdGVkGAwgASgLMhwuaGFybmVzcy52MS5TdW1tYXJ5UmVxdWVzdGVkSAASFwoNaW5ib3hfd2FpdGluZxgNIAEoCEgAEh0KE2luZmVyZW5jZV9hdmFpbGFibGUYDiABKAhIAEIHCgV2YWx1ZSJRChBDb252ZXJzYXRpb25SZWFkEhAKCG1lc3NhZ2VzGAEgASgEEisKCGR1cmF0aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIncKDFN1bW1hcnlTdGF0ZRINCgVlbmRlZBgBIAEoCBInCgdzdW1tYXJ5GAIgASgLMhYuaGFybmVzcy52MS5TdW1tYXJ5UmVmEg0KBWVycm9yGAMgASgJEiAKBXVzYWdlGAQgASgLMhEuaGFybmVzcy52MS5Vc2FnZSJGChBTdW1tYXJ5UmVxdWVzdGVkEiMKA2pvYhgBIAEoCzIWLmhhcm5lc3MudjEuU3VtbWFyeUpvYhINCgVlcnJvchgCIAEoCSI/CgtDb250ZXh0VGV4dBIhCgR0ZXh0GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg0KBWVycm9yGAIgASgJIkIKCkluYm94QmF0Y2gSJAoFaXRlbXMYASADKAsyFS5oYXJuZXNzLnYxLkluYm94SXRlbRIOCgZjdXJzb3IYAiABKAQi5QMKB0pvdXJuYWwSLwoMdHVybl9zdGFydGVkGAEgASgLMhcuaGFybmVzcy52MS5UdXJuU3RhcnRlZEgAEjEKDW1vZGVsX3JldHJpZWQYAiABKAsyGC5oYXJuZXNzLnYxLk1vZGVsUmV0cmllZEgAEjUKD21vZGVsX3Jlc3BvbmRlZBgDIAEoCzIaLmhhcm5lc3MudjEuTW9kZWxSZXNwb25kZWRIABIxCg10b29sc19zdGFydGVkGAQgASgLMhguaGFybmVzcy52MS5Ub29sc1N0YXJ0ZWRIABIxCg10b29sX2ZpbmlzaGVkGAUgASgLMhguaGFybmVzcy52MS5Ub29sRmluaXNoZWRIABI1Cg9leGVjdXRvcl9mYWlsZWQYBiABKAsyGi5oYXJuZXNzLnYxLkV4ZWN1dG9yRmFpbGVkSAASNQoPZXhlY3V0b3JfYWJzZW50GAcgASgLMhouaGFybmVzcy52MS5FeGVjdXRvckFic2VudEgAEjEKDXR1cm5fYWRtaXR0ZWQYCCABKAsyGC5oYXJuZXNzLnYxLlR1cm5BZG1pdHRlZEgAEi8KDGNhbGxzX2p1ZGdlZBgJIAEoCzIXLmhhcm5lc3MudjEuQ2FsbHNKdWRnZWRIAEIHCgVlbnRyeSLVAQoLVHVyblN0YXJ0ZWQSEwoLdHVybl9udW1iZXIYASABKA0SDwoHYXR0ZW1wdBgCIAEoDRITCgtmaXJlZF9ydWxlcxgDIAMoCRITCgtpdGVtc19zaG93bhgEIAEoBhIVCg10b2xkX2NvbnRyb2xzGAUgAygJEjEKEWluc3RydWN0aW9uX2ZpbGVzGAYgAygLMhYuaGFybmVzcy52MS5GaWxlRGlnZXN0EhoKDWZpbGVzX2NoYW5nZWQYByABKA1IAIgBAUIQCg5fZmlsZXNfY2hhbmdlZCJsCgxUdXJuQWRtaXR0ZWQSJgoGYWN0aW9uGAEgASgOMhYuaGFybmVzcy52MS5Ib29rQWN0aW9uEg4KBnJlYXNvbhgCIAEoCRIkCgVob29rcxgDIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlIoYBCgtDYWxsc0p1ZGdlZBInCgVjYWxscxgBIAMoCzIYLmhhcm5lc3MudjEuUHJlcGFyZWRDYWxsEigKCndvcmtfaXRlbXMYAiADKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEiQKBWhvb2tzGAMgASgLMhUuaGFybmVzcy52MS5Ib29rU3RhdGUimgIKDE1vZGVsUmV0cmllZBILCgN0cnkYASABKA0SDQoFbW9kZWwYAiABKAkSDQoFZXJyb3IYAyABKAkSJwoEd2FpdBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRsYXN0GAUgASgIEicKBGtpbmQYBiABKA4yGS5oYXJuZXNzLnYxLlR1cm5FcnJvcktpbmQSLwoKYWRqdXN0bWVudBgHIAEoCzIbLmhhcm5lc3MudjEuTW9kZWxBZGp1c3RtZW50EiAKBXVzYWdlGAggASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1wcm9tcHRfdG9rZW5zGAkgASgNEhUKDXdpbmRvd190b2tlbnMYCiABKA0ivQIKDFByZXBhcmVkQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSMAoLZGlzcG9zaXRpb24YAyABKA4yGy5oYXJuZXNzLnYxLkNhbGxEaXNwb3NpdGlvbhIPCgdtZXNzYWdlGAQgASgJEhUKDXBhcmFsbGVsX3NhZmUYBSABKAgSEgoKaWRlbXBvdGVudBgGIAEoCBImCgZvcmlnaW4YByABKA4yFi5oYXJuZXNzLnYxLlRvb2xPcmlnaW4SDQoFcmVhZHMYCCABKAgSDgoGd3JpdGVzGAkgASgIEhAKCGV4cGxvcmVzGAogASgIEiYKCWFyZ3VtZW50cxgLIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIPCgdvZmZlcmVkGAwgASgIEg4KBnJldmlldxgNIAEoCCKjAwoOTW9kZWxSZXNwb25kZWQSDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSJwoFY2FsbHMYBCADKAsyGC5oYXJuZXNzLnYxLlByZXBhcmVkQ2FsbBIqCgdsYXRlbmN5GAUgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC3ByZXBhcmF0aW9uGAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEigKCndvcmtfaXRlbXMYByADKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEhAKCHVuanVkZ2VkGAggASgIEhEKCWN1dF9zaG9ydBgJIAEoCBIkCgd3ZWlnaHRzGAogASgLMhMuaGFybmVzcy52MS5XZWlnaHRzEhMKC3ZpZXdfZGlnZXN0GAsgASgMEiIKBXRvb2xzGAwgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmEhYKDmNvdW50ZWRfdG9rZW5zGA0gASgNIi8KCFRvb2xMaXN0EiMKBXRvb2xzGAEgAygLMhQuaGFybmVzcy52MS5Ub29sU3BlYyIzCgxUb29sc1N0YXJ0ZWQSEAoIY2FsbF9pZHMYASADKAkSEQoJbGVkZ2VyX2lkGAIgASgJIrMBCgxUb29sRmluaXNoZWQSDwoHY2FsbF9pZBgBIAEoCRIoCgdvdXRjb21lGAIgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIrCghkdXJhdGlvbhgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIVCg1maWxlc19jaGFuZ2VkGAQgAygJEiQKBWhvb2tzGAUgASgLMhUuaGFybmVzcy52MS5Ib29rU3RhdGUiQAoORXhlY3V0b3JGYWlsZWQSEAoIZXhlY3V0b3IYASABKAkSDQoFZXJyb3IYAiABKAkSDQoFY291bnQYAyABKA0iIgoORXhlY3V0b3JBYnNlbnQSEAoIZXhlY3V0b3IYASABKAkq/AEKD0NhbGxEaXNwb3NpdGlvbhIgChxDQUxMX0RJU1BPU0lUSU9OX1VOU1BFQ0lGSUVEEAASGAoUQ0FMTF9ESVNQT1NJVElPTl9SVU4QARIcChhDQUxMX0RJU1BPU0lUSU9OX0hBUk5FU1MQAhIYChRDQUxMX0RJU1BPU0lUSU9OX0FTSxADEhwKGENBTExfRElTUE9TSVRJT05fSU5WQUxJRBAEEhsKF0NBTExfRElTUE9TSVRJT05fREVOSUVEEAUSGwoXQ0FMTF9ESVNQT1NJVElPTl9DTElFTlQQBhIdChlDQUxMX0RJU1BPU0lUSU9OX1FVRVNUSU9OEAcqeAoLVG9vbE91dGNvbWUSHAoYVE9PTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRVE9PTF9PVVRDT01FX0RPTkUQARIYChRUT09MX09VVENPTUVfVU5LTk9XThACEhoKFlRPT0xfT1VUQ09NRV9DQU5DRUxMRUQQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_snapshot, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * Record is one entry of a run's log. Appending it is the commit, the hand-off
@@ -135,7 +137,7 @@ export type Record = Message<"harness.v1.Record"> & {
 
   /**
    * Stream sequence of the newest record before this one that has something in
-   * appended: a reader that folds the conversation follows these links and skips the
+   * appended or weights of messages: a reader that folds the conversation follows these links and skips the
    * records in between. 0: not known; follow prev_sequence.
    *
    * @generated from field: uint64 appended_before = 12;
@@ -365,6 +367,54 @@ export type Observation = Message<"harness.v1.Observation"> & {
      */
     value: ContextText;
     case: "context";
+  } | {
+    /**
+     * Tokens of the messages that had no weights, as the model is sent them.
+     *
+     * @generated from field: harness.v1.Weights weights = 9;
+     */
+    value: Weights;
+    case: "weights";
+  } | {
+    /**
+     * The conversation was read, for its index.
+     *
+     * @generated from field: harness.v1.ConversationRead conversation = 10;
+     */
+    value: ConversationRead;
+    case: "conversation";
+  } | {
+    /**
+     * How far a requested summary is.
+     *
+     * @generated from field: harness.v1.SummaryState summary = 11;
+     */
+    value: SummaryState;
+    case: "summary";
+  } | {
+    /**
+     * A job for a summary was created.
+     *
+     * @generated from field: harness.v1.SummaryRequested summary_requested = 12;
+     */
+    value: SummaryRequested;
+    case: "summaryRequested";
+  } | {
+    /**
+     * The inbox has items that were not drained.
+     *
+     * @generated from field: bool inbox_waiting = 13;
+     */
+    value: boolean;
+    case: "inboxWaiting";
+  } | {
+    /**
+     * A worker exists for calls of models that are no turns.
+     *
+     * @generated from field: bool inference_available = 14;
+     */
+    value: boolean;
+    case: "inferenceAvailable";
   } | { case: undefined; value?: undefined };
 };
 
@@ -374,6 +424,104 @@ export type Observation = Message<"harness.v1.Observation"> & {
  */
 export const ObservationSchema: GenMessage<Observation> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 3);
+
+/**
+ * ConversationRead records that a decision used the index of the conversation.
+ *
+ * @generated from message harness.v1.ConversationRead
+ */
+export type ConversationRead = Message<"harness.v1.ConversationRead"> & {
+  /**
+   * Messages in it.
+   *
+   * @generated from field: uint64 messages = 1;
+   */
+  messages: bigint;
+
+  /**
+   * Time that reading, indexing and counting took.
+   *
+   * @generated from field: google.protobuf.Duration duration = 2;
+   */
+  duration?: Duration | undefined;
+};
+
+/**
+ * Describes the message harness.v1.ConversationRead.
+ * Use `create(ConversationReadSchema)` to create a new message.
+ */
+export const ConversationReadSchema: GenMessage<ConversationRead> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 4);
+
+/**
+ * SummaryState is how far a requested summary is.
+ *
+ * @generated from message harness.v1.SummaryState
+ */
+export type SummaryState = Message<"harness.v1.SummaryState"> & {
+  /**
+   * The result is there.
+   *
+   * @generated from field: bool ended = 1;
+   */
+  ended: boolean;
+
+  /**
+   * The merged summary that the view is to show; unset: there is none.
+   *
+   * @generated from field: harness.v1.SummaryRef summary = 2;
+   */
+  summary?: SummaryRef | undefined;
+
+  /**
+   * Why there is none, one line.
+   *
+   * @generated from field: string error = 3;
+   */
+  error: string;
+
+  /**
+   * What the job used.
+   *
+   * @generated from field: harness.v1.Usage usage = 4;
+   */
+  usage?: Usage | undefined;
+};
+
+/**
+ * Describes the message harness.v1.SummaryState.
+ * Use `create(SummaryStateSchema)` to create a new message.
+ */
+export const SummaryStateSchema: GenMessage<SummaryState> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 5);
+
+/**
+ * SummaryRequested names a job that was created.
+ *
+ * @generated from message harness.v1.SummaryRequested
+ */
+export type SummaryRequested = Message<"harness.v1.SummaryRequested"> & {
+  /**
+   * The job.
+   *
+   * @generated from field: harness.v1.SummaryJob job = 1;
+   */
+  job?: SummaryJob | undefined;
+
+  /**
+   * Why none was created, one line; empty if one was.
+   *
+   * @generated from field: string error = 2;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message harness.v1.SummaryRequested.
+ * Use `create(SummaryRequestedSchema)` to create a new message.
+ */
+export const SummaryRequestedSchema: GenMessage<SummaryRequested> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 6);
 
 /**
  * ContextText is what a context provider gave.
@@ -401,7 +549,7 @@ export type ContextText = Message<"harness.v1.ContextText"> & {
  * Use `create(ContextTextSchema)` to create a new message.
  */
 export const ContextTextSchema: GenMessage<ContextText> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 4);
+  messageDesc(file_harness_v1_record, 7);
 
 /**
  * InboxBatch is a part of the inbox.
@@ -429,7 +577,7 @@ export type InboxBatch = Message<"harness.v1.InboxBatch"> & {
  * Use `create(InboxBatchSchema)` to create a new message.
  */
 export const InboxBatchSchema: GenMessage<InboxBatch> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 5);
+  messageDesc(file_harness_v1_record, 8);
 
 /**
  * Journal is an entry inside a step's execution, written before or after an
@@ -523,7 +671,7 @@ export type Journal = Message<"harness.v1.Journal"> & {
  * Use `create(JournalSchema)` to create a new message.
  */
 export const JournalSchema: GenMessage<Journal> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 6);
+  messageDesc(file_harness_v1_record, 9);
 
 /**
  * TurnStarted claims a turn before any effect of it.
@@ -586,7 +734,7 @@ export type TurnStarted = Message<"harness.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 7);
+  messageDesc(file_harness_v1_record, 10);
 
 /**
  * TurnAdmitted records what the subscribers of before_step made of a turn.
@@ -621,7 +769,7 @@ export type TurnAdmitted = Message<"harness.v1.TurnAdmitted"> & {
  * Use `create(TurnAdmittedSchema)` to create a new message.
  */
 export const TurnAdmittedSchema: GenMessage<TurnAdmitted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 8);
+  messageDesc(file_harness_v1_record, 11);
 
 /**
  * CallsJudged records what becomes of the calls of the response before it, after
@@ -657,7 +805,7 @@ export type CallsJudged = Message<"harness.v1.CallsJudged"> & {
  * Use `create(CallsJudgedSchema)` to create a new message.
  */
 export const CallsJudgedSchema: GenMessage<CallsJudged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 9);
+  messageDesc(file_harness_v1_record, 12);
 
 /**
  * ModelRetried: a try at the model failed.
@@ -722,6 +870,22 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
    * @generated from field: harness.v1.Usage usage = 8;
    */
   usage?: Usage | undefined;
+
+  /**
+   * Tokens of the request as the provider counted them when it refused it as too long;
+   * 0: it named no number.
+   *
+   * @generated from field: uint32 prompt_tokens = 9;
+   */
+  promptTokens: number;
+
+  /**
+   * Tokens that the model takes, as the provider named them in that refusal; 0: it named
+   * no number.
+   *
+   * @generated from field: uint32 window_tokens = 10;
+   */
+  windowTokens: number;
 };
 
 /**
@@ -729,7 +893,7 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
  * Use `create(ModelRetriedSchema)` to create a new message.
  */
 export const ModelRetriedSchema: GenMessage<ModelRetried> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 10);
+  messageDesc(file_harness_v1_record, 13);
 
 /**
  * PreparedCall is a call with what was decided of it.
@@ -834,7 +998,7 @@ export type PreparedCall = Message<"harness.v1.PreparedCall"> & {
  * Use `create(PreparedCallSchema)` to create a new message.
  */
 export const PreparedCallSchema: GenMessage<PreparedCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 11);
+  messageDesc(file_harness_v1_record, 14);
 
 /**
  * ModelResponded records the model's answer, which the same record appends to
@@ -905,6 +1069,36 @@ export type ModelResponded = Message<"harness.v1.ModelResponded"> & {
    * @generated from field: bool cut_short = 9;
    */
   cutShort: boolean;
+
+  /**
+   * Weights of the messages of the request that had none, from a quarter of the window on.
+   *
+   * @generated from field: harness.v1.Weights weights = 10;
+   */
+  weights?: Weights | undefined;
+
+  /**
+   * Digest of the messages that were sent, as pkg/conversation/view makes it; empty in
+   * runs without compaction.
+   *
+   * @generated from field: bytes view_digest = 11;
+   */
+  viewDigest: Uint8Array;
+
+  /**
+   * The tools of the request, if they are not those of the one before: a ToolList in binary
+   * form.
+   *
+   * @generated from field: harness.v1.BlobRef tools = 12;
+   */
+  tools?: BlobRef | undefined;
+
+  /**
+   * Tokens that were counted for the whole request; 0: they were not counted.
+   *
+   * @generated from field: uint32 counted_tokens = 13;
+   */
+  countedTokens: number;
 };
 
 /**
@@ -912,7 +1106,28 @@ export type ModelResponded = Message<"harness.v1.ModelResponded"> & {
  * Use `create(ModelRespondedSchema)` to create a new message.
  */
 export const ModelRespondedSchema: GenMessage<ModelResponded> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 12);
+  messageDesc(file_harness_v1_record, 15);
+
+/**
+ * ToolList is the tools of a request.
+ *
+ * @generated from message harness.v1.ToolList
+ */
+export type ToolList = Message<"harness.v1.ToolList"> & {
+  /**
+   * The tools in order.
+   *
+   * @generated from field: repeated harness.v1.ToolSpec tools = 1;
+   */
+  tools: ToolSpec[];
+};
+
+/**
+ * Describes the message harness.v1.ToolList.
+ * Use `create(ToolListSchema)` to create a new message.
+ */
+export const ToolListSchema: GenMessage<ToolList> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 16);
 
 /**
  * ToolsStarted makes calls runnable: only a call named here is ever sent.
@@ -940,7 +1155,7 @@ export type ToolsStarted = Message<"harness.v1.ToolsStarted"> & {
  * Use `create(ToolsStartedSchema)` to create a new message.
  */
 export const ToolsStartedSchema: GenMessage<ToolsStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 13);
+  messageDesc(file_harness_v1_record, 17);
 
 /**
  * ToolFinished records the end of a call. Its result is the message that the
@@ -990,7 +1205,7 @@ export type ToolFinished = Message<"harness.v1.ToolFinished"> & {
  * Use `create(ToolFinishedSchema)` to create a new message.
  */
 export const ToolFinishedSchema: GenMessage<ToolFinished> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 14);
+  messageDesc(file_harness_v1_record, 18);
 
 /**
  * ExecutorFailed records that an executor could not process a step.
@@ -1025,7 +1240,7 @@ export type ExecutorFailed = Message<"harness.v1.ExecutorFailed"> & {
  * Use `create(ExecutorFailedSchema)` to create a new message.
  */
 export const ExecutorFailedSchema: GenMessage<ExecutorFailed> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 15);
+  messageDesc(file_harness_v1_record, 19);
 
 /**
  * ExecutorAbsent records that the executor that the newest step is addressed to
@@ -1047,7 +1262,7 @@ export type ExecutorAbsent = Message<"harness.v1.ExecutorAbsent"> & {
  * Use `create(ExecutorAbsentSchema)` to create a new message.
  */
 export const ExecutorAbsentSchema: GenMessage<ExecutorAbsent> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 16);
+  messageDesc(file_harness_v1_record, 20);
 
 /**
  * CallDisposition is what happens to a call.

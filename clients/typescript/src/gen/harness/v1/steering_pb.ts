@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/steering.proto.
  */
 export const file_harness_v1_steering: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3N0ZWVyaW5nLnByb3RvEgpoYXJuZXNzLnYxIk0KB0ppdFJ1bGUSCgoCaWQYASABKAkSDAoEd2hlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEhEKBG9uY2UYBCABKAhIAIgBAUIHCgVfb25jZSIZCghKaXRTdGF0ZRINCgVmaXJlZBgBIAMoCSJPCghNb2RlU3BlYxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhEKCXJlYWRfb25seRgDIAEoCBINCgV0b29scxgEIAMoCSK+AQoKRGVmaW5pdGlvbhIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIAoDaml0GAIgAygLMhMuaGFybmVzcy52MS5KaXRSdWxlEh8KBWhvb2tzGAMgAygLMhAuaGFybmVzcy52MS5Ib29rEiMKBW1vZGVzGAQgAygLMhQuaGFybmVzcy52MS5Nb2RlU3BlYxIjCgZzdG9yZWQYDyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQibQoIRG9vbUxvb3ASDgoGc3RyaWN0GAEgAygGEg0KBWxvb3NlGAIgAygGEg0KBXRvb2xzGAMgASgJEhMKC2NvcnJlY3Rpb25zGAQgASgNEh4KFmNhbGxzX3NpbmNlX2NvcnJlY3Rpb24YBSABKA0iWQoPUHJvZ3Jlc3NUcmFja2VyEhQKDGZpbmdlcnByaW50cxgBIAMoBhIZChFkaXN0aW5jdF9vdXRjb21lcxgCIAEoDRIVCg1maXJzdF9tZXNzYWdlGAMgASgEIigKCVRvb2xVc2FnZRIMCgR0b29sGAEgASgJEg0KBWNhbGxzGAIgASgNImcKCEFjdGl2aXR5Eg0KBXJlYWRzGAEgASgNEg4KBndyaXRlcxgCIAEoDRIQCghleHBsb3JlcxgDIAEoDRIVCg1maWxlc19jaGFuZ2VkGAQgASgNEhMKC2NvbXBhY3Rpb25zGAUgASgNIioKCkZpbGVEaWdlc3QSDAoEcGF0aBgBIAEoCRIOCgZkaWdlc3QYAiABKAlCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_content, file_harness_v1_hook, file_harness_v1_tool]);
+  fileDesc("ChloYXJuZXNzL3YxL3N0ZWVyaW5nLnByb3RvEgpoYXJuZXNzLnYxIk0KB0ppdFJ1bGUSCgoCaWQYASABKAkSDAoEd2hlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEhEKBG9uY2UYBCABKAhIAIgBAUIHCgVfb25jZSIZCghKaXRTdGF0ZRINCgVmaXJlZBgBIAMoCSJPCghNb2RlU3BlYxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhEKCXJlYWRfb25seRgDIAEoCBINCgV0b29scxgEIAMoCSK+AQoKRGVmaW5pdGlvbhIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIAoDaml0GAIgAygLMhMuaGFybmVzcy52MS5KaXRSdWxlEh8KBWhvb2tzGAMgAygLMhAuaGFybmVzcy52MS5Ib29rEiMKBW1vZGVzGAQgAygLMhQuaGFybmVzcy52MS5Nb2RlU3BlYxIjCgZzdG9yZWQYDyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQibQoIRG9vbUxvb3ASDgoGc3RyaWN0GAEgAygGEg0KBWxvb3NlGAIgAygGEg0KBXRvb2xzGAMgASgJEhMKC2NvcnJlY3Rpb25zGAQgASgNEh4KFmNhbGxzX3NpbmNlX2NvcnJlY3Rpb24YBSABKA0ivgEKD1Byb2dyZXNzVHJhY2tlchIUCgxmaW5nZXJwcmludHMYASADKAYSGQoRZGlzdGluY3Rfb3V0Y29tZXMYAiABKA0SFQoNZmlyc3RfbWVzc2FnZRgDIAEoBBIWCg5mcmVzaF9vdXRjb21lcxgEIAEoDRIZChFyZXBlYXRlZF9vdXRjb21lcxgFIAEoDRIYChBpZGxlX2NvbXBhY3Rpb25zGAYgASgNEhYKDnRvbGRfdG9vX2xhcmdlGAcgASgIIigKCVRvb2xVc2FnZRIMCgR0b29sGAEgASgJEg0KBWNhbGxzGAIgASgNImcKCEFjdGl2aXR5Eg0KBXJlYWRzGAEgASgNEg4KBndyaXRlcxgCIAEoDRIQCghleHBsb3JlcxgDIAEoDRIVCg1maWxlc19jaGFuZ2VkGAQgASgNEhMKC2NvbXBhY3Rpb25zGAUgASgNIioKCkZpbGVEaWdlc3QSDAoEcGF0aBgBIAEoCRIOCgZkaWdlc3QYAiABKAlCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_content, file_harness_v1_hook, file_harness_v1_tool]);
 
 /**
  * JitRule is an instruction that the model is given when a condition holds.
@@ -253,6 +253,35 @@ export type ProgressTracker = Message<"harness.v1.ProgressTracker"> & {
    * @generated from field: uint64 first_message = 3;
    */
   firstMessage: bigint;
+
+  /**
+   * Outcomes since the last compaction that are no reads of what a compaction took away.
+   *
+   * @generated from field: uint32 fresh_outcomes = 4;
+   */
+  freshOutcomes: number;
+
+  /**
+   * Outcomes since the last compaction that repeat what a compaction took away.
+   *
+   * @generated from field: uint32 repeated_outcomes = 5;
+   */
+  repeatedOutcomes: number;
+
+  /**
+   * Compactions in a row before which nothing but such repetition happened.
+   *
+   * @generated from field: uint32 idle_compactions = 6;
+   */
+  idleCompactions: number;
+
+  /**
+   * The model was sent the message that the material does not fit; from then on
+   * repetition is no progress.
+   *
+   * @generated from field: bool told_too_large = 7;
+   */
+  toldTooLarge: boolean;
 };
 
 /**

@@ -3,10 +3,14 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
+from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -450,6 +454,17 @@ class ContextConfig(_message.Message):
     SOFT_THRESHOLD_FIELD_NUMBER: _builtins.int
     BLOCKING_THRESHOLD_FIELD_NUMBER: _builtins.int
     SAFETY_BUFFER_FIELD_NUMBER: _builtins.int
+    TARGET_FIELD_NUMBER: _builtins.int
+    RECENT_MESSAGES_FIELD_NUMBER: _builtins.int
+    RECENT_SHARE_FIELD_NUMBER: _builtins.int
+    REHYDRATION_RESERVE_FIELD_NUMBER: _builtins.int
+    COMPACTION_FIELD_NUMBER: _builtins.int
+    STRATEGIES_FIELD_NUMBER: _builtins.int
+    CLEAR_TOKENS_FIELD_NUMBER: _builtins.int
+    EXTERNALIZE_TOKENS_FIELD_NUMBER: _builtins.int
+    DURABILITY_FIELD_NUMBER: _builtins.int
+    SUMMARIZER_FIELD_NUMBER: _builtins.int
+    SUMMARY_WAIT_FIELD_NUMBER: _builtins.int
     max_input_tokens: _builtins.int
     """Tokens that a request may hold. Default: the model's window, else 128,000."""
     soft_threshold: _builtins.float
@@ -458,6 +473,48 @@ class ContextConfig(_message.Message):
     """Share of the window at which the turn waits for it, in (0, 1]. Default 0.95."""
     safety_buffer: _builtins.int
     """Tokens kept free for what cannot be counted. Default 500."""
+    target: _builtins.float
+    """Share of the window down to which compaction frees, in (0, 1), below soft_threshold.
+    Default 0.50.
+    """
+    recent_messages: _builtins.int
+    """Newest messages that the ladder leaves alone. Default 12."""
+    recent_share: _builtins.float
+    """Share of the window that these messages may hold; of more, only the newest are left
+    alone. Default 0.30.
+    """
+    rehydration_reserve: _builtins.int
+    """Tokens kept free to read back what was taken out of the view, while something was.
+    Default 2,000.
+    """
+    compaction: _builtins.bool
+    """Whether the window is compacted. Without it a run whose window is full fails.
+    Default true.
+    """
+    clear_tokens: _builtins.int
+    """Tokens from which a result is cleared. Default 100."""
+    externalize_tokens: _builtins.int
+    """Tokens from which a message is externalised. Default 1,000, for results of web
+    searches 500.
+    """
+    @_builtins.property
+    def strategies(self) -> _containers.RepeatedScalarFieldContainer[_compaction_pb2.CompactionAction.ValueType]:
+        """The ladder, in any order: CLEAR, EXTERNALIZE, SUMMARIZE, DROP. Default all of them."""
+
+    @_builtins.property
+    def durability(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolDurability]:
+        """What compaction may do with the results of tools, instead of what the tools declare;
+        at most 128.
+        """
+
+    @_builtins.property
+    def summarizer(self) -> Global___SummarizerConfig:
+        """What makes summaries."""
+
+    @_builtins.property
+    def summary_wait(self) -> _duration_pb2.Duration:
+        """How long a run whose window is full waits for a summary. Default 120 s."""
+
     def __init__(
         self,
         *,
@@ -465,29 +522,130 @@ class ContextConfig(_message.Message):
         soft_threshold: _builtins.float | None = ...,
         blocking_threshold: _builtins.float | None = ...,
         safety_buffer: _builtins.int | None = ...,
+        target: _builtins.float | None = ...,
+        recent_messages: _builtins.int | None = ...,
+        recent_share: _builtins.float | None = ...,
+        rehydration_reserve: _builtins.int | None = ...,
+        compaction: _builtins.bool | None = ...,
+        strategies: _abc.Iterable[_compaction_pb2.CompactionAction.ValueType] | None = ...,
+        clear_tokens: _builtins.int | None = ...,
+        externalize_tokens: _builtins.int | None = ...,
+        durability: _abc.Iterable[Global___ToolDurability] | None = ...,
+        summarizer: Global___SummarizerConfig | None = ...,
+        summary_wait: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_blocking_threshold", b"_blocking_threshold", "_max_input_tokens", b"_max_input_tokens", "_safety_buffer", b"_safety_buffer", "_soft_threshold", b"_soft_threshold", "blocking_threshold", b"blocking_threshold", "max_input_tokens", b"max_input_tokens", "safety_buffer", b"safety_buffer", "soft_threshold", b"soft_threshold"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_blocking_threshold", b"_blocking_threshold", "_clear_tokens", b"_clear_tokens", "_compaction", b"_compaction", "_externalize_tokens", b"_externalize_tokens", "_max_input_tokens", b"_max_input_tokens", "_recent_messages", b"_recent_messages", "_recent_share", b"_recent_share", "_rehydration_reserve", b"_rehydration_reserve", "_safety_buffer", b"_safety_buffer", "_soft_threshold", b"_soft_threshold", "_target", b"_target", "blocking_threshold", b"blocking_threshold", "clear_tokens", b"clear_tokens", "compaction", b"compaction", "externalize_tokens", b"externalize_tokens", "max_input_tokens", b"max_input_tokens", "recent_messages", b"recent_messages", "recent_share", b"recent_share", "rehydration_reserve", b"rehydration_reserve", "safety_buffer", b"safety_buffer", "soft_threshold", b"soft_threshold", "summarizer", b"summarizer", "summary_wait", b"summary_wait", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_blocking_threshold", b"_blocking_threshold", "_max_input_tokens", b"_max_input_tokens", "_safety_buffer", b"_safety_buffer", "_soft_threshold", b"_soft_threshold", "blocking_threshold", b"blocking_threshold", "max_input_tokens", b"max_input_tokens", "safety_buffer", b"safety_buffer", "soft_threshold", b"soft_threshold"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_blocking_threshold", b"_blocking_threshold", "_clear_tokens", b"_clear_tokens", "_compaction", b"_compaction", "_externalize_tokens", b"_externalize_tokens", "_max_input_tokens", b"_max_input_tokens", "_recent_messages", b"_recent_messages", "_recent_share", b"_recent_share", "_rehydration_reserve", b"_rehydration_reserve", "_safety_buffer", b"_safety_buffer", "_soft_threshold", b"_soft_threshold", "_target", b"_target", "blocking_threshold", b"blocking_threshold", "clear_tokens", b"clear_tokens", "compaction", b"compaction", "durability", b"durability", "externalize_tokens", b"externalize_tokens", "max_input_tokens", b"max_input_tokens", "recent_messages", b"recent_messages", "recent_share", b"recent_share", "rehydration_reserve", b"rehydration_reserve", "safety_buffer", b"safety_buffer", "soft_threshold", b"soft_threshold", "strategies", b"strategies", "summarizer", b"summarizer", "summary_wait", b"summary_wait", "target", b"target"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__blocking_threshold: _TypeAlias = _typing.Literal["blocking_threshold"]  # noqa: Y015
     _WhichOneofArgType__blocking_threshold: _TypeAlias = _typing.Literal["_blocking_threshold", b"_blocking_threshold"]  # noqa: Y015
+    _WhichOneofReturnType__clear_tokens: _TypeAlias = _typing.Literal["clear_tokens"]  # noqa: Y015
+    _WhichOneofArgType__clear_tokens: _TypeAlias = _typing.Literal["_clear_tokens", b"_clear_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__compaction: _TypeAlias = _typing.Literal["compaction"]  # noqa: Y015
+    _WhichOneofArgType__compaction: _TypeAlias = _typing.Literal["_compaction", b"_compaction"]  # noqa: Y015
+    _WhichOneofReturnType__externalize_tokens: _TypeAlias = _typing.Literal["externalize_tokens"]  # noqa: Y015
+    _WhichOneofArgType__externalize_tokens: _TypeAlias = _typing.Literal["_externalize_tokens", b"_externalize_tokens"]  # noqa: Y015
     _WhichOneofReturnType__max_input_tokens: _TypeAlias = _typing.Literal["max_input_tokens"]  # noqa: Y015
     _WhichOneofArgType__max_input_tokens: _TypeAlias = _typing.Literal["_max_input_tokens", b"_max_input_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__recent_messages: _TypeAlias = _typing.Literal["recent_messages"]  # noqa: Y015
+    _WhichOneofArgType__recent_messages: _TypeAlias = _typing.Literal["_recent_messages", b"_recent_messages"]  # noqa: Y015
+    _WhichOneofReturnType__recent_share: _TypeAlias = _typing.Literal["recent_share"]  # noqa: Y015
+    _WhichOneofArgType__recent_share: _TypeAlias = _typing.Literal["_recent_share", b"_recent_share"]  # noqa: Y015
+    _WhichOneofReturnType__rehydration_reserve: _TypeAlias = _typing.Literal["rehydration_reserve"]  # noqa: Y015
+    _WhichOneofArgType__rehydration_reserve: _TypeAlias = _typing.Literal["_rehydration_reserve", b"_rehydration_reserve"]  # noqa: Y015
     _WhichOneofReturnType__safety_buffer: _TypeAlias = _typing.Literal["safety_buffer"]  # noqa: Y015
     _WhichOneofArgType__safety_buffer: _TypeAlias = _typing.Literal["_safety_buffer", b"_safety_buffer"]  # noqa: Y015
     _WhichOneofReturnType__soft_threshold: _TypeAlias = _typing.Literal["soft_threshold"]  # noqa: Y015
     _WhichOneofArgType__soft_threshold: _TypeAlias = _typing.Literal["_soft_threshold", b"_soft_threshold"]  # noqa: Y015
+    _WhichOneofReturnType__target: _TypeAlias = _typing.Literal["target"]  # noqa: Y015
+    _WhichOneofArgType__target: _TypeAlias = _typing.Literal["_target", b"_target"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__blocking_threshold) -> _WhichOneofReturnType__blocking_threshold | None: ...
     @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__clear_tokens) -> _WhichOneofReturnType__clear_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__compaction) -> _WhichOneofReturnType__compaction | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__externalize_tokens) -> _WhichOneofReturnType__externalize_tokens | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_input_tokens) -> _WhichOneofReturnType__max_input_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recent_messages) -> _WhichOneofReturnType__recent_messages | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__recent_share) -> _WhichOneofReturnType__recent_share | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rehydration_reserve) -> _WhichOneofReturnType__rehydration_reserve | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__safety_buffer) -> _WhichOneofReturnType__safety_buffer | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__soft_threshold) -> _WhichOneofReturnType__soft_threshold | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__target) -> _WhichOneofReturnType__target | None: ...
 
 Global___ContextConfig: _TypeAlias = ContextConfig  # noqa: Y015
+
+@_typing.final
+class SummarizerConfig(_message.Message):
+    """SummarizerConfig configures what makes summaries."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """PROVIDER:NAME, or grpc:HOST:PORT for a custom InferenceService. Empty: the run's
+    model.
+    """
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SummarizerConfig: _TypeAlias = SummarizerConfig  # noqa: Y015
+
+@_typing.final
+class ToolDurability(_message.Message):
+    """ToolDurability is what compaction may do with the results of a tool."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOL_FIELD_NUMBER: _builtins.int
+    DURABILITY_FIELD_NUMBER: _builtins.int
+    PRESERVED_FIELDS_FIELD_NUMBER: _builtins.int
+    EXTERNALIZE_TOKENS_FIELD_NUMBER: _builtins.int
+    tool: _builtins.str
+    """Name of the tool."""
+    durability: _tool_pb2.Durability.ValueType
+    """What it may do."""
+    externalize_tokens: _builtins.int
+    """Tokens from which a result is externalised. Default: that of the run."""
+    @_builtins.property
+    def preserved_fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Fields of arguments or result that survive; unset: those that the tool declares."""
+
+    def __init__(
+        self,
+        *,
+        tool: _builtins.str = ...,
+        durability: _tool_pb2.Durability.ValueType = ...,
+        preserved_fields: _abc.Iterable[_builtins.str] | None = ...,
+        externalize_tokens: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_externalize_tokens", b"_externalize_tokens", "externalize_tokens", b"externalize_tokens"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_externalize_tokens", b"_externalize_tokens", "durability", b"durability", "externalize_tokens", b"externalize_tokens", "preserved_fields", b"preserved_fields", "tool", b"tool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__externalize_tokens: _TypeAlias = _typing.Literal["externalize_tokens"]  # noqa: Y015
+    _WhichOneofArgType__externalize_tokens: _TypeAlias = _typing.Literal["_externalize_tokens", b"_externalize_tokens"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__externalize_tokens) -> _WhichOneofReturnType__externalize_tokens | None: ...
+
+Global___ToolDurability: _TypeAlias = ToolDurability  # noqa: Y015
 
 @_typing.final
 class ModelConfig(_message.Message):
@@ -588,7 +746,9 @@ class ToolConfig(_message.Message):
     APPROVAL_TIMEOUT_FIELD_NUMBER: _builtins.int
     ANSWER_TIMEOUT_FIELD_NUMBER: _builtins.int
     shown_tokens: _builtins.int
-    """Tokens of a result, or of a long string in arguments, that the model is shown. Default 10,000."""
+    """Tokens of a result, or of a long string in arguments, that the model is shown, at most
+    an eighth of the window. Default 10,000.
+    """
     yolo: _builtins.bool
     """Approvals are given without a question; a deny stays a deny. Default false."""
     @_builtins.property

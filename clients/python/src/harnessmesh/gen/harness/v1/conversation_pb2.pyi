@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
+from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -94,6 +95,30 @@ MESSAGE_KIND_ANSWER: MessageKind.ValueType  # 6
 """What the user answered to a question of the contract."""
 Global___MessageKind: _TypeAlias = MessageKind  # noqa: Y015
 
+class _KeptContent:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _KeptContentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_KeptContent.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    KEPT_CONTENT_UNSPECIFIED: _KeptContent.ValueType  # 0
+    """Nothing that a later message replaces."""
+    KEPT_CONTENT_COMPLETION: _KeptContent.ValueType  # 1
+    """The report of finished work."""
+    KEPT_CONTENT_PLAN_FILE: _KeptContent.ValueType  # 2
+    """A read of a PLAN.md; only the newest of each path is protected."""
+
+class KeptContent(_KeptContent, metaclass=_KeptContentEnumTypeWrapper):
+    """KeptContent is what kept protects."""
+
+KEPT_CONTENT_UNSPECIFIED: KeptContent.ValueType  # 0
+"""Nothing that a later message replaces."""
+KEPT_CONTENT_COMPLETION: KeptContent.ValueType  # 1
+"""The report of finished work."""
+KEPT_CONTENT_PLAN_FILE: KeptContent.ValueType  # 2
+"""A read of a PLAN.md; only the newest of each path is protected."""
+Global___KeptContent: _TypeAlias = KeptContent  # noqa: Y015
+
 @_typing.final
 class Message(_message.Message):
     """Message is one entry of a run's conversation, which is the concatenation of
@@ -114,6 +139,11 @@ class Message(_message.Message):
     KEPT_FIELD_NUMBER: _builtins.int
     PARTS_FIELD_NUMBER: _builtins.int
     ORIGIN_FIELD_NUMBER: _builtins.int
+    TOPIC_FIELD_NUMBER: _builtins.int
+    DURABILITY_FIELD_NUMBER: _builtins.int
+    PRESERVED_FIELD_NUMBER: _builtins.int
+    KEPT_CONTENT_FIELD_NUMBER: _builtins.int
+    EXTERNALIZE_TOKENS_FIELD_NUMBER: _builtins.int
     id: _builtins.int
     """Position in the conversation, from 1, without gaps."""
     role: Global___Role.ValueType
@@ -130,6 +160,20 @@ class Message(_message.Message):
     """The turn in which it was appended; 0 before the first."""
     kept: _builtins.bool
     """Compaction leaves it alone."""
+    topic: _builtins.str
+    """User only, guidance: its topic. Later guidance on the same topic replaces it. Empty:
+    none does.
+    """
+    durability: _tool_pb2.Durability.ValueType
+    """Tool only: what compaction may do with the result; that of its tool when the message
+    was appended. Unset in runs without compaction.
+    """
+    kept_content: Global___KeptContent.ValueType
+    """What kind of content kept protects, where that matters for later messages."""
+    externalize_tokens: _builtins.int
+    """Tool only: a cleared result is externalised from this number of tokens on; 0: the
+    number of the run.
+    """
     @_builtins.property
     def content(self) -> _content_pb2.Content:
         """The text; may be empty where tool_calls is not."""
@@ -149,6 +193,10 @@ class Message(_message.Message):
     def origin(self) -> Global___Origin:
         """Assistant only: what made the parts; unset without parts."""
 
+    @_builtins.property
+    def preserved(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreservedField]:
+        """Tool only: what a cleared result still shows; at most 8."""
+
     def __init__(
         self,
         *,
@@ -164,14 +212,45 @@ class Message(_message.Message):
         kept: _builtins.bool = ...,
         parts: _abc.Iterable[Global___Part] | None = ...,
         origin: Global___Origin | None = ...,
+        topic: _builtins.str = ...,
+        durability: _tool_pb2.Durability.ValueType = ...,
+        preserved: _abc.Iterable[Global___PreservedField] | None = ...,
+        kept_content: Global___KeptContent.ValueType = ...,
+        externalize_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "origin", b"origin"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "id", b"id", "is_error", b"is_error", "kept", b"kept", "kind", b"kind", "origin", b"origin", "parts", b"parts", "role", b"role", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls", "tool_name", b"tool_name", "turn_number", b"turn_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "durability", b"durability", "externalize_tokens", b"externalize_tokens", "id", b"id", "is_error", b"is_error", "kept", b"kept", "kept_content", b"kept_content", "kind", b"kind", "origin", b"origin", "parts", b"parts", "preserved", b"preserved", "role", b"role", "tool_call_id", b"tool_call_id", "tool_calls", b"tool_calls", "tool_name", b"tool_name", "topic", b"topic", "turn_number", b"turn_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Message: _TypeAlias = Message  # noqa: Y015
+
+@_typing.final
+class PreservedField(_message.Message):
+    """PreservedField is a field of a call's arguments or of its result."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    VALUE_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    value: _builtins.str
+    """Its value, as JSON without quotes for strings, at most 160 bytes."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        value: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "value", b"value"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PreservedField: _TypeAlias = PreservedField  # noqa: Y015
 
 @_typing.final
 class Part(_message.Message):

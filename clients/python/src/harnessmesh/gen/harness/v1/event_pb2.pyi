@@ -12,6 +12,7 @@ from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
+from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
 import builtins as _builtins
@@ -77,6 +78,8 @@ class Event(_message.Message):
     HOOK_RESULT_FIELD_NUMBER: _builtins.int
     HOOK_ERROR_FIELD_NUMBER: _builtins.int
     MODE_CHANGED_FIELD_NUMBER: _builtins.int
+    COMPACTION_STARTED_FIELD_NUMBER: _builtins.int
+    COMPACTION_COMPLETED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """VERSION-INDEX, unique in the run. Filled on delivery, empty when stored."""
     version: _builtins.int
@@ -245,6 +248,14 @@ class Event(_message.Message):
     def mode_changed(self) -> Global___ModeChanged:
         """mode.changed"""
 
+    @_builtins.property
+    def compaction_started(self) -> Global___CompactionStarted:
+        """compaction.started"""
+
+    @_builtins.property
+    def compaction_completed(self) -> Global___CompactionCompleted:
+        """compaction.completed"""
+
     def __init__(
         self,
         *,
@@ -292,12 +303,14 @@ class Event(_message.Message):
         hook_result: Global___HookResult | None = ...,
         hook_error: Global___HookError | None = ...,
         mode_changed: Global___ModeChanged | None = ...,
+        compaction_started: Global___CompactionStarted | None = ...,
+        compaction_completed: Global___CompactionCompleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "compaction_started", "compaction_completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1173,23 +1186,132 @@ class ContextUsage(_message.Message):
 
     USED_TOKENS_FIELD_NUMBER: _builtins.int
     MAX_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    CLEARED_FIELD_NUMBER: _builtins.int
+    EXTERNALIZED_FIELD_NUMBER: _builtins.int
+    SUMMARIZED_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
     used_tokens: _builtins.int
     """Tokens that the next request is estimated to hold."""
     max_input_tokens: _builtins.int
     """Tokens that a request may hold."""
+    cleared: _builtins.int
+    """Messages that are cleared."""
+    externalized: _builtins.int
+    """Messages that are externalised."""
+    summarized: _builtins.int
+    """Messages that a summary shows."""
+    dropped: _builtins.int
+    """Messages that are dropped."""
     def __init__(
         self,
         *,
         used_tokens: _builtins.int = ...,
         max_input_tokens: _builtins.int = ...,
+        cleared: _builtins.int = ...,
+        externalized: _builtins.int = ...,
+        summarized: _builtins.int = ...,
+        dropped: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["max_input_tokens", b"max_input_tokens", "used_tokens", b"used_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cleared", b"cleared", "dropped", b"dropped", "externalized", b"externalized", "max_input_tokens", b"max_input_tokens", "summarized", b"summarized", "used_tokens", b"used_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ContextUsage: _TypeAlias = ContextUsage  # noqa: Y015
+
+@_typing.final
+class CompactionStarted(_message.Message):
+    """CompactionStarted: a pass of compaction begins, or a summary was requested for one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    TOKENS_BEFORE_FIELD_NUMBER: _builtins.int
+    TOKENS_TO_FREE_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    JOB_FIELD_NUMBER: _builtins.int
+    level: _builtins.str
+    """soft or blocking."""
+    tokens_before: _builtins.int
+    """Tokens that the next request is estimated to hold."""
+    tokens_to_free: _builtins.int
+    """Tokens that are to be freed."""
+    background: _builtins.bool
+    """A summary was requested; the pass ends when it is there."""
+    job: _builtins.str
+    """Key of the job of the summary; empty: none was requested."""
+    def __init__(
+        self,
+        *,
+        level: _builtins.str = ...,
+        tokens_before: _builtins.int = ...,
+        tokens_to_free: _builtins.int = ...,
+        background: _builtins.bool = ...,
+        job: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "job", b"job", "level", b"level", "tokens_before", b"tokens_before", "tokens_to_free", b"tokens_to_free"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompactionStarted: _TypeAlias = CompactionStarted  # noqa: Y015
+
+@_typing.final
+class CompactionCompleted(_message.Message):
+    """CompactionCompleted: a pass of compaction has ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKENS_BEFORE_FIELD_NUMBER: _builtins.int
+    TOKENS_AFTER_FIELD_NUMBER: _builtins.int
+    FREED_TOKENS_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    STRATEGIES_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    PASS_FIELD_NUMBER: _builtins.int
+    tokens_before: _builtins.int
+    """Tokens of the next request before."""
+    tokens_after: _builtins.int
+    """Tokens of the next request after."""
+    freed_tokens: _builtins.int
+    """Tokens that were freed."""
+    error: _builtins.str
+    """Why a summary could not be used; empty: it could, or there was none."""
+    @_builtins.property
+    def duration(self) -> _duration_pb2.Duration:
+        """Time that it took, waiting for a summary included."""
+
+    @_builtins.property
+    def strategies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The strategies that freed something, in order: clear, externalize, summarize, drop,
+        direct_clear, shorten; empty: nothing was freed.
+        """
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.CompactionChange]:
+        """What each of them did."""
+
+    def __init__(
+        self,
+        *,
+        tokens_before: _builtins.int = ...,
+        tokens_after: _builtins.int = ...,
+        freed_tokens: _builtins.int = ...,
+        duration: _duration_pb2.Duration | None = ...,
+        strategies: _abc.Iterable[_builtins.str] | None = ...,
+        changes: _abc.Iterable[_message_pb2.CompactionChange] | None = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "duration", b"duration", "error", b"error", "freed_tokens", b"freed_tokens", "pass", b"pass", "strategies", b"strategies", "tokens_after", b"tokens_after", "tokens_before", b"tokens_before"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompactionCompleted: _TypeAlias = CompactionCompleted  # noqa: Y015
 
 @_typing.final
 class Repaired(_message.Message):

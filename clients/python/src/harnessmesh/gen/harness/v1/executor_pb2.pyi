@@ -88,6 +88,7 @@ class StepOutput(_message.Message):
 
     OUTCOME_FIELD_NUMBER: _builtins.int
     NEEDS_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def outcome(self) -> Global___Outcome:
         """What is to be committed."""
@@ -96,21 +97,60 @@ class StepOutput(_message.Message):
     def needs(self) -> Global___Needs:
         """What it has to know first."""
 
+    @_builtins.property
+    def wait(self) -> Global___Wait:
+        """What it waits for."""
+
     def __init__(
         self,
         *,
         outcome: Global___Outcome | None = ...,
         needs: Global___Needs | None = ...,
+        wait: Global___Wait | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["needs", b"needs", "outcome", b"outcome", "output", b"output"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["needs", b"needs", "outcome", b"outcome", "output", b"output", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["needs", b"needs", "outcome", b"outcome", "output", b"output"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["needs", b"needs", "outcome", b"outcome", "output", b"output", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_output: _TypeAlias = _typing.Literal["outcome", "needs"]  # noqa: Y015
+    _WhichOneofReturnType_output: _TypeAlias = _typing.Literal["outcome", "needs", "wait"]  # noqa: Y015
     _WhichOneofArgType_output: _TypeAlias = _typing.Literal["output", b"output"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_output) -> _WhichOneofReturnType_output | None: ...
 
 Global___StepOutput: _TypeAlias = StepOutput  # noqa: Y015
+
+@_typing.final
+class Wait(_message.Message):
+    """Wait asks to decide again later. The step is not committed and its run stays running;
+    no slot of a worker is in use.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEYS_FIELD_NUMBER: _builtins.int
+    UNTIL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Keys of observations of which one may change. The decision is repeated when it may
+        have changed, and when the inbox of the run has a new item.
+        """
+
+    @_builtins.property
+    def until(self) -> _timestamp_pb2.Timestamp:
+        """The decision is repeated at this time at the latest."""
+
+    def __init__(
+        self,
+        *,
+        keys: _abc.Iterable[_builtins.str] | None = ...,
+        until: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["until", b"until"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["keys", b"keys", "until", b"until"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Wait: _TypeAlias = Wait  # noqa: Y015
 
 @_typing.final
 class Outcome(_message.Message):
@@ -160,8 +200,8 @@ class Needs(_message.Message):
     HOOKS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Keys of the observations: inbox, environment, tokens, stop, check:OUTPUT,
-        context:PROVIDER, or that of a hook's call.
+        """Keys of the observations: inbox, environment, stop, check:OUTPUT, context:PROVIDER,
+        conversation, weights, arrived, inference, summary:KEY, or that of a hook's call.
         """
 
     @_builtins.property
@@ -285,18 +325,26 @@ class CompactRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     INPUT_FIELD_NUMBER: _builtins.int
+    CONVERSATION_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def input(self) -> Global___StepInput:
         """A step with a RepairComplete."""
+
+    @_builtins.property
+    def conversation(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
+        """The conversation before it; its ids must be 1, 2, 3 and so on. Empty: compaction
+        answers that it needs it where it does.
+        """
 
     def __init__(
         self,
         *,
         input: Global___StepInput | None = ...,
+        conversation: _abc.Iterable[_conversation_pb2.Message] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["conversation", b"conversation", "input", b"input"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

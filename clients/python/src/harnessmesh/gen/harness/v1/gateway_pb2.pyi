@@ -8,6 +8,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import event_pb2 as _event_pb2
@@ -1323,3 +1324,222 @@ class DeleteRunResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DeleteRunResponse: _TypeAlias = DeleteRunResponse  # noqa: Y015
+
+@_typing.final
+class GetContextRequest(_message.Message):
+    """GetContextRequest asks for the view of a conversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The run's namespace. Default default."""
+    run_id: _builtins.str
+    """The run."""
+    version: _builtins.int
+    """The version of the run; 0: the newest."""
+    page_size: _builtins.int
+    """Items a page, at most 1,000. Default 200."""
+    page_token: _builtins.str
+    """From the answer before; empty: the first page."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        version: _builtins.int = ...,
+        page_size: _builtins.int = ...,
+        page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "run_id", b"run_id", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetContextRequest: _TypeAlias = GetContextRequest  # noqa: Y015
+
+@_typing.final
+class GetContextResponse(_message.Message):
+    """GetContextResponse is a page of a view."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    VERSION_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    USED_TOKENS_FIELD_NUMBER: _builtins.int
+    MAX_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    TOOL_TOKENS_FIELD_NUMBER: _builtins.int
+    TOTAL_ITEMS_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    PLAN_FIELD_NUMBER: _builtins.int
+    VIEW_DIGEST_FIELD_NUMBER: _builtins.int
+    DIGEST_MATCHES_FIELD_NUMBER: _builtins.int
+    version: _builtins.int
+    """The version that it is for."""
+    model: _builtins.str
+    """PROVIDER:NAME."""
+    used_tokens: _builtins.int
+    """Tokens that the request is estimated to hold."""
+    max_input_tokens: _builtins.int
+    """Tokens that a request may hold."""
+    tool_tokens: _builtins.int
+    """Tokens of the tools."""
+    total_items: _builtins.int
+    """Items of the view, all pages together."""
+    next_page_token: _builtins.str
+    """For the next page; empty: this is the last."""
+    view_digest: _builtins.bytes
+    """Digest of the messages as the record of the response states it; empty if no response
+    was made of this version.
+    """
+    digest_matches: _builtins.bool
+    """Whether the digest is that of the items; unset without view_digest."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextItem]:
+        """The items of this page, in the order of the request."""
+
+    @_builtins.property
+    def plan(self) -> _containers.RepeatedCompositeFieldContainer[Global___PlanRange]:
+        """The plan as ranges of messages, on the first page only."""
+
+    def __init__(
+        self,
+        *,
+        version: _builtins.int = ...,
+        model: _builtins.str = ...,
+        used_tokens: _builtins.int = ...,
+        max_input_tokens: _builtins.int = ...,
+        tool_tokens: _builtins.int = ...,
+        total_items: _builtins.int = ...,
+        items: _abc.Iterable[Global___ContextItem] | None = ...,
+        next_page_token: _builtins.str = ...,
+        plan: _abc.Iterable[Global___PlanRange] | None = ...,
+        view_digest: _builtins.bytes = ...,
+        digest_matches: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_digest_matches", b"_digest_matches", "digest_matches", b"digest_matches"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_digest_matches", b"_digest_matches", "digest_matches", b"digest_matches", "items", b"items", "max_input_tokens", b"max_input_tokens", "model", b"model", "next_page_token", b"next_page_token", "plan", b"plan", "tool_tokens", b"tool_tokens", "total_items", b"total_items", "used_tokens", b"used_tokens", "version", b"version", "view_digest", b"view_digest"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__digest_matches: _TypeAlias = _typing.Literal["digest_matches"]  # noqa: Y015
+    _WhichOneofArgType__digest_matches: _TypeAlias = _typing.Literal["_digest_matches", b"_digest_matches"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__digest_matches) -> _WhichOneofReturnType__digest_matches | None: ...
+
+Global___GetContextResponse: _TypeAlias = GetContextResponse  # noqa: Y015
+
+@_typing.final
+class ContextItem(_message.Message):
+    """ContextItem is a message of a view."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_MESSAGE_FIELD_NUMBER: _builtins.int
+    LAST_MESSAGE_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    TURN_NUMBER_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    ORIGINAL_TOKENS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    TOOL_NAME_FIELD_NUMBER: _builtins.int
+    CALLS_FIELD_NUMBER: _builtins.int
+    REF_FIELD_NUMBER: _builtins.int
+    first_message: _builtins.int
+    """The message, or the first of the span that it shows; 0: it belongs to no message."""
+    last_message: _builtins.int
+    """The last message of the span."""
+    role: _conversation_pb2.Role.ValueType
+    """The author."""
+    kind: _conversation_pb2.MessageKind.ValueType
+    """Why it is in the conversation."""
+    turn_number: _builtins.int
+    """The turn in which it was appended."""
+    action: _compaction_pb2.CompactionAction.ValueType
+    """What compaction did to it."""
+    tokens: _builtins.int
+    """Tokens as it is sent."""
+    original_tokens: _builtins.int
+    """Tokens of the messages without compaction."""
+    reason: _builtins.str
+    """Why it was done, one line; empty if nothing was."""
+    text: _builtins.str
+    """The text as it is sent, at most 2,000 bytes of it."""
+    tool_name: _builtins.str
+    """Tool: the tool."""
+    ref: _builtins.str
+    """Reference for read_artifact; empty if nothing is left out."""
+    @_builtins.property
+    def calls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Assistant: the tools that it calls."""
+
+    def __init__(
+        self,
+        *,
+        first_message: _builtins.int = ...,
+        last_message: _builtins.int = ...,
+        role: _conversation_pb2.Role.ValueType = ...,
+        kind: _conversation_pb2.MessageKind.ValueType = ...,
+        turn_number: _builtins.int = ...,
+        action: _compaction_pb2.CompactionAction.ValueType = ...,
+        tokens: _builtins.int = ...,
+        original_tokens: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        text: _builtins.str = ...,
+        tool_name: _builtins.str = ...,
+        calls: _abc.Iterable[_builtins.str] | None = ...,
+        ref: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "calls", b"calls", "first_message", b"first_message", "kind", b"kind", "last_message", b"last_message", "original_tokens", b"original_tokens", "reason", b"reason", "ref", b"ref", "role", b"role", "text", b"text", "tokens", b"tokens", "tool_name", b"tool_name", "turn_number", b"turn_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ContextItem: _TypeAlias = ContextItem  # noqa: Y015
+
+@_typing.final
+class PlanRange(_message.Message):
+    """PlanRange is a range of messages to which compaction does the same."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIRST_MESSAGE_FIELD_NUMBER: _builtins.int
+    LAST_MESSAGE_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    CLASS_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    first_message: _builtins.int
+    """The first message."""
+    last_message: _builtins.int
+    """The last message."""
+    action: _compaction_pb2.CompactionAction.ValueType
+    """What is done."""
+    messages: _builtins.int
+    """Messages of the range to which it is done."""
+    version: _builtins.int
+    """Version of the step that the pass which did it was decided on."""
+    def __init__(
+        self,
+        *,
+        first_message: _builtins.int = ...,
+        last_message: _builtins.int = ...,
+        action: _compaction_pb2.CompactionAction.ValueType = ...,
+        messages: _builtins.int = ...,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "class", b"class", "first_message", b"first_message", "last_message", b"last_message", "messages", b"messages", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PlanRange: _TypeAlias = PlanRange  # noqa: Y015

@@ -71,6 +71,11 @@ class GatewayServiceStub:
                 request_serializer=harness_dot_v1_dot_gateway__pb2.GetConversationRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_gateway__pb2.GetConversationResponse.FromString,
                 _registered_method=True)
+        self.GetContext = channel.unary_unary(
+                '/harness.v1.GatewayService/GetContext',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.GetContextRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.GetContextResponse.FromString,
+                _registered_method=True)
         self.GetBlob = channel.unary_stream(
                 '/harness.v1.GatewayService/GetBlob',
                 request_serializer=harness_dot_v1_dot_gateway__pb2.GetBlobRequest.SerializeToString,
@@ -164,6 +169,14 @@ class GatewayServiceServicer:
 
     def GetConversation(self, request, context):
         """GetConversation returns the conversation of a run up to a version.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetContext(self, request, context):
+        """GetContext returns what the model was sent at a version of a run, or would be sent
+        now: the view of the conversation, message by message.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -265,6 +278,11 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.GetConversation,
                     request_deserializer=harness_dot_v1_dot_gateway__pb2.GetConversationRequest.FromString,
                     response_serializer=harness_dot_v1_dot_gateway__pb2.GetConversationResponse.SerializeToString,
+            ),
+            'GetContext': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetContext,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.GetContextRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.GetContextResponse.SerializeToString,
             ),
             'GetBlob': grpc.unary_stream_rpc_method_handler(
                     servicer.GetBlob,
@@ -498,6 +516,33 @@ class GatewayService:
             '/harness.v1.GatewayService/GetConversation',
             harness_dot_v1_dot_gateway__pb2.GetConversationRequest.SerializeToString,
             harness_dot_v1_dot_gateway__pb2.GetConversationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetContext(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/GetContext',
+            harness_dot_v1_dot_gateway__pb2.GetContextRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.GetContextResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,6 +52,10 @@ class GatewayServiceStub:
     """GetState returns the state of a run at a version."""
     GetConversation: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetConversationRequest, _gateway_pb2.GetConversationResponse]
     """GetConversation returns the conversation of a run up to a version."""
+    GetContext: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetContextRequest, _gateway_pb2.GetContextResponse]
+    """GetContext returns what the model was sent at a version of a run, or would be sent
+    now: the view of the conversation, message by message.
+    """
     GetBlob: _grpc.UnaryStreamMultiCallable[_gateway_pb2.GetBlobRequest, _gateway_pb2.GetBlobResponse]
     """GetBlob returns the bytes of a BlobRef."""
     ListRuns: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ListRunsRequest, _gateway_pb2.ListRunsResponse]
@@ -98,6 +102,10 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     """GetState returns the state of a run at a version."""
     GetConversation: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetConversationRequest, _gateway_pb2.GetConversationResponse]  # type: ignore[assignment]
     """GetConversation returns the conversation of a run up to a version."""
+    GetContext: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetContextRequest, _gateway_pb2.GetContextResponse]  # type: ignore[assignment]
+    """GetContext returns what the model was sent at a version of a run, or would be sent
+    now: the view of the conversation, message by message.
+    """
     GetBlob: _aio.UnaryStreamMultiCallable[_gateway_pb2.GetBlobRequest, _gateway_pb2.GetBlobResponse]  # type: ignore[assignment]
     """GetBlob returns the bytes of a BlobRef."""
     ListRuns: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ListRunsRequest, _gateway_pb2.ListRunsResponse]  # type: ignore[assignment]
@@ -183,6 +191,16 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.GetConversationResponse, _abc.Awaitable[_gateway_pb2.GetConversationResponse]]:
         """GetConversation returns the conversation of a run up to a version."""
+
+    @_abc_1.abstractmethod
+    def GetContext(
+        self,
+        request: _gateway_pb2.GetContextRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.GetContextResponse, _abc.Awaitable[_gateway_pb2.GetContextResponse]]:
+        """GetContext returns what the model was sent at a version of a run, or would be sent
+        now: the view of the conversation, message by message.
+        """
 
     @_abc_1.abstractmethod
     def GetBlob(

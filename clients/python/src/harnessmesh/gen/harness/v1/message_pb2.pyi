@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
@@ -201,6 +202,7 @@ class CompactionComplete(_message.Message):
     REPAIR_FIELD_NUMBER: _builtins.int
     PRESSURE_FIELD_NUMBER: _builtins.int
     FREED_TOKENS_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
     pressure: Global___PressureLevel.ValueType
     """How full the window is."""
     freed_tokens: _builtins.int
@@ -209,20 +211,64 @@ class CompactionComplete(_message.Message):
     def repair(self) -> Global___RepairComplete:
         """What repair had reported."""
 
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___CompactionChange]:
+        """What was done; empty: nothing."""
+
     def __init__(
         self,
         *,
         repair: Global___RepairComplete | None = ...,
         pressure: Global___PressureLevel.ValueType = ...,
         freed_tokens: _builtins.int = ...,
+        changes: _abc.Iterable[Global___CompactionChange] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["repair", b"repair"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["freed_tokens", b"freed_tokens", "pressure", b"pressure", "repair", b"repair"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["changes", b"changes", "freed_tokens", b"freed_tokens", "pressure", b"pressure", "repair", b"repair"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CompactionComplete: _TypeAlias = CompactionComplete  # noqa: Y015
+
+@_typing.final
+class CompactionChange(_message.Message):
+    """CompactionChange is what one strategy did in a pass."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTION_FIELD_NUMBER: _builtins.int
+    CLASS_FIELD_NUMBER: _builtins.int
+    FIRST_MESSAGE_FIELD_NUMBER: _builtins.int
+    THROUGH_MESSAGE_FIELD_NUMBER: _builtins.int
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    FREED_TOKENS_FIELD_NUMBER: _builtins.int
+    action: _compaction_pb2.CompactionAction.ValueType
+    """What was done."""
+    first_message: _builtins.int
+    """The first message that changed."""
+    through_message: _builtins.int
+    """The last message that changed."""
+    messages: _builtins.int
+    """Number of messages that changed."""
+    freed_tokens: _builtins.int
+    """Tokens that it freed."""
+    def __init__(
+        self,
+        *,
+        action: _compaction_pb2.CompactionAction.ValueType = ...,
+        first_message: _builtins.int = ...,
+        through_message: _builtins.int = ...,
+        messages: _builtins.int = ...,
+        freed_tokens: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "class", b"class", "first_message", b"first_message", "freed_tokens", b"freed_tokens", "messages", b"messages", "through_message", b"through_message"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CompactionChange: _TypeAlias = CompactionChange  # noqa: Y015
 
 @_typing.final
 class TurnError(_message.Message):

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
@@ -140,7 +141,7 @@ class Record(_message.Message):
     """Schema of the record; see pkg/runlog.Schema."""
     appended_before: _builtins.int
     """Stream sequence of the newest record before this one that has something in
-    appended: a reader that folds the conversation follows these links and skips the
+    appended or weights of messages: a reader that folds the conversation follows these links and skips the
     records in between. 0: not known; follow prev_sequence.
     """
     @_builtins.property
@@ -320,12 +321,22 @@ class Observation(_message.Message):
     CHECK_FIELD_NUMBER: _builtins.int
     STOP_ASKED_FIELD_NUMBER: _builtins.int
     CONTEXT_FIELD_NUMBER: _builtins.int
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    CONVERSATION_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    SUMMARY_REQUESTED_FIELD_NUMBER: _builtins.int
+    INBOX_WAITING_FIELD_NUMBER: _builtins.int
+    INFERENCE_AVAILABLE_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """The key, such as inbox or environment."""
     tokens: _builtins.int
     """Exact tokens of the messages that the provider has not reported yet."""
     stop_asked: _builtins.bool
     """An interrupt or a cancel lies in the inbox: no more is looked at."""
+    inbox_waiting: _builtins.bool
+    """The inbox has items that were not drained."""
+    inference_available: _builtins.bool
+    """A worker exists for calls of models that are no turns."""
     @_builtins.property
     def inbox(self) -> Global___InboxBatch:
         """The part of the inbox that was drained."""
@@ -346,6 +357,22 @@ class Observation(_message.Message):
     def context(self) -> Global___ContextText:
         """A text for the system prompt, from a context provider."""
 
+    @_builtins.property
+    def weights(self) -> _compaction_pb2.Weights:
+        """Tokens of the messages that had no weights, as the model is sent them."""
+
+    @_builtins.property
+    def conversation(self) -> Global___ConversationRead:
+        """The conversation was read, for its index."""
+
+    @_builtins.property
+    def summary(self) -> Global___SummaryState:
+        """How far a requested summary is."""
+
+    @_builtins.property
+    def summary_requested(self) -> Global___SummaryRequested:
+        """A job for a summary was created."""
+
     def __init__(
         self,
         *,
@@ -357,16 +384,116 @@ class Observation(_message.Message):
         check: _contract_pb2.RequirementCoverage | None = ...,
         stop_asked: _builtins.bool = ...,
         context: Global___ContextText | None = ...,
+        weights: _compaction_pb2.Weights | None = ...,
+        conversation: Global___ConversationRead | None = ...,
+        summary: Global___SummaryState | None = ...,
+        summary_requested: Global___SummaryRequested | None = ...,
+        inbox_waiting: _builtins.bool = ...,
+        inference_available: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "context", b"context", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "stop_asked", b"stop_asked", "tokens", b"tokens", "value", b"value"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "context", b"context", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "key", b"key", "stop_asked", b"stop_asked", "tokens", b"tokens", "value", b"value"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "key", b"key", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context"]  # noqa: Y015
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available"]  # noqa: Y015
     _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
 
 Global___Observation: _TypeAlias = Observation  # noqa: Y015
+
+@_typing.final
+class ConversationRead(_message.Message):
+    """ConversationRead records that a decision used the index of the conversation."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MESSAGES_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    messages: _builtins.int
+    """Messages in it."""
+    @_builtins.property
+    def duration(self) -> _duration_pb2.Duration:
+        """Time that reading, indexing and counting took."""
+
+    def __init__(
+        self,
+        *,
+        messages: _builtins.int = ...,
+        duration: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "messages", b"messages"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ConversationRead: _TypeAlias = ConversationRead  # noqa: Y015
+
+@_typing.final
+class SummaryState(_message.Message):
+    """SummaryState is how far a requested summary is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENDED_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    ended: _builtins.bool
+    """The result is there."""
+    error: _builtins.str
+    """Why there is none, one line."""
+    @_builtins.property
+    def summary(self) -> _compaction_pb2.SummaryRef:
+        """The merged summary that the view is to show; unset: there is none."""
+
+    @_builtins.property
+    def usage(self) -> _content_pb2.Usage:
+        """What the job used."""
+
+    def __init__(
+        self,
+        *,
+        ended: _builtins.bool = ...,
+        summary: _compaction_pb2.SummaryRef | None = ...,
+        error: _builtins.str = ...,
+        usage: _content_pb2.Usage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ended", b"ended", "error", b"error", "summary", b"summary", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SummaryState: _TypeAlias = SummaryState  # noqa: Y015
+
+@_typing.final
+class SummaryRequested(_message.Message):
+    """SummaryRequested names a job that was created."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    JOB_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    error: _builtins.str
+    """Why none was created, one line; empty if one was."""
+    @_builtins.property
+    def job(self) -> _compaction_pb2.SummaryJob:
+        """The job."""
+
+    def __init__(
+        self,
+        *,
+        job: _compaction_pb2.SummaryJob | None = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["job", b"job"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "job", b"job"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SummaryRequested: _TypeAlias = SummaryRequested  # noqa: Y015
 
 @_typing.final
 class ContextText(_message.Message):
@@ -638,6 +765,8 @@ class ModelRetried(_message.Message):
     KIND_FIELD_NUMBER: _builtins.int
     ADJUSTMENT_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
+    WINDOW_TOKENS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Model that was tried."""
     error: _builtins.str
@@ -648,6 +777,14 @@ class ModelRetried(_message.Message):
     """
     kind: _message_pb2.TurnErrorKind.ValueType
     """What the failure makes of the turn when no other model answers."""
+    prompt_tokens: _builtins.int
+    """Tokens of the request as the provider counted them when it refused it as too long;
+    0: it named no number.
+    """
+    window_tokens: _builtins.int
+    """Tokens that the model takes, as the provider named them in that refusal; 0: it named
+    no number.
+    """
     @_builtins.property
     def wait(self) -> _duration_pb2.Duration:
         """Time until the next try."""
@@ -672,10 +809,12 @@ class ModelRetried(_message.Message):
         kind: _message_pb2.TurnErrorKind.ValueType = ...,
         adjustment: _snapshot_pb2.ModelAdjustment | None = ...,
         usage: _content_pb2.Usage | None = ...,
+        prompt_tokens: _builtins.int = ...,
+        window_tokens: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "usage", b"usage", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "kind", b"kind", "last", b"last", "model", b"model", "try", b"try", "usage", b"usage", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "kind", b"kind", "last", b"last", "model", b"model", "prompt_tokens", b"prompt_tokens", "try", b"try", "usage", b"usage", "wait", b"wait", "window_tokens", b"window_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -770,6 +909,10 @@ class ModelResponded(_message.Message):
     WORK_ITEMS_FIELD_NUMBER: _builtins.int
     UNJUDGED_FIELD_NUMBER: _builtins.int
     CUT_SHORT_FIELD_NUMBER: _builtins.int
+    WEIGHTS_FIELD_NUMBER: _builtins.int
+    VIEW_DIGEST_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    COUNTED_TOKENS_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """PROVIDER:NAME that answered."""
     finish_reason: _builtins.str
@@ -778,6 +921,12 @@ class ModelResponded(_message.Message):
     """What becomes of the calls is decided once their subscribers have spoken."""
     cut_short: _builtins.bool
     """The answer reached the length limit before any text or call."""
+    view_digest: _builtins.bytes
+    """Digest of the messages that were sent, as pkg/conversation/view makes it; empty in
+    runs without compaction.
+    """
+    counted_tokens: _builtins.int
+    """Tokens that were counted for the whole request; 0: they were not counted."""
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
         """What it used."""
@@ -798,6 +947,16 @@ class ModelResponded(_message.Message):
     def work_items(self) -> _containers.RepeatedCompositeFieldContainer[_workitem_pb2.WorkItem]:
         """Work items as the harness's own tools have left them."""
 
+    @_builtins.property
+    def weights(self) -> _compaction_pb2.Weights:
+        """Weights of the messages of the request that had none, from a quarter of the window on."""
+
+    @_builtins.property
+    def tools(self) -> _content_pb2.BlobRef:
+        """The tools of the request, if they are not those of the one before: a ToolList in binary
+        form.
+        """
+
     def __init__(
         self,
         *,
@@ -810,14 +969,42 @@ class ModelResponded(_message.Message):
         work_items: _abc.Iterable[_workitem_pb2.WorkItem] | None = ...,
         unjudged: _builtins.bool = ...,
         cut_short: _builtins.bool = ...,
+        weights: _compaction_pb2.Weights | None = ...,
+        view_digest: _builtins.bytes = ...,
+        tools: _content_pb2.BlobRef | None = ...,
+        counted_tokens: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "preparation", b"preparation", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "preparation", b"preparation", "tools", b"tools", "usage", b"usage", "weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "cut_short", b"cut_short", "finish_reason", b"finish_reason", "latency", b"latency", "model", b"model", "preparation", b"preparation", "unjudged", b"unjudged", "usage", b"usage", "work_items", b"work_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "counted_tokens", b"counted_tokens", "cut_short", b"cut_short", "finish_reason", b"finish_reason", "latency", b"latency", "model", b"model", "preparation", b"preparation", "tools", b"tools", "unjudged", b"unjudged", "usage", b"usage", "view_digest", b"view_digest", "weights", b"weights", "work_items", b"work_items"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ModelResponded: _TypeAlias = ModelResponded  # noqa: Y015
+
+@_typing.final
+class ToolList(_message.Message):
+    """ToolList is the tools of a request."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOLS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolSpec]:
+        """The tools in order."""
+
+    def __init__(
+        self,
+        *,
+        tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolList: _TypeAlias = ToolList  # noqa: Y015
 
 @_typing.final
 class ToolsStarted(_message.Message):

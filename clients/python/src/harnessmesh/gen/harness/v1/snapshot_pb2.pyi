@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
@@ -302,6 +303,8 @@ class Snapshot(_message.Message):
     TRACE_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     MODEL_ADJUSTMENTS_FIELD_NUMBER: _builtins.int
+    COMPACTION_PLAN_FIELD_NUMBER: _builtins.int
+    TOOLS_DIGEST_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
     """The status of the run."""
     phase: Global___Phase.ValueType
@@ -355,6 +358,10 @@ class Snapshot(_message.Message):
     told_turn: _builtins.int
     """The last turn that added guidance: if it starts again, it does not add it
     again.
+    """
+    tools_digest: _builtins.str
+    """Digest of the tools of the last request, which is also that of the blob that holds
+    them; empty before.
     """
     @_builtins.property
     def stop_reason(self) -> _run_pb2.StopReason:
@@ -510,6 +517,10 @@ class Snapshot(_message.Message):
     def model_adjustments(self) -> _containers.RepeatedCompositeFieldContainer[Global___ModelAdjustment]:
         """Changes of requests that providers have asked for; at most 32."""
 
+    @_builtins.property
+    def compaction_plan(self) -> _compaction_pb2.CompactionPlan:
+        """What the view of the conversation leaves out; unset: nothing, ever."""
+
     def __init__(
         self,
         *,
@@ -573,10 +584,12 @@ class Snapshot(_message.Message):
         trace: Global___TraceState | None = ...,
         reasoning: _config_pb2.ReasoningConfig | None = ...,
         model_adjustments: _abc.Iterable[Global___ModelAdjustment] | None = ...,
+        compaction_plan: _compaction_pb2.CompactionPlan | None = ...,
+        tools_digest: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "client_tools", b"client_tools", "config", b"config", "continuation_count", b"continuation_count", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -667,6 +680,14 @@ class TokenBudget(_message.Message):
     REPORTED_MESSAGES_FIELD_NUMBER: _builtins.int
     UNREPORTED_BYTES_FIELD_NUMBER: _builtins.int
     TOOL_TOKENS_FIELD_NUMBER: _builtins.int
+    FREED_TOKENS_FIELD_NUMBER: _builtins.int
+    WEIGHED_MESSAGES_FIELD_NUMBER: _builtins.int
+    FACTOR_FIELD_NUMBER: _builtins.int
+    FACTOR_MODEL_FIELD_NUMBER: _builtins.int
+    WINDOW_TOKENS_FIELD_NUMBER: _builtins.int
+    EXCEEDED_FIELD_NUMBER: _builtins.int
+    REFUSALS_FIELD_NUMBER: _builtins.int
+    MEDIA_BYTES_FIELD_NUMBER: _builtins.int
     max_input_tokens: _builtins.int
     """Tokens that a request may hold."""
     used_tokens: _builtins.int
@@ -685,6 +706,26 @@ class TokenBudget(_message.Message):
     """
     tool_tokens: _builtins.int
     """Estimated tokens of the tools in the last request."""
+    freed_tokens: _builtins.int
+    """Tokens that changes of the compaction plan have taken away since the report."""
+    weighed_messages: _builtins.int
+    """The messages up to this one have weights."""
+    factor: _builtins.float
+    """Tokens that the model needs for one that was counted, learnt from its reports, in
+    [1, 2.5]; 0: nothing was learnt.
+    """
+    factor_model: _builtins.str
+    """The model that factor and window_tokens were learnt from."""
+    window_tokens: _builtins.int
+    """The window that a refusal of the model named; 0: none did."""
+    exceeded: _builtins.bool
+    """The model refused the last request as too long, and nothing was answered since. The
+    next compaction is at blocking pressure.
+    """
+    refusals: _builtins.int
+    """Requests in a row that the model refused as too long."""
+    media_bytes: _builtins.int
+    """Bytes of the images and documents in the window, as they are encoded."""
     def __init__(
         self,
         *,
@@ -696,10 +737,18 @@ class TokenBudget(_message.Message):
         reported_messages: _builtins.int = ...,
         unreported_bytes: _builtins.int = ...,
         tool_tokens: _builtins.int = ...,
+        freed_tokens: _builtins.int = ...,
+        weighed_messages: _builtins.int = ...,
+        factor: _builtins.float = ...,
+        factor_model: _builtins.str = ...,
+        window_tokens: _builtins.int = ...,
+        exceeded: _builtins.bool = ...,
+        refusals: _builtins.int = ...,
+        media_bytes: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocking_tokens", b"blocking_tokens", "max_input_tokens", b"max_input_tokens", "reported_messages", b"reported_messages", "reported_tokens", b"reported_tokens", "soft_tokens", b"soft_tokens", "tool_tokens", b"tool_tokens", "unreported_bytes", b"unreported_bytes", "used_tokens", b"used_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["blocking_tokens", b"blocking_tokens", "exceeded", b"exceeded", "factor", b"factor", "factor_model", b"factor_model", "freed_tokens", b"freed_tokens", "max_input_tokens", b"max_input_tokens", "media_bytes", b"media_bytes", "refusals", b"refusals", "reported_messages", b"reported_messages", "reported_tokens", b"reported_tokens", "soft_tokens", b"soft_tokens", "tool_tokens", b"tool_tokens", "unreported_bytes", b"unreported_bytes", "used_tokens", b"used_tokens", "weighed_messages", b"weighed_messages", "window_tokens", b"window_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -226,10 +226,24 @@ class ProgressTracker(_message.Message):
     FINGERPRINTS_FIELD_NUMBER: _builtins.int
     DISTINCT_OUTCOMES_FIELD_NUMBER: _builtins.int
     FIRST_MESSAGE_FIELD_NUMBER: _builtins.int
+    FRESH_OUTCOMES_FIELD_NUMBER: _builtins.int
+    REPEATED_OUTCOMES_FIELD_NUMBER: _builtins.int
+    IDLE_COMPACTIONS_FIELD_NUMBER: _builtins.int
+    TOLD_TOO_LARGE_FIELD_NUMBER: _builtins.int
     distinct_outcomes: _builtins.int
     """Distinct outcomes of calls in the segment: tool, arguments and result."""
     first_message: _builtins.int
     """Stream position of the segment: id of the first message that belongs to it."""
+    fresh_outcomes: _builtins.int
+    """Outcomes since the last compaction that are no reads of what a compaction took away."""
+    repeated_outcomes: _builtins.int
+    """Outcomes since the last compaction that repeat what a compaction took away."""
+    idle_compactions: _builtins.int
+    """Compactions in a row before which nothing but such repetition happened."""
+    told_too_large: _builtins.bool
+    """The model was sent the message that the material does not fit; from then on
+    repetition is no progress.
+    """
     @_builtins.property
     def fingerprints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Fingerprints of progress after the last turns with calls, oldest first, at most
@@ -242,10 +256,14 @@ class ProgressTracker(_message.Message):
         fingerprints: _abc.Iterable[_builtins.int] | None = ...,
         distinct_outcomes: _builtins.int = ...,
         first_message: _builtins.int = ...,
+        fresh_outcomes: _builtins.int = ...,
+        repeated_outcomes: _builtins.int = ...,
+        idle_compactions: _builtins.int = ...,
+        told_too_large: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["distinct_outcomes", b"distinct_outcomes", "fingerprints", b"fingerprints", "first_message", b"first_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["distinct_outcomes", b"distinct_outcomes", "fingerprints", b"fingerprints", "first_message", b"first_message", "fresh_outcomes", b"fresh_outcomes", "idle_compactions", b"idle_compactions", "repeated_outcomes", b"repeated_outcomes", "told_too_large", b"told_too_large"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
