@@ -47,11 +47,22 @@ type Request struct {
 	IdleTimeout time.Duration
 	// Turn is the number of the turn. Only the scripted model uses it.
 	Turn uint32
+	// Job is set if the call is a job and no turn. Only the scripted model uses it.
+	Job *Job
 	// FailedTries is the number of failed tries of this request with this provider,
 	// in all processes: the stored model.retry events since the last response. Only
 	// the scripted model uses it, to know which of its scripted errors it has
 	// returned. 0 is always safe.
 	FailedTries uint32
+}
+
+// Job is what a request is made for that is no turn.
+type Job struct {
+	// Purpose is why the model is called, such as summarize.
+	Purpose string
+	// Number returns the number of the job among those of its purpose in its run, from 1.
+	// A job has the same number at each of its deliveries. Nil: it is the first.
+	Number func(ctx context.Context) (uint32, error)
 }
 
 // Adjusted returns the adjustment of a kind; nil if there is none.

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	// maxArguments bounds the arguments of a call in bytes: with aliases a small file
-	// can expand to a huge text.
-	maxArguments = 8 << 20
+	// maxJSON bounds the arguments of a call, and the answer to a job, in bytes: with
+	// aliases a small file can expand to a huge text.
+	maxJSON = 8 << 20
 	// maxDepth bounds how deep they nest.
 	maxDepth = 100
 )
@@ -18,13 +18,14 @@ const (
 // jsonWriter writes a YAML value as JSON, members in the order of the file.
 type jsonWriter struct {
 	parser *parser
+	what   string // in errors: arguments or answer
 	out    strings.Builder
 }
 
 func (j *jsonWriter) value(n *yaml.Node, depth int) error {
 	n = deref(n)
-	if depth > maxDepth || j.out.Len() > maxArguments {
-		return j.parser.fail(n, "the arguments are deeper than %d levels or longer than %d bytes", maxDepth, maxArguments)
+	if depth > maxDepth || j.out.Len() > maxJSON {
+		return j.parser.fail(n, "%s: deeper than %d levels or longer than %d bytes", j.what, maxDepth, maxJSON)
 	}
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -52,7 +53,7 @@ func (j *jsonWriter) object(n *yaml.Node, depth int) error {
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key := deref(n.Content[i])
 		if key.Kind != yaml.ScalarNode {
-			return j.parser.fail(key, "a key of arguments must be a text")
+			return j.parser.fail(key, "a key of %s must be a text", j.what)
 		}
 		if seen[key.Value] {
 			return j.parser.fail(key, "duplicate key %s", key.Value)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"regexp"
@@ -43,7 +44,7 @@ func parse(file string, data []byte) (*Script, error) {
 	var doc yaml.Node
 	switch err := dec.Decode(&doc); {
 	case errors.Is(err, io.EOF):
-		return nil, fmt.Errorf("%s:1: the script is empty; it has the field turns", file)
+		return nil, fmt.Errorf("%s:1: the script is empty; it has the field turns or jobs", file)
 	case err != nil:
 		return nil, p.syntax(err)
 	}
@@ -54,25 +55,31 @@ func parse(file string, data []byte) (*Script, error) {
 		return nil, p.syntax(err)
 	}
 	if len(doc.Content) == 0 {
-		return nil, p.fail(&doc, "the script is empty; it has the field turns")
+		return nil, p.fail(&doc, "the script is empty; it has the field turns or jobs")
 	}
 	s := &Script{}
-	var turns *yaml.Node
 	root := doc.Content[0]
-	err := p.mapping(root, "the script", fields{"turns": func(n *yaml.Node) error { turns = n; return nil }})
-	if err != nil {
-		return nil, err
-	}
-	if turns == nil {
-		return nil, p.fail(root, "the field turns is missing")
-	}
-	err = p.sequence(turns, "turns", func(n *yaml.Node) error {
-		t, err := p.turn(n)
-		s.turns = append(s.turns, t)
-		return err
+	given := false
+	err := p.mapping(root, "the script", fields{
+		"turns": func(n *yaml.Node) error {
+			given = true
+			return p.sequence(n, "turns", func(n *yaml.Node) error {
+				t, err := p.turn(n)
+				s.turns = append(s.turns, t)
+				return err
+			})
+		},
+		"jobs": func(n *yaml.Node) (err error) {
+			given = true
+			s.jobs, err = p.jobs(n)
+			return err
+		},
 	})
 	if err != nil {
 		return nil, err
+	}
+	if !given {
+		return nil, p.fail(root, "the field turns is missing")
 	}
 	s.index()
 	return s, nil
@@ -86,25 +93,7 @@ type fields map[string]func(*yaml.Node) error
 
 func (p *parser) turn(n *yaml.Node) (turn, error) {
 	var t turn
-	var answers []string
-	answer := func(name string, f func(*yaml.Node) error) func(*yaml.Node) error {
-		return func(n *yaml.Node) error { answers = append(answers, name); return f(n) }
-	}
-	err := p.mapping(n, "an entry of turns", fields{
-		"text":      answer("text", func(n *yaml.Node) error { return p.text(n, "text", &t.text) }),
-		"reasoning": answer("reasoning", func(n *yaml.Node) error { return p.text(n, "reasoning", &t.reasoning) }),
-		"usage":     answer("usage", func(n *yaml.Node) error { return p.usage(n, &t.usage) }),
-		"calls": answer("calls", func(n *yaml.Node) error {
-			return p.sequence(n, "calls", func(n *yaml.Node) error {
-				c, err := p.call(n)
-				t.calls = append(t.calls, c)
-				return err
-			})
-		}),
-		"finish_reason": answer("finish_reason", func(n *yaml.Node) error {
-			return p.oneOf(n, "finish_reason", &t.finish, "stop", "tool_calls", "length", "content_filter")
-		}),
-		"delay": func(n *yaml.Node) error { return p.delay(n, &t.delay) },
+	err := p.entry(n, "an entry of turns", &t, nil, fields{
 		"when": func(n *yaml.Node) error {
 			t.when = &condition{}
 			err := p.mapping(n, "when", fields{
@@ -115,15 +104,46 @@ func (p *parser) turn(n *yaml.Node) (turn, error) {
 			}
 			return err
 		},
+	})
+	return t, err
+}
+
+// entry reads an answer or an error. answers are further fields of an answer, both are
+// further fields of either.
+func (p *parser) entry(n *yaml.Node, what string, t *turn, answers, both fields) error {
+	ofAnswers := fields{
+		"text":      func(n *yaml.Node) error { return p.text(n, "text", &t.text) },
+		"reasoning": func(n *yaml.Node) error { return p.text(n, "reasoning", &t.reasoning) },
+		"usage":     func(n *yaml.Node) error { return p.usage(n, &t.usage) },
+		"calls": func(n *yaml.Node) error {
+			return p.sequence(n, "calls", func(n *yaml.Node) error {
+				c, err := p.call(n)
+				t.calls = append(t.calls, c)
+				return err
+			})
+		},
+		"finish_reason": func(n *yaml.Node) error {
+			return p.oneOf(n, "finish_reason", &t.finish, "stop", "tool_calls", "length", "content_filter")
+		},
+	}
+	maps.Copy(ofAnswers, answers)
+	known := fields{
+		"delay": func(n *yaml.Node) error { return p.delay(n, &t.delay) },
 		"error": func(n *yaml.Node) error {
 			t.fail = &failure{}
 			return p.failure(n, t.fail)
 		},
-	})
-	if err == nil && t.fail != nil && len(answers) > 0 {
-		err = p.fail(n, "an entry with error has no %s", strings.Join(answers, ", "))
 	}
-	return t, err
+	maps.Copy(known, both)
+	var found []string
+	for name, read := range ofAnswers {
+		known[name] = func(n *yaml.Node) error { found = append(found, name); return read(n) }
+	}
+	err := p.mapping(n, what, known)
+	if err == nil && t.fail != nil && len(found) > 0 {
+		err = p.fail(n, "an entry with error has no %s", strings.Join(found, ", "))
+	}
+	return err
 }
 
 func (p *parser) call(n *yaml.Node) (call, error) {
@@ -140,7 +160,7 @@ func (p *parser) call(n *yaml.Node) (call, error) {
 			if n.Kind != yaml.MappingNode {
 				return p.fail(n, "arguments must be a mapping or a text")
 			}
-			j := jsonWriter{parser: p}
+			j := jsonWriter{parser: p, what: "arguments"}
 			err := j.value(n, 0)
 			c.arguments = j.out.String()
 			return err

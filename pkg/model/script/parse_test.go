@@ -21,7 +21,7 @@ var refused = []struct{ text, says string }{
 	{"# nothing\n", "script:1: "},
 	{"--- \n", "the script must be a mapping"},
 	{"[]", "script:1: the script must be a mapping"},
-	{"turn: []", `script:1: unknown field "turn"; the script has turns`},
+	{"turn: []", `script:1: unknown field "turn"; the script has jobs, turns`},
 	{"turns: {}", "script:1: turns must be a list"},
 	{"turns:\n  - text: a\n  - txt: b\n", `script:3: unknown field "txt"; an entry of turns has calls, delay, error,`},
 	{"turns:\n  - [a]\n", "script:2: an entry of turns must be a mapping"},
@@ -44,6 +44,15 @@ var refused = []struct{ text, says string }{
 	{"turns:\n  - {finish_reason: done}\n", "script:2: finish_reason must be one of stop, tool_calls, length, content_filter"},
 	{"turns:\n  - {delay: fast}\n", "script:2: delay must be a duration"},
 	{"turns:\n  - {delay: 200}\n", "script:2: delay must be a text"},
+	{"{}", "script:1: the field turns is missing"},
+	{"jobs: []", "script:1: jobs must be a mapping of purposes"},
+	{"jobs: {'': [{text: a}]}", "script:1: a purpose of jobs must not be empty"},
+	{"jobs: {plan: {text: a}}", "script:1: jobs.plan must be a list"},
+	{"jobs: {plan: []}", "script:1: jobs.plan needs an entry"},
+	{"jobs:\n  plan:\n    - {answer: a}\n", "script:3: answer must be a mapping"},
+	{"jobs:\n  plan:\n    - {answer: {a: 1}, text: a}\n", "script:3: an entry of jobs has answer or text, not both"},
+	{"jobs:\n  plan:\n    - {answer: {a: 1}, error: {}}\n", "script:3: an entry with error has no answer"},
+	{"jobs:\n  plan:\n    - {when: {last_contains: a}, text: b}\n", `script:3: unknown field "when"; an entry of jobs has answer, calls,`},
 }
 
 // malformed are refused too, for reasons that a schema cannot see.
@@ -53,8 +62,9 @@ var malformed = []struct{ text, says string }{
 	{"turns: []\n---\nturns: []\n", "a script is one document"},
 	{"turns:\n  - {calls: [{name: a, arguments: {x: .nan}}]}\n", `script:2: ".nan" is not a value that JSON has`},
 	{"turns:\n  - {calls: [{name: a, arguments: {x: 1, x: 2}}]}\n", "script:2: duplicate key x"},
+	{"jobs: {plan: [{text: a}], plan: [{text: b}]}", "script:1: duplicate field plan"},
 	{"turns:\n  - {delay: 25h}\n", "script:2: delay must be a duration"},
-	{"turns:\n  - calls:\n    - name: a\n      arguments: {a: &a {b: [*a]}}\n", "the arguments are deeper than"},
+	{"turns:\n  - calls:\n    - name: a\n      arguments: {a: &a {b: [*a]}}\n", "arguments: deeper than"},
 }
 
 func TestParseRejects(t *testing.T) {
@@ -117,7 +127,7 @@ func TestSchemaAgrees(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, text := range []string{string(example), story, "turns: []"} {
+	for _, text := range []string{string(example), story, "turns: []", jobs} {
 		if err := check(text); err != nil {
 			t.Errorf("the schema refuses a script that is taken: %v", err)
 		}
@@ -151,6 +161,7 @@ func compile(t *testing.T) *jsonschema.Schema {
 
 func FuzzParse(f *testing.F) {
 	f.Add(story)
+	f.Add(jobs)
 	for _, c := range append(refused, malformed...) {
 		f.Add(c.text)
 	}

@@ -42,13 +42,9 @@ func NewProvider(s *Script) *Provider {
 
 // Complete responds with the next entry, after its delay.
 func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(model.Delta)) (*model.Response, error) {
-	st := p.script.next(req)
-	t := turn{text: Exhausted}
-	switch i, failing := p.failing(st, req); {
-	case failing:
-		t = p.script.turns[st.errors[i]]
-	case st.answer < len(p.script.turns):
-		t = p.script.turns[st.answer]
+	t, err := p.next(ctx, req)
+	if err != nil {
+		return nil, err
 	}
 	if err := wait(ctx, t.delay); err != nil {
 		return nil, err
@@ -68,6 +64,21 @@ func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(
 		}
 	}
 	return t.response(req.Model), nil
+}
+
+// next returns the entry of a try.
+func (p *Provider) next(ctx context.Context, req *model.Request) (turn, error) {
+	if req.Job != nil {
+		return p.script.job(ctx, req.Job)
+	}
+	st := p.script.next(req)
+	switch i, failing := p.failing(st, req); {
+	case failing:
+		return p.script.turns[st.errors[i]], nil
+	case st.answer < len(p.script.turns):
+		return p.script.turns[st.answer], nil
+	}
+	return turn{text: Exhausted}, nil
 }
 
 // failing returns which of the step's errors this try ends with, if any, and counts

@@ -41,10 +41,26 @@
 // An exhausted script responds with a short text and no calls, as a model does when
 // it has nothing more to do.
 //
+// # Jobs
+//
+// For a request with a Job the response is an entry of its purpose in jobs, not of
+// turns, whatever its messages are:
+//
+//	jobs:
+//	  summarize:
+//	    - {answer: {facts: [{text: The port is 8080.}]}}
+//	    - {error: {status: 529}}
+//
+// The n-th job of a purpose in a run gets the n-th entry, and all further jobs the last
+// one. An entry with an error fails every try of its job. The caller counts the jobs
+// (see model.Job), so that a job that is delivered again gets the same entry, in any
+// process.
+//
 // # How it fails
 //
 // A file that is not a script is rejected as a whole, with its name and the line.
-// Complete fails with the scripted errors, and when its context ends.
+// Complete fails with the scripted errors, for a job without an entry, and when its
+// context ends.
 package script
 
 import (
@@ -64,6 +80,8 @@ const Exhausted = "The script has no more turns."
 // Script is a parsed file. It is immutable.
 type Script struct {
 	turns []turn
+	// jobs are the entries of each purpose; none of them is empty.
+	jobs map[string][]turn
 	// ids maps the call ids that occur in the script once to their entry.
 	ids map[string]int
 }
