@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
 // Conversation is the concatenation of the messages of a log up to a version.
@@ -26,9 +27,39 @@ type Conversation struct {
 	Messages []*harnessv1.Message
 	// Bytes of the messages.
 	Bytes uint64
+	// Weights are the tokens of the messages as models are sent them, by id-1, as far as
+	// records state them; 0: not known. Shared, must not be changed.
+	Weights []uint32
 
 	calls *callIndex
 }
+
+// Weight returns the tokens of a message; 0: not known.
+func (c *Conversation) Weight(id uint64) uint32 {
+	if id == 0 || id > uint64(len(c.Weights)) {
+		return 0
+	}
+	return c.Weights[id-1]
+}
+
+// weigh adds the weights that a record states. A message keeps the weight that was stated
+// first.
+func (c *Conversation) weigh(w *harnessv1.Weights) {
+	for i, tokens := range w.GetTokens() {
+		id := w.GetFirstMessage() + uint64(i)
+		if id == 0 || id <= uint64(len(c.Weights)) || id > uint64(len(c.Messages)) {
+			continue
+		}
+		for uint64(len(c.Weights)) < id-1 {
+			c.Weights = append(c.Weights, 0)
+		}
+		c.Weights = append(c.Weights, tokens)
+		c.Bytes += weightBytes
+	}
+}
+
+// weightBytes is what a weight needs in memory.
+const weightBytes = 4
 
 // callIndex is shared by all copies of a conversation, also with a worker that has
 // lost the run's step and has not noticed yet.
@@ -68,6 +99,9 @@ func (c *Conversation) Fold(rec *harnessv1.Record) {
 			c.calls.open[call.GetId()] = call
 			c.Bytes += uint64(len(content.Text(call.GetArguments()))) + 128
 		}
+	}
+	for _, w := range runlog.Weights(rec) {
+		c.weigh(w)
 	}
 	c.Version = rec.GetVersion()
 }

@@ -134,7 +134,8 @@ func WithParts(m *harnessv1.Message, parts []*harnessv1.Part, origin *harnessv1.
 	return &harnessv1.Message{
 		Id: m.GetId(), Role: m.GetRole(), Kind: m.GetKind(), Content: m.GetContent(), ToolCalls: m.GetToolCalls(),
 		ToolCallId: m.GetToolCallId(), ToolName: m.GetToolName(), IsError: m.GetIsError(), TurnNumber: m.GetTurnNumber(),
-		Kept: m.GetKept(), Parts: parts, Origin: origin,
+		Kept: m.GetKept(), Parts: parts, Origin: origin, Topic: m.GetTopic(), Durability: m.GetDurability(), Preserved: m.GetPreserved(),
+		KeptContent: m.GetKeptContent(), ExternalizeTokens: m.GetExternalizeTokens(),
 	}
 }
 

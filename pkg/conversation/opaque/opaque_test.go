@@ -190,7 +190,8 @@ func TestWithout(t *testing.T) {
 func TestWithPartsKeepsEachField(t *testing.T) {
 	m := &harnessv1.Message{
 		Id: 1, Role: 2, Kind: 3, Content: content.Inline("c"), ToolCalls: []*harnessv1.ToolCall{{Id: "i"}}, ToolCallId: "t", ToolName: "n",
-		IsError: true, TurnNumber: 4, Kept: true, Parts: []*harnessv1.Part{{}}, Origin: &harnessv1.Origin{Wire: "w"},
+		IsError: true, TurnNumber: 4, Kept: true, Parts: []*harnessv1.Part{{}}, Origin: &harnessv1.Origin{Wire: "w"}, Topic: "p", Durability: 1,
+		Preserved: []*harnessv1.PreservedField{{}}, KeptContent: 1, ExternalizeTokens: 2,
 	}
 	for i := range m.ProtoReflect().Descriptor().Fields().Len() {
 		if f := m.ProtoReflect().Descriptor().Fields().Get(i); !m.ProtoReflect().Has(f) {

@@ -1,0 +1,215 @@
+package view
+
+import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+
+// Short names of the actions.
+const (
+	include     = harnessv1.CompactionAction_COMPACTION_ACTION_UNSPECIFIED
+	clearing    = harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR
+	externalize = harnessv1.CompactionAction_COMPACTION_ACTION_EXTERNALIZE
+	summarize   = harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE
+	drop        = harnessv1.CompactionAction_COMPACTION_ACTION_DROP
+	shorten     = harnessv1.CompactionAction_COMPACTION_ACTION_SHORTEN
+)
+
+// Short names of the classes that the rules name.
+const (
+	guidance     = harnessv1.MessageClass_MESSAGE_CLASS_REPLACED_GUIDANCE
+	nonReplay    = harnessv1.MessageClass_MESSAGE_CLASS_NON_REPLAYABLE
+	anyResult    = harnessv1.MessageClass_MESSAGE_CLASS_RESULT
+	assistant    = harnessv1.MessageClass_MESSAGE_CLASS_ASSISTANT
+	user         = harnessv1.MessageClass_MESSAGE_CLASS_USER
+	oldUser      = harnessv1.MessageClass_MESSAGE_CLASS_OLD_USER
+	span         = harnessv1.MessageClass_MESSAGE_CLASS_SPAN
+	mediaClass   = harnessv1.MessageClass_MESSAGE_CLASS_MEDIA
+	unclassified = harnessv1.MessageClass_MESSAGE_CLASS_UNSPECIFIED
+)
+
+// Rules are what a plan does to messages. Watermarks that name an unknown action or class
+// do nothing.
+type Rules struct {
+	marks [6][12]*harnessv1.Watermark
+	x     *Index
+	goal  uint64
+}
+
+// NewRules returns the rules of a plan, nil or not, for the messages of an index.
+func NewRules(plan *harnessv1.CompactionPlan, x *Index) *Rules {
+	r := &Rules{x: x}
+	for _, w := range plan.GetWatermarks() {
+		if int(w.GetAction()) < len(r.marks) && int(w.GetClass()) < len(r.marks[0]) && w.GetAction() > include && w.GetClass() > unclassified {
+			if plan.GetSummary() == nil && w.GetAction() == summarize {
+				continue // nothing would show the span
+			}
+			r.marks[w.GetAction()][w.GetClass()] = w
+		}
+	}
+	if s := plan.GetSummary(); s != nil {
+		r.marks[summarize][span] = &harnessv1.Watermark{Action: summarize, Class: span, ThroughMessage: s.GetThroughMessage()}
+	}
+	r.goal = x.Goal()
+	return r
+}
+
+// Action returns what the plan does to a message, and by which watermark; nil if it does
+// nothing.
+func (r *Rules) Action(e *Entry) (harnessv1.CompactionAction, *harnessv1.Watermark) {
+	switch {
+	case e.Role == harnessv1.Role_ROLE_SYSTEM:
+		return include, nil
+	case e.IsUser():
+		return r.ofUser(e)
+	case e.IsResult():
+		return r.ofResult(e)
+	case e.Class == assistant:
+		return r.ofAssistant(e)
+	}
+	if w := r.marks[summarize][span]; r.covers(w, e) {
+		return summarize, w
+	}
+	if w := r.marks[clearing][guidance]; r.covers(w, e) && e.ReplacedBy != 0 && e.ReplacedBy <= w.GetThroughMessage() {
+		return clearing, w
+	}
+	return include, nil
+}
+
+func (r *Rules) ofUser(e *Entry) (harnessv1.CompactionAction, *harnessv1.Watermark) {
+	if w := r.marks[externalize][oldUser]; r.covers(w, e) && e.ID != r.goal {
+		return externalize, w
+	}
+	if w := r.marks[externalize][user]; r.covers(w, e) {
+		return externalize, w
+	}
+	return include, nil
+}
+
+// ofAssistant is the rule for a message of the model. It is summarised only if all results
+// of its calls are: a kept result keeps its call.
+func (r *Rules) ofAssistant(e *Entry) (harnessv1.CompactionAction, *harnessv1.Watermark) {
+	if w := r.marks[summarize][span]; r.covers(w, e) {
+		return summarize, w
+	}
+	if w := r.marks[externalize][assistant]; r.covers(w, e) {
+		return externalize, w
+	}
+	return include, nil
+}
+
+// ofResult is the rule for a result. It is summarised with its call.
+func (r *Rules) ofResult(e *Entry) (harnessv1.CompactionAction, *harnessv1.Watermark) {
+	if w := r.marks[summarize][span]; w != nil && !kept(e, w) {
+		at := e.ID
+		if call := r.x.Entry(e.Call); call != nil {
+			if kept(call, w) {
+				at = w.GetThroughMessage() + 1
+			} else {
+				at = call.ID
+			}
+		}
+		if at <= w.GetThroughMessage() {
+			return summarize, w
+		}
+	}
+	for _, class := range [...]harnessv1.MessageClass{e.Class, anyResult} {
+		if w := r.marks[clearing][class]; r.covers(w, e) {
+			if d := r.marks[drop][anyResult]; r.covers(d, e) && e.Call != 0 {
+				return drop, d
+			}
+			return clearing, w
+		}
+	}
+	for _, class := range [...]harnessv1.MessageClass{e.Class, anyResult} {
+		if w := r.marks[externalize][class]; r.covers(w, e) {
+			return externalize, w
+		}
+	}
+	if w := r.marks[shorten][anyResult]; w != nil && e.ID <= w.GetThroughMessage() && e.Tokens > w.GetShownTokens() {
+		return shorten, w
+	}
+	return include, nil
+}
+
+// MediaCleared reports whether the images and documents of a message are left out.
+func (r *Rules) MediaCleared(e *Entry) bool {
+	w := r.marks[clearing][mediaClass]
+	return e.MediaBytes > 0 && w != nil && e.ID <= w.GetThroughMessage()
+}
+
+// covers reports whether a watermark applies to a message of its class.
+func (r *Rules) covers(w *harnessv1.Watermark, e *Entry) bool {
+	if w == nil || e.ID > w.GetThroughMessage() || kept(e, w) {
+		return false
+	}
+	least := w.GetMinTokens()
+	if w.GetAction() == externalize && e.externalizeTokens > 0 && least > 0 {
+		least = e.externalizeTokens
+	}
+	return e.Tokens >= least
+}
+
+// kept reports whether a watermark leaves a message alone. What a later message replaces
+// is kept until the watermark has reached that message, so that a message that arrives
+// changes nothing before it.
+func kept(e *Entry, w *harnessv1.Watermark) bool {
+	return e.Kept && (e.ReplacedBy == 0 || e.ReplacedBy > w.GetThroughMessage())
+}
+
+// Shown returns the tokens of a message as the plan shows it. That of a summary is not
+// among them.
+func (r *Rules) Shown(e *Entry) uint32 {
+	action, w := r.Action(e)
+	tokens := e.Tokens
+	switch action {
+	case clearing:
+		tokens = min(tokens, r.clearedTokens(e))
+	case externalize:
+		tokens = min(tokens, e.brief)
+	case shorten:
+		tokens = min(tokens, w.GetShownTokens()+noteTokens)
+	case drop:
+		return 0
+	case summarize:
+		return r.summarizedTokens(e)
+	default:
+	}
+	return r.withoutCalls(e, tokens)
+}
+
+// noteTokens is about the size of the line that names what is left out.
+const noteTokens = 40
+
+// clearedTokens returns the tokens of a cleared message.
+func (r *Rules) clearedTokens(e *Entry) uint32 {
+	if e.IsResult() {
+		return max(e.stub, framing+1)
+	}
+	return framing + noteTokens/2
+}
+
+// summarizedTokens returns the tokens that are left of a summarised message: those of the
+// calls whose results are kept.
+func (r *Rules) summarizedTokens(e *Entry) uint32 {
+	var left uint32
+	for _, id := range e.Results {
+		if result := r.x.Entry(id); result != nil && !r.hides(result) {
+			left += result.callTokens + framing
+		}
+	}
+	return left
+}
+
+// withoutCalls returns the tokens of a message less those of its dropped calls.
+func (r *Rules) withoutCalls(e *Entry, tokens uint32) uint32 {
+	for _, id := range e.Results {
+		if result := r.x.Entry(id); result != nil && r.hides(result) {
+			tokens -= min(tokens, result.callTokens)
+		}
+	}
+	return tokens
+}
+
+// hides reports whether nothing of a result is shown, its call included.
+func (r *Rules) hides(e *Entry) bool {
+	action, _ := r.Action(e)
+	return action == drop || action == summarize
+}

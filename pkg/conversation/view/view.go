@@ -1,0 +1,133 @@
+package view
+
+import (
+	"bytes"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// View makes the view of one conversation, again and again as it grows. It is not safe for
+// concurrent use. The zero value is ready.
+type View struct {
+	// Index of the conversation.
+	Index Index
+
+	items   []Item
+	final   int    // items that new messages do not change
+	through int    // messages that are in the final items
+	plan    []byte // binary form of the plan that the items are of
+}
+
+// Update returns the items of the view of a conversation, in the order in which they are
+// sent. plan may be nil. summary is what the plan refers to; nil if it refers to none. The
+// result is valid until the next call and must not be changed.
+func (v *View) Update(c *conversation.Conversation, plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSummary) []Item {
+	changed := v.Index.Add(c)
+	key := planKey(plan)
+	if !bytes.Equal(key, v.plan) || changed != 0 && changed <= highest(plan) || len(c.Messages) < v.through {
+		v.items, v.final, v.through, v.plan = nil, 0, 0, key
+	}
+	if summary == nil && plan.GetSummary() != nil {
+		plan = withoutSummary(plan)
+	}
+	r := &renderer{rules: NewRules(plan, &v.Index), x: &v.Index, messages: c.Messages}
+	v.items = v.items[:v.final]
+	closed := v.closed()
+	v.append(r, c.Messages[v.through:closed], plan, summary)
+	v.final, v.through = len(v.items), closed
+	v.append(r, c.Messages[closed:], plan, summary)
+	return v.items
+}
+
+// planKey returns what of a plan changes the view.
+func planKey(plan *harnessv1.CompactionPlan) []byte {
+	shown := &harnessv1.CompactionPlan{Renderer: plan.GetRenderer(), Watermarks: plan.GetWatermarks(), Summary: plan.GetSummary()}
+	key, err := proto.MarshalOptions{Deterministic: true}.Marshal(shown)
+	if err != nil {
+		panic("view: a plan cannot be encoded: " + err.Error()) // it was decoded, or made by a program
+	}
+	return key
+}
+
+// highest returns the last message that a plan does something to.
+func highest(plan *harnessv1.CompactionPlan) uint64 {
+	last := plan.GetSummary().GetThroughMessage()
+	for _, w := range plan.GetWatermarks() {
+		last = max(last, w.GetThroughMessage())
+	}
+	return last
+}
+
+// withoutSummary returns a plan whose summary is not known: its span is shown.
+func withoutSummary(plan *harnessv1.CompactionPlan) *harnessv1.CompactionPlan {
+	return &harnessv1.CompactionPlan{Renderer: plan.GetRenderer(), Watermarks: plan.GetWatermarks()}
+}
+
+// closed returns the number of messages before the first one with a call that has no
+// result yet: results that arrive later do not change what is before it.
+func (v *View) closed() int {
+	for i := v.through; i < len(v.Index.Entries); i++ {
+		if slices.Contains(v.Index.Entries[i].Results, 0) {
+			return i
+		}
+	}
+	return len(v.Index.Entries)
+}
+
+// append adds the items of messages that follow each other.
+func (v *View) append(r *renderer, messages []*harnessv1.Message, plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSummary) {
+	var shown []*harnessv1.Message
+	meta := make(map[uint64]Item, len(messages))
+	through := plan.GetSummary().GetThroughMessage()
+	for _, m := range messages {
+		e := v.Index.Entry(m.GetId())
+		if it, ok := r.item(e); ok {
+			shown = append(shown, it.Message)
+			meta[e.ID] = it
+		}
+		if e.ID == through {
+			it := summaryItem(plan, summary, r)
+			shown = append(shown, it.Message)
+			meta[0] = it
+		}
+	}
+	for _, m := range conversation.View(shown) {
+		it := meta[m.GetId()]
+		if m.GetId() == 0 && m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_REPAIR {
+			it = Item{Tokens: framing + noteTokens/2}
+		}
+		it.Message = m // with a text, if it had none
+		v.items = append(v.items, it)
+	}
+}
+
+// summaryItem returns the item that shows a summary.
+func summaryItem(plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSummary, r *renderer) Item {
+	ref := plan.GetSummary()
+	it := Item{
+		Message: SummaryMessage(summary), First: firstOf(summary), Last: ref.GetThroughMessage(), Action: summarize, Mark: r.rules.marks[summarize][span],
+		Tokens: ref.GetTokens(),
+	}
+	for id := it.First; id <= it.Last; id++ {
+		if e := r.x.Entry(id); e != nil && r.rules.Shown(e) == 0 {
+			it.Original += e.Tokens
+		}
+	}
+	if it.Tokens == 0 {
+		it.Tokens = SummaryTokens(summary)
+	}
+	return it
+}
+
+// Messages returns the messages of items.
+func Messages(items []Item) []*harnessv1.Message {
+	messages := make([]*harnessv1.Message, len(items))
+	for i := range items {
+		messages[i] = items[i].Message
+	}
+	return messages
+}
