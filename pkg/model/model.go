@@ -133,6 +133,12 @@ type Error struct {
 	RetryAfter time.Duration
 	// ContextExceeded reports whether the request exceeded the context window.
 	ContextExceeded bool
+	// PromptTokens is the number of tokens that the provider counted in a request that
+	// exceeded the context window; 0 if it named none.
+	PromptTokens uint32
+	// WindowTokens is the number of tokens that the model takes in a request, as the
+	// provider named it: without what it reserves for the answer; 0 if it named none.
+	WindowTokens uint32
 	// Adjustment is how the request must change to succeed, which is no further try;
 	// unspecified: no change is known.
 	Adjustment harnessv1.Adjustment

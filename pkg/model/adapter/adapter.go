@@ -1,8 +1,8 @@
 // Package adapter is the common part of the providers that speak HTTP: it
 // makes one try at a model service and reads the response, streamed or not. A
 // Protocol describes what differs between the wires: how a request is encoded,
-// how a body and an event are decoded, and which errors mean that the request
-// exceeds the context window.
+// how a body and an event are decoded, and which errors mean that a quota is used up or
+// that a filter has refused the request.
 //
 // Invariants:
 //   - One Complete sends exactly one request for a response. An empty model name

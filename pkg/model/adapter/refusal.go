@@ -20,13 +20,6 @@ type Refusals struct {
 	KeyVariable, BaseVariable string
 	// BaseHint describes the base address, such as "includes /v1".
 	BaseHint string
-	// ContextCodes are the codes and types of a request that exceeds the context
-	// window.
-	ContextCodes []string
-	// ContextStatuses are the statuses whose message may say the same.
-	ContextStatuses []int
-	// ContextPhrases are parts of such a message, in lower case.
-	ContextPhrases []string
 	// QuotaCodes are the codes and types of quotas that no waiting restores.
 	QuotaCodes []string
 	// QuotaPhrases are parts of a message that reports such a quota without a code and
@@ -50,10 +43,11 @@ func (r *Refusals) Classify(refused *wire.StatusError) *model.Error {
 	if r.Adjust != nil {
 		e.Adjustment = r.Adjust(status, fault)
 	}
+	size, long := tooLong(status, fault, refused.Body)
 	switch {
-	case r.contextExceeded(status, fault):
-		e.Retryable, e.ContextExceeded = false, true
-		e.Message = "the request exceeds the model's context window: " + fault.Message
+	case long:
+		exceed(e, size)
+		e.Message = strings.TrimSuffix("the request exceeds the model's context window: "+fault.Message, ": ")
 	case r.quotaExhausted(fault, e.RetryAfter):
 		e.Retryable = false
 		e.Message = fmt.Sprintf("the provider answered %d: the quota is used up: %s", status, fault.Message)
@@ -86,7 +80,8 @@ func (r *Refusals) unexplained(refused *wire.StatusError) bool {
 		return false
 	}
 	fault := wire.ParseFault(refused.Body)
-	return !r.contextExceeded(refused.Status, fault) && !r.quotaExhausted(fault, wire.RetryAfter(refused.Header, time.Now())) && r.filtered(refused.Body) == ""
+	_, long := tooLong(refused.Status, fault, refused.Body)
+	return !long && !r.quotaExhausted(fault, wire.RetryAfter(refused.Header, time.Now())) && r.filtered(refused.Body) == ""
 }
 
 // quotaExhausted reports whether a quota is used up that no waiting restores.
@@ -123,8 +118,8 @@ func (r *Refusals) Reported(data []byte) *model.Error {
 	if status, err := strconv.Atoi(fault.Code); err == nil && status >= 400 && status < 600 {
 		e.Status = status
 	}
-	if r.contextExceeded(max(e.Status, http.StatusBadRequest), fault) {
-		e.Retryable, e.ContextExceeded = false, true
+	if size, long := tooLong(max(e.Status, http.StatusBadRequest), fault, data); long {
+		exceed(e, size)
 	}
 	if r.quotaExhausted(fault, e.RetryAfter) {
 		e.Retryable = false
@@ -138,16 +133,9 @@ func (r *Refusals) Reported(data []byte) *model.Error {
 	return e
 }
 
-// contextExceeded compares codes, and the messages of some statuses, because
-// compatible servers have no common code.
-func (r *Refusals) contextExceeded(status int, fault wire.Fault) bool {
-	if slices.Contains(r.ContextCodes, fault.Code) || slices.Contains(r.ContextCodes, fault.Type) {
-		return true
-	}
-	if !slices.Contains(r.ContextStatuses, status) {
-		return false
-	}
-	return containsAny(fault.Message, r.ContextPhrases)
+// exceed makes e the error of a request that is too long.
+func exceed(e *model.Error, size requestSize) {
+	e.Retryable, e.ContextExceeded, e.PromptTokens, e.WindowTokens = false, true, size.prompt, size.window
 }
 
 // containsAny reports whether a message contains one of the phrases, which are in lower

@@ -10,16 +10,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// refusals has the type and the phrases of the service, and the phrases of
-// compatible servers.
+// refusals classifies the errors of the service and of compatible servers.
 var refusals = adapter.Refusals{
 	KeyVariable: "ANTHROPIC_API_KEY", BaseVariable: "ANTHROPIC_BASE_URL", BaseHint: "does not include /v1",
-	ContextCodes:    []string{"request_too_large"},
-	ContextStatuses: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge},
-	ContextPhrases: []string{
-		"prompt is too long", "exceed context limit", "exceeds the context", "context window", "maximum context length",
-		"context length exceeded", "input is too long",
-	},
 	QuotaCodes: []string{"billing_error", "enforced_spend_limit_reached"},
 	QuotaPhrases: []string{
 		"credit balance is too low",

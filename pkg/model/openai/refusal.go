@@ -10,17 +10,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// refusals has the code of the service, and the phrases of compatible servers
-// (vLLM, llama.cpp, LM Studio and gateways to other models).
+// refusals classifies the errors of the service and of compatible servers.
 var refusals = adapter.Refusals{
-	BaseHint:        "includes /v1",
-	ContextCodes:    []string{"context_length_exceeded", "exceed_context_size_error"},
-	ContextStatuses: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
-	ContextPhrases: []string{
-		"maximum context length", "context_length_exceeded", "context length exceeded", "exceeds the context",
-		"exceeds the available context", "exceed context", "context window", "prompt is too long", "input is too long",
-		"context size has been exceeded",
-	},
+	BaseHint: "includes /v1",
 	// The first two are OpenAI's, the third is Moonshot's.
 	QuotaCodes: []string{"insufficient_quota", "credit_balance_exhausted", "exceeded_current_quota_error"},
 	Filtered:   filtered,

@@ -13,17 +13,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// refusals has the codes of the service, and the phrases of compatible servers.
+// refusals classifies the errors of the service and of compatible servers.
 func (c *Config) refusals() adapter.Refusals {
 	return adapter.Refusals{
 		KeyVariable: c.KeyVariable, BaseVariable: c.BaseVariable, BaseHint: "includes /v1",
-		ContextCodes:    []string{"context_length_exceeded", "exceed_context_size_error"},
-		ContextStatuses: []int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity},
-		ContextPhrases: []string{
-			"maximum context length", "context_length_exceeded", "context length exceeded", "exceeds the context",
-			"exceeds the available context", "exceed context", "context window", "prompt is too long", "input is too long",
-			"context size has been exceeded",
-		},
 		QuotaCodes: []string{"insufficient_quota", "credit_balance_exhausted", "billing_hard_limit_reached", "billing_not_active"},
 		Adjust:     adjust(c.Own),
 	}
