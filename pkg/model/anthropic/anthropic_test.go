@@ -34,6 +34,13 @@ func TestSuite(t *testing.T) {
 	})
 }
 
+func TestWindow(t *testing.T) {
+	modeltest.WindowSuite(t, func(t *testing.T) (*modeltest.Server, model.Provider) {
+		s := modeltest.NewServer(t, modeltest.Reply{Text: "ok"})
+		return s, provider(t, s)
+	}, true)
+}
+
 // exchange is a reply with text, calls and usage.
 var exchange = modeltest.Reply{
 	Text:  "Looking at both of them now.",

@@ -9,7 +9,8 @@
 // service merges messages of one role. It signs the thinking of its answers, and refuses
 // a block that comes back changed, in another place, or after a changed conversation, as
 // models since Claude Fable 5.1 do. In the chat protocol a Temper decides which reasoning
-// has to come back, and it has to be what was sent. It records the bytes of every request.
+// has to come back, and it has to be what was sent. With a Window it counts each request
+// exactly and refuses one that is too long. It records the bytes of every request.
 // Replies are scripted or computed. Faults (a cut stream, silence, garbage, an error
 // within the stream) are part of a reply, so that a test reads as a list of events.
 //

@@ -34,6 +34,7 @@ type Request struct {
 
 	number    int // of the reply, from 0
 	responses responsesDetails
+	counter   *counter // nil: nothing is remembered
 }
 
 // Protocol is the protocol of a request.

@@ -20,6 +20,7 @@ type responsesDetails struct {
 	summary   bool           // a summary of the reasoning is requested
 	seals     []seal         // the reasoning that comes back
 	texts     []returnedText // the texts of the assistant that come back
+	sealed    int            // bytes of the reasoning that comes back
 }
 
 // returnedText is a text of the assistant that comes back.

@@ -249,6 +249,7 @@ func (s *responsesItems) reasoning(o object, at string) error {
 		return unverified(id, "Encrypted content could not be decrypted or parsed.")
 	}
 	s.request.responses.seals = append(s.request.responses.seals, made)
+	s.request.responses.sealed += len(encrypted)
 	s.before[made.Item] = true
 	s.reason = &reasoningItem{id: made.Item, led: made.Led}
 	return nil

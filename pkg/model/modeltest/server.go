@@ -26,6 +26,9 @@ type ReceivedRequest struct {
 	Thinking RequestThinking
 	// Returned counts what has come back with the answers; in the chat protocol only.
 	Returned ReturnCount
+	// Tokens is the size of the request, as Request.Tokens returns it; only if the server
+	// has a window.
+	Tokens int
 
 	messages bool // it uses the Messages protocol
 }
@@ -43,6 +46,10 @@ type Server struct {
 	// Thinking is what each model accepts as the configuration of its thinking; one that
 	// is missing accepts each. In the Messages protocol only.
 	Thinking map[string]ThinkingMode
+	// Window is how many tokens a request may have, as Request.Tokens counts them; 0: any
+	// number. A longer one is refused in the words of its service. With a window, a reply
+	// without usage reports the counted one.
+	Window int
 	// UnboundThinking accepts blocks of thinking although what precedes them has changed,
 	// as models before Claude Fable 5.1 do.
 	UnboundThinking bool
@@ -62,6 +69,8 @@ type Server struct {
 	answered int
 	sent     map[string][]payload // by answer
 	arrived  chan struct{}
+
+	counter counter
 }
 
 // NewServer starts a server that answers with replies in order. It stops at
@@ -183,6 +192,9 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec ReceivedReques
 	}
 	rec.Thinking = req.Thinking
 	rec.Returned = req.Returned
+	if !s.fits(w, &rec, req) {
+		return
+	}
 	n := s.record(rec, true)
 	req.number = n
 	reply, ok := s.reply(n, req)
@@ -194,7 +206,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec ReceivedReques
 		s.t.Errorf("modeltest: request %d has no scripted reply", n+1)
 		reply = Reply{Status: http.StatusInternalServerError, ErrorMessage: "no scripted reply"}
 	}
-	s.answer(w, r, req, reply)
+	s.answer(w, r, req, s.measured(&rec, req, reply))
 }
 
 func (s *Server) refuse(w http.ResponseWriter, rec ReceivedRequest, status int, code, message string) {

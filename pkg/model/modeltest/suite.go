@@ -34,6 +34,37 @@ func Suite(t *testing.T, newProvider New) {
 	}
 }
 
+// WindowSuite tests that a Provider reports a request that is too long. newServer returns a
+// server that its service's words are those of, and a provider for it; named reports whether
+// those words name the sizes.
+func WindowSuite(t *testing.T, newServer func(t *testing.T) (*Server, model.Provider), named bool) {
+	complete := func(t *testing.T, window int) (*Server, *model.Response, error) {
+		s, p := newServer(t)
+		s.Window = window
+		resp, err := p.Complete(t.Context(), Conversation(true), nil)
+		return s, resp, err
+	}
+	s, _, err := complete(t, 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	size := s.Requests()[0].Tokens
+	_, resp, err := complete(t, size)
+	if err != nil || resp.Usage.GetInputTokens() != uint64(size) {
+		t.Errorf("a request that fits: got usage %v and %v, want %d tokens", resp.Usage, err, size)
+	}
+	_, resp, err = complete(t, size-1)
+	CheckError(t, resp, err, model.Error{RetryAfter: -1, Status: 400, ContextExceeded: true})
+	var got *model.Error
+	want := [2]uint32{uint32(size), uint32(size - 1)}
+	if !named {
+		want = [2]uint32{}
+	}
+	if !errors.As(err, &got) || [2]uint32{got.PromptTokens, got.WindowTokens} != want {
+		t.Errorf("got %d of %d tokens, want %d: %v", got.PromptTokens, got.WindowTokens, want, err)
+	}
+}
+
 func suiteAnswers(t *testing.T, newProvider New, streaming bool) {
 	for name, reply := range map[string]Reply{
 		"text":             {Text: "Grüße, 世界! A text that is longer than a single delta.", Usage: &Usage{Input: 12, Output: 9, Cached: 4}},

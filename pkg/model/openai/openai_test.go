@@ -37,6 +37,18 @@ func TestSuite(t *testing.T) {
 	})
 }
 
+func TestWindow(t *testing.T) {
+	for _, words := range []modeltest.Words{modeltest.WordsOpenAI, modeltest.WordsDeepSeek, modeltest.WordsMoonshot, modeltest.WordsMistral, modeltest.WordsGroq} {
+		t.Run("words "+string(words), func(t *testing.T) {
+			modeltest.WindowSuite(t, func(t *testing.T) (*modeltest.Server, model.Provider) {
+				s := modeltest.NewServer(t, modeltest.Reply{Text: "ok"})
+				s.Temper.Words = words
+				return s, provider(t, s)
+			}, words != modeltest.WordsGroq)
+		})
+	}
+}
+
 // exchange is a reply with text, calls and usage.
 var exchange = modeltest.Reply{
 	Text:  "Looking at both of them now.",

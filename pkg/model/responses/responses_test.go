@@ -40,6 +40,13 @@ func TestSuite(t *testing.T) {
 	})
 }
 
+func TestWindow(t *testing.T) {
+	modeltest.WindowSuite(t, func(t *testing.T) (*modeltest.Server, model.Provider) {
+		s := modeltest.NewServer(t, modeltest.Reply{Text: "ok"})
+		return s, provider(t, s)
+	}, false)
+}
+
 // lenient starts a server that takes any request and stores its body, and returns its
 // address and a provider for it.
 func lenient(t *testing.T, body *[]byte) (base string, p *responses.Provider) {
