@@ -221,7 +221,22 @@ func (p *parser) failure(n *yaml.Node, f *failure) error {
 			}
 			return nil
 		},
+		"prompt_tokens": func(n *yaml.Node) error { return p.size(n, "prompt_tokens", &f.promptTokens) },
+		"window_tokens": func(n *yaml.Node) error { return p.size(n, "window_tokens", &f.windowTokens) },
 	})
+}
+
+// size reads a number of tokens in a request.
+func (p *parser) size(n *yaml.Node, name string, into *uint32) error {
+	var size uint64
+	if err := p.count(n, name, &size); err != nil {
+		return err
+	}
+	if size > math.MaxUint32 {
+		return p.fail(n, "%s must be at most %d", name, uint32(math.MaxUint32))
+	}
+	*into = uint32(size)
+	return nil
 }
 
 // mapping calls the function of each member. It rejects unknown and duplicate

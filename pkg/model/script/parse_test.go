@@ -38,6 +38,8 @@ var refused = []struct{ text, says string }{
 	{"turns:\n  - {error: {status: 429, retry_after: -1}}\n", "script:2: retry_after must be a number of seconds"},
 	{"turns:\n  - {error: {message: \"a\\nb\"}}\n", "script:2: message must be one line"},
 	{"turns:\n  - {error: {context_exceeded: 1}}\n", "script:2: context_exceeded must be true or false"},
+	{"turns:\n  - {error: {prompt_tokens: -1}}\n", "script:2: prompt_tokens must be a whole number from 0"},
+	{"turns:\n  - {error: {window_tokens: 4294967296}}\n", "script:2: window_tokens must be at most 4294967295"},
 	{"turns:\n  - {text: a, error: {status: 500}}\n", "script:2: an entry with error has no text"},
 	{"turns:\n  - {when: {}}\n", "script:2: when needs last_contains"},
 	{"turns:\n  - {when: {contains: a}}\n", `script:2: unknown field "contains"; when has last_contains`},

@@ -136,6 +136,7 @@ func (f *failure) error() *model.Error {
 	e := &model.Error{
 		Retryable:  (f.status == 0 || model.RetryableStatus(f.status)) && !f.contextExceeded,
 		RetryAfter: f.retryAfter, ContextExceeded: f.contextExceeded, Status: f.status, Message: f.message,
+		PromptTokens: f.promptTokens, WindowTokens: f.windowTokens,
 	}
 	if e.Message == "" {
 		e.Message = strings.TrimSpace(fmt.Sprintf("the script answered %d %s", f.status, http.StatusText(f.status)))

@@ -117,6 +117,8 @@ type failure struct {
 	retryAfter      time.Duration
 	message         string
 	contextExceeded bool
+
+	promptTokens, windowTokens uint32
 }
 
 // Len returns the number of entries.

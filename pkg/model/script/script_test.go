@@ -187,6 +187,14 @@ func TestErrorsWithoutCount(t *testing.T) {
 	}
 }
 
+func TestRequestsThatAreTooLong(t *testing.T) {
+	p := provider(t, "turns: [{error: {status: 400, context_exceeded: true, prompt_tokens: 130123, window_tokens: 128000}}]")
+	_, err := p.Complete(t.Context(), modeltest.Conversation(true), nil)
+	if e := model.AsError(err); !e.ContextExceeded || e.Retryable || e.PromptTokens != 130123 || e.WindowTokens != 128000 {
+		t.Errorf("got exceeded %v, retryable %v, %d of %d tokens", e.ContextExceeded, e.Retryable, e.PromptTokens, e.WindowTokens)
+	}
+}
+
 func TestCompactedConversation(t *testing.T) {
 	text := "turns: [{calls: [{name: a}]}, {text: b}, {text: c}, {calls: [{name: d}]}, {text: e}, {text: f}]"
 	for name, c := range map[string]struct {
