@@ -177,6 +177,13 @@ func (d *testDelivery) InProgress() error {
 	return nil
 }
 
+// Wait records the wait.
+func (d *testDelivery) Wait(ctx context.Context, wait func()) error {
+	_ = d.record("wait")
+	wait()
+	return context.Cause(ctx)
+}
+
 // calls returns the recorded calls.
 func (d *testDelivery) calls() string {
 	d.mu.Lock()

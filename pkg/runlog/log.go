@@ -172,10 +172,10 @@ type Feed interface {
 type StepConsumer interface {
 	// Consume delivers the steps addressed to an executor until ctx ends. It returns
 	// the cause of ctx once handle has returned for all of them. It calls handle in a
-	// new goroutine for each delivery, at most concurrency at the same time, in no
-	// particular order. If deliveries end permanently, because the consumer was
-	// deleted or the connection was closed, Consume returns ErrUnavailable. So do
-	// ConsumeWakes, ConsumeTimers and Runs.
+	// new goroutine for each delivery, at most concurrency at the same time apart from
+	// those in Delivery.Wait, in no particular order. If deliveries end permanently,
+	// because the consumer was deleted or the connection was closed, Consume returns
+	// ErrUnavailable. So do ConsumeWakes, ConsumeTimers and Runs.
 	Consume(ctx context.Context, executor string, concurrency int, handle func(context.Context, Delivery)) error
 }
 
@@ -310,7 +310,18 @@ type Delivery interface {
 	Nak(delay time.Duration) error
 	// InProgress postpones the redelivery by another AckWait.
 	InProgress() error
+	// Wait calls wait without a slot of the consumer, so that it delivers another
+	// message, and returns once the delivery has a slot again. Deliveries that have
+	// waited do not compete with new messages: they continue in the order in which
+	// their waits end, Resumed(concurrency) at the same time. Heartbeats remain the
+	// handler's task. If ctx ends first, Wait returns its cause, the delivery has no
+	// slot, and the handler should return soon.
+	Wait(ctx context.Context, wait func()) error
 }
+
+// Resumed returns how many deliveries that have waited continue at the same time, in
+// addition to concurrency new ones: a quarter, but at least one.
+func Resumed(concurrency int) int { return max(concurrency/4, 1) }
 
 // JobDelivery is one delivery of a job to a consumer.
 type JobDelivery interface {

@@ -22,6 +22,7 @@ type delivery struct {
 	entry       runlog.Entry
 	inbox       bool
 	redelivered bool
+	slot        *slot
 
 	ackWait time.Duration
 	mu      sync.Mutex
@@ -57,6 +58,9 @@ func (d *delivery) Nak(delay time.Duration) error {
 	return d.msg.NakWithDelay(delay)
 }
 
+// Wait calls wait without a slot of the consumer.
+func (d *delivery) Wait(ctx context.Context, wait func()) error { return d.slot.wait(ctx, wait) }
+
 var errOver = errors.New("the delivery has expired")
 
 // Consume delivers the steps addressed to an executor.
@@ -70,8 +74,8 @@ func (l *Log) ConsumeWakes(ctx context.Context, concurrency int, handle func(con
 }
 
 func (l *Log) consume(ctx context.Context, durable string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
-	return l.pullAll(ctx, runsStream, durable, concurrency, func(ctx context.Context, m *nats.Msg) {
-		d, err := l.delivered(m)
+	return l.pullAll(ctx, runsStream, durable, concurrency, func(ctx context.Context, m *nats.Msg, s *slot) {
+		d, err := l.delivered(m, s)
 		if err != nil {
 			l.logger.Error("dropped a message with an unknown subject", "subject", m.Subject, "error", err)
 			_ = m.Term()
@@ -83,11 +87,11 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 
 // pullAll pulls from a durable consumer of every partition until ctx ends or one of
 // them is deleted. It returns once handle has returned for all messages.
-func (l *Log) pullAll(ctx context.Context, stream func(int) string, durable string, concurrency int, handle func(context.Context, *nats.Msg)) error {
+func (l *Log) pullAll(ctx context.Context, stream func(int) string, durable string, concurrency int, handle func(context.Context, *nats.Msg, *slot)) error {
 	var handling sync.WaitGroup
 	defer handling.Wait()
 	g, ctx := errgroup.WithContext(ctx)
-	room := &slots{size: max(concurrency, 1)}
+	room := newSlots(concurrency)
 	var pulls []*pull
 	for p := range l.partitions {
 		info, err := asked(ctx, func(ctx context.Context) (jetstream.Consumer, error) { return l.js.Consumer(ctx, stream(p), durable) })
@@ -149,7 +153,7 @@ func (i *intake) stop() {
 	i.watched.Wait()
 }
 
-func (l *Log) delivered(m *nats.Msg) (*delivery, error) {
+func (l *Log) delivered(m *nats.Msg, s *slot) (*delivery, error) {
 	address, err := runlog.ParseSubject(m.Subject)
 	if err != nil {
 		return nil, err
@@ -163,6 +167,7 @@ func (l *Log) delivered(m *nats.Msg) (*delivery, error) {
 		entry:       l.entry(address, meta.Sequence.Stream, m.Header, m.Data),
 		inbox:       address.Kind == runlog.KindInbox,
 		redelivered: meta.NumDelivered > 1,
+		slot:        s,
 		ackWait:     l.AckWait(),
 		until:       time.Now().Add(l.AckWait() * 9 / 10), // the server's clock started earlier
 	}, nil

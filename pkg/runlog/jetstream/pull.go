@@ -34,7 +34,7 @@ type pull struct {
 	slots    *slots
 	freed    chan struct{}
 	handling *sync.WaitGroup
-	handle   func(context.Context, *nats.Msg)
+	handle   func(context.Context, *nats.Msg, *slot)
 
 	inbox   string
 	request string
@@ -213,13 +213,18 @@ func (p *pull) less(n int) {
 // start handles a message in a new goroutine. If there is no slot, which is possible
 // after requests that were assumed lost, it puts the message back for another worker.
 func (p *pull) start(ctx context.Context, m *nats.Msg) {
-	if ctx.Err() != nil || !p.slots.acquire() {
+	if ctx.Err() != nil {
+		_ = m.Nak()
+		return
+	}
+	taken, ok := p.slots.acquire()
+	if !ok {
 		_ = m.Nak()
 		return
 	}
 	p.handling.Go(func() {
-		defer p.slots.end()
-		p.handle(ctx, m)
+		defer taken.end()
+		p.handle(ctx, m, taken)
 	})
 }
 

@@ -1,6 +1,11 @@
 package jetstream
 
-import "sync"
+import (
+	"context"
+	"sync"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
 
 // slots bounds the messages that a consumer has in work, over all partitions. Requested
 // messages count too, so that a worker does not request more than it can start: a
@@ -11,6 +16,45 @@ type slots struct {
 	working int
 	asked   int
 	freed   []chan<- struct{} // receive a value when a slot may be free
+	// resumed contains a value for each message that continues after a wait. Senders
+	// that block continue in order.
+	resumed chan struct{}
+}
+
+func newSlots(size int) *slots {
+	size = max(size, 1)
+	return &slots{size: size, resumed: make(chan struct{}, runlog.Resumed(size))}
+}
+
+// slot is the slot of one message. Only the message's handler uses it.
+type slot struct {
+	of   *slots
+	free func() // nil while the message has none
+}
+
+// end frees the slot, if there is one.
+func (s *slot) end() {
+	if s.free != nil {
+		s.free()
+		s.free = nil
+	}
+}
+
+// wait calls wait without a slot and then takes one of those for messages that have
+// waited.
+func (s *slot) wait(ctx context.Context, wait func()) error {
+	s.end()
+	wait()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case s.of.resumed <- struct{}{}:
+		s.free = func() { <-s.of.resumed }
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 }
 
 // reserve takes up to n slots for a request. A partition without an open request gets
@@ -36,16 +80,15 @@ func (s *slots) release(n int) {
 	s.notify()
 }
 
-// acquire takes a slot for a message that has arrived. It returns false if all are in
-// work.
-func (s *slots) acquire() bool {
+// acquire takes a slot for a message that has arrived. ok is false if all are in work.
+func (s *slots) acquire() (taken *slot, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.working >= s.size {
-		return false
+		return nil, false
 	}
 	s.working++
-	return true
+	return &slot{of: s, free: s.end}, true
 }
 
 // end frees a slot.

@@ -38,7 +38,7 @@ const maxTimers = 8
 
 // ConsumeTimers delivers timers that fired.
 func (l *Log) ConsumeTimers(ctx context.Context, handle func(context.Context, runlog.Run, uint64) error) error {
-	return l.pullAll(ctx, timersStream, timerConsumer, maxTimers, func(ctx context.Context, m *nats.Msg) {
+	return l.pullAll(ctx, timersStream, timerConsumer, maxTimers, func(ctx context.Context, m *nats.Msg, _ *slot) {
 		run, version, err := runlog.ParseFired(m.Subject)
 		if err != nil {
 			_ = m.Term()
