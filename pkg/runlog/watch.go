@@ -16,10 +16,15 @@ const silence = 10 * time.Second
 
 // AppendedBefore returns the value of appended_before in a record that follows prev.
 func AppendedBefore(prev Entry) uint64 {
-	if len(prev.Record.GetAppended()) > 0 || len(Weights(prev.Record)) > 0 {
+	if adds(prev.Record) {
 		return prev.Sequence
 	}
 	return prev.Record.GetAppendedBefore()
+}
+
+// adds reports whether a record adds messages to the conversation, or weights to messages.
+func adds(rec *harnessv1.Record) bool {
+	return len(rec.GetAppended()) > 0 || len(Weights(rec)) > 0
 }
 
 // Weights returns the weights of messages that a record states.
@@ -45,16 +50,16 @@ func TowardsAppended(rec *harnessv1.Record) uint64 {
 	return rec.GetPrevSequence()
 }
 
-// BackAppended returns the records of from's run that add to the conversation, with
-// sequences in (after, from.Sequence], oldest first. It reads each of them by exact
-// sequence, and also each record without appended_before on the way.
+// BackAppended returns the records of from's run that add messages to the conversation, or
+// weights to its messages, with sequences in (after, from.Sequence], oldest first. It reads
+// each of them by exact sequence, and also each record without appended_before on the way.
 func BackAppended(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, error) {
 	var newestFirst []Entry
 	for e := from; e.Sequence > after; {
 		if e.Record == nil {
 			return nil, fmt.Errorf("record at sequence %d: %w", e.Sequence, e.Err)
 		}
-		if len(e.Record.GetAppended()) > 0 {
+		if adds(e.Record) {
 			newestFirst = append(newestFirst, e)
 		}
 		before := TowardsAppended(e.Record)

@@ -48,8 +48,8 @@ func readExact(b *bed) {
 	}
 }
 
-// readAppended checks that the records that add to the conversation are found by their
-// links, and also past records without appended_before.
+// readAppended checks that the records that add to the conversation, messages or weights,
+// are found by their links, and also past records without appended_before.
 func readAppended(b *bed) {
 	for name, says := range map[string]func(version uint64) bool{
 		"all say":  func(uint64) bool { return true },
@@ -64,12 +64,16 @@ func readAppended(b *bed) {
 			if v%3 == 0 || v == 1 {
 				rec.Appended = []*harnessv1.Message{{Id: v}}
 			}
+			weighs := v%5 == 0
+			if weighs {
+				rec.GetStep().Observed = []*harnessv1.Observation{{Value: &harnessv1.Observation_Weights{Weights: &harnessv1.Weights{FirstMessage: v, Tokens: []uint32{7}}}}}
+			}
 			if v > 1 && says(v) {
 				rec.AppendedBefore = runlog.AppendedBefore(c.entries[v-2])
 			}
 			sequence, err := c.log.Append(c.ctx, rec)
 			b.must(err)
-			if e := c.stored(rec, sequence); len(rec.GetAppended()) > 0 {
+			if e := c.stored(rec, sequence); len(rec.GetAppended()) > 0 || weighs {
 				adding = append(adding, e)
 			}
 		}
