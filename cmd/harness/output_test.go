@@ -49,6 +49,15 @@ func story(r *fakeRun) {
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ContinuationPrompt{ContinuationPrompt: &harnessv1.ContinuationPrompt{Count: 1, Max: 2}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_StopRejected{StopRejected: &harnessv1.StopRejected{Kind: "work_complete_not_called", Message: "Call work_complete.", Count: 1}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ContextPressure{ContextPressure: &harnessv1.ContextPressure{Level: "soft", UsedTokens: 103000, MaxInputTokens: 128000}}})
+	ev(2, &harnessv1.Event{Event: &harnessv1.Event_CompactionStarted{CompactionStarted: &harnessv1.CompactionStarted{Level: "soft", TokensBefore: 103000, TokensToFree: 39000, Background: true, Job: "k1"}}})
+	ev(2, &harnessv1.Event{Event: &harnessv1.Event_CompactionStarted{CompactionStarted: &harnessv1.CompactionStarted{Level: "blocking", TokensBefore: 122000, TokensToFree: 58000}}})
+	ev(2, &harnessv1.Event{Event: &harnessv1.Event_CompactionCompleted{CompactionCompleted: &harnessv1.CompactionCompleted{
+		TokensBefore: 122000, TokensAfter: 62400, FreedTokens: 59600, Duration: durationpb.New(300 * time.Millisecond), Pass: 1, Strategies: []string{"clear", "externalize"},
+		Changes: []*harnessv1.CompactionChange{
+			{Action: harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR, Class: harnessv1.MessageClass_MESSAGE_CLASS_REPLAYABLE, FirstMessage: 4, ThroughMessage: 80, Messages: 34, FreedTokens: 50000},
+			{Action: harnessv1.CompactionAction_COMPACTION_ACTION_EXTERNALIZE, Class: harnessv1.MessageClass_MESSAGE_CLASS_NON_REPLAYABLE, FirstMessage: 6, ThroughMessage: 60, Messages: 2, FreedTokens: 9600},
+		},
+	}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_BudgetWarn{BudgetWarn: &harnessv1.BudgetWarn{Budget: "cost", Limit: 0.5, Used: 0.51}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_WorkerTakeover{WorkerTakeover: &harnessv1.WorkerTakeover{Attempt: 2}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ExecutorMissing{ExecutorMissing: &harnessv1.ExecutorMissing{Executor: "planner"}}})

@@ -21,6 +21,8 @@ var seedNames = map[string]string{
 	"work_item.changed":    "work_item_changed",
 	"deliverables.updated": "deliverables_updated",
 	"context.pressure":     "context_pressure",
+	"compaction.started":   "compaction_started",
+	"compaction.completed": "compaction_completed",
 	"plan.commit":          "harness_plan_selected",
 	"contract.evaluated":   "harness_contract",
 	"stop.rejected":        "harness_retry",

@@ -28,6 +28,8 @@ type gauges struct {
 	calls          uint32
 	usage          harnessv1.Usage
 	window         harnessv1.TokenBudget
+	// compacted counts the messages that the model does not see in full.
+	compacted *harnessv1.ContextUsage
 	// active is the time that the run worked until since; since is zero while the run
 	// is parked or has ended.
 	active time.Duration
@@ -109,8 +111,16 @@ func (g *gauges) event(e *harnessv1.Event, now time.Time) {
 		g.calls++
 	case *harnessv1.Event_ContextUsage:
 		g.window.UsedTokens, g.window.MaxInputTokens = v.ContextUsage.GetUsedTokens(), v.ContextUsage.GetMaxInputTokens()
+		g.compacted = v.ContextUsage
 	case *harnessv1.Event_ContextPressure:
 		g.window.UsedTokens, g.window.MaxInputTokens = v.ContextPressure.GetUsedTokens(), v.ContextPressure.GetMaxInputTokens()
+	case *harnessv1.Event_CompactionStarted:
+		if awaitsSummary(v.CompactionStarted) {
+			g.does("waiting for a summary", at)
+		}
+	case *harnessv1.Event_CompactionCompleted:
+		g.window.UsedTokens = v.CompactionCompleted.GetTokensAfter()
+		g.does("between turns", at)
 	case *harnessv1.Event_ExecutorMissing:
 		g.does("waiting for executor "+clean(v.ExecutorMissing.GetExecutor()), at)
 	}
@@ -206,6 +216,9 @@ func (g *gauges) right(s Style, width int, now time.Time) []part {
 	var parts []part
 	if w := &g.window; w.GetMaxInputTokens() > 0 && w.GetUsedTokens() > 0 {
 		parts = append(parts, part{s.context(w, width), 1})
+	}
+	if n := leftOut(g.compacted, width >= wide); n != "" {
+		parts = append(parts, part{s.dim(n), 7})
 	}
 	calls := plural(uint64(g.calls), "call")
 	if limit := budgets.GetToolCalls(); limit > 0 && width >= wide {

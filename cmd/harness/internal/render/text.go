@@ -193,6 +193,8 @@ func (t *Text) Event(e *harnessv1.Event) {
 	default:
 		if line := t.toolLine(e); line != "" {
 			t.line("  " + line)
+		} else if line := t.compactionLine(e); line != "" {
+			t.line(line)
 		} else if line := t.controlLine(e); line != "" {
 			t.line(line)
 		} else {
