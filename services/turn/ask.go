@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // ask gets a response from the first model that gives one: the run's model, or
@@ -95,8 +96,9 @@ func (p *Progress) refuse(s *State, ref string, fallback bool) *harnessv1.ModelR
 		return &harnessv1.ModelRetried{Try: p.try(), Model: ref, Error: content.Cut(why, content.MaxPreview), Last: true, Kind: kind}
 	}
 	if window, used := s.window(ref), s.Snapshot.GetTokenBudget().GetUsedTokens(); fallback && window > 0 && used > window {
-		return refused(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED,
-			fmt.Sprintf("skipped: it reads at most %d tokens, and the prompt has about %d", window, used))
+		skipped := refused(exhausted, fmt.Sprintf("skipped: it reads at most %d tokens, and the prompt has about %d", window, used))
+		skipped.WindowTokens = window
+		return skipped
 	}
 	if err := p.execution.unusable[ref]; err != nil {
 		return refused(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR, err.Error())
@@ -136,7 +138,7 @@ func (p *Progress) failTry(s *State, ref string, failed ModelFailed) {
 	wait, again := model.Next(s.Snapshot.GetConfig().GetModel(), count+1, failure, failed.Random)
 	p.execution.failedTry = &harnessv1.ModelRetried{
 		Try: p.try(), Model: ref, Error: content.Cut(failure.Message, content.MaxPreview), Wait: durationpb.New(wait),
-		Last: !again, Kind: errorKind(failure),
+		Last: !again, Kind: errorKind(failure), PromptTokens: failure.PromptTokens, WindowTokens: failure.WindowTokens,
 	}
 }
 
@@ -169,7 +171,7 @@ func errorKind(e *model.Error) harnessv1.TurnErrorKind {
 	case e.Retryable:
 		return harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
 	case e.ContextExceeded:
-		return harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED
+		return exhausted
 	}
 	return harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR
 }
@@ -180,13 +182,37 @@ func (p *Progress) noResponse(s *State) *harnessv1.TurnError {
 	if p.hasCandidate(s) || p.unadmitted(s) || !p.NeedsModel() {
 		return nil
 	}
+	failures := p.givenUp(s.Snapshot)
+	e := Unavailable(failures)
+	if tooLong(failures) != nil && runstate.MayCompact(s.Snapshot) {
+		e.Kind = exhausted // a compaction helps now, and a model that is away may be back then
+	}
+	return e
+}
+
+const exhausted = harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED
+
+// givenUp returns the failures after which models were given up in this step, in the order
+// of the models.
+func (p *Progress) givenUp(s *harnessv1.Snapshot) []*harnessv1.ModelRetried {
 	var failures []*harnessv1.ModelRetried
-	for _, ref := range append([]string{s.Snapshot.GetModel()}, s.Snapshot.GetFallbackModels()...) {
+	for _, ref := range append([]string{s.GetModel()}, s.GetFallbackModels()...) {
 		if _, last := p.Tries(ref); last != nil {
 			failures = append(failures, last)
 		}
 	}
-	return Unavailable(failures)
+	return failures
+}
+
+// tooLong returns the failure of the first model for which the request was too long; nil if
+// there is none.
+func tooLong(failures []*harnessv1.ModelRetried) *harnessv1.ModelRetried {
+	for _, f := range failures {
+		if f.GetKind() == exhausted {
+			return f
+		}
+	}
+	return nil
 }
 
 // Unavailable returns the error of a turn from the last failure of each model:

@@ -95,6 +95,9 @@ func complete(s *harnessv1.Snapshot, p *Progress, end End) (*completion, error) 
 		end.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: p.Abort}
 	}
 	c.addClaim()
+	if long := tooLong(p.givenUp(s)); long != nil && end.Error.GetKind() == exhausted && runstate.Compacts(s) {
+		runstate.RecordRefusal(s, long, end.ToolTokens)
+	}
 	c.addResponse(end)
 	c.addUnfinished(end)
 	c.addOutcomes(end)
@@ -156,7 +159,7 @@ func (c *completion) addResponse(end End) {
 		b = &harnessv1.TokenBudget{}
 		s.TokenBudget = b
 	}
-	b.ToolTokens = end.ToolTokens
+	b.ToolTokens, b.Exceeded, b.Refusals = end.ToolTokens, false, 0
 	if reported := usage.GetInputTokens() + usage.GetOutputTokens(); usage.GetInputTokens() > 0 {
 		// The report covers everything up to and including the response. What
 		// followed was counted with the journal and is counted again from here,

@@ -1,0 +1,42 @@
+package runstate
+
+import (
+	"slices"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+)
+
+// Compacts reports whether the window of a run is compacted: compaction is switched on and
+// its executor is in the run's cycle.
+func Compacts(s *harnessv1.Snapshot) bool {
+	return s.GetConfig().GetContext().GetCompaction() && slices.Contains(workflow.Of(s.GetWorkflow()), workflow.Compaction)
+}
+
+// MayCompact reports whether a request that a model refuses as too long leads to a
+// compaction and another try: the run compacts its window, and the model did not refuse the
+// request before as well.
+func MayCompact(s *harnessv1.Snapshot) bool {
+	return Compacts(s) && s.GetTokenBudget().GetRefusals() == 0
+}
+
+// RecordRefusal records that a model refused the request with all messages of s as too
+// long, and the sizes that the refusal names. toolTokens is about what the tools of the
+// request need. It changes s.
+func RecordRefusal(s *harnessv1.Snapshot, r *harnessv1.ModelRetried, toolTokens uint32) {
+	if s.TokenBudget == nil {
+		s.TokenBudget = &harnessv1.TokenBudget{}
+	}
+	b := s.TokenBudget
+	b.Exceeded, b.ToolTokens = true, toolTokens
+	b.Refusals++
+	if window := r.GetWindowTokens(); window > 0 {
+		if b.GetFactorModel() != r.GetModel() {
+			b.FactorModel, b.Factor = r.GetModel(), 0
+		}
+		b.WindowTokens = window
+	}
+	if prompt := r.GetPromptTokens(); prompt > 0 {
+		b.ReportedTokens, b.ReportedMessages, b.UnreportedBytes, b.FreedTokens = prompt, s.GetMessageCount(), 0, 0
+	}
+}
