@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
@@ -25,7 +26,11 @@ func (c situation) input() *harnessv1.StepInput {
 		s.MaxTurns = 4
 	}
 	turn := &harnessv1.TurnComplete{TurnNumber: 4, Interrupted: c.interrupted, AgentDone: c.done, CalledWorkComplete: c.called, Retaken: c.retaken}
-	if c.failure != "" {
+	switch long, is := strings.CutPrefix(c.failure, "too_long"); {
+	case is:
+		turn.Error = failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED)
+		refuse(s, strings.TrimSpace(long))
+	case c.failure != "":
 		kind := harnessv1.TurnErrorKind_value["TURN_ERROR_KIND_"+strings.ToUpper(c.failure)]
 		turn.Error = failed(harnessv1.TurnErrorKind(kind))
 	}
@@ -64,6 +69,23 @@ func (c situation) input() *harnessv1.StepInput {
 	c.repeat(s)
 	in.Step = &harnessv1.Step{Snapshot: s, Message: &harnessv1.Step_TurnComplete{TurnComplete: turn}}
 	return in
+}
+
+// refuse gives the run a request that a model has refused as too long.
+func refuse(s *harnessv1.Snapshot, how string) {
+	s.TokenBudget = &harnessv1.TokenBudget{Exceeded: true, Refusals: 1}
+	switch how {
+	case "again":
+		s.TokenBudget.Refusals = 2
+	case "off":
+		s.Config.Context.Compaction = proto.Bool(false)
+	case "custom":
+		s.Workflow = []string{workflow.Repair, workflow.Turn, workflow.StopDecision}
+	case "unfreed":
+		s.Phase = harnessv1.Phase_PHASE_EXECUTING
+	case "unrefused":
+		s.TokenBudget.Exceeded = false
+	}
 }
 
 // agree gives the run its contract, and returns the observation of the output.

@@ -8,7 +8,7 @@ import (
 // situation is everything that a stop decision depends on, with a field for each input.
 type situation struct {
 	stopAsked   bool   // an interrupt or a cancel arrived during an observation
-	failure     string // "", cancelled, provider_unavailable, failed, no_plan
+	failure     string // "", cancelled, provider_unavailable, failed, no_plan, too_long …
 	interrupted bool
 	awaiting    string // "", approval, review
 	maxTurns    bool
@@ -29,7 +29,15 @@ type situation struct {
 
 // Values of the fields, in their order.
 var (
-	failures  = []string{"", "cancelled", "provider_unavailable", "failed", "no_plan"}
+	failures = []string{
+		"", "cancelled", "provider_unavailable", "failed", "no_plan",
+		"too_long",           // refused by a model for the first time in a row
+		"too_long again",     // and for the second time
+		"too_long off",       // in a run without compaction
+		"too_long custom",    // in a cycle without its executor
+		"too_long unfreed",   // compaction has found nothing to free after a refusal
+		"too_long unrefused", // and without one
+	}
 	awaitings = []string{"", "approval", "review"}
 	loops     = []string{"", "strict 0", "strict 1", "strict 2", "strict 3", "loose", "loose told"}
 	retries   = []string{"", "last", "used"}
@@ -57,6 +65,10 @@ func (c situation) want() string {
 		return "PARKED provider_unavailable"
 	case c.failure == "no_plan":
 		return "DONE no_plan false"
+	case c.failure == "too_long" && c.awaiting == "":
+		return "repair"
+	case strings.HasPrefix(c.failure, "too_long"):
+		return "FAILED context_exhausted false"
 	case c.failure != "":
 		return "FAILED failed false"
 	case c.interrupted:
@@ -130,7 +142,7 @@ func (c situation) told(want string) (corrections, rejections int) {
 	if c.watched() && c.loop != "" && c.loop != "strict 3" && c.loop != "loose told" {
 		corrections = 1
 	}
-	if c.replan && c.done && want == "repair" && !c.pause && !c.stopAsked && !c.interrupted {
+	if c.replan && c.done && want == "repair" && c.failure == "" && !c.pause && !c.stopAsked && !c.interrupted {
 		corrections++ // the note that the end was not decided
 	}
 	if strings.HasPrefix(want, "repair ") {

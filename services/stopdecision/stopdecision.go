@@ -7,7 +7,8 @@
 //
 //  0. The run is cancelled: it ends. It is interrupted: repair parks it. Calls wait
 //     for answers from outside: it parks. No provider can be reached: it parks with a
-//     timer, and the turn does not count.
+//     timer, and the turn does not count. A model refused the request as too long, for the
+//     first time in a row: it continues with a compaction, and the turn does not count.
 //  1. The turn failed for another reason: the run fails. There is no plan: it is done.
 //  2. max_turns turns are used up: the run is done and not accepted.
 //  3. A strict loop survived its corrections, or nothing made progress: the run is
@@ -147,12 +148,24 @@ func (d *decision) failTurn() error {
 			input = harnessv1.PhaseInput_PHASE_INPUT_NO_PLAN
 		}
 		return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, input, runstate.ErrorKind(kind), message, false)
+	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED:
+		if d.compactionHelps() {
+			return d.continueRun()
+		}
 	default: // the run fails, below
 	}
 	if err := d.notify(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, "turn", map[string]any{"error": message}); err != nil {
 		return err
 	}
 	return d.end(harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, runstate.ErrorKind(kind), message, false)
+}
+
+// compactionHelps reports whether the turn failed because a model refused its request as too
+// long, and a compaction and another try may help: they have not failed before. When
+// compaction itself has found nothing to free, no turn has ended.
+func (d *decision) compactionHelps() bool {
+	b := d.s.GetTokenBudget()
+	return runstate.Compacts(d.s) && b.GetExceeded() && b.GetRefusals() == 1 && d.s.GetPhase() == harnessv1.Phase_PHASE_REFLECTING
 }
 
 // continueRun sends the run into another turn. If a hook asked for another plan, the

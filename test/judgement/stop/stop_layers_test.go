@@ -34,11 +34,31 @@ func TestStopProviderThatRefusesFailsTheRun(t *testing.T) {
 	}
 }
 
-// A request that is too large for the model ends the run with a separate reason.
-func TestStopExhaustedWindowFailsTheRun(t *testing.T) {
+// A request that is too long for the model leads to a compaction and another try, and the
+// turn is not counted. Refused again, the run ends with a separate reason.
+func TestStopExhaustedWindow(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, live.Replies(modeltest.Reply{Status: 400, ErrorCode: "context_length_exceeded", ErrorMessage: "too long"}), stopOneTry)
-	s.Want("FAILED context_exhausted")
+	long := modeltest.Reply{Status: 400, ErrorCode: "context_length_exceeded", ErrorMessage: "too long"}
+	for _, c := range []struct {
+		name    string
+		replies []modeltest.Reply
+		retries int
+		want    string
+		turns   uint32
+	}{
+		{"refused once", []modeltest.Reply{long, live.Done()}, 1, "DONE max_turns", 1},
+		{"refused twice", []modeltest.Reply{long, long, live.Done()}, 2, "FAILED context_exhausted", 0},
+		{"refused again after an answer", []modeltest.Reply{long, live.Message("a"), long, live.Done()}, 2, "DONE max_turns", 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := live.Play(t, live.Replies(c.replies...), stopOneTry, stopMaxTurns(max(c.turns, 1)))
+			s.Want(c.want)
+			if got := s.Names("model.retry"); len(got) != c.retries || s.Result.GetTurnCount() != c.turns {
+				t.Errorf("%d refusals, %d turns", len(got), s.Result.GetTurnCount())
+			}
+		})
+	}
 }
 
 // A provider that is down parks the run with a timer and the turn is not counted, not
