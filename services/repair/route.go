@@ -84,12 +84,8 @@ func (d *decision) replans() bool {
 // one, unless a budget is used up or a hook wants a review first.
 func (d *decision) continueTurn() error {
 	s := d.s
-	if s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL {
-		d.refuseBlocked()
-		if len(runstate.ApprovedCalls(s)) == 0 {
-			return d.endTurn()
-		}
-		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED); err != nil {
+	if open := s.GetTurn().GetOpen(); s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL || open && s.GetPhase() == harnessv1.Phase_PHASE_EXECUTING {
+		if ended, err := d.continueOpenTurn(); ended || err != nil {
 			return err
 		}
 	} else if warn := runstate.ExceededBudget(s, d.now); warn != nil {
@@ -144,10 +140,27 @@ func (d *decision) toStopDecision(complete *harnessv1.TurnComplete) {
 	d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: complete}
 }
 
+// continueOpenTurn hands on the rest of a turn whose calls have answers, and ends the turn
+// if nothing of it is left. The run is EXECUTING if its compaction was broken off before the
+// rest began.
+func (d *decision) continueOpenTurn() (ended bool, err error) {
+	d.refuseBlocked()
+	executing := d.s.GetPhase() == harnessv1.Phase_PHASE_EXECUTING
+	switch left := len(runstate.ApprovedCalls(d.s)) > 0; {
+	case left && executing:
+		return false, nil
+	case left:
+		return false, d.Enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED)
+	case executing:
+		return true, d.endTurn(harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED)
+	}
+	return true, d.endTurn(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED_LAST)
+}
+
 // endTurn ends a turn whose last open call got its answer from outside. The step
 // goes to the executor that follows the turn, as if the turn had ended there.
-func (d *decision) endTurn() error {
-	if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_ANSWERED_LAST); err != nil {
+func (d *decision) endTurn(input harnessv1.PhaseInput) error {
+	if err := d.Enter(input); err != nil {
 		return err
 	}
 	turn := d.Turn
