@@ -19,6 +19,11 @@ type Log interface {
 	InboxReader
 	BlobWriter
 	BlobReader
+	KeyedBlobWriter
+	KeyedBlobReader
+	JobCreator
+	JobConsumer
+	JobEnds
 	Feed
 	StepConsumer
 	WakeConsumer
@@ -118,13 +123,18 @@ type BlobReader interface {
 
 // KeyedBlobWriter stores contents under the key of what they were made for.
 type KeyedBlobWriter interface {
-	// PutBlobAs stores data under key, 1 to 64 characters of [a-z0-9-], unless the run
-	// has a blob under that key: the first write wins, and stored is false for the
-	// others. first is the stream sequence of the run's first record. A blob of a run
-	// that was erased, or that has another first record, does not stay: the result is
-	// then ErrNotFound. Blobs named by digest and by key do not collide.
+	// PutBlobAs stores data under a valid key, unless the run has a blob under that key:
+	// the first write wins, and stored is false for the others. Blobs named by digest and
+	// by key do not collide. If ErrUnavailable is returned, data may be stored: storing it
+	// again is safe, and stored may then be false.
 	//
-	// Errors: ErrNotFound, ErrTooLarge above MaxKeyedBlob, ErrUnavailable.
+	// first is the stream sequence of the run's first record. The run is gone once that
+	// record is: erased, or another run of the name. A blob of such a run does not stay,
+	// also if the run is erased during the call. This holds for a process that dies during
+	// the call only until the next erasure of the name.
+	//
+	// Errors: ErrNotFound if the run is gone, ErrTooLarge above MaxKeyedBlob,
+	// ErrUnavailable.
 	PutBlobAs(ctx context.Context, run Run, first uint64, key string, data []byte) (stored bool, err error)
 }
 
@@ -139,24 +149,26 @@ type KeyedBlobReader interface {
 
 // JobCreator creates jobs: calls of models that are no turns.
 type JobCreator interface {
-	// CreateJob stores a job unless its run has one with the same key; created is false
-	// then. A job of a run that was erased does not stay.
+	// CreateJob stores a job unless its run has one with the same key, finished ones
+	// included; created is false then. A job of a run that is gone does not stay: what
+	// KeyedBlobWriter says of blobs holds for jobs too.
 	//
-	// Errors: ErrNotFound if the run is known to be gone, ErrTooLarge, ErrUnavailable.
+	// Errors: ErrNotFound if the run is gone, ErrTooLarge above MaxRecord, ErrUnavailable.
 	CreateJob(ctx context.Context, job *harnessv1.Job) (created bool, err error)
 }
 
 // JobConsumer delivers jobs.
 type JobConsumer interface {
 	// ConsumeJobs delivers jobs until ctx ends, as Consume delivers steps. A job is
-	// delivered again until it is acknowledged.
+	// delivered again until it is acknowledged or its run is erased.
 	ConsumeJobs(ctx context.Context, concurrency int, handle func(context.Context, JobDelivery)) error
 }
 
 // JobEnds reports results of jobs.
 type JobEnds interface {
-	// OnJobEnd calls handle when a result was stored for a job of any run. A report may
-	// be lost, so nothing may depend on it.
+	// OnJobEnd calls handle when PutBlobAs has returned without an error in any process:
+	// a blob is stored under the key. A report may be lost, repeated or forged, so nothing
+	// may depend on it.
 	OnJobEnd(handle func(run Run, key string)) (stop func(), err error)
 }
 
@@ -267,7 +279,8 @@ type HookServer interface {
 
 // Consumers reports on the durable consumers of executors.
 type Consumers interface {
-	// Executors returns the names of the executors that have a durable consumer.
+	// Executors returns the names of the executors that have a durable consumer, and
+	// workflow.Inference if jobs have one.
 	Executors(ctx context.Context) ([]string, error)
 
 	// AckFloor returns the sequence up to which every step to executor, in the
@@ -281,11 +294,14 @@ type Consumers interface {
 // Eraser deletes runs.
 type Eraser interface {
 	// Erase deletes everything that is stored of run except the record with sequence
-	// keep: timers, blobs, inbox items, and last the records, oldest first. keep 0
+	// keep: timers, blobs, jobs, inbox items, and the records, oldest first. keep 0
 	// keeps nothing. It does not touch records and items with a sequence above
-	// through. If there is one, or if nothing of the run is left, it keeps timers and
-	// blobs too, because they belong to another run of the same name. So it never
-	// deletes what the caller has not seen.
+	// through. If there is one, or if nothing of the run is left, it keeps timers,
+	// blobs and jobs too, because they belong to another run of the same name. So it
+	// never deletes what the caller has not seen.
+	//
+	// Jobs and keyed blobs that are stored during the erasure are deleted too, if keep is
+	// not the first record of the run.
 	//
 	// Use it only for runs whose log is closed. It deletes slowly, to leave the bus to
 	// other writers. Erasing a run that is gone is not an error, and an interrupted

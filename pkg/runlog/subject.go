@@ -21,7 +21,12 @@ const (
 	KindJournal
 	KindInbox
 	KindBlob
+	KindJob
+	KindKeyedBlob
 )
+
+// IsRecord reports whether subjects of the kind belong to the log of a run.
+func (k Kind) IsRecord() bool { return k == KindStep || k == KindJournal }
 
 // Address is a parsed subject of a run.
 type Address struct {
@@ -33,6 +38,8 @@ type Address struct {
 	// Digest of a blob, and the number of its chunk or -1.
 	Digest string
 	Chunk  int
+	// Key of a job or of a keyed blob.
+	Key string
 }
 
 // Valid reports whether both names of r are valid.
@@ -90,6 +97,29 @@ func BlobSubject(partition int, r Run, digest string, chunk int) string {
 	return s
 }
 
+// ValidKey reports whether a job or a blob can have the key: 1 to 64 characters of
+// [a-z0-9-].
+func ValidKey(key string) bool {
+	for _, c := range []byte(key) {
+		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return len(key) >= 1 && len(key) <= 64
+}
+
+// JobSubject returns the subject of a job of a run; with the key *, the filter that
+// matches all of them. It is not part of the log.
+func JobSubject(partition int, r Run, key string) string {
+	return prefix("run", partition, r) + "job." + key
+}
+
+// KeyedBlobSubject returns the subject of the blob of a run that has a key; with the key
+// *, the filter that matches all of them.
+func KeyedBlobSubject(partition int, r Run, key string) string {
+	return prefix("blob", partition, r) + "as." + key
+}
+
 // TimerSubject returns the subject on which a timer of a run is set, or with fired the
 // one on which it fires.
 func TimerSubject(partition int, r Run, parkVersion uint64, fired bool) string {
@@ -123,6 +153,24 @@ func DeltaSubject(r Run) string { return "hm.delta." + r.Namespace + "." + r.ID 
 
 // ControlSubject returns the subject of pokes to the workers of a run.
 func ControlSubject(r Run) string { return "hm.control." + r.Namespace + "." + r.ID }
+
+// JobEndSubject returns the subject of the reports that a result is stored for a job.
+func JobEndSubject(r Run, key string) string {
+	return "hm.jobend." + r.Namespace + "." + r.ID + "." + key
+}
+
+// ParseJobEnd parses a subject that JobEndSubject returns.
+func ParseJobEnd(subject string) (r Run, key string, err error) {
+	parts := strings.Split(subject, ".")
+	if len(parts) != 5 || parts[0] != "hm" || parts[1] != "jobend" {
+		return Run{}, "", fmt.Errorf("subject %q is not that of the end of a job", subject)
+	}
+	r = Run{Namespace: parts[2], ID: parts[3]}
+	if !r.Valid() || !ValidKey(parts[4]) {
+		return Run{}, "", fmt.Errorf("subject %q contains an invalid name", subject)
+	}
+	return r, parts[4], nil
+}
 
 // HookSubject returns the subject of the hook calls that a client of a run answers.
 func HookSubject(r Run) string { return "hm.hook." + r.Namespace + "." + r.ID }
@@ -165,6 +213,10 @@ func ParseSubject(subject string) (Address, error) {
 		a.Kind = KindJournal
 	case parts[1] == "run" && len(rest) == 1 && rest[0] == "inbox":
 		a.Kind = KindInbox
+	case parts[1] == "run" && len(rest) == 2 && rest[0] == "job" && ValidKey(rest[1]):
+		a.Kind, a.Key = KindJob, rest[1]
+	case parts[1] == "blob" && len(rest) == 2 && rest[0] == "as" && ValidKey(rest[1]):
+		a.Kind, a.Key = KindKeyedBlob, rest[1]
 	case parts[1] == "blob" && len(rest) <= 2 && digestShape().MatchString(rest[0]):
 		a.Kind, a.Digest = KindBlob, rest[0]
 		if len(rest) == 2 {

@@ -20,6 +20,10 @@ func build(a Address) string {
 		return JournalSubject(a.Partition, a.Run)
 	case KindInbox:
 		return InboxSubject(a.Partition, a.Run)
+	case KindJob:
+		return JobSubject(a.Partition, a.Run, a.Key)
+	case KindKeyedBlob:
+		return KeyedBlobSubject(a.Partition, a.Run, a.Key)
 	default:
 		return BlobSubject(a.Partition, a.Run, a.Digest, a.Chunk)
 	}
@@ -33,10 +37,12 @@ func drawRun(t *rapid.T) Run {
 func TestSubjectsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := Address{Partition: rapid.IntRange(0, 1000).Draw(t, "partition"), Run: drawRun(t), Chunk: -1}
-		want.Kind = rapid.SampledFrom([]Kind{KindStep, KindJournal, KindInbox, KindBlob}).Draw(t, "kind")
+		want.Kind = rapid.SampledFrom([]Kind{KindStep, KindJournal, KindInbox, KindBlob, KindJob, KindKeyedBlob}).Draw(t, "kind")
 		switch want.Kind {
 		case KindStep:
 			want.Executor = rapid.StringMatching(`[A-Za-z0-9_-]{1,64}`).Draw(t, "executor")
+		case KindJob, KindKeyedBlob:
+			want.Key = rapid.StringMatching(`[a-z0-9-]{1,64}`).Draw(t, "key")
 		case KindBlob:
 			want.Digest = content.Digest([]byte(rapid.String().Draw(t, "data")))
 			want.Chunk = rapid.IntRange(-1, 5000).Draw(t, "chunk")
@@ -46,10 +52,13 @@ func TestSubjectsRoundTrip(t *testing.T) {
 		if err != nil || got != want {
 			t.Fatalf("%s: got %+v (%v), want %+v", subject, got, err, want)
 		}
-		logged := want.Kind == KindStep || want.Kind == KindJournal
+		logged := want.Kind.IsRecord()
 		filter := strings.TrimSuffix(LogFilter(want.Partition, want.Run), ">")
 		if strings.HasPrefix(subject, filter) != logged {
 			t.Fatalf("%s and the filter %s>", subject, filter)
+		}
+		if (want.Kind == KindStep || want.Kind == KindJournal) != logged {
+			t.Fatalf("kind %d belongs to the log: %v", want.Kind, logged)
 		}
 	})
 }
@@ -67,6 +76,14 @@ func TestTimersRoundTrip(t *testing.T) {
 		r, err = ParseControl(ControlSubject(run))
 		if err != nil || r != run {
 			t.Fatalf("got %v (%v), want %v", r, err, run)
+		}
+		key := rapid.StringMatching(`[a-z0-9-]{1,64}`).Draw(t, "key")
+		r, k, err := ParseJobEnd(JobEndSubject(run, key))
+		if err != nil || r != run || k != key {
+			t.Fatalf("got %v %s (%v), want %v %s", r, k, err, run, key)
+		}
+		if _, err := ParseControl(JobEndSubject(run, key)); err == nil {
+			t.Fatal("the end of a job was taken for a poke")
 		}
 	})
 }
@@ -99,9 +116,23 @@ func TestSubjectsRefused(t *testing.T) {
 		"hm.run.0." + strings.Repeat("n", 65) + ".r.inbox", "hm.live.0.ns.r.inbox",
 		"hm.blob.0.ns.r.abc", "hm.blob.0.ns.r." + strings.ToUpper(digestOfNothing), "hm.blob.0.ns.r." + digestOfNothing + ".01",
 		"hm.blob.0.ns.r." + digestOfNothing + ".-1", "hm.blob.0.ns.r." + digestOfNothing + ".1.2", "hm.run.0.ns.r." + digestOfNothing,
+		"hm.run.0.ns.r.job", "hm.run.0.ns.r.job.", "hm.run.0.ns.r.job.*", "hm.run.0.ns.r.job.A", "hm.run.0.ns.r.job.a_b", "hm.run.0.ns.r.job.a.b",
+		"hm.run.0.ns.r.as.a", "hm.run.0.ns.r.job." + strings.Repeat("k", 65), "hm.blob.0.ns.r.as", "hm.blob.0.ns.r.as.", "hm.blob.0.ns.r.as.*",
+		"hm.blob.0.ns.r.as.a.1", "hm.blob.0.ns.r.job.a", "hm.blob.0.ns.r.as." + strings.Repeat("k", 65),
 	} {
 		if a, err := ParseSubject(subject); err == nil {
 			t.Errorf("%q was taken for %+v", subject, a)
+		}
+	}
+}
+
+func TestJobEndsRefused(t *testing.T) {
+	for _, subject := range []string{
+		"", "hm.jobend.ns.r", "hm.jobend.ns.r.", "hm.jobend.ns.r.k.l", "hm.jobend.ns.r.K", "hm.jobend.*.r.k", "xx.jobend.ns.r.k", "hm.control.ns.r.k",
+		"hm.jobend.ns.r." + strings.Repeat("k", 65),
+	} {
+		if r, key, err := ParseJobEnd(subject); err == nil {
+			t.Errorf("%q was taken for the end of job %s of %v", subject, key, r)
 		}
 	}
 }
@@ -111,6 +142,7 @@ func FuzzParseSubject(f *testing.F) {
 	for _, s := range []string{
 		StepSubject(0, r, "turn"), JournalSubject(12, r), InboxSubject(3, r), BlobSubject(1, r, digestOfNothing, -1),
 		BlobSubject(1, r, digestOfNothing, 7), TimerSubject(0, r, 7, true), ControlSubject(r), "hm.run.0.ns.r.log.>",
+		JobSubject(2, r, "summary-1"), KeyedBlobSubject(2, r, "summary-1"), JobEndSubject(r, "summary-1"), "hm.run.0.ns.r.job.*", "hm.blob.0.ns.r.as.>",
 	} {
 		f.Add(s)
 	}
@@ -126,6 +158,9 @@ func FuzzParseSubject(f *testing.F) {
 		}
 		if r, err := ParseControl(subject); err == nil && ControlSubject(r) != subject {
 			t.Errorf("%q was taken for the control subject of %v", subject, r)
+		}
+		if r, key, err := ParseJobEnd(subject); err == nil && JobEndSubject(r, key) != subject {
+			t.Errorf("%q was taken for the end of job %s of %v", subject, key, r)
 		}
 	})
 }

@@ -157,7 +157,7 @@ func (h *handle) Read(ctx context.Context, run runlog.Run, sequence uint64) (e r
 	o := &op{key: key{kind: onRead, run: run.ID, a: sequence}}
 	o.do = func(fate) error {
 		if sequence == 0 || sequence > uint64(len(w.store.all)) || w.store.all[sequence-1].gone ||
-			w.store.all[sequence-1].log.Run != run || w.store.all[sequence-1].item != nil {
+			w.store.all[sequence-1].log.Run != run || w.store.all[sequence-1].record() == nil {
 			return fmt.Errorf("sequence %d of %s: %w", sequence, run, runlog.ErrNotFound)
 		}
 		e = w.store.all[sequence-1].entry

@@ -132,6 +132,11 @@ func (w *World) listOf(p *Process, now time.Time) {
 			w.choices = append(w.choices, choice{key: key{proc: p.index, kind: onPoke, run: k.queue[0].ID, a: k.nth}, do: func() { w.pokeOne(p, k) }})
 		}
 	}
+	for _, e := range p.jobEnds {
+		if len(e.queue) > 0 {
+			w.choices = append(w.choices, choice{key: key{proc: p.index, kind: onJobEnd, run: e.queue[0].run.ID, a: e.nth}, do: func() { w.reportEnd(p, e) }})
+		}
+	}
 }
 
 // first reports whether a control is the first one of its delivery.

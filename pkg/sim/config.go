@@ -13,8 +13,8 @@ type Config struct {
 	Replicated bool
 	// Rates of the faults. Default: no faults.
 	Rates Rates
-	// Executors that have a durable consumer. The consumers of park and end and of
-	// timers always exist.
+	// Executors that have a durable consumer. The consumers of park and end, of timers
+	// and of jobs always exist.
 	Executors []string
 	// Takeover is how long a worker may be dead before another one gets its step.
 	// Default runlog.DefaultTakeover.
@@ -43,8 +43,8 @@ type Rates struct {
 	// to another worker too. LostAck is an acknowledgement, a Nak or a heartbeat that
 	// never arrives.
 	LostDelivery, Duplicate, LostAck int
-	// LostFeed and DoubledFeed are records of the feed. LostPoke and LostDelta are
-	// pokes and pieces of the model's text.
+	// LostFeed and DoubledFeed are records of the feed. LostPoke and LostDelta are pokes
+	// and ends of jobs, and pieces of the model's text.
 	LostFeed, DoubledFeed, LostPoke, LostDelta int
 	// Cut disconnects a process from the bus for some seconds. ServerRestart makes the
 	// server forget its deliveries. Both are in 10,000 interactions of any kind.

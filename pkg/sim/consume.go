@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Consume delivers steps.
@@ -44,9 +45,10 @@ func (h *handle) ConsumeTimers(ctx context.Context, handle func(context.Context,
 // AckWait returns the time after which a delivery is repeated.
 func (h *handle) AckWait() time.Duration { return h.p.world.ackWait }
 
-// Executors returns those that have a consumer.
+// Executors returns those that have a consumer, and workflow.Inference.
 func (h *handle) Executors(ctx context.Context) ([]string, error) {
-	names := slices.Sorted(slices.Values(h.p.world.cfg.Executors))
+	names := append(slices.Clone(h.p.world.cfg.Executors), workflow.Inference)
+	slices.Sort(names)
 	o := &op{key: key{kind: onExecutors}, do: func(fate) error { return nil }}
 	if err := h.p.interact(ctx, o); err != nil {
 		return nil, err
@@ -70,39 +72,3 @@ func (h *handle) AckFloor(ctx context.Context, run runlog.Run, executor string) 
 	}
 	return sequence, nil
 }
-
-// Erase deletes what is stored of a run, a few messages at a time: timers first,
-// including those that fired, then blobs, inbox items and records. Deleted messages are
-// not delivered again.
-func (h *handle) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
-	if !run.Valid() {
-		return fmt.Errorf("erase: run %q has an invalid name", run)
-	}
-	w := h.p.world
-	for part := uint64(0); ; part++ {
-		left := 0
-		o := &op{key: key{kind: onErase, run: run.ID, a: keep, b: part}, write: true}
-		o.do = func(fate) error {
-			newest := w.store.newest(run)
-			if newest == 0 {
-				return nil
-			}
-			if part == 0 && newest <= through {
-				w.eraseTimers(run)
-			} else if part > 0 {
-				w.store.erase(run, keep, through, eraseBatch)
-			}
-			left = w.store.left(run, keep, through)
-			return nil
-		}
-		if err := h.p.interact(ctx, o); err != nil {
-			return err
-		}
-		if left <= 0 && part > 0 {
-			return nil
-		}
-	}
-}
-
-// eraseBatch is how many messages are deleted in one interaction.
-const eraseBatch = 8

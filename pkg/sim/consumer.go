@@ -14,6 +14,7 @@ import (
 const (
 	wakes      = ".wake"
 	timersName = ".timers"
+	jobs       = ".jobs"
 )
 
 // consumer is a durable consumer. All listeners share its messages, which outlive them.
@@ -87,6 +88,8 @@ func (w *World) enqueue(m *message) {
 	names := [2]string{}
 	if m.item != nil {
 		names[0] = wakes
+	} else if m.job != nil {
+		names[0] = jobs
 	} else if to := m.record().GetStep().GetTo(); runlog.IsRest(to) {
 		names[0] = wakes
 	} else if to != "" {

@@ -72,6 +72,9 @@ func describe(m *message) string {
 	if m.item != nil {
 		return fmt.Sprintf("input %s", m.item.GetId())
 	}
+	if m.job != nil {
+		return fmt.Sprintf("job %s for %s", m.job.GetKey(), m.job.GetPurpose())
+	}
 	return sketch(m.record())
 }
 

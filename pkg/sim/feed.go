@@ -222,7 +222,7 @@ func (h *handle) OnPoke(handle func(runlog.Run)) (stop func(), err error) {
 
 // published adds a stored record to the feeds; mu is held.
 func (w *World) published(m *message) {
-	if m.item != nil {
+	if m.record() == nil {
 		return
 	}
 	for _, p := range w.procs {

@@ -78,7 +78,7 @@ func stock() []Invariant {
 }
 
 func (w *World) checkStored(m *message) {
-	if m.item != nil {
+	if m.record() == nil {
 		return
 	}
 	for _, i := range w.invariants {

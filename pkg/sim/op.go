@@ -46,6 +46,12 @@ const (
 	onFault
 	onCall
 	onHook
+	onJob
+	onBlobAs
+	onGetBlobAs
+	onStarted
+	onRemove
+	onJobEnd
 )
 
 var kindNames = [...]string{
@@ -55,6 +61,8 @@ var kindNames = [...]string{
 	onDescribe: "describe host", onExecute: "execute tool", onCancel: "cancel tools", onModel: "ask model", onAnswer: "model answers",
 	onDeliver: "deliver", onControl: "acknowledge", onFeed: "feed", onFollow: "follow", onDelta: "delta", onPoke: "poke",
 	onLand: "land", onToolEnd: "tool ends", onToolAnswer: "tool answers", onFault: "fault", onCall: "call", onHook: "call hook",
+	onJob: "create job", onBlobAs: "store keyed blob", onGetBlobAs: "read keyed blob", onStarted: "look at first record",
+	onRemove: "remove by key", onJobEnd: "job ends",
 }
 
 func (k kind) String() string { return kindNames[k] }

@@ -47,6 +47,7 @@ type Process struct {
 	follows   []*follow
 	deltas    []*deltas
 	pokes     []*pokeFeed
+	jobEnds   []*jobEnd
 	answerers []*answerer
 	// subscribed counts the subscriptions, to number them.
 	subscribed uint64

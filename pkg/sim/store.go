@@ -10,8 +10,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// store contains the stored messages: one sequence of records and inbox items of all
-// runs. Only the scheduler uses it.
+// store contains the stored messages: one sequence of records, inbox items and jobs of
+// all runs. Only the scheduler uses it.
 type store struct {
 	all  []*message // the message with sequence n at n-1
 	runs map[runlog.Run]*Log
@@ -23,11 +23,12 @@ type store struct {
 type message struct {
 	sequence uint64
 	log      *Log
-	// entry is the record, encoded its bytes. For an inbox item entry has only run and
-	// sequence.
+	// entry is the record, encoded its bytes. For an inbox item or a job, entry has only
+	// run and sequence.
 	entry   runlog.Entry
 	encoded []byte
 	item    *harnessv1.InboxItem
+	job     *harnessv1.Job
 	gone    bool
 }
 
@@ -39,6 +40,8 @@ type Log struct {
 	// records and items are in order, without erased ones.
 	records, items []*message
 	blobs          map[string][]byte
+	jobs           map[string]*message  // by key
+	keyed          map[string]keyedBlob // by key
 	state          logState
 	lives          int // erased runs of the name
 }
@@ -66,7 +69,7 @@ func newStore() *store { return &store{runs: map[runlog.Run]*Log{}} }
 func (s *store) of(run runlog.Run) *Log {
 	l := s.runs[run]
 	if l == nil {
-		l = &Log{Run: run, blobs: map[string][]byte{}}
+		l = &Log{Run: run, blobs: map[string][]byte{}, jobs: map[string]*message{}, keyed: map[string]keyedBlob{}}
 		s.runs[run] = l
 		s.order = append(s.order, l)
 	}
@@ -205,9 +208,6 @@ func (s *store) erase(run runlog.Run, keep, through uint64, n int) {
 	if l == nil {
 		return
 	}
-	if s.newest(run) <= through {
-		clear(l.blobs)
-	}
 	drop := func(messages []*message) []*message {
 		var left []*message
 		for _, m := range messages {
@@ -263,7 +263,7 @@ func (l *Log) deleted() bool { return l.state.expired || l.lives > 0 }
 // must not be changed.
 func (s *store) changed() *message {
 	for _, m := range s.all {
-		if m.item != nil || m.gone {
+		if m.record() == nil || m.gone {
 			continue
 		}
 		if now, err := runlog.Encode(m.record()); err != nil || !bytes.Equal(now, m.encoded) {

@@ -51,7 +51,7 @@ func (w *World) unfinished() string {
 // its run is stored.
 func (w *World) acked(c *control) {
 	m := c.d.h.message
-	if m == nil || c.d.l.consumer.name == wakes || m.gone {
+	if m == nil || m.record() == nil || c.d.l.consumer.name == wakes || m.gone {
 		return
 	}
 	if c.step <= m.sequence && w.executors {

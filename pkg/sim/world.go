@@ -135,7 +135,7 @@ func newWorld(cfg Config) *World {
 	}
 	w.trace.began = w.began
 	w.outside = &Process{Name: "outside", Instance: "outside", world: w, index: -1}
-	w.consumers = append(w.consumers, &consumer{name: wakes}, &consumer{name: timersName})
+	w.consumers = append(w.consumers, &consumer{name: wakes}, &consumer{name: timersName}, &consumer{name: jobs})
 	for _, name := range cfg.Executors {
 		w.consumers = append(w.consumers, &consumer{name: name})
 	}

@@ -17,6 +17,8 @@ const (
 const (
 	ToolHost = "toolhost"
 	Gateway  = "gateway"
+	// Inference carries out jobs: calls of models that are no turns.
+	Inference = "inference"
 	// Bridge calls a custom executor over gRPC. It needs a target, so AllRoles does
 	// not include it.
 	Bridge = "bridge"
@@ -51,5 +53,5 @@ func Roles() []string {
 // IsRole reports whether name is a role or stands for all of them, so that no custom
 // executor may have it.
 func IsRole(name string) bool {
-	return name == Bridge || name == AllRoles || slices.Contains(Roles(), name)
+	return name == Bridge || name == Inference || name == AllRoles || slices.Contains(Roles(), name)
 }

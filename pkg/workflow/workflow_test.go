@@ -44,7 +44,7 @@ func TestNextExecutor(t *testing.T) {
 }
 
 func TestRolesAreReserved(t *testing.T) {
-	for _, name := range append(workflow.Roles(), workflow.Bridge, workflow.AllRoles) {
+	for _, name := range append(workflow.Roles(), workflow.Inference, workflow.Bridge, workflow.AllRoles) {
 		if !workflow.IsRole(name) {
 			t.Errorf("%s is no role", name)
 		}

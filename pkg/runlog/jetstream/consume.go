@@ -14,29 +14,48 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// delivery is one delivery of a message.
+// delivery is one delivery of a record or an inbox item.
 type delivery struct {
+	*lease
+	slot  *slot
+	entry runlog.Entry
+	inbox bool
+}
+
+func (d *delivery) Entry() runlog.Entry { return d.entry }
+func (d *delivery) IsInbox() bool       { return d.inbox }
+
+// Wait calls wait without a slot of the consumer.
+func (d *delivery) Wait(ctx context.Context, wait func()) error { return d.slot.wait(ctx, wait) }
+
+// lease is the time for which a worker has a delivered message.
+type lease struct {
 	msg         *nats.Msg
-	entry       runlog.Entry
-	inbox       bool
 	redelivered bool
-	slot        *slot
 
 	ackWait time.Duration
 	mu      sync.Mutex
 	until   time.Time // when the server delivers the message again
 }
 
-func (d *delivery) Entry() runlog.Entry { return d.entry }
-func (d *delivery) IsInbox() bool       { return d.inbox }
-func (d *delivery) Redelivered() bool   { return d.redelivered }
-func (d *delivery) Ack() error          { return d.msg.Ack() }
+func (l *Log) lease(m *nats.Msg, meta *nats.MsgMetadata) *lease {
+	return &lease{
+		msg:         m,
+		redelivered: meta.NumDelivered > 1,
+		ackWait:     l.AckWait(),
+		until:       time.Now().Add(l.AckWait() * 9 / 10), // the server's clock started earlier
+	}
+}
+
+func (d *lease) Redelivered() bool { return d.redelivered }
+func (d *lease) Ack() error        { return d.msg.Ack() }
 
 // InProgress extends a delivery that has not expired. One that has expired may be
 // another worker's by now.
-func (d *delivery) InProgress() error {
+func (d *lease) InProgress() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	now := time.Now()
@@ -49,7 +68,7 @@ func (d *delivery) InProgress() error {
 
 // Nak puts the message back unless the delivery has expired: the server does not check
 // the sender of a Nak, so another worker would lose the message.
-func (d *delivery) Nak(delay time.Duration) error {
+func (d *lease) Nak(delay time.Duration) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if time.Now().After(d.until) {
@@ -57,9 +76,6 @@ func (d *delivery) Nak(delay time.Duration) error {
 	}
 	return d.msg.NakWithDelay(delay)
 }
-
-// Wait calls wait without a slot of the consumer.
-func (d *delivery) Wait(ctx context.Context, wait func()) error { return d.slot.wait(ctx, wait) }
 
 var errOver = errors.New("the delivery has expired")
 
@@ -77,12 +93,17 @@ func (l *Log) consume(ctx context.Context, durable string, concurrency int, hand
 	return l.pullAll(ctx, runsStream, durable, concurrency, func(ctx context.Context, m *nats.Msg, s *slot) {
 		d, err := l.delivered(m, s)
 		if err != nil {
-			l.logger.Error("dropped a message with an unknown subject", "subject", m.Subject, "error", err)
-			_ = m.Term()
+			l.drop(m, err)
 			return
 		}
 		handle(ctx, d)
 	})
+}
+
+// drop ends the delivery of a message that the log would not write.
+func (l *Log) drop(m *nats.Msg, err error) {
+	l.logger.Error("dropped an invalid message", "subject", m.Subject, "error", err)
+	_ = m.Term()
 }
 
 // pullAll pulls from a durable consumer of every partition until ctx ends or one of
@@ -163,17 +184,15 @@ func (l *Log) delivered(m *nats.Msg, s *slot) (*delivery, error) {
 		return nil, err
 	}
 	return &delivery{
-		msg:         m,
-		entry:       l.entry(address, meta.Sequence.Stream, m.Header, m.Data),
-		inbox:       address.Kind == runlog.KindInbox,
-		redelivered: meta.NumDelivered > 1,
-		slot:        s,
-		ackWait:     l.AckWait(),
-		until:       time.Now().Add(l.AckWait() * 9 / 10), // the server's clock started earlier
+		lease: l.lease(m, meta),
+		slot:  s,
+		entry: l.entry(address, meta.Sequence.Stream, m.Header, m.Data),
+		inbox: address.Kind == runlog.KindInbox,
 	}, nil
 }
 
-// Executors lists the executors that have a durable consumer, by name.
+// Executors lists the executors that have a durable consumer, and workflow.Inference if
+// jobs have one, by name.
 func (l *Log) Executors(ctx context.Context) ([]string, error) {
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
@@ -186,6 +205,9 @@ func (l *Log) Executors(ctx context.Context) ([]string, error) {
 	for name := range lister.Name() {
 		if executor, ok := strings.CutPrefix(name, execPrefix); ok {
 			names = append(names, executor)
+		}
+		if name == jobConsumer {
+			names = append(names, workflow.Inference)
 		}
 	}
 	if err := lister.Err(); err != nil {

@@ -50,10 +50,12 @@ func (l *Log) Erase(ctx context.Context, run runlog.Run, keep, through uint64) e
 	if newest == 0 {
 		return nil // remaining timers and blobs belong to another run that is about to start
 	}
+	runs.bound = min(runs.bound, through)
 	if newest > through {
 		timers.bound, blobs.bound = 0, 0
+	} else {
+		e.keyed = map[string]part{runlog.JobSubject(p, run, "*"): runs, runlog.KeyedBlobSubject(p, run, "*"): blobs}
 	}
-	runs.bound = min(runs.bound, through)
 	l.cache.erase(run, runs.bound)
 	for _, erase := range []func() error{
 		func() error { return e.subjects(ctx, timers, "timer") },
@@ -74,7 +76,8 @@ type erasure struct {
 	run       runlog.Run
 	partition int
 	keep      uint64
-	next      time.Time // earliest time of the next step
+	keyed     map[string]part // of jobs and keyed blobs, by filter; nil if they stay
+	next      time.Time       // earliest time of the next step
 }
 
 // part is a stream, and its last sequence when the erasure started.
@@ -149,7 +152,31 @@ func (e *erasure) inbox(ctx context.Context, in part) error {
 	return e.oldest(ctx, in, filter, held[filter], in.bound, 0)
 }
 
-// records erases the records, oldest first.
+// late erases jobs and keyed blobs of runs whose first record is at or before last.
+// After the first record is deleted, their writers delete what they store (see
+// putKeyed). So late erases the rest if it starts after that.
+func (e *erasure) late(ctx context.Context, last uint64) error {
+	for _, filter := range slices.Sorted(maps.Keys(e.keyed)) {
+		in := e.keyed[filter]
+		held, err := e.held(ctx, in, filter)
+		if err != nil {
+			return err
+		}
+		for _, subject := range slices.Sorted(maps.Keys(held)) {
+			if err := e.step(ctx); err != nil {
+				return err
+			}
+			if err := e.log.removeKeyed(ctx, in.name, subject, 0, last); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// records erases the records, oldest first, and jobs and keyed blobs after the first
+// record. The newest record is the last of all, so that an interrupted erasure is
+// repeated.
 func (e *erasure) records(ctx context.Context, in part) error {
 	filter := runlog.LogFilter(e.partition, e.run)
 	var newestFirst []uint64
@@ -176,7 +203,12 @@ func (e *erasure) records(ctx context.Context, in part) error {
 			return err
 		}
 	}
-	for _, sequence := range slices.Backward(newestFirst) {
+	for i, sequence := range slices.Backward(newestFirst) {
+		if i == 0 {
+			if err := e.late(ctx, in.bound); err != nil {
+				return err
+			}
+		}
 		if sequence == e.keep || sequence > in.bound {
 			continue
 		}
@@ -187,7 +219,10 @@ func (e *erasure) records(ctx context.Context, in part) error {
 			return err
 		}
 	}
-	return nil
+	if len(newestFirst) > 1 {
+		return nil
+	}
+	return e.late(ctx, in.bound) // the newest record may have been the first
 }
 
 // back visits the messages of a filter, newest first, following the sequence that each
@@ -269,24 +304,29 @@ func (e *erasure) oldest(ctx context.Context, in part, filter string, n, bound, 
 // codeNoSequence is the error code of a deletion without a message.
 const codeNoSequence jetstream.ErrorCode = 10043
 
-// delete deletes a message without overwriting its bytes, which would make the server
-// rewrite old blocks. Deleting a missing message is not an error.
+// delete deletes a message of the run.
 func (e *erasure) delete(ctx context.Context, in part, sequence uint64) error {
 	if in.name == runsStream(e.partition) { // first: the answer may be lost
 		e.log.cache.drop(e.partition, sequence)
 	}
-	ctx, cancel := e.log.bounded(ctx)
+	return e.log.delete(ctx, in.name, sequence)
+}
+
+// delete deletes a message without overwriting its bytes, which would make the server
+// rewrite old blocks. Deleting a missing message is not an error.
+func (l *Log) delete(ctx context.Context, stream string, sequence uint64) error {
+	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	_, err := asked(ctx, func(ctx context.Context) (uint64, error) {
-		return e.log.leading(ctx, deleteMessage+in.name, fmt.Sprintf(`{"seq":%d,"no_erase":true}`, sequence))
+		return l.leading(ctx, deleteMessage+stream, fmt.Sprintf(`{"seq":%d,"no_erase":true}`, sequence))
 	})
 	gone := err == nil || apiCode(err) == codeNoSequence
 	if !gone && apiCode(err) != 0 { // a sequence past the stream's last block has no such error code
-		next, nerr := e.log.following(ctx, in.name, ">", sequence)
+		next, nerr := l.following(ctx, stream, ">", sequence)
 		gone = nerr == nil && next != sequence
 	}
 	if !gone {
-		return fmt.Errorf("delete sequence %d of %s: %w", sequence, in.name, err)
+		return fmt.Errorf("delete sequence %d of %s: %w", sequence, stream, err)
 	}
 	return nil
 }

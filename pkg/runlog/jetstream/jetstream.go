@@ -1,8 +1,8 @@
 // Package jetstream stores the run log in NATS JetStream.
 //
-// Each partition p has the streams RUNS_p (records and inboxes), BLOBS_p and TIMERS_p.
-// RUNS_p has a durable consumer exec-NAME for each executor and one named wake. Only
-// Provision creates them.
+// Each partition p has the streams RUNS_p (records, inboxes, jobs), BLOBS_p and TIMERS_p.
+// RUNS_p has a durable consumer exec-NAME for each executor, one for jobs, and one named
+// wake. Only Provision creates them.
 //
 // Every append to a run's log carries the filter that runlog.LogFilter returns and the
 // sequence of the record before it. It has no message id: a replicated server checks

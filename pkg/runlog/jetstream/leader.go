@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -39,25 +40,56 @@ const (
 // leading makes one request about a message and returns the message's sequence; 0 if
 // the leader has none.
 func (l *Log) leading(ctx context.Context, subject, request string) (uint64, error) {
+	m, err := l.leadingMessage(ctx, subject, request)
+	return m.Sequence, err
+}
+
+// leaderMessage is a message as the leader of its stream returns it.
+type leaderMessage struct {
+	Subject  string `json:"subject"`
+	Sequence uint64 `json:"seq"` // 0 if the leader has no such message
+	Encoded  []byte `json:"hdrs"`
+	Data     []byte `json:"data"`
+}
+
+// header returns the headers; those that cannot be decoded are missing.
+func (m leaderMessage) header() nats.Header {
+	h, err := nats.DecodeHeadersMsg(m.Encoded)
+	if err != nil {
+		return nil
+	}
+	return h
+}
+
+// leadingMessage makes one request about a message and returns the message.
+func (l *Log) leadingMessage(ctx context.Context, subject, request string) (leaderMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout/tries)
 	defer cancel()
 	m, err := l.nc.RequestWithContext(ctx, subject, []byte(request))
 	if err != nil {
-		return 0, err
+		return leaderMessage{}, err
 	}
 	var answer struct {
 		Error   *jetstream.APIError `json:"error"`
-		Message struct {
-			Sequence uint64 `json:"seq"`
-		} `json:"message"`
+		Message leaderMessage       `json:"message"`
 	}
 	if err := json.Unmarshal(m.Data, &answer); err != nil {
-		return 0, err
+		return leaderMessage{}, err
 	}
 	if answer.Error != nil && answer.Error.ErrorCode != codeNoMessage {
-		return 0, answer.Error
+		return leaderMessage{}, answer.Error
 	}
-	return answer.Message.Sequence, nil
+	return answer.Message, nil
+}
+
+// leaderRead returns the message of a stream that a request matches, as the stream's
+// leader knows it.
+func (l *Log) leaderRead(ctx context.Context, stream, request string) (leaderMessage, error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	return asked(ctx, func(ctx context.Context) (leaderMessage, error) {
+		return l.leadingMessage(ctx, getMessage+stream, request)
+	})
 }
 
 // following returns the sequence of the first message of a filter at or after sequence,

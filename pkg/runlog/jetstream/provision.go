@@ -20,6 +20,7 @@ const (
 	execPrefix    = "exec-"
 	wakeConsumer  = "wake"
 	timerConsumer = "timers"
+	jobConsumer   = workflow.Inference
 )
 
 func execConsumer(executor string) string { return execPrefix + executor }
@@ -113,8 +114,8 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 		return fmt.Errorf("takeover time %s: expected at least %s, because workers send five heartbeats within it", layout.Takeover, runlog.MinTakeover)
 	}
 	for _, name := range layout.Executors {
-		if !runlog.Name.MatchString(name) || runlog.IsRest(name) {
-			return fmt.Errorf("executor %q: a name matches %s and is not park or end", name, runlog.Name)
+		if !runlog.Name.MatchString(name) || runlog.IsRest(name) || name == workflow.Inference {
+			return fmt.Errorf("executor %q: a name matches %s and is not park, end or %s", name, runlog.Name, workflow.Inference)
 		}
 	}
 	have, err := installed(ctx, js)
@@ -216,6 +217,7 @@ func consumers(p int, layout Layout) []jetstream.ConsumerConfig {
 			all = append(all, durable(execConsumer(name), at+"log.step."+name))
 		}
 	}
+	all = append(all, durable(jobConsumer, at+"job.*"))
 	return append(all, durable(wakeConsumer, at+"inbox", at+"log.step."+runlog.Park, at+"log.step."+runlog.End))
 }
 

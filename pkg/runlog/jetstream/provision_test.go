@@ -72,13 +72,13 @@ func TestProvisionTwice(t *testing.T) {
 		t.Errorf("%d partitions", l.Partitions())
 	}
 	names, err := l.Executors(t.Context())
-	if got := strings.Join(names, " "); err != nil || got != "compaction custom repair stopdecision turn" {
+	if got := strings.Join(names, " "); err != nil || got != "compaction custom inference repair stopdecision turn" {
 		t.Errorf("executors %s (%v)", got, err)
 	}
 	for _, n := range []int{1, 2, 4} {
 		contains(t, Provision(t.Context(), cfg, Layout{Partitions: n}), "3 partitions", "--partitions 3")
 	}
-	for _, name := range []string{"", "a.b", "*", "park", "end", strings.Repeat("x", 65)} {
+	for _, name := range []string{"", "a.b", "*", "park", "end", "inference", strings.Repeat("x", 65)} {
 		contains(t, Provision(t.Context(), cfg, Layout{Partitions: 3, Executors: []string{name}}), "executor")
 	}
 }

@@ -85,7 +85,7 @@ func (l *Log) Read(ctx context.Context, run runlog.Run, sequence uint64) (runlog
 		return runlog.Entry{}, err
 	}
 	e, kind, err := l.decode(m)
-	if err != nil || e.Run != run || kind == runlog.KindInbox {
+	if err != nil || e.Run != run || !kind.IsRecord() {
 		return runlog.Entry{}, fmt.Errorf("sequence %d is not a record of %s: %w", sequence, run, runlog.ErrNotFound)
 	}
 	return e, nil
@@ -185,7 +185,7 @@ func (l *Log) glance(a runlog.Address, sequence uint64, header nats.Header, data
 		return e
 	}
 	e := runlog.Entry{Run: a.Run, Sequence: sequence}
-	if a.Kind == runlog.KindInbox {
+	if !a.Kind.IsRecord() {
 		return e
 	}
 	if e.Header, e.Err = parseHeader(header); e.Err == nil {

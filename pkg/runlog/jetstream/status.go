@@ -36,7 +36,8 @@ func (l *Log) Counts() Counts {
 
 // Consumer is the state of a durable consumer, summed over the partitions.
 type Consumer struct {
-	// Name is the executor's name, or wake or timers, which repair consumes.
+	// Name is the executor's name, or wake or timers, which repair consumes, or
+	// inference.
 	Name string
 	// Pending messages were never delivered. AckPending messages were delivered and not
 	// acknowledged, Redelivered of them more than once.

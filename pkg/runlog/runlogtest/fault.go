@@ -185,6 +185,24 @@ func (f *Faults) PutBlob(ctx context.Context, run runlog.Run, data []byte) (ref 
 	return ref, nil
 }
 
+// PutBlobAs calls the log's PutBlobAs, or fails.
+func (f *Faults) PutBlobAs(ctx context.Context, run runlog.Run, first uint64, key string, data []byte) (stored bool, err error) {
+	err = f.write(func() (err error) {
+		stored, err = f.Log.PutBlobAs(ctx, run, first, key, data)
+		return err
+	})
+	return stored && err == nil, err
+}
+
+// CreateJob calls the log's CreateJob, or fails.
+func (f *Faults) CreateJob(ctx context.Context, job *harnessv1.Job) (created bool, err error) {
+	err = f.write(func() (err error) {
+		created, err = f.Log.CreateJob(ctx, job)
+		return err
+	})
+	return created && err == nil, err
+}
+
 // Erase calls the log's Erase, or fails.
 func (f *Faults) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
 	return f.write(func() error { return f.Log.Erase(ctx, run, keep, through) })
@@ -228,6 +246,14 @@ func (f *Faults) Blob(ctx context.Context, run runlog.Run, digest string) ([]byt
 		return nil, err
 	}
 	return f.Log.Blob(ctx, run, digest)
+}
+
+// BlobAs calls the log's BlobAs once reads may continue.
+func (f *Faults) BlobAs(ctx context.Context, run runlog.Run, key string) ([]byte, error) {
+	if err := f.await(ctx); err != nil {
+		return nil, err
+	}
+	return f.Log.BlobAs(ctx, run, key)
 }
 
 // Subscribe subscribes without the records that are dropped.

@@ -22,12 +22,12 @@ const patience = 2 * time.Minute
 
 // Suite runs all tests of the interface. For each, with calls test once, with a
 // separate, empty log on which at least the executors repair, compaction, turn and
-// stopdecision are provisioned. with cleans up after test. It may run test in a bubble
+// stopdecision, and jobs, are provisioned. with cleans up after test. It may run test in a bubble
 // of testing/synctest.
 func Suite(t *testing.T, with func(t *testing.T, test func(t *testing.T, log runlog.Log))) {
 	for _, group := range []map[string]func(*bed){
 		appendCases, readCases, inboxCases, blobCases, watchCases, consumeCases, wakeCases, runsCases, feedCases,
-		eraseCases, floorCases, hookCases, waitCases,
+		eraseCases, floorCases, hookCases, waitCases, keyedCases, jobCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {
