@@ -118,6 +118,9 @@ func checkWorkflow(cycle []string) error {
 		if runlog.IsRest(name) {
 			return fault.Invalid(at(field, i), "%q is reserved: it is the address of a parked or ended run", name)
 		}
+		if name == workflow.Inference {
+			return fault.Invalid(at(field, i), "%q is a role that receives no steps", name)
+		}
 		if seen[name] {
 			return fault.Invalid(at(field, i), "duplicate executor %q", name)
 		}

@@ -116,6 +116,7 @@ func TestCheckStart(t *testing.T) {
 		{"spec.workflow", false, func(r *request) { r.Spec.Workflow = []string{"turn", "repair", "stopdecision"} }},
 		{"spec.workflow", false, func(r *request) { r.Spec.Workflow = []string{"repair", "stopdecision", "turn"} }},
 		{"spec.workflow", false, func(r *request) { r.Spec.Workflow = []string{"repair", "stopdecision"} }},
+		{"spec.workflow[2]", false, func(r *request) { r.Spec.Workflow = []string{"repair", "turn", "inference", "stopdecision"} }},
 		{"spec.workflow", true, func(r *request) { r.Spec.Workflow = make([]string, 17) }},
 		{"spec.config.stop.max_turns", false, func(r *request) { r.Spec.Config.Stop.MaxTurns = proto.Uint32(0) }},
 		{"spec.config.stop.policy", false, func(r *request) { r.Spec.Config.Stop.Policy = 9 }},
