@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -48,9 +49,9 @@ type LoadConversation struct {
 	Closing bool
 }
 
-// PrepareRequest replaces references in the request with their texts and keeps
-// the request for AskModel. Leads to RequestPrepared.
-type PrepareRequest struct{ Request *harnessv1.ModelRequest }
+// PrepareRequest makes the request out of a conversation and keeps it for AskModel. Leads to
+// RequestPrepared.
+type PrepareRequest struct{ Conversation *conversation.Conversation }
 
 // AskModel makes one try at a model. Leads to ModelAnswered, ModelFailed or
 // ModelUnusable.

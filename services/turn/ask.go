@@ -27,7 +27,7 @@ func (p *Progress) ask(s *State) Action {
 	case e.conversation == nil:
 		return LoadConversation{}
 	case e.preparation == nil:
-		return PrepareRequest{Request: Prepare(s.Snapshot, e.conversation.Messages, s.Tools.Specs())}
+		return PrepareRequest{Conversation: e.conversation}
 	case c.refused != nil:
 		return p.retry(s, c.refused)
 	case e.wait != nil:

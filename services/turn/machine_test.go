@@ -274,7 +274,7 @@ func describe(action turn.Action) string {
 	case turn.Return:
 		return fmt.Sprint(a.Outcome.GetStep().GetTurnComplete(), a.Stopped)
 	case turn.PrepareRequest:
-		return fmt.Sprint(a.Request)
+		return fmt.Sprint(a.Conversation.Messages)
 	case turn.FireHooks:
 		return a.Point.Topic.String() + a.Point.Key
 	case turn.SendCall:

@@ -6,7 +6,6 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
-	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
@@ -80,17 +79,6 @@ func (s *State) window(ref string) uint32 {
 		return 0
 	}
 	return s.Window(ref)
-}
-
-// Prepare returns exactly what the model is sent for the turn that begins with
-// snapshot s: the view of the conversation, and the tools. Contents may still be
-// references.
-func Prepare(s *harnessv1.Snapshot, messages []*harnessv1.Message, tools []*harnessv1.ToolSpec) *harnessv1.ModelRequest {
-	return &harnessv1.ModelRequest{
-		Model:    s.GetModel(),
-		Messages: conversation.View(messages),
-		Tools:    tools,
-	}
 }
 
 // Times within which a tool host that does not answer is given up.

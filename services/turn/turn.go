@@ -1,5 +1,5 @@
-// Package turn decides what happens inside a turn: what the model is sent, what
-// becomes of each call that it makes, what is left to do after a crash, and how
+// Package turn decides what happens inside a turn: which models respond, what
+// becomes of each call that they make, what is left to do after a crash, and how
 // the turn counts. It has no effects; package turnserver carries them out.
 //
 // # The machine

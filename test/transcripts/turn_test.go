@@ -105,8 +105,11 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 		}
 		return turn.ConversationLoaded{Conversation: c}
 	case turn.PrepareRequest:
-		checkView(d.t, a.Request.GetMessages())
-		d.requests = append(d.requests, a.Request)
+		request := &harnessv1.ModelRequest{
+			Model: w.state.Snapshot.GetModel(), Messages: conversation.View(a.Conversation.Messages), Tools: w.state.Tools.Specs(),
+		}
+		checkView(d.t, request.GetMessages())
+		d.requests = append(d.requests, request)
 		return turn.RequestPrepared{}
 	case turn.AskModel:
 		next := d.answers[0]

@@ -11,8 +11,8 @@ import (
 // maxBlobs bounds the blobs in memory, in bytes.
 const maxBlobs = 64 << 20
 
-// blobCache keeps the blobs that requests need again and again: long texts, reasoning
-// and media. The ones that were not used for longest are dropped first. Blobs never
+// blobCache keeps the blobs that requests and calls need again and again: reasoning,
+// media and arguments. The ones that were not used for longest are dropped first. Blobs never
 // change, so nothing is invalidated.
 type blobCache struct {
 	log   runlog.BlobReader

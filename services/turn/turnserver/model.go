@@ -14,15 +14,14 @@ import (
 
 // prepareRequest makes the request that the models of this turn are sent.
 func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) turn.Event {
-	cfg := t.state.Snapshot.GetConfig()
-	messages, err := t.server.inline(ctx, t.run, a.Request.GetModel(), cfg.GetTools().GetShownTokens(), a.Request.GetMessages())
+	request, err := t.server.render(ctx, t.run, t.state, a.Conversation)
 	if err != nil {
 		return turn.Failed{Err: err}
 	}
 	t.request = &model.Request{
-		Messages:  messages,
-		Tools:     a.Request.GetTools(),
-		Streaming: cfg.GetModel().GetStreaming(),
+		Messages:  request.GetMessages(),
+		Tools:     request.GetTools(),
+		Streaming: t.state.Snapshot.GetConfig().GetModel().GetStreaming(),
 		Turn:      t.progress.Number,
 		CacheKey:  content.Digest([]byte(t.run.Namespace + "/" + t.run.ID))[:cacheKey],
 		Blob: func(ctx context.Context, digest string) ([]byte, error) {

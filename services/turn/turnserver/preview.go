@@ -47,11 +47,11 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 			return &conversation.Conversation{Messages: journal.messages}, nil
 		},
 	}
-	request, err := t.previewRequest(ctx)
+	c, err := t.beforeRequest(ctx)
 	if err != nil {
 		return nil, err
 	}
-	request.Messages, err = w.inline(ctx, run, s.GetModel(), s.GetConfig().GetTools().GetShownTokens(), request.GetMessages())
+	request, err := w.render(ctx, run, state, c)
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +63,9 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	return &harnessv1.PrepareResponse{Request: request}, nil
 }
 
-// previewRequest performs the turn up to the request. A turn that asks no model
-// shows the request that it would send.
-func (t *execution) previewRequest(ctx context.Context) (*harnessv1.ModelRequest, error) {
+// beforeRequest performs the turn up to the request, and returns the conversation then. A
+// turn that asks no model has that of its beginning.
+func (t *execution) beforeRequest(ctx context.Context) (*conversation.Conversation, error) {
 	for {
 		action := turn.Next(t.state, t.progress)
 		switch a := action.(type) {
@@ -74,13 +74,9 @@ func (t *execution) previewRequest(ctx context.Context) (*harnessv1.ModelRequest
 				return nil, err
 			}
 		case turn.PrepareRequest:
-			return a.Request, nil
+			return a.Conversation, nil
 		default:
-			c, err := t.load(ctx)
-			if err != nil {
-				return nil, err
-			}
-			return turn.Prepare(t.state.Snapshot, c.Messages, t.state.Tools.Specs()), nil
+			return t.load(ctx)
 		}
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -91,7 +92,7 @@ type Server struct {
 	cfg           Config
 	conversations *conversationcache.Cache
 	active        *interrupt.Watch
-	shown         *shownCache
+	shown         *shown.Texts
 	blobs         *blobCache
 	definitions   *agent.Cache
 
@@ -132,7 +133,7 @@ func New(cfg Config) *Server {
 		cfg:           cfg,
 		conversations: conversations(cfg),
 		active:        interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
-		shown:         &shownCache{entries: map[shownKey]string{}},
+		shown:         shown.New(cfg.Log.Blob, maxShown),
 		blobs:         newBlobCache(cfg.Log, maxBlobs),
 		definitions:   &agent.Cache{Blob: cfg.Log.Blob},
 		providers:     map[string]*provider{},
