@@ -18,9 +18,13 @@ type digest [sha256.Size]byte
 // h(i) = SHA-256(h(i-1) ‖ SHA-256(message i)), h(0) = 32 zero bytes, and messages in the
 // deterministic binary form of Protocol Buffers. So the digest of a request that has grown
 // at its end follows from that of the former one.
-func Digest(messages []*harnessv1.Message) []byte {
+func Digest(messages []*harnessv1.Message) []byte { return Extend(nil, messages...) }
+
+// Extend returns the digest of the messages of a digest, empty for none, followed by more.
+func Extend(of []byte, more ...*harnessv1.Message) []byte {
 	var h digest
-	for _, m := range messages {
+	copy(h[:], of)
+	for _, m := range more {
 		h, _ = h.followedBy(m)
 	}
 	return h[:]

@@ -41,6 +41,9 @@ func TestDigest(t *testing.T) {
 	if got := shown.Digest(messages); !bytes.Equal(got, h) {
 		t.Errorf("got %x, want %x", got, h)
 	}
+	if got := shown.Extend(shown.Extend(nil, messages[0]), messages[1]); !bytes.Equal(got, h) {
+		t.Errorf("extended: %x, want %x", got, h)
+	}
 	if got := shown.Digest(nil); !bytes.Equal(got, make([]byte, sha256.Size)) {
 		t.Errorf("of nothing: %x", got)
 	}

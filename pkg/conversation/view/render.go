@@ -82,7 +82,7 @@ func (r *renderer) call(e *Entry, m *harnessv1.Message) *harnessv1.ToolCall {
 
 // externalized returns the message that an externalised one is shown as.
 func (r *renderer) externalized(m *harnessv1.Message, w *harnessv1.Watermark) *harnessv1.Message {
-	ref := originalRef(m)
+	ref := OriginalRef(m)
 	if w.GetClass() == oldUser {
 		return withText(m, firstLine(m.GetContent(), ref))
 	}

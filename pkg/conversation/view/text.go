@@ -26,9 +26,9 @@ func SpanRef(first, last uint64) string {
 	return fmt.Sprintf("m%d-m%d", first, last)
 }
 
-// originalRef returns what to read instead of a result: the source, if the result is itself
+// OriginalRef returns what to read instead of a result: the source, if the result is itself
 // something that was read back.
-func originalRef(m *harnessv1.Message) string {
+func OriginalRef(m *harnessv1.Message) string {
 	if ref := preserved(m, "ref"); ref != "" && m.GetToolName() == ReadArtifact {
 		return ref
 	}
@@ -53,7 +53,7 @@ func clearedText(m *harnessv1.Message, call *harnessv1.ToolCall) string {
 			fmt.Fprintf(&b, "; %s: %s", f.GetName(), f.GetValue())
 		}
 	}
-	fmt.Fprintf(&b, ". Read it with %s, ref %s.]", ReadArtifact, originalRef(m))
+	fmt.Fprintf(&b, ". Read it with %s, ref %s.]", ReadArtifact, OriginalRef(m))
 	return b.String()
 }
 

@@ -43,6 +43,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -133,6 +135,9 @@ type Server struct {
 
 	runs      runs
 	executors executors
+
+	conversations *conversationcache.Cache
+	texts         *shown.Texts
 }
 
 // New returns a server. Call Start before it serves.
@@ -172,6 +177,9 @@ func New(cfg Config) *Server {
 		closing:    make(chan struct{}),
 		stop:       func() {},
 		executors:  executors{log: cfg.Log, now: cfg.Now},
+
+		conversations: conversationcache.New(cfg.Log, maxConversations),
+		texts:         shown.New(cfg.Log.Blob, maxShown),
 	}
 }
 
