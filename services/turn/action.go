@@ -5,6 +5,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -74,6 +75,13 @@ type Wait struct{ For time.Duration }
 // ArgumentsRead.
 type ReadArguments struct{ Arguments map[string]*harnessv1.Content }
 
+// ReadMessages reads messages of the run for a call. Leads to MessagesRead.
+type ReadMessages struct {
+	Request readback.Request
+	// Messages of the run that the call may read, from the first.
+	Messages []*harnessv1.Message
+}
+
 // CheckInbox returns once the inbox has been read for interrupts recently.
 // Leads to InboxChecked.
 type CheckInbox struct{}
@@ -119,6 +127,7 @@ func (PrepareRequest) action()   {}
 func (AskModel) action()         {}
 func (Wait) action()             {}
 func (ReadArguments) action()    {}
+func (ReadMessages) action()     {}
 func (CheckInbox) action()       {}
 func (SendCall) action()         {}
 func (AwaitCall) action()        {}

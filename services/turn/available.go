@@ -33,6 +33,7 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 	all := append([]*harnessv1.ToolSpec(nil), host...)
 	all = append(all, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: AsksUser(s, definition),
+		Compaction: s.GetConfig().GetContext().GetCompaction(),
 	})...)
 	taken := map[string]bool{}
 	for _, t := range all {

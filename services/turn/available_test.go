@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -39,23 +41,25 @@ func rule(name string, policy harnessv1.ToolDecision) *harnessv1.ToolRule {
 
 // TestAvailableToolsFollowTheRun: a run has the tools of the host, those of the harness,
 // and those of clients with other names; questions only if a user is present and the
-// policy allows them.
+// policy allows them, and messages to read back only if its window is compacted.
 func TestAvailableToolsFollowTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*harnessv1.Snapshot)
 		want   string
 	}{
-		"plain":      {func(*harnessv1.Snapshot) {}, "read_file work_complete ask_user get_weather"},
-		"autonomous": {func(s *harnessv1.Snapshot) { s.Autonomous = true }, "read_file work_complete get_weather"},
+		"plain":      {func(*harnessv1.Snapshot) {}, "read_file work_complete ask_user read_artifact get_weather"},
+		"autonomous": {func(s *harnessv1.Snapshot) { s.Autonomous = true }, "read_file work_complete read_artifact get_weather"},
 		"denied": {func(s *harnessv1.Snapshot) {
 			s.ToolRules = append(s.ToolRules, rule("ask_user", harnessv1.ToolDecision_TOOL_DECISION_DENY))
-		}, "read_file work_complete get_weather"},
+		}, "read_file work_complete read_artifact get_weather"},
 		"all denied": {func(s *harnessv1.Snapshot) {
 			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_DENY))
-		}, "read_file work_complete get_weather"},
+		}, "read_file work_complete read_artifact get_weather"},
+		"without compaction": {func(s *harnessv1.Snapshot) { s.Config.Context.Compaction = proto.Bool(false) }, "read_file work_complete ask_user get_weather"},
+		"in plan mode":       {func(s *harnessv1.Snapshot) { s.Mode = "plan" }, "work_complete ask_user read_artifact"},
 		"all asked": {func(s *harnessv1.Snapshot) {
 			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_ASK))
-		}, "read_file work_complete ask_user get_weather"},
+		}, "read_file work_complete ask_user read_artifact get_weather"},
 	} {
 		s := snapshot()
 		c.change(s)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 )
@@ -49,6 +50,9 @@ type Waited struct{}
 
 // ArgumentsRead: the arguments by call id, as texts.
 type ArgumentsRead struct{ Texts map[string]string }
+
+// MessagesRead: the result of the call that reads messages.
+type MessagesRead struct{ Result readback.Result }
 
 // InboxChecked: the inbox has been read.
 type InboxChecked struct{}
@@ -99,6 +103,7 @@ func (ModelFailed) event()        {}
 func (ModelUnusable) event()      {}
 func (Waited) event()             {}
 func (ArgumentsRead) event()      {}
+func (MessagesRead) event()       {}
 func (InboxChecked) event()       {}
 func (CallSent) event()           {}
 func (CallEnded) event()          {}

@@ -19,8 +19,9 @@ import (
 )
 
 // judgement decides what becomes of the calls of a response, one after another.
-// Without subscribers it is a function of the state and the response. Subscribers
-// are called before a call is decided, and after one that needs no tool host.
+// Without subscribers and calls that read messages it is a function of the state and the
+// response. Subscribers are called before a call is decided, and after one that needs no tool
+// host.
 type judgement struct {
 	s     *State
 	p     *Progress
@@ -31,11 +32,12 @@ type judgement struct {
 	calls   []*harnessv1.PreparedCall
 	items   []*harnessv1.WorkItem
 
-	// The rest is for calls with subscribers.
+	// The rest is for calls that are judged after the response is stored.
 	queue    []*harnessv1.ToolCall // with their arguments inline
 	next     int                   // in queue
 	point    point                 // of that call
 	prepared *harnessv1.PreparedCall
+	reading  *readCall // nil unless the call is reading messages
 	reply    *reply
 	failed   hook.Effects // of on_error
 	notes    []hook.Note
@@ -104,8 +106,8 @@ func (p *Progress) text(id string, arguments *harnessv1.Content) (text string, k
 	return text, known
 }
 
-// decideCalls calls the subscribers of the calls, in order, and stores what becomes of
-// the calls.
+// decideCalls calls the subscribers of the calls and reads the messages that the calls ask
+// for, in order, and stores what becomes of the calls.
 func (p *Progress) decideCalls(*State) Action {
 	j := p.execution.judgement
 	switch {
@@ -117,15 +119,21 @@ func (p *Progress) decideCalls(*State) Action {
 			}
 		}
 		return ReadArguments{Arguments: unread}
+	case j.reading != nil:
+		return p.readMessages(j.reading.request)
 	case j.firing != nil:
 		return *j.firing
 	}
 	return Append{Draft: j.draft, Before: "weighed", After: "judged"}
 }
 
-// advance judges calls until subscribers are to be called or all are judged.
+// advance judges calls until messages are to be read or subscribers called, or all are
+// judged.
 func (j *judgement) advance() {
 	for j.firing = nil; j.next < len(j.queue); j.take(hook.Effects{}) {
+		if j.reading != nil {
+			return
+		}
 		if j.firing = j.fire(j.queue[j.next]); j.firing != nil {
 			return
 		}
@@ -258,11 +266,7 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 	id, name := call.GetId(), call.GetName()
 	whole := prepared.GetMessage()
 	prepared.Message = content.Cut(whole, content.MaxPreview) // the result has all of it
-	respond := func(text string, failed, hooked bool) *reply {
-		m := resultMessage(id, name, text, failed)
-		j.draft.Append(m)
-		return &reply{text: text, failed: failed, hooked: hooked, arguments: call.GetArguments().GetInline(), message: m}
-	}
+	respond := func(text string, failed, hooked bool) *reply { return j.respond(call, text, failed, hooked) }
 	announce := func() { j.draft.Emit(event.ToolCalled(id, name, call.GetArguments(), kindOf(prepared))) }
 	switch prepared.GetDisposition() {
 	case harnessv1.CallDisposition_CALL_DISPOSITION_DENIED:
@@ -274,6 +278,10 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 		return respond(whole, true, true)
 	case harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:
 		announce()
+		if t := harnesstool.Find(name); t != nil && t.Messages != nil {
+			j.reading = &readCall{call: call, request: t.Messages(call.GetArguments().GetInline())}
+			return nil
+		}
 		text, failed := j.runHarnessTool(name, call.GetArguments().GetInline())
 		j.draft.Emit(event.ToolEnded(id, name, failed, nil))
 		return respond(text, failed, true)
@@ -283,6 +291,14 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 		announce()
 	}
 	return nil
+}
+
+// respond appends the harness's own answer to a call. hooked is false if the call was
+// denied.
+func (j *judgement) respond(call *harnessv1.ToolCall, text string, failed, hooked bool) *reply {
+	m := resultMessage(call.GetId(), call.GetName(), text, failed)
+	j.draft.Append(m)
+	return &reply{text: text, failed: failed, hooked: hooked, arguments: call.GetArguments().GetInline(), message: m}
 }
 
 // runHarnessTool runs one of the harness's own tools.

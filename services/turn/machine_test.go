@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/services/turn"
@@ -30,6 +31,7 @@ var answers = map[string][]string{
 	"AskModel":         {"ModelAnswered", "ModelFailed", "ModelUnusable", "Failed"},
 	"Wait":             {"Waited", "Failed"},
 	"ReadArguments":    {"ArgumentsRead", "Failed"},
+	"ReadMessages":     {"MessagesRead", "Failed"},
 	"CheckInbox":       {"InboxChecked", "Failed"},
 	"SendCall":         {"CallSent"},
 	"AwaitCall":        {"CallEnded", "CallMoved", "CallBroken"},
@@ -281,6 +283,8 @@ func describe(action turn.Action) string {
 		return a.Call.ID + a.Ledger + fmt.Sprint(a.Fresh)
 	case turn.FetchResult:
 		return a.Call.ID + a.Ledger
+	case turn.ReadMessages:
+		return fmt.Sprint(a.Request, len(a.Messages))
 	}
 	return fmt.Sprintf("%+v", action)
 }
@@ -333,6 +337,8 @@ func (sc *scenario) events(at *place) []turn.Event {
 			texts[id] = `{"path":"a"}`
 		}
 		return []turn.Event{turn.ArgumentsRead{Texts: texts}, failed}
+	case turn.ReadMessages:
+		return []turn.Event{turn.MessagesRead{Result: readback.Result{Text: "text"}}, turn.MessagesRead{Result: readback.Result{Failed: true}}, failed}
 	case turn.CheckInbox:
 		return []turn.Event{turn.InboxChecked{}, failed}
 	case turn.SendCall:
@@ -434,6 +440,10 @@ func scenarios() []*scenario {
 		{name: "blob", state: hooked, response: response(call("a", "read_file", ""), calls(2)[1]), verdicts: []hook.Result{{}}},
 		{name: "models", state: plain, response: response(calls(1)...), models: true, stops: true},
 		{name: "calls", state: plain, response: response(calls(3)...), stops: true},
+		{name: "read", state: plain, response: response(call("r", "read_artifact", `{"ref":"m1"}`), calls(1)[0], call("s", "read_artifact", `{"ref":"m2"}`)), stops: true},
+		{name: "read with hooks", state: hooked, response: response(call("r", "read_artifact", `{"ref":"m1"}`)), verdicts: []hook.Result{
+			{}, {Action: harnessv1.HookAction_HOOK_ACTION_DENY, HookID: "h", Reason: "no"},
+		}},
 	}
 }
 
@@ -466,7 +476,7 @@ func TestEveryEventAtEveryPlace(t *testing.T) {
 	events := []turn.Event{
 		turn.Failed{Err: errBroken}, turn.Appended{}, turn.Inspected{}, turn.HooksFired{},
 		turn.ConversationLoaded{Conversation: &conversation.Conversation{}}, turn.RequestPrepared{}, turn.ModelAnswered{Response: response()},
-		turn.ModelFailed{}, turn.ModelUnusable{Err: errBroken}, turn.Waited{}, turn.ArgumentsRead{}, turn.InboxChecked{}, turn.CallSent{},
+		turn.ModelFailed{}, turn.ModelUnusable{Err: errBroken}, turn.Waited{}, turn.ArgumentsRead{}, turn.MessagesRead{}, turn.InboxChecked{}, turn.CallSent{},
 		turn.CallEnded{}, turn.CallMoved{}, turn.CallBroken{}, turn.CallsCancelled{}, turn.HostAway{Err: errBroken}, turn.HostFound{},
 	}
 	cells := map[string]bool{}

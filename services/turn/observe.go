@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -50,6 +51,9 @@ func (p *Progress) observe(s *State, now time.Time, action Action, event Event) 
 	case ReadArguments:
 		e, ok := event.(ArgumentsRead)
 		return ok && p.argumentsRead(a, e)
+	case ReadMessages:
+		e, ok := event.(MessagesRead)
+		return ok && p.messagesRead(e.Result)
 	case CheckInbox:
 		_, ok := event.(InboxChecked)
 		return ok && p.inboxRead()
@@ -198,6 +202,15 @@ func (p *Progress) argumentsRead(a ReadArguments, e ArgumentsRead) bool {
 	}
 	for id := range a.Arguments {
 		p.execution.texts[id] = e.Texts[id]
+	}
+	return true
+}
+
+// messagesRead takes the result of a call that reads messages. What is read after the turn
+// was stopped does not count: its calls are refused.
+func (p *Progress) messagesRead(result readback.Result) bool {
+	if p.execution.stop == nil {
+		p.execution.judgement.read(result)
 	}
 	return true
 }

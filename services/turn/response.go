@@ -2,6 +2,7 @@ package turn
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
@@ -37,8 +38,8 @@ func (p *Progress) cutShortAgain(s *State) *harnessv1.TurnError {
 
 // respond returns the record of the model's answer. Whatever the model wrote is
 // data: every call is run, awaited, answered by the harness, or answered with an
-// error that names what is wrong. If calls have subscribers, the calls are judged
-// in a separate record.
+// error that names what is wrong. If calls have subscribers or read messages of the run,
+// the calls are judged in a separate record.
 func (p *Progress) respond(s *State) *runstate.Draft {
 	a, r := p.execution.answer, p.execution.answer.response
 	message := &harnessv1.Message{
@@ -64,15 +65,19 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
 	j := newJudgement(s, p, d)
-	for _, call := range message.ToolCalls {
-		prepared := j.prepare(call)
-		if s.callsHooked() {
-			responded.Calls, responded.Unjudged = append(responded.Calls, undecided(prepared)), true
-			continue
-		}
-		j.decide(call, prepared, hook.Effects{})
+	calls := make([]*harnessv1.PreparedCall, len(message.ToolCalls))
+	for i, call := range message.ToolCalls {
+		calls[i] = j.prepare(call)
 	}
-	if !s.callsHooked() {
+	if responded.Unjudged = len(calls) > 0 && s.callsHooked() || slices.ContainsFunc(calls, readsMessages); responded.GetUnjudged() {
+		for i := range calls {
+			calls[i] = undecided(calls[i])
+		}
+		responded.Calls = calls
+	} else {
+		for i, call := range message.ToolCalls {
+			j.decide(call, calls[i], hook.Effects{})
+		}
 		responded.Calls, responded.WorkItems = j.calls, j.items
 	}
 	if len(message.ToolCalls) < len(r.ToolCalls) {

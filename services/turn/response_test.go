@@ -34,7 +34,7 @@ func tools(t fataler) *tool.Set {
 		{Name: "write_file", ParametersSchema: path, Origin: host, Annotations: &harnessv1.ToolAnnotations{Writes: true}},
 		{Name: "run_command", ParametersSchema: `{"type":"object"}`, Origin: host, Annotations: &harnessv1.ToolAnnotations{Executes: true}},
 		{Name: "forbidden", ParametersSchema: `{"type":"object"}`, Origin: host},
-	}, harnesstool.Specs(harnesstool.Setting{Questions: true})...))
+	}, harnesstool.Specs(harnesstool.Setting{Questions: true, Compaction: true})...))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -141,6 +142,9 @@ func (w *worker) perform(action turn.Action) turn.Event {
 			texts[id] = `{"path":"from a blob"}`
 		}
 		return turn.ArgumentsRead{Texts: texts}
+	case turn.ReadMessages:
+		w.effect("read %s of %d", a.Request.Ref, len(a.Messages))
+		return turn.MessagesRead{Result: readback.Result{Text: "text of " + a.Request.Ref, Failed: a.Request.Ref == "m0"}}
 	case turn.CheckInbox:
 		return turn.InboxChecked{}
 	case turn.SendCall:

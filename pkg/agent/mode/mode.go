@@ -3,7 +3,7 @@
 // have custom modes.
 //
 // It is pure. An empty name means execute. An unknown mode allows only the tools that
-// end the work; callers reject its name before that.
+// every mode allows; callers reject its name before that.
 package mode
 
 import (
@@ -35,13 +35,13 @@ func Exists(name string, custom []*harnessv1.ModeSpec) bool {
 	return slices.Contains(Names(custom), resolve(name))
 }
 
-// Allows reports whether a tool may be used in a mode. The tools that end the work are
-// always allowed. Tools of the host, of clients, of MCP servers and sub-agents count as
+// Allows reports whether a tool may be used in a mode. The tools that end the work, and
+// those that only read messages of the run again, are always allowed. Tools of the host, of clients, of MCP servers and sub-agents count as
 // changing something unless their annotations say otherwise.
 func Allows(name string, custom []*harnessv1.ModeSpec, spec *harnessv1.ToolSpec) bool {
 	name = resolve(name)
 	switch {
-	case name == Execute || endsWork(spec.GetName()):
+	case name == Execute || alwaysAllowed(spec.GetName()):
 		return true
 	case name == Plan:
 		return changesNothing(spec)
@@ -67,10 +67,10 @@ func changesNothing(spec *harnessv1.ToolSpec) bool {
 	}
 }
 
-// endsWork reports whether a tool of the harness ends the work.
-func endsWork(name string) bool {
+// alwaysAllowed reports whether a tool of the harness may be used in every mode.
+func alwaysAllowed(name string) bool {
 	t := harnesstool.Find(name)
-	return t != nil && t.Summary != nil
+	return t != nil && (t.Summary != nil || t.Messages != nil)
 }
 
 func resolve(name string) string {

@@ -53,6 +53,7 @@ func TestAllows(t *testing.T) {
 		{tool("ask_user", harness, &notes{}), []string{"plan", "execute", "", "review", "audit", "free"}},
 		{tool("work_complete", harness, nil), append(all, "unheard-of")},
 		{tool("task_complete", harness, nil), append(all, "unheard-of")},
+		{tool("read_artifact", harness, nil), append(all, "unheard-of")},
 	} {
 		for _, name := range append(all, "unheard-of") {
 			want := slices.Contains(c.in, name)

@@ -27,9 +27,9 @@ func SpanRef(first, last uint64) string {
 }
 
 // OriginalRef returns what to read instead of a result: the source, if the result is itself
-// something that was read back.
+// something that was read back. The reference of a failed read may name nothing.
 func OriginalRef(m *harnessv1.Message) string {
-	if ref := preserved(m, "ref"); ref != "" && m.GetToolName() == ReadArtifact {
+	if ref := preserved(m, "ref"); ref != "" && m.GetToolName() == ReadArtifact && !m.GetIsError() {
 		return ref
 	}
 	return Ref(m.GetId())

@@ -10,15 +10,16 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// Tool is a tool of the harness. A call runs, or it waits for the answer to a
-// question.
+// Tool is a tool of the harness. A call runs, it reads messages of the run, or it waits
+// for the answer to a question.
 type Tool struct {
-	// Tool has the spec, and Run unless calls wait.
+	// Tool has the spec, and Run unless calls read messages or wait.
 	tool.Tool[Run]
 	// Alias is another name by which models call the tool; it is never listed.
 	Alias string
@@ -29,6 +30,8 @@ type Tool struct {
 	// Reserved is true if clients may not declare a tool of this name, whether or not
 	// the run has the tool.
 	Reserved bool
+	// Messages returns which messages a call reads; nil if calls read none.
+	Messages func(arguments string) readback.Request
 	// Question returns what a call asks the user; nil if calls do not wait.
 	Question func(arguments string) string
 	// Summary returns what a call reports about the finished work; nil if a call does
@@ -45,6 +48,8 @@ type Setting struct {
 	WorkItems bool
 	// Questions is true if the agent may ask the user.
 	Questions bool
+	// Compaction is true if the window of the run is compacted.
+	Compaction bool
 }
 
 // registration is a tool with its position.

@@ -2,11 +2,13 @@ package harnesstool_test
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
@@ -15,7 +17,7 @@ import (
 
 var (
 	items      = []string{workitem.Add, workitem.Update, workitem.List, workitem.SetArtifact, workitem.FlagRevision}
-	everything = harnesstool.Setting{WorkItems: true, Questions: true}
+	everything = harnesstool.Setting{WorkItems: true, Questions: true, Compaction: true}
 )
 
 func namesOf(specs []*harnessv1.ToolSpec) []string {
@@ -34,7 +36,8 @@ func TestSpecsFollowSetting(t *testing.T) {
 		{harnesstool.Setting{}, []string{"work_complete"}},
 		{harnesstool.Setting{Questions: true}, []string{"work_complete", "ask_user"}},
 		{harnesstool.Setting{WorkItems: true}, append(slices.Clone(items), "work_complete")},
-		{everything, append(slices.Clone(items), "work_complete", "ask_user")},
+		{harnesstool.Setting{Compaction: true}, []string{"work_complete", "read_artifact"}},
+		{everything, append(slices.Clone(items), "work_complete", "ask_user", "read_artifact")},
 	} {
 		if got := namesOf(harnesstool.Specs(c.setting)); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %v, want %v", c.setting, got, c.want)
@@ -45,11 +48,17 @@ func TestSpecsFollowSetting(t *testing.T) {
 	}
 }
 
-func TestEveryToolRunsOrAsks(t *testing.T) {
+func TestEveryToolRunsReadsOrAsks(t *testing.T) {
 	for _, name := range harnesstool.Names() {
 		tool := harnesstool.Find(name)
-		if (tool.Run == nil) == (tool.Question == nil) {
-			t.Errorf("%s must either run or ask", name)
+		ways := 0
+		for _, has := range []bool{tool.Run != nil, tool.Messages != nil, tool.Question != nil} {
+			if has {
+				ways++
+			}
+		}
+		if ways != 1 {
+			t.Errorf("%s must either run, read messages or ask", name)
 		}
 		if tool.Spec.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS || harnesstool.Of(tool.Spec) != tool {
 			t.Errorf("%s is not a tool of the harness", name)
@@ -105,6 +114,41 @@ func TestSummaryAndQuestion(t *testing.T) {
 	}
 	if got := ask.Question(`{"question":"Which?"}`); got != "Which?" {
 		t.Errorf("the question is %q", got)
+	}
+}
+
+func TestReadArtifact(t *testing.T) {
+	read := harnesstool.Find("read_artifact")
+	a := read.Spec.GetAnnotations()
+	if a.GetReads() || a.GetWrites() || a.GetExplores() || a.GetExecutes() || !a.GetIdempotent() || !a.GetParallelSafe() {
+		t.Errorf("annotations %v", a)
+	}
+	if a.GetDurability() != harnessv1.Durability_DURABILITY_REPLAYABLE || !slices.Equal(a.GetPreservedFields(), []string{"ref"}) {
+		t.Errorf("annotations %v", a)
+	}
+	if read.Unrestricted {
+		t.Error("the policy of tools does not apply")
+	}
+	set, err := tool.NewSet(harnesstool.Specs(everything))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for arguments, want := range map[string]*readback.Request{
+		`{"ref":"m4"}`: {Ref: "m4"},
+		`{"ref":"m4-m9","offset":100.0,"limit":50,"pattern":"(?i)x"}`: {Ref: "m4-m9", Offset: 100, Limit: 50, Pattern: "(?i)x"},
+		`{"ref":"m4","offset":0,"limit":0,"pattern":""}`:              {Ref: "m4"},
+		`{"ref":"anything","offset":1e9,"limit":1000000000}`:          {Ref: "anything", Offset: 1e9, Limit: 1e9},
+		`{}`: nil, `{"ref":""}`: nil, `{"ref":7}`: nil, `{"ref":"m4","offset":-1}`: nil, `{"ref":"m4","limit":-1}`: nil, `{"ref":"m4","offset":1e300}`: nil, `{"ref":"m4","limit":null}`: nil, `{"ref":"m4","offset":1.5}`: nil,
+		`{"ref":"m4","pattern":"` + strings.Repeat("x", 1001) + `"}`: nil, `{"ref":"m4","line":1}`: nil,
+	} {
+		switch err := set.Validate(harnesstool.ReadArtifact, arguments); {
+		case want == nil && err == nil:
+			t.Errorf("%s is valid", arguments)
+		case want != nil && err != nil:
+			t.Errorf("%s: %v", arguments, err)
+		case want != nil && read.Messages(arguments) != *want:
+			t.Errorf("%s: %+v", arguments, read.Messages(arguments))
+		}
 	}
 }
 

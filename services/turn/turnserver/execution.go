@@ -133,6 +133,8 @@ func (t *execution) perform(ctx, lasting context.Context, action turn.Action) tu
 		return t.wait(ctx, a)
 	case turn.ReadArguments:
 		return t.readArguments(ctx, a)
+	case turn.ReadMessages:
+		return t.readMessages(ctx, a)
 	case turn.CheckInbox:
 		return t.checkInbox(lasting)
 	case turn.SendCall:

@@ -70,6 +70,7 @@ type setKey struct {
 	clients    string // digest of the tools that clients run
 	questions  bool
 	items      bool // work items
+	compaction bool
 	mode       string
 	definition string // digest; empty without user-defined modes
 }
@@ -105,7 +106,7 @@ func (w *Server) state(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, definition *agent.Definition, h *host) (*turn.ToolSet, error) {
 	key := setKey{
 		clients: s.GetClientTools().GetBlob().GetDigest(), questions: turn.AsksUser(s, definition),
-		items: s.GetConfig().GetWorkItems().GetEnabled(), mode: runstate.Mode(s),
+		items: s.GetConfig().GetWorkItems().GetEnabled(), compaction: s.GetConfig().GetContext().GetCompaction(), mode: runstate.Mode(s),
 	}
 	if len(definition.Modes) > 0 {
 		key.definition = definition.Digest

@@ -1,0 +1,70 @@
+package turnserver_test
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// TestMessagesAreReadBack: the model gets messages of the run whole, page by page, with what
+// is in blobs, and never more than it is shown of a result.
+func TestMessagesAreReadBack(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, calls(
+		call("first", "read_artifact", "ref", "m3"), call("found", "read_artifact", "ref", "m1-m3", "pattern", "needle|number"),
+		call("call", "read_artifact", "ref", "m2"), call("none", "read_artifact", "ref", "m4")), calls(done))
+	s := b.state()
+	s.MessageCount, s.Config.Tools.ShownTokens = 3, proto.Uint32(400)
+	text := strings.Repeat("a line of the file\n", 2000) + "a needle\n"
+	b.Put(&harnessv1.Step{From: "compaction", To: "turn", Snapshot: s, Message: &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{}}},
+		&harnessv1.Message{Id: 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline(goal)},
+		&harnessv1.Message{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 1, ToolCalls: []*harnessv1.ToolCall{{Id: "c", Name: "read_file", Arguments: b.Blob(`{"path":"a.txt"}`)}}},
+		&harnessv1.Message{Id: 3, Role: harnessv1.Role_ROLE_TOOL, TurnNumber: 1, ToolCallId: "c", ToolName: "read_file", Content: b.Blob(text)},
+	)
+	b.start()
+	journal, _ := b.records()
+	b.is(journal, "turn_started model_responded calls_judged")
+	results := b.results(journal...)
+	if got := results["first"]; !strings.HasPrefix(got, "[m3: result of read_file") || !strings.Contains(got, "\na line of the file\n") ||
+		!strings.Contains(got, "[More is left. Continue with ref m3, offset ") || len(got) < 1000 || len(got) > 2500 {
+		t.Errorf("the first page has %d bytes:\n%s", len(got), got)
+	}
+	if got := results["found"]; got != "[m1: user]\nline 1, offset 0: Find the number.\n[m3: result of read_file {\"path\":\"a.txt\"}, called in m2, turn 1]\nline 2001, offset 38000: a needle" {
+		t.Errorf("found:\n%s", got)
+	}
+	if got := results["call"]; got != "[m2: assistant, turn 1]\nCall of read_file: {\"path\":\"a.txt\"}" {
+		t.Errorf("the call:\n%s", got)
+	}
+	if got := results["none"]; got != "ref m4: not found; this run has messages m1 to m3." {
+		t.Errorf("a message that does not exist:\n%s", got)
+	}
+}
+
+// TestReadToolFollowsCompaction: runs on the same host have different tools.
+func TestReadToolFollowsCompaction(t *testing.T) {
+	t.Parallel()
+	b := newBed(t)
+	client := harnessv1.NewTurnServiceClient(b.dial())
+	for _, compaction := range []bool{true, false, true} {
+		s := b.state()
+		s.Config.Context.Compaction = proto.Bool(compaction)
+		r, err := client.Prepare(b.Context(), &harnessv1.PrepareRequest{
+			Input:        &harnessv1.StepInput{Namespace: b.Run.Namespace, RunId: b.Run.ID, Step: &harnessv1.Step{To: "turn", Snapshot: s}},
+			Conversation: []*harnessv1.Message{{Id: 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline(goal)}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		has := false
+		for _, tool := range r.GetRequest().GetTools() {
+			has = has || tool.GetName() == "read_artifact"
+		}
+		if has != compaction {
+			t.Errorf("compaction %t: the tool is there: %t", compaction, has)
+		}
+	}
+}
