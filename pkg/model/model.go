@@ -41,6 +41,9 @@ type Request struct {
 	// Blob returns the bytes of a blob of the run, for opaque parts and media. Nil: there
 	// are none in blobs.
 	Blob func(ctx context.Context, digest string) ([]byte, error)
+	// MaxOutputTokens limits the response, reasoning included, in tokens; 0: the model's
+	// limit. The chat wire sends none: servers do not agree on its member.
+	MaxOutputTokens uint32
 	// Streaming requests text while it is written.
 	Streaming bool
 	// IdleTimeout is the silence after which the stream counts as cut.

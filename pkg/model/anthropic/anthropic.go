@@ -104,5 +104,8 @@ func maxTokens(req *model.Request, name string, maxOutput func(string) uint32) u
 	if !req.Streaming {
 		limit = min(limit, plainMaxOutput)
 	}
+	if req.MaxOutputTokens > 0 {
+		limit = min(limit, req.MaxOutputTokens)
+	}
 	return limit
 }

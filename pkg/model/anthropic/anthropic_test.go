@@ -319,8 +319,12 @@ func TestMaxTokensIsTheModelsMaximum(t *testing.T) {
 	for _, c := range []struct {
 		model     string
 		streaming bool
+		limit     uint32
 		want      int
-	}{{"large", true, 64000}, {"large", false, 16384}, {"small", false, 4096}, {"unknown", true, anthropic.DefaultMaxOutput}} {
+	}{
+		{"large", true, 0, 64000}, {"large", false, 0, 16384}, {"small", false, 0, 4096}, {"unknown", true, 0, anthropic.DefaultMaxOutput},
+		{"large", true, 2000, 2000}, {"large", false, 2000, 2000}, {"small", false, 5000, 4096},
+	} {
 		var asked int
 		s := modeltest.NewServerFunc(t, func(r *modeltest.Request) modeltest.Reply {
 			asked = r.MaxTokens
@@ -333,7 +337,7 @@ func TestMaxTokensIsTheModelsMaximum(t *testing.T) {
 			t.Fatal(err)
 		}
 		req := modeltest.Conversation(c.streaming)
-		req.Model = c.model
+		req.Model, req.MaxOutputTokens = c.model, c.limit
 		if _, err := p.Complete(t.Context(), req, nil); err != nil || asked != c.want {
 			t.Errorf("%s, streaming %t: max_tokens %d, want %d (%v)", c.model, c.streaming, asked, c.want, err)
 		}

@@ -21,7 +21,8 @@ type Request struct {
 	IncludeUsage bool
 	// Protocol of the request: chat or messages.
 	Protocol Protocol
-	// MaxTokens is the most that the answer may have; in the Messages protocol only.
+	// MaxTokens is the most that the answer may have; 0 if the request sets none. Not in
+	// the chat protocol.
 	MaxTokens int
 	// CacheMarks are the places up to which the provider is to cache, such as
 	// tools[1], system[0] and messages[2].content[1], in the order of the prompt; in the

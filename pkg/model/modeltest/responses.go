@@ -48,13 +48,13 @@ func invalid(param, format string, values ...any) error {
 // ParseResponsesRequest validates the body of a request of the Responses protocol as the
 // real service does. It also refuses what the service takes but this project does not
 // send: schemas that are strict or may become so, stored responses, sampling parameters,
-// a limit of the output, a forced tool. The error is the text of the refusal.
+// a forced tool. The error is the text of the refusal.
 func ParseResponsesRequest(body []byte) (*Request, error) {
 	var o object
 	if err := json.Unmarshal(body, &o); err != nil {
 		return nil, invalid("", "We could not parse the JSON body of your request: %v", err)
 	}
-	if err := o.known("", "model", "input", "instructions", "tools", "store", "include", "reasoning", "prompt_cache_key", "stream",
+	if err := o.known("", "model", "input", "instructions", "tools", "store", "include", "reasoning", "max_output_tokens", "prompt_cache_key", "stream",
 		"service_tier", "metadata", "text"); err != nil {
 		return nil, err
 	}
@@ -103,12 +103,25 @@ func (o object) required(at, name string, into *string) error {
 	return nil
 }
 
+// minOutput is the smallest limit of the output that the service takes.
+const minOutput = 16
+
 func (r *Request) responsesHead(o object) error {
 	if err := o.required("", "model", &r.Model); err != nil {
 		return err
 	}
 	if err := o.member("", "stream", "a boolean", &r.Stream); err != nil {
 		return err
+	}
+	limit := minOutput
+	if err := o.member("", "max_output_tokens", "an integer", &limit); err != nil {
+		return err
+	}
+	if limit < minOutput {
+		return invalid("max_output_tokens", "Invalid 'max_output_tokens': integer below minimum value. Expected a value >= %d, but got %d instead.", minOutput, limit)
+	}
+	if _, ok := o["max_output_tokens"]; ok {
+		r.MaxTokens = limit
 	}
 	var key, instructions string
 	if err := o.member("", "prompt_cache_key", "a string", &key); err != nil {

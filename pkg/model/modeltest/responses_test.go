@@ -129,7 +129,7 @@ func TestParseResponsesRejects(t *testing.T) {
 		`{"model":"m","store":false}`:          "'input'",
 		responsesBody():                        "minimum length 1",
 		responsesWith(`"temperature":0`):       "Unknown parameter: 'temperature'",
-		responsesWith(`"max_output_tokens":9`): "Unknown parameter",
+		responsesWith(`"max_output_tokens":9`): "Expected a value >= 16, but got 9",
 		responsesWith(`"tool_choice":"auto"`):  "Unknown parameter",
 		responsesWith(`"stream":"yes"`):        "'stream'",
 		responsesWith(`"prompt_cache_key":"` + strings.Repeat("k", 65) + `"`):                                                  "'prompt_cache_key'",

@@ -18,7 +18,10 @@ const includeEncrypted = "reasoning.encrypted_content"
 
 // members are those that the provider sends, in their order, with the additional ones
 // before the input.
-var members = []string{"model", "instructions", "tools", "store", "include", "reasoning", "prompt_cache_key", "stream", "input"}
+var members = []string{"model", "instructions", "tools", "store", "include", "reasoning", "max_output_tokens", "prompt_cache_key", "stream", "input"}
+
+// minOutput is the smallest max_output_tokens that the service takes.
+const minOutput = 16
 
 // member is a member of a request.
 type member struct {
@@ -93,6 +96,9 @@ func (e *encoder) head(req *model.Request, name string) ([]member, []*harnessv1.
 	}
 	head = append(head, member{"store", false})
 	head = append(head, e.reasoning(req, name)...)
+	if req.MaxOutputTokens > 0 {
+		head = append(head, member{"max_output_tokens", max(req.MaxOutputTokens, minOutput)})
+	}
 	if req.CacheKey != "" {
 		head = append(head, member{"prompt_cache_key", req.CacheKey})
 	}

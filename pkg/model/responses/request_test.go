@@ -93,6 +93,16 @@ func TestRequestBytes(t *testing.T) {
 	}
 }
 
+func TestLimitOfTheOutput(t *testing.T) {
+	for limit, want := range map[uint32]string{0: "", 4: `,"max_output_tokens":16,`, 4000: `,"max_output_tokens":4000,`} {
+		req := conversation()
+		req.MaxOutputTokens = limit
+		if body := string(send(t, responses.Config{}, req).Body); strings.Contains(body, "max_output_tokens") != (want != "") || !strings.Contains(body, want) {
+			t.Errorf("limit %d: %s", limit, body)
+		}
+	}
+}
+
 func everything(string) media.Takes { return media.Takes{Images: true, Documents: true} }
 
 func TestHeaders(t *testing.T) {
