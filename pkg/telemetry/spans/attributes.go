@@ -58,6 +58,9 @@ const (
 	TokensBefore  = attribute.Key("harness.compaction.tokens_before")
 	TokensAfter   = attribute.Key("harness.compaction.tokens_after")
 	TokensFreed   = attribute.Key("harness.compaction.tokens_freed")
+	JobPurpose    = attribute.Key("harness.job.purpose")
+	JobKey        = attribute.Key("harness.job.key")
+	JobTries      = attribute.Key("harness.job.tries") // in all
 	HookID        = attribute.Key("harness.hook.id")
 	HookTopic     = attribute.Key("harness.hook.topic")
 	CheckOutput   = attribute.Key("harness.check.output")
