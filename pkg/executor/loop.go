@@ -36,7 +36,7 @@ func Run(ctx context.Context, cfg Config, x Executor) error {
 	cfg = cfg.withDefaults()
 	l := &loop{cfg: cfg, x: x, logger: cfg.Logger.With("executor", x.Name())}
 	cfg.Metrics.Serves(ctx, x.Name())
-	work, cancel := draining(ctx, cfg.Drain)
+	work, cancel := Draining(ctx, cfg.Drain)
 	defer cancel()
 	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, func(_ context.Context, d runlog.Delivery) {
 		began := l.cfg.Now()
@@ -50,8 +50,8 @@ func Run(ctx context.Context, cfg Config, x Executor) error {
 	return err
 }
 
-// draining returns a context that ends drain after ctx.
-func draining(ctx context.Context, drain time.Duration) (work context.Context, cancel context.CancelFunc) {
+// Draining returns a context that ends drain after ctx.
+func Draining(ctx context.Context, drain time.Duration) (work context.Context, cancel context.CancelFunc) {
 	work, end := context.WithCancel(context.WithoutCancel(ctx))
 	if drain <= 0 {
 		stop := context.AfterFunc(ctx, end)

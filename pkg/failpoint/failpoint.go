@@ -52,6 +52,11 @@ var rolePoints = map[string][]string{
 		"tool_finished", // ToolFinished is stored
 		"killed",        // the tool host has killed the calls of an interrupted turn
 	},
+	workflow.Inference: {
+		"received", // a job was delivered, nothing done
+		"answered", // the model has answered or its tries have failed, nothing stored
+		"stored",   // the result is stored, the job not acknowledged
+	},
 	workflow.StopDecision: {
 		"looked", // an output was checked or a subscriber called, nothing stored
 	},

@@ -101,6 +101,11 @@ var (
 	modelRetries = Instrument{Name: "harness.model.retries", Kind: Counter, Unit: "{try}",
 		Description: "Failed tries at a model. outcome: retried, adjusted if the provider asked for another form of request, or given_up if the next model is used or the turn fails.", Attributes: []string{attrProvider, attrModel, attrError, "outcome"}}
 
+	jobDuration = Instrument{Name: "harness.job.duration", Kind: Histogram, Unit: "s", Buckets: long,
+		Description: "Time of a delivery of a job, with all tries and waits. outcome: answered, failed, repeated if another delivery was first, gone if the run was deleted, put_back.", Attributes: []string{"purpose", "outcome"}}
+	jobTokens = Instrument{Name: "harness.job.tokens", Kind: Counter, Unit: "{token}",
+		Description: "Tokens of the calls for jobs; gen_ai.client.token.usage includes them.", Attributes: []string{"purpose", attrTokenType}}
+
 	toolDuration = Instrument{Name: "gen_ai.execute_tool.duration", Kind: Histogram, Unit: "s", Buckets: long,
 		Description: "Time that a tool ran. error.type: error, cancelled or unknown.", Attributes: []string{attrTool, attrError}}
 	toolUnknown = Instrument{Name: "harness.tool.unknown_ends", Kind: Counter, Unit: "{call}",
@@ -155,7 +160,8 @@ func Instruments() []Instrument {
 	all := []Instrument{
 		stepDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
 		runsStarted, runsEnded, runsParked, runs,
-		modelDuration, modelTokens, modelCached, modelCacheWrites, modelReasoning, modelCost, modelRetries, modelLimit, modelRemaining, toolDuration, toolUnknown, toolCalls,
+		modelDuration, modelTokens, modelCached, modelCacheWrites, modelReasoning, modelCost, modelRetries, modelLimit, modelRemaining,
+		jobDuration, jobTokens, toolDuration, toolUnknown, toolCalls,
 		appends, unsettled, undecided, settled, stale, connected, reconnects, pending, ackPending, redelivering, waiting, streamBytes, streamLimit,
 		rpcDuration, rpcStreams, rpcOpen, httpDuration, roleReady, buildInfo,
 	}

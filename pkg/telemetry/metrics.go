@@ -16,18 +16,20 @@ import (
 //
 // What happens to runs, turns, models and tools is counted from the records that a
 // process has stored (see Log). A record is stored once, despite crashes and fenced-off
-// workers, so everything counts once over all processes.
+// workers, so everything counts once over all processes. Jobs have no records: the worker
+// that calls the model counts them.
 type Metrics struct {
 	meter metric.Meter
 
 	stepDuration, hopLatency, turnOverhead, turnDuration histogram
 	modelDuration, modelTokens, toolDuration             histogram
+	jobDuration                                          histogram
 	appends, rpcDuration, httpDuration                   histogram
 	redeliveries, takeovers, deadLetters, failures       counter
 	turns, runsStarted, runsEnded, runsParked            counter
 	modelCached, modelRetries, toolCalls, rpcStreams     counter
 	modelCacheWrites, modelReasoning                     counter
-	toolUnknown, unsettled                               counter
+	toolUnknown, unsettled, jobTokens                    counter
 	modelLimit, modelRemaining                           gauge
 	modelCost                                            sum
 	rpcOpen                                              upDown
@@ -44,7 +46,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	}{
 		{stepDuration, &m.stepDuration}, {hopLatency, &m.hopLatency}, {turnOverhead, &m.turnOverhead}, {turnDuration, &m.turnDuration},
 		{modelDuration, &m.modelDuration}, {modelTokens, &m.modelTokens}, {toolDuration, &m.toolDuration},
-		{appends, &m.appends}, {rpcDuration, &m.rpcDuration}, {httpDuration, &m.httpDuration},
+		{jobDuration, &m.jobDuration}, {appends, &m.appends}, {rpcDuration, &m.rpcDuration}, {httpDuration, &m.httpDuration},
 	} {
 		var err error
 		h.to.keys = h.of.Attributes
@@ -59,6 +61,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		{turns, &m.turns}, {runsStarted, &m.runsStarted}, {runsEnded, &m.runsEnded}, {runsParked, &m.runsParked},
 		{modelCached, &m.modelCached}, {modelRetries, &m.modelRetries}, {toolCalls, &m.toolCalls}, {rpcStreams, &m.rpcStreams},
 		{modelCacheWrites, &m.modelCacheWrites}, {modelReasoning, &m.modelReasoning}, {toolUnknown, &m.toolUnknown}, {unsettled, &m.unsettled},
+		{jobTokens, &m.jobTokens},
 	} {
 		var err error
 		c.to.keys = c.of.Attributes

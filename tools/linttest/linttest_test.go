@@ -268,7 +268,7 @@ var bodies = []struct{ file, body, want string }{
 // and those of the design, so that a rule cannot go before its service comes.
 func services(t *testing.T) []string {
 	t.Helper()
-	names := []string{"bridge", "compaction", "gateway", "repair", "stopdecision", "toolhost", "turn"}
+	names := []string{"bridge", "compaction", "gateway", "inference", "repair", "stopdecision", "toolhost", "turn"}
 	entries, err := os.ReadDir(filepath.Join(root, "services"))
 	if err != nil {
 		t.Fatal(err)
