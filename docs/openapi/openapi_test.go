@@ -62,7 +62,7 @@ func TestTheDescriptionIsMadeOfItsSourceAndTheProtos(t *testing.T) {
 func (s *schemas) all() {
 	for _, m := range []protoreflect.ProtoMessage{
 		&harnessv1.StartRunResponse{}, &harnessv1.DeleteRunResponse{}, &harnessv1.SendInputResponse{}, &harnessv1.InterruptRunResponse{},
-		&harnessv1.ResumeRunResponse{}, &harnessv1.CancelRunResponse{}, &harnessv1.GetStateResponse{}, &harnessv1.GetConversationResponse{},
+		&harnessv1.ResumeRunResponse{}, &harnessv1.CancelRunResponse{}, &harnessv1.GetStateResponse{}, &harnessv1.GetConversationResponse{}, &harnessv1.GetContextResponse{},
 		&harnessv1.ListPendingResponse{}, &harnessv1.Run{}, &harnessv1.RunSpec{}, &harnessv1.WaitingInput{}, &harnessv1.Delta{}, &harnessv1.Attached{},
 	} {
 		d := m.ProtoReflect().Descriptor()

@@ -155,6 +155,23 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(
     assert [text for text in told if "not on a Sunday" in text]
 
 
+async def test_the_context_of_a_response_is_the_conversation_before_it(
+    client: Client, script: Script, workspace: Path
+) -> None:
+    run = await client.start("run it", model=script(COMMAND), workspace=workspace)
+    await run.deny((await run.result()).pending[0].call_id)
+    await run.result()
+    responses = [u.version for u in await gather(run) if isinstance(u, Event) and u.name == "model.response"]
+    context = await run.context(responses[1])
+    before = [message.id for message in await run.conversation(responses[1] - 1)]
+    assert [item.first_message for item in context.items] == before
+    assert [item.text for item in context.items if item.kind == pb.MESSAGE_KIND_USER_INPUT] == ["run it"]
+    assert context.version == responses[1] and context.total_items == len(before) > 3
+    paged = await run.context(responses[1], page_size=2)
+    assert paged.items == context.items and not paged.next_page_token
+    assert (await run.context()).total_items > len(before)
+
+
 async def test_a_second_answer_is_refused_and_the_same_answer_again_is_not(
     client: Client, script: Script, workspace: Path
 ) -> None:

@@ -140,6 +140,28 @@ export class Run {
   }
 
   /**
+   * Returns what the model was sent at a version, or would be sent next: all pages in one response. At
+   * the version of a `model.response` it is the request that the response answers, and `digestMatches`
+   * reports whether it has the digest that the run has recorded. 0 is the newest. `pageSize`: messages
+   * that one call fetches, at most 1,000.
+   */
+  async context(options: Signal & { version?: number; pageSize?: number } = {}): Promise<pb.GetContextResponse> {
+    const { version = 0, pageSize = 1000 } = options;
+    const request = create(pb.GetContextRequestSchema, { ...this.#name, version: BigInt(version), pageSize });
+    const whole = await this.connection.call((rpc, call) => rpc.getContext(request, call), options);
+    while (whole.nextPageToken) {
+      request.pageToken = whole.nextPageToken;
+      const page = await this.connection.call((rpc, call) => rpc.getContext(request, call), options);
+      whole.items.push(...page.items);
+      whole.nextPageToken = page.nextPageToken;
+      if (page.digestMatches !== undefined) {
+        whole.digestMatches = page.digestMatches;
+      }
+    }
+    return whole;
+  }
+
+  /**
    * Sends the run a message. A working run includes it in its next request to the model, a parked one
    * resumes, one that has ended reopens. Returns the input's id, which the event `input.accepted`
    * names.

@@ -146,6 +146,23 @@ test("a denied call does not run, and the model is told why", async () => {
   assert.ok(told.some((text) => text.includes("not on a Sunday")));
 });
 
+test("the context of a response is the conversation before it", async () => {
+  const run = await start(COMMAND);
+  const [call] = (await run.result()).pending;
+  await run.deny(call?.callId ?? "");
+  await run.result();
+  const version = (await gather(run.events())).flatMap((update) => (update.name === "model.response" ? [update.version] : []))[1] ?? 0;
+  const context = await run.context({ version });
+  const before = (await run.conversation({ version: version - 1 })).map((message) => message.id);
+  assert.deepEqual(context.items.map((item) => item.firstMessage), before);
+  assert.equal(context.totalItems, before.length);
+  assert.ok(before.length > 3);
+  const paged = await run.context({ version, pageSize: 2 });
+  assert.deepEqual(paged.items, context.items);
+  assert.equal(paged.nextPageToken, "");
+  assert.ok((await run.context()).totalItems > before.length);
+});
+
 test("a second answer is refused, and the same answer again is not", async () => {
   const run = await start(COMMAND);
   const callId = (await run.result()).pending[0]?.callId ?? "";

@@ -91,6 +91,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/v1/runs/{run_id}/events", handle: (*server).events, stream: true},
 	{method: http.MethodGet, path: "/v1/runs/{run_id}/state", handle: (*server).state},
 	{method: http.MethodGet, path: "/v1/runs/{run_id}/conversation", handle: (*server).conversation},
+	{method: http.MethodGet, path: "/v1/runs/{run_id}/context", handle: (*server).context},
 	{method: http.MethodGet, path: "/v1/runs/{run_id}/blobs/{digest}", handle: (*server).blob},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/messages", handle: (*server).message},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/approvals", handle: (*server).approve},

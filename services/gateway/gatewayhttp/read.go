@@ -43,6 +43,23 @@ func (s *server) conversation(w http.ResponseWriter, r *http.Request) error {
 	return answerMessage(w, http.StatusOK, answer)
 }
 
+// context returns a page of what the model was sent at a version, or would be sent.
+func (s *server) context(w http.ResponseWriter, r *http.Request) error {
+	q := queryOf(r, "version", "page_size", "page_token")
+	request := &harnessv1.GetContextRequest{
+		Namespace: q.namespace(), RunId: r.PathValue("run_id"), Version: q.number("version", 64),
+		PageSize: uint32(q.number("page_size", 32)), PageToken: q.text("page_token"), //nolint:gosec // parsed as 32 bits
+	}
+	if q.err != nil {
+		return q.err
+	}
+	answer, err := s.gateway.GetContext(calling(r), request)
+	if err != nil {
+		return err
+	}
+	return answerMessage(w, http.StatusOK, answer)
+}
+
 // pending returns the calls that runs wait for.
 func (s *server) pending(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "run_id", "page_size", "page_token")

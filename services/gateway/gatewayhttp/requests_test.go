@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
@@ -188,6 +189,34 @@ func TestReadStateConversationAndBlobs(t *testing.T) {
 	}
 }
 
+// TestContextInPages reads the view of a conversation of three messages.
+func TestContextInPages(t *testing.T) {
+	b := newBed(t)
+	h := b.started("r")
+	said := func(id uint64, role harnessv1.Role, text string) *harnessv1.Message {
+		return &harnessv1.Message{Id: id, Role: role, Content: content.Inline(text)}
+	}
+	h.append(&harnessv1.Record{
+		Body:     &harnessv1.Record_Journal{Journal: &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 1}}}},
+		Appended: []*harnessv1.Message{said(1, harnessv1.Role_ROLE_SYSTEM, "You are an agent."), said(2, harnessv1.Role_ROLE_USER, "Go."), said(3, harnessv1.Role_ROLE_ASSISTANT, "Gone.")},
+	})
+	var texts []any
+	path := "/v1/runs/r/context?version=2&page_size=2"
+	for token := "-"; token != ""; path = "/v1/runs/r/context?page_size=2&page_token=" + token {
+		page := b.get(path).object(t)
+		if page["version"] != 2.0 || page["total_items"] != 3.0 || page["model"] != "script:x" || page["digest_matches"] != nil {
+			t.Fatalf("%v", page)
+		}
+		for _, i := range page["items"].([]any) {
+			texts = append(texts, i.(map[string]any)["text"])
+		}
+		token = page["next_page_token"].(string)
+	}
+	if fmt.Sprint(texts) != "[You are an agent. Go. Gone.]" {
+		t.Errorf("%v", texts)
+	}
+}
+
 // An error is one line with the correction, and names the field as the client wrote
 // it.
 func TestBadInput(t *testing.T) {
@@ -201,6 +230,10 @@ func TestBadInput(t *testing.T) {
 		status             int
 		field, message     string
 	}{
+		{"GET", "/v1/runs/r/context?version=99", "", nil, 400, "version", "version: 99: run " + b.namespace + "/r has versions up to 2"},
+		{"GET", "/v1/runs/r/context?page_size=1001", "", nil, 400, "page_size", "page_size: 1001: must be from 1 to 1000"},
+		{"GET", "/v1/runs/r/context?page_token=x", "", nil, 400, "page_token", "page_token: is not a page token of this context; leave it empty for the first page"},
+		{"GET", "/v1/runs/none/context", "", nil, 404, "", "run " + b.namespace + "/none not found"},
 		{"POST", "/v1/runs", "{\n  \"goal\": \"x\",\n  oops\n}", nil, 400, "body", "body: 3:3: invalid character 'o' looking for beginning of object key string"},
 		{"POST", "/v1/runs", `{"goal":"x"`, nil, 400, "body", "body: 1:11: unexpected end of JSON input"},
 		{"POST", "/v1/runs", `[]`, nil, 400, "body", "body: expected an object: {…}"},

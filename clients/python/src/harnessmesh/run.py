@@ -128,6 +128,22 @@ class Run:
         request = pb.GetConversationRequest(namespace=self.namespace, run_id=self.id, version=version)
         return list((await self._connection.call(self._stub.GetConversation, request)).messages)
 
+    async def context(self, version: int = 0, *, page_size: int = 1000) -> pb.GetContextResponse:
+        """Returns what the model was sent at a version, or would be sent next: all pages in one response.
+        At the version of a `model.response` it is the request that the response answers, and
+        `digest_matches` reports whether it has the digest that the run has recorded. 0 is the newest.
+        page_size: messages that one call fetches, at most 1,000."""
+        request = pb.GetContextRequest(namespace=self.namespace, run_id=self.id, version=version, page_size=page_size)
+        whole = await self._connection.call(self._stub.GetContext, request)
+        while whole.next_page_token:
+            request.page_token = whole.next_page_token
+            page = await self._connection.call(self._stub.GetContext, request)
+            whole.items.extend(page.items)
+            whole.next_page_token = page.next_page_token
+            if page.HasField("digest_matches"):
+                whole.digest_matches = page.digest_matches
+        return whole
+
     async def send(self, text: str, *, request_id: str | None = None) -> str:
         """Sends the run a message. A working run includes it in its next request to the model, a parked
         one resumes, one that has ended reopens. Returns the input's id, which the event
