@@ -1,16 +1,37 @@
-// Package compaction decides before a turn how full the model's window is, and applies
-// the strategies that make room in it (strategy.go). There is no strategy yet, so no
-// request is shortened.
+// Package compaction decides before a turn how full the model's window is, and what the
+// view of the conversation leaves out to make room.
 //
-// The estimate is what the provider reported for the last request plus what was
-// appended since. A text has at most one token a byte, so the decision asks for the
-// exact count, which costs more than the rest of a turn, only if the bytes could reach
-// the soft threshold (KeyTokens).
+// # Estimate
+//
+// The window holds what the provider reported for the last request, plus what was appended
+// since, less what a change of the plan has taken away since. A text has at most one token
+// a byte, so the decision reads the index of the conversation only if the bytes could reach
+// the soft threshold, and asks for exact weights only of messages that have none.
+//
+// # Passes
+//
+// A pass changes the plan (ladder.go): it clears, externalizes, summarizes and drops, in
+// this order and oldest first, until the target is reached. Each pass breaks the provider's
+// cached prefix, so at soft pressure it happens only if it is worth it. The recent part is
+// left alone (recent.go). At blocking pressure the run waits for a summary (summary.go);
+// if that does not help, results are cleared directly, those of the recent part included,
+// and at last the results of the last turn are shortened (direct.go). If nothing is left
+// to free the turn ends with the error context_exhausted.
+//
+// # Summaries
+//
+// A summary is a job of an inference worker. Its key names the run, the span, the summary
+// that it merges and the summarizer, so a result can never be used for another span. The
+// decision creates and reads jobs through observations.
+//
+// The package is pure: the same step, index and observations give the same output.
 package compaction
 
 import (
 	"errors"
+	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -20,22 +41,63 @@ import (
 // Name of the executor.
 const Name = workflow.Compaction
 
-// KeyTokens is the key of the exact number of tokens in the messages that the provider
-// has not reported: all after token_budget.reported_messages, each with 4 tokens more.
-// Images count by the model's formula, documents by their pages.
-const KeyTokens = "tokens"
+// Keys of observations.
+const (
+	// KeyTokens is the exact number of tokens of the messages after
+	// token_budget.reported_messages. Only runs without compaction need it.
+	KeyTokens = "tokens"
+	// KeyConversation is the index of the conversation, which is passed to DecideWith.
+	KeyConversation = "conversation"
+	// KeyWeights are the weights of all messages that have none.
+	KeyWeights = "weights"
+	// KeyInference is whether a worker makes summaries.
+	KeyInference = "inference"
+	// KeyArrived is whether the inbox has items that were not drained.
+	KeyArrived = "arrived"
+	// KeySummary precedes the key of a job: how far its summary is.
+	KeySummary = "summary:"
+	// KeyRequest precedes a request for a summary, as MarshalRequest writes it: its job
+	// was created.
+	KeyRequest = "request:"
+)
 
-// framing is the number of tokens that frame a message.
-const framing = 4
+// decision is the state of one decision.
+type decision struct {
+	*runstate.Draft
+	in       *harnessv1.StepInput
+	s        *harnessv1.Snapshot
+	b        *harnessv1.TokenBudget
+	cfg      *harnessv1.ContextConfig
+	x        *view.Index
+	repaired *harnessv1.RepairComplete
 
-// bytesPerToken is the usual ratio, for the estimate far below the thresholds.
-const bytesPerToken = 4
+	level   harnessv1.PressureLevel
+	changes []*harnessv1.CompactionChange
+	names   []string // of the strategies that freed something
+	problem string   // why a summary could not be used
+}
 
-// Decide returns the outcome of a step with a RepairComplete, or the observations that
-// it needs first.
-func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return decide(in, strategies) }
+// needsError asks for observations.
+type needsError struct{ keys []string }
 
-func decide(in *harnessv1.StepInput, strategies []strategy) (*harnessv1.StepOutput, error) {
+// Error names the keys.
+func (e *needsError) Error() string { return "needs " + strings.Join(e.keys, ", ") }
+
+func needs(keys ...string) error { return &needsError{keys} }
+
+// waitError asks to decide again later.
+type waitError struct{ wait *harnessv1.Wait }
+
+// Error names what is waited for.
+func (e *waitError) Error() string { return "waits for " + strings.Join(e.wait.GetKeys(), ", ") }
+
+// Decide is DecideWith without an index.
+func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return DecideWith(in, nil) }
+
+// DecideWith returns the outcome of a step with a RepairComplete, what it needs to know
+// first, or what it waits for. x is the index of the conversation of the step, nil if it
+// was not read; the observed weights are added to it.
+func DecideWith(in *harnessv1.StepInput, x *view.Index) (*harnessv1.StepOutput, error) {
 	repaired := in.GetStep().GetRepairComplete()
 	if repaired == nil {
 		return nil, errors.New("compaction: the step has no repair_complete")
@@ -47,82 +109,156 @@ func decide(in *harnessv1.StepInput, strategies []strategy) (*harnessv1.StepOutp
 	if s.TokenBudget == nil {
 		s.TokenBudget = &harnessv1.TokenBudget{}
 	}
-	b := s.TokenBudget
-	before := b.GetUsedTokens()
-	setThresholds(b, s.GetConfig().GetContext())
-	used, ok := estimate(s, observedTokens(in.GetObserved()))
-	if !ok {
-		return needs(KeyTokens), nil
+	d := &decision{
+		Draft: runstate.NewStep(Name, s, s.GetTurnCount()), in: in, s: s, b: s.TokenBudget, cfg: s.GetConfig().GetContext(), x: x, repaired: repaired,
 	}
-	b.UsedTokens = used
-
-	d := runstate.NewStep(Name, s, s.GetTurnCount())
 	d.Step.To, d.Step.Observed = workflow.Next(s.GetWorkflow(), Name), in.GetObserved()
-	if missing := apply(strategies, in, d); len(missing) > 0 {
-		return needs(missing...), nil
+	d.Step.Message = &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{Repair: repaired}}
+	err := d.decide()
+	var lacking *needsError
+	var waiting *waitError
+	switch {
+	case errors.As(err, &lacking):
+		return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: lacking.keys}}}, nil
+	case errors.As(err, &waiting):
+		return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Wait{Wait: waiting.wait}}, nil
+	case err != nil:
+		return nil, err
 	}
-	level, name := pressure(b)
-	if b.GetUsedTokens() != before {
-		d.Emit(event.ContextUsage(&harnessv1.ContextUsage{UsedTokens: b.GetUsedTokens(), MaxInputTokens: b.GetMaxInputTokens()}))
-	}
-	if name != "" {
-		d.Emit(event.ContextPressure(name, b.GetUsedTokens(), b.GetMaxInputTokens()))
-	}
-	d.Step.Message = &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{Repair: repaired, Pressure: level}}
 	return d.Output(), nil
 }
 
-// needs is the answer of a decision that needs observations first.
-func needs(keys ...string) *harnessv1.StepOutput {
-	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: keys}}}
-}
-
-// estimate returns the tokens in the window of s. counted is the exact number of those
-// that the provider has not reported, nil if they were not counted. ok is false if it
-// is nil and the window may be fuller than the soft threshold.
-func estimate(s *harnessv1.Snapshot, counted *uint32) (used uint32, ok bool) {
-	b := s.GetTokenBudget()
-	known := uint64(b.GetReportedTokens())
-	if known == 0 { // before the first report
-		known = uint64(s.GetConfig().GetContext().GetSafetyBuffer()) + uint64(b.GetToolTokens())
+// decide estimates how full the window is and makes room where that is due.
+func (d *decision) decide() error {
+	before := d.b.GetUsedTokens()
+	d.setThresholds()
+	if !d.cfg.GetCompaction() {
+		return d.estimateOnly(before)
 	}
-	if counted != nil {
-		return clamp(known + uint64(*counted)), true
+	if err := d.readJobs(); err != nil {
+		return err
 	}
-	framed := framing * (s.GetMessageCount() - min(b.GetReportedMessages(), s.GetMessageCount()))
-	bytes := b.GetUnreportedBytes()
-	if known+framed+bytes >= uint64(b.GetSoftTokens()) {
-		return 0, false
+	if err := d.estimate(); err != nil {
+		return err
 	}
-	return clamp(known + framed + bytes/bytesPerToken), true
-}
-
-// setThresholds sets the thresholds in tokens: ⌊share · max⌋.
-func setThresholds(b *harnessv1.TokenBudget, c *harnessv1.ContextConfig) {
-	limit := c.GetMaxInputTokens()
-	b.MaxInputTokens = limit
-	b.SoftTokens = uint32(c.GetSoftThreshold() * float64(limit))
-	b.BlockingTokens = uint32(c.GetBlockingThreshold() * float64(limit))
-}
-
-// pressure returns the threshold that the window has reached, and its name in events.
-func pressure(b *harnessv1.TokenBudget) (harnessv1.PressureLevel, string) {
-	switch {
-	case b.GetUsedTokens() >= b.GetBlockingTokens():
-		return harnessv1.PressureLevel_PRESSURE_LEVEL_BLOCKING, "blocking"
-	case b.GetUsedTokens() >= b.GetSoftTokens():
-		return harnessv1.PressureLevel_PRESSURE_LEVEL_SOFT, "soft"
+	d.level = d.pressure()
+	if d.b.GetUsedTokens() != before {
+		d.emitUsage()
 	}
-	return harnessv1.PressureLevel_PRESSURE_LEVEL_UNSPECIFIED, ""
-}
-
-func observedTokens(all []*harnessv1.Observation) *uint32 {
-	for _, o := range all {
-		if t, ok := o.GetValue().(*harnessv1.Observation_Tokens); ok && o.GetKey() == KeyTokens {
-			return &t.Tokens
+	if d.level != none {
+		d.Emit(event.ContextPressure(levelName(d.level), d.b.GetUsedTokens(), d.b.GetMaxInputTokens()))
+		if err := d.makeRoom(); err != nil {
+			return err
 		}
+	}
+	if c := d.Step.GetCompactionComplete(); c != nil {
+		c.Pressure, c.Changes = d.pressureNow(), d.changes
+		for _, change := range d.changes {
+			c.FreedTokens += change.GetFreedTokens()
+		}
+	}
+	if len(d.changes) > 0 {
+		d.emitUsage()
 	}
 	return nil
 }
 
-func clamp(n uint64) uint32 { return uint32(min(n, 1<<32-1)) }
+// estimateOnly is the decision of a run without compaction.
+func (d *decision) estimateOnly(before uint32) error {
+	used, ok := roughEstimate(d.s, observedTokens(d.in.GetObserved()))
+	if !ok {
+		return needs(KeyTokens)
+	}
+	d.b.UsedTokens = used
+	if used != before {
+		d.emitUsage()
+	}
+	d.level = d.pressureNow()
+	if d.level != none {
+		d.Emit(event.ContextPressure(levelName(d.level), used, d.b.GetMaxInputTokens()))
+	}
+	d.Step.GetCompactionComplete().Pressure = d.level
+	return nil
+}
+
+// Short names of the levels.
+const (
+	none     = harnessv1.PressureLevel_PRESSURE_LEVEL_UNSPECIFIED
+	soft     = harnessv1.PressureLevel_PRESSURE_LEVEL_SOFT
+	blocking = harnessv1.PressureLevel_PRESSURE_LEVEL_BLOCKING
+)
+
+// levelName is the name of a level in events.
+func levelName(l harnessv1.PressureLevel) string {
+	if l == blocking {
+		return "blocking"
+	}
+	return "soft"
+}
+
+// setThresholds sets the thresholds in tokens: ⌊share · max⌋. The window that a refusal of
+// the model in use has named bounds them.
+func (d *decision) setThresholds() {
+	limit := d.cfg.GetMaxInputTokens()
+	if w := d.b.GetWindowTokens(); w > 0 && d.b.GetFactorModel() == d.s.GetModel() {
+		limit = min(limit, w)
+	}
+	d.b.MaxInputTokens = limit
+	d.b.SoftTokens = uint32(d.cfg.GetSoftThreshold() * float64(limit))
+	d.b.BlockingTokens = uint32(d.cfg.GetBlockingThreshold() * float64(limit))
+}
+
+// pressure returns the threshold that the window has reached. A request that was refused as
+// too long is at blocking pressure, and so are too many bytes of images and documents.
+func (d *decision) pressure() harnessv1.PressureLevel {
+	if d.b.GetExceeded() {
+		return blocking
+	}
+	if d.x != nil && d.mediaBytes() > maxMediaBytes {
+		return blocking
+	}
+	return d.pressureNow()
+}
+
+// pressureNow returns the threshold that the estimate has reached.
+func (d *decision) pressureNow() harnessv1.PressureLevel {
+	switch {
+	case d.b.GetUsedTokens() >= d.b.GetBlockingTokens():
+		return blocking
+	case d.b.GetUsedTokens() >= d.b.GetSoftTokens():
+		return soft
+	}
+	return none
+}
+
+// emitUsage reports how full the window is.
+func (d *decision) emitUsage() {
+	usage := &harnessv1.ContextUsage{UsedTokens: d.b.GetUsedTokens(), MaxInputTokens: d.b.GetMaxInputTokens()}
+	if d.x != nil && d.s.GetCompactionPlan() != nil {
+		rules := view.NewRules(d.s.GetCompactionPlan(), d.x)
+		for i := range d.x.Entries {
+			switch action, _ := rules.Action(&d.x.Entries[i]); action {
+			case harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR:
+				usage.Cleared++
+			case harnessv1.CompactionAction_COMPACTION_ACTION_EXTERNALIZE, harnessv1.CompactionAction_COMPACTION_ACTION_SHORTEN:
+				usage.Externalized++
+			case harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE:
+				usage.Summarized++
+			case harnessv1.CompactionAction_COMPACTION_ACTION_DROP:
+				usage.Dropped++
+			default: // it is shown
+			}
+		}
+	}
+	d.Emit(event.ContextUsage(usage))
+}
+
+// observed returns the observation with a key; nil if there is none.
+func (d *decision) observed(key string) *harnessv1.Observation {
+	for _, o := range d.in.GetObserved() {
+		if o.GetKey() == key {
+			return o
+		}
+	}
+	return nil
+}

@@ -20,12 +20,13 @@ type tester interface {
 	Fatalf(string, ...any)
 }
 
-// state is a run with a window of 1,000 tokens: soft at 800, blocking at 950.
+// state is a run without compaction with a window of 1,000 tokens: soft at 800, blocking at
+// 950.
 func state(b *harnessv1.TokenBudget, messages uint64) *harnessv1.Snapshot {
 	return &harnessv1.Snapshot{
 		Phase: harnessv1.Phase_PHASE_EXECUTING, MessageCount: messages, TokenBudget: b, Workflow: workflow.Default(),
 		Config: runstate.Resolve(&harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{
-			MaxInputTokens: proto.Uint32(1000), SafetyBuffer: proto.Uint32(50),
+			MaxInputTokens: proto.Uint32(1000), SafetyBuffer: proto.Uint32(50), Compaction: proto.Bool(false),
 		}}, 0),
 	}
 }

@@ -53,7 +53,7 @@ func (m mesh) start(w *sim.World) {
 			return repairserver.New(repairserver.Config{Log: log, ToolHost: p.ToolHosts(), Logger: slog.New(slog.DiscardHandler), KeepDeleted: 20 * time.Second}).Run(ctx, config(p, log))
 		})
 		start("compaction", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
-			return compactionserver.New(log).Run(ctx, config(p, log))
+			return compactionserver.New(compactionserver.Config{Log: log}).Run(ctx, config(p, log))
 		})
 		start("turn", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
 			s := turnserver.New(turnserver.Config{

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -46,6 +47,25 @@ func (t *Texts) Messages(
 		out[i] = shown
 	}
 	return out, nil
+}
+
+// View returns the messages of a view with inline contents, as Messages does. Items with a
+// separate limit are shortened to it.
+func (t *Texts) View(ctx context.Context, run runlog.Run, model string, limit uint32, refs bool, items []view.Item) ([]*harnessv1.Message, error) {
+	messages, err := t.Messages(ctx, run, model, limit, refs, view.Messages(items))
+	if err != nil {
+		return nil, err
+	}
+	for i := range items {
+		if own := items[i].Limit; own > 0 && own < limit {
+			one, err := t.Messages(ctx, run, model, own, refs, []*harnessv1.Message{items[i].Message})
+			if err != nil {
+				return nil, err
+			}
+			messages[i] = one[0]
+		}
+	}
+	return messages, nil
 }
 
 // isShown reports whether a message is sent unchanged whatever its tokens.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
 // Entry describes a message for the rules: everything but its contents.
@@ -42,6 +43,7 @@ type Entry struct {
 	externalizeTokens uint32 // of the message, instead of the watermark's
 	stub, brief       uint32 // tokens when cleared and when externalised
 	callTokens        uint32 // of the call of a result
+	mediaTokens       uint32 // of images and documents
 	calls             uint32 // number of calls
 }
 
@@ -68,6 +70,7 @@ func newEntry(m *harnessv1.Message, tokens uint32) Entry {
 		e.MediaBytes += p.GetMedia().GetBlob().GetSize() + uint64(len(p.GetMedia().GetData()))
 		bytes += uint64(len(p.GetOpaque().GetInline())) + p.GetOpaque().GetBlob().GetSize()
 	}
+	e.mediaTokens = clamp(media.MessageTokens(m, nil))
 	e.setTokens(tokens, bytes)
 	e.brief = briefTokens(m)
 	return e
@@ -83,9 +86,12 @@ const framing = 4
 func (e *Entry) setTokens(tokens uint32, bytes uint64) {
 	e.Tokens, e.Weighed = tokens, tokens > 0
 	if !e.Weighed {
-		e.Tokens = clamp(framing + bytes/bytesPerToken)
+		e.Tokens = clamp(framing + bytes/bytesPerToken + uint64(e.mediaTokens))
 	}
 }
+
+// CallTokens returns the tokens of the call of a result.
+func (e *Entry) CallTokens() uint32 { return e.callTokens }
 
 // classOf returns the class of a message.
 func classOf(m *harnessv1.Message) harnessv1.MessageClass {

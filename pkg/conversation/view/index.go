@@ -96,3 +96,12 @@ func (x *Index) Turn() uint32 {
 	}
 	return x.Entries[len(x.Entries)-1].Turn
 }
+
+// Weigh adds weights that were observed. A message keeps the weight that it has.
+func (x *Index) Weigh(w *harnessv1.Weights) {
+	for i, tokens := range w.GetTokens() {
+		if e := x.Entry(w.GetFirstMessage() + uint64(i)); e != nil && !e.Weighed && tokens > 0 {
+			e.Tokens, e.Weighed = tokens, true
+		}
+	}
+}

@@ -100,7 +100,7 @@ func (r *renderer) externalized(m *harnessv1.Message, w *harnessv1.Watermark) *h
 // showsResult reports whether a result of a message's calls is shown.
 func (r *renderer) showsResult(e *Entry) bool {
 	for _, id := range e.Results {
-		if result := r.x.Entry(id); result != nil && !r.rules.hides(result) {
+		if result := r.x.Entry(id); result != nil && !r.rules.Hides(result) {
 			return true
 		}
 	}
@@ -112,7 +112,7 @@ func (r *renderer) showsResult(e *Entry) bool {
 func (r *renderer) withoutCalls(e *Entry, it Item) (Item, bool) {
 	hidden := 0
 	for _, id := range e.Results {
-		if result := r.x.Entry(id); result != nil && r.rules.hides(result) {
+		if result := r.x.Entry(id); result != nil && r.rules.Hides(result) {
 			hidden++
 		}
 	}
@@ -122,7 +122,7 @@ func (r *renderer) withoutCalls(e *Entry, it Item) (Item, bool) {
 	m := withText(it.Message, "")
 	m.Content = it.Message.GetContent()
 	for i, c := range it.Message.GetToolCalls() {
-		if result := r.x.Entry(e.Results[i]); result == nil || !r.rules.hides(result) {
+		if result := r.x.Entry(e.Results[i]); result == nil || !r.rules.Hides(result) {
 			m.ToolCalls = append(m.ToolCalls, c)
 		}
 	}

@@ -159,6 +159,10 @@ func kept(e *Entry, w *harnessv1.Watermark) bool {
 func (r *Rules) Shown(e *Entry) uint32 {
 	action, w := r.Action(e)
 	tokens := e.Tokens
+	if r.MediaCleared(e) {
+		tokens -= min(tokens, e.mediaTokens)
+		tokens += noteTokens
+	}
 	switch action {
 	case clearing:
 		tokens = min(tokens, r.clearedTokens(e))
@@ -191,7 +195,7 @@ func (r *Rules) clearedTokens(e *Entry) uint32 {
 func (r *Rules) summarizedTokens(e *Entry) uint32 {
 	var left uint32
 	for _, id := range e.Results {
-		if result := r.x.Entry(id); result != nil && !r.hides(result) {
+		if result := r.x.Entry(id); result != nil && !r.Hides(result) {
 			left += result.callTokens + framing
 		}
 	}
@@ -201,15 +205,15 @@ func (r *Rules) summarizedTokens(e *Entry) uint32 {
 // withoutCalls returns the tokens of a message less those of its dropped calls.
 func (r *Rules) withoutCalls(e *Entry, tokens uint32) uint32 {
 	for _, id := range e.Results {
-		if result := r.x.Entry(id); result != nil && r.hides(result) {
+		if result := r.x.Entry(id); result != nil && r.Hides(result) {
 			tokens -= min(tokens, result.callTokens)
 		}
 	}
 	return tokens
 }
 
-// hides reports whether nothing of a result is shown, its call included.
-func (r *Rules) hides(e *Entry) bool {
+// Hides reports whether nothing of a result is shown, its call included.
+func (r *Rules) Hides(e *Entry) bool {
 	action, _ := r.Action(e)
 	return action == drop || action == summarize
 }

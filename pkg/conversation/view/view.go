@@ -16,10 +16,11 @@ type View struct {
 	// Index of the conversation.
 	Index Index
 
-	items   []Item
-	final   int    // items that new messages do not change
-	through int    // messages that are in the final items
-	plan    []byte // binary form of the plan that the items are of
+	messages []*harnessv1.Message // of the conversation, numbered
+	items    []Item
+	final    int    // items that new messages do not change
+	through  int    // messages that are in the final items
+	plan     []byte // binary form of the plan that the items are of
 }
 
 // Update returns the items of the view of a conversation, in the order in which they are
@@ -34,13 +35,28 @@ func (v *View) Update(c *conversation.Conversation, plan *harnessv1.CompactionPl
 	if summary == nil && plan.GetSummary() != nil {
 		plan = withoutSummary(plan)
 	}
-	r := &renderer{rules: NewRules(plan, &v.Index), x: &v.Index, messages: c.Messages}
+	v.messages = v.messages[:min(len(v.messages), len(c.Messages))]
+	for _, m := range c.Messages[len(v.messages):] {
+		v.messages = append(v.messages, numbered(m, uint64(len(v.messages))+1))
+	}
+	r := &renderer{rules: NewRules(plan, &v.Index), x: &v.Index, messages: v.messages}
 	v.items = v.items[:v.final]
 	closed := v.closed()
-	v.append(r, c.Messages[v.through:closed], plan, summary)
+	v.append(r, v.messages[v.through:closed], plan, summary)
 	v.final, v.through = len(v.items), closed
-	v.append(r, c.Messages[closed:], plan, summary)
+	v.append(r, v.messages[closed:], plan, summary)
 	return v.items
+}
+
+// numbered returns a message with its place in the conversation as its id, which only
+// messages of other programs lack.
+func numbered(m *harnessv1.Message, id uint64) *harnessv1.Message {
+	if m.GetId() == id {
+		return m
+	}
+	m = proto.CloneOf(m)
+	m.Id = id
+	return m
 }
 
 // planKey returns what of a plan changes the view.

@@ -1,22 +1,23 @@
-// Package compactionserver runs compaction as an executor and serves it over
-// gRPC. It counts tokens exactly when the decision asks for it, which it does
-// only near a threshold.
+// Package compactionserver runs compaction as an executor and serves it over gRPC. It
+// reads the conversation, counts tokens, and creates and reads the jobs of summaries when
+// the decision asks for it, which it does only near a threshold. It calls no model.
 package compactionserver
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
+	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/media"
-	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 )
 
@@ -24,16 +25,74 @@ import (
 type Log interface {
 	runlog.Reader
 	runlog.BlobReader
+	runlog.BlobWriter
+	runlog.InboxReader
 }
+
+// Jobs is where summaries are requested.
+type Jobs interface {
+	runlog.JobCreator
+	runlog.KeyedBlobReader
+	runlog.JobEnds
+}
+
+// Config of a compaction worker.
+type Config struct {
+	// Log stores the runs. Required.
+	Log Log
+	// Jobs creates the jobs of summaries. Nil: no summaries are made.
+	Jobs Jobs
+	// Inference reports whether a worker carries out jobs. Nil: none does.
+	Inference func(ctx context.Context) bool
+	// Window returns the largest prompt that a model takes, in tokens, 0 if it is unknown.
+	// Nil: all are unknown.
+	Window func(ref string) uint32
+	// Conversations is a cache that the roles of this process share. Nil: a separate one of
+	// 64 MiB.
+	Conversations *conversationcache.Cache
+	// Logger receives warnings. Nil discards them.
+	Logger *slog.Logger
+	// Now is the clock, for durations. Default time.Now.
+	Now func() time.Time
+}
+
+// maxIndexed bounds the messages whose index is in memory, over all runs: about 100 bytes
+// each.
+const maxIndexed = 500_000
+
+// maxTexts bounds the contents of messages in memory, in bytes.
+const maxTexts = 8 << 20
+
+// defaultCache bounds the conversations of a worker with a separate cache, in bytes.
+const defaultCache = 64 << 20
 
 // Server is the compaction executor and its gRPC form.
 type Server struct {
 	harnessv1.UnimplementedCompactionServiceServer
-	log Log
+	cfg   Config
+	views *conversationcache.Views
+	texts *shown.Texts
 }
 
 // New returns a compaction worker.
-func New(log Log) *Server { return &Server{log: log} }
+func New(cfg Config) *Server {
+	if cfg.Conversations == nil {
+		cfg.Conversations = conversationcache.New(cfg.Log, defaultCache)
+	}
+	if cfg.Inference == nil || cfg.Jobs == nil {
+		cfg.Inference = func(context.Context) bool { return false }
+	}
+	if cfg.Window == nil {
+		cfg.Window = func(string) uint32 { return 0 }
+	}
+	if cfg.Logger == nil {
+		cfg.Logger = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Server{cfg: cfg, views: conversationcache.NewViews(maxIndexed), texts: shown.New(cfg.Log.Blob, maxTexts)}
+}
 
 // Register adds the service to a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
@@ -42,7 +101,19 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 
 // Compact returns what compaction would commit for a step, and commits nothing.
 func (s *Server) Compact(_ context.Context, req *harnessv1.CompactRequest) (*harnessv1.CompactResponse, error) {
-	out, err := compaction.Decide(req.GetInput())
+	var x *view.Index
+	if messages := req.GetConversation(); len(messages) > 0 {
+		for i, m := range messages {
+			if m.GetId() != uint64(i)+1 {
+				return nil, fault.Invalid("conversation", "message %d has the id %d, expected %d", i, m.GetId(), i+1)
+			}
+		}
+		c := &conversation.Conversation{}
+		c.Fold(&harnessv1.Record{Version: req.GetInput().GetVersion(), Appended: messages})
+		x = &view.Index{}
+		x.Add(c)
+	}
+	out, err := compaction.DecideWith(req.GetInput(), x)
 	if err != nil {
 		return nil, fault.Invalid("input", "%v", err)
 	}
@@ -51,64 +122,5 @@ func (s *Server) Compact(_ context.Context, req *harnessv1.CompactRequest) (*har
 
 // Run executes compaction until ctx ends.
 func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
-	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Decide: compaction.Decide, Observe: s.observe})
-}
-
-// observe counts the tokens of the messages that the provider has not reported, images
-// by the model's formula in the built-in catalogue. It reads the log backwards, up to the
-// first of them.
-func (s *Server) observe(ctx context.Context, task *executor.Task, key string) (*harnessv1.Observation, error) {
-	if key != compaction.KeyTokens {
-		return nil, fmt.Errorf("compaction has no observation %q", key)
-	}
-	snapshot := task.Step().GetSnapshot()
-	reported := snapshot.GetTokenBudget().GetReportedMessages()
-	left := snapshot.GetMessageCount() - min(reported, snapshot.GetMessageCount())
-	count, formula := 0, catalogue.Lookup(snapshot.GetModel()).ImageTokens
-	for e := task.Entry; left > 0; {
-		for _, m := range e.Record.GetAppended() {
-			if m.GetId() <= reported {
-				continue
-			}
-			left--
-			whole, err := s.inline(ctx, task.Run, m)
-			if err != nil {
-				return nil, err
-			}
-			count += tokens.Message(snapshot.GetModel(), whole) + int(media.MessageTokens(whole, formula)) //nolint:gosec // of at most 256 parts
-		}
-		before := runlog.TowardsAppended(e.Record)
-		if before == 0 {
-			break
-		}
-		var err error
-		if e, err = s.log.Read(ctx, task.Run, before); err != nil {
-			return nil, err
-		}
-		if e.Record == nil {
-			return nil, e.Err
-		}
-	}
-	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Tokens{Tokens: uint32(count)}}, nil
-}
-
-// inline returns a copy of a message in which all texts are inline.
-func (s *Server) inline(ctx context.Context, run runlog.Run, m *harnessv1.Message) (*harnessv1.Message, error) {
-	m = proto.CloneOf(m)
-	contents := []*harnessv1.Content{m.GetContent()}
-	for _, c := range m.GetToolCalls() {
-		contents = append(contents, c.GetArguments())
-	}
-	for _, c := range contents {
-		b := c.GetBlob()
-		if b == nil {
-			continue
-		}
-		data, err := s.log.Blob(ctx, run, b.GetDigest())
-		if err != nil {
-			return nil, err
-		}
-		c.Value = &harnessv1.Content_Inline{Inline: string(data)}
-	}
-	return m, nil
+	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Bind: s.bind})
 }

@@ -14,7 +14,7 @@ import (
 
 // prepareRequest makes the request that the models of this turn are sent.
 func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) turn.Event {
-	request, err := t.server.render(ctx, t.run, t.state, a.Conversation)
+	request, err := t.server.render(ctx, t.run, t.state, a.Conversation, !t.unstored)
 	if err != nil {
 		return turn.Failed{Err: err}
 	}

@@ -51,7 +51,7 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	request, err := w.render(ctx, run, state, c)
+	request, err := w.render(ctx, run, state, c, false)
 	if err != nil {
 		return nil, err
 	}

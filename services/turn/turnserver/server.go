@@ -93,6 +93,7 @@ type Server struct {
 	conversations *conversationcache.Cache
 	active        *interrupt.Watch
 	shown         *shown.Texts
+	views         *conversationcache.Views
 	blobs         *blobCache
 	definitions   *agent.Cache
 
@@ -134,6 +135,7 @@ func New(cfg Config) *Server {
 		conversations: conversations(cfg),
 		active:        interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		shown:         shown.New(cfg.Log.Blob, maxShown),
+		views:         conversationcache.NewViews(maxViewed),
 		blobs:         newBlobCache(cfg.Log, maxBlobs),
 		definitions:   &agent.Cache{Blob: cfg.Log.Blob},
 		providers:     map[string]*provider{},

@@ -148,7 +148,7 @@ func TestContextPromptLivesThroughALongRun(t *testing.T) {
 		return live.Calls(jitRead(files[n]))
 	}
 	s := jitBegin(r, contextInstructions("Never use semicolons."), contextProvide(&harnessv1.ContextProvider{Name: "House rules", Text: "Be kind."}),
-		func(spec *harnessv1.RunSpec) { spec.Config.Context = jitWindow(4000) }).Wait()
+		func(spec *harnessv1.RunSpec) { spec.Config.Context = jitWindow(20_000) }).Wait()
 	s.Want("DONE agent_done accepted")
 	if len(s.Requests) != 41 {
 		t.Errorf("%d requests", len(s.Requests))

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -218,7 +220,10 @@ func TestJitDoesNotOnlyPlan(t *testing.T) {
 func TestJitNoCompactionNoWordOfIt(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, jitScript(jitLooks(6)...), jitRules(jitAlways("counts", "compaction_count == 0", "{{ compaction_count }} compactions")),
-		func(spec *harnessv1.RunSpec) { spec.Config.Context = jitWindow(2000) })
+		func(spec *harnessv1.RunSpec) {
+			spec.Config.Context = jitWindow(2000)
+			spec.Config.Context.Compaction = proto.Bool(false)
+		})
 	s.Want("DONE agent_done accepted")
 	if len(s.Names("context.pressure")) == 0 {
 		t.Error("the window was never full: the test shows nothing")

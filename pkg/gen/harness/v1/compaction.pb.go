@@ -338,7 +338,11 @@ type CompactionPlan struct {
 	// Changes of what the view shows, in the run.
 	Passes uint32 `protobuf:"varint,5,opt,name=passes,proto3" json:"passes,omitempty"`
 	// Turns that had ended at the last of them.
-	LastPassTurn  uint32 `protobuf:"varint,6,opt,name=last_pass_turn,json=lastPassTurn,proto3" json:"last_pass_turn,omitempty"`
+	LastPassTurn uint32 `protobuf:"varint,6,opt,name=last_pass_turn,json=lastPassTurn,proto3" json:"last_pass_turn,omitempty"`
+	// A summary that is there and that the view does not show yet; unset: none.
+	Ready *SummaryRef `protobuf:"bytes,7,opt,name=ready,proto3" json:"ready,omitempty"`
+	// The newest job that gave no summary, if no later one did; unset: none.
+	Failed        *SummaryJob `protobuf:"bytes,8,opt,name=failed,proto3" json:"failed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -415,6 +419,20 @@ func (x *CompactionPlan) GetLastPassTurn() uint32 {
 	return 0
 }
 
+func (x *CompactionPlan) GetReady() *SummaryRef {
+	if x != nil {
+		return x.Ready
+	}
+	return nil
+}
+
+func (x *CompactionPlan) GetFailed() *SummaryJob {
+	if x != nil {
+		return x.Failed
+	}
+	return nil
+}
+
 // SummaryRef is a summary that replaces a span of messages.
 type SummaryRef struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -427,7 +445,9 @@ type SummaryRef struct {
 	// Tokens of the message that shows it.
 	Tokens uint32 `protobuf:"varint,4,opt,name=tokens,proto3" json:"tokens,omitempty"`
 	// Summaries that it was merged from, from 1.
-	Merged        uint32 `protobuf:"varint,5,opt,name=merged,proto3" json:"merged,omitempty"`
+	Merged uint32 `protobuf:"varint,5,opt,name=merged,proto3" json:"merged,omitempty"`
+	// Key of the summary that it was merged into; empty: it was the first.
+	Former        string `protobuf:"bytes,6,opt,name=former,proto3" json:"former,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -495,6 +515,13 @@ func (x *SummaryRef) GetMerged() uint32 {
 		return x.Merged
 	}
 	return 0
+}
+
+func (x *SummaryRef) GetFormer() string {
+	if x != nil {
+		return x.Former
+	}
+	return ""
 }
 
 // SummaryJob is a request for a summary.
@@ -902,7 +929,7 @@ const file_harness_v1_compaction_proto_rawDesc = "" +
 	"\n" +
 	"min_tokens\x18\x04 \x01(\rR\tminTokens\x12!\n" +
 	"\fshown_tokens\x18\x05 \x01(\rR\vshownTokens\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\x04R\aversion\"\xff\x01\n" +
+	"\aversion\x18\x06 \x01(\x04R\aversion\"\xdd\x02\n" +
 	"\x0eCompactionPlan\x12\x1a\n" +
 	"\brenderer\x18\x01 \x01(\rR\brenderer\x125\n" +
 	"\n" +
@@ -911,14 +938,17 @@ const file_harness_v1_compaction_proto_rawDesc = "" +
 	"\asummary\x18\x03 \x01(\v2\x16.harness.v1.SummaryRefR\asummary\x12*\n" +
 	"\x04jobs\x18\x04 \x03(\v2\x16.harness.v1.SummaryJobR\x04jobs\x12\x16\n" +
 	"\x06passes\x18\x05 \x01(\rR\x06passes\x12$\n" +
-	"\x0elast_pass_turn\x18\x06 \x01(\rR\flastPassTurn\"\xa6\x01\n" +
+	"\x0elast_pass_turn\x18\x06 \x01(\rR\flastPassTurn\x12,\n" +
+	"\x05ready\x18\a \x01(\v2\x16.harness.v1.SummaryRefR\x05ready\x12.\n" +
+	"\x06failed\x18\b \x01(\v2\x16.harness.v1.SummaryJobR\x06failed\"\xbe\x01\n" +
 	"\n" +
 	"SummaryRef\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +
 	"\x0fthrough_message\x18\x02 \x01(\x04R\x0ethroughMessage\x12-\n" +
 	"\asummary\x18\x03 \x01(\v2\x13.harness.v1.BlobRefR\asummary\x12\x16\n" +
 	"\x06tokens\x18\x04 \x01(\rR\x06tokens\x12\x16\n" +
-	"\x06merged\x18\x05 \x01(\rR\x06merged\"\xf9\x01\n" +
+	"\x06merged\x18\x05 \x01(\rR\x06merged\x12\x16\n" +
+	"\x06former\x18\x06 \x01(\tR\x06former\"\xf9\x01\n" +
 	"\n" +
 	"SummaryJob\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12#\n" +
@@ -1011,20 +1041,22 @@ var file_harness_v1_compaction_proto_depIdxs = []int32{
 	3,  // 2: harness.v1.CompactionPlan.watermarks:type_name -> harness.v1.Watermark
 	5,  // 3: harness.v1.CompactionPlan.summary:type_name -> harness.v1.SummaryRef
 	6,  // 4: harness.v1.CompactionPlan.jobs:type_name -> harness.v1.SummaryJob
-	11, // 5: harness.v1.SummaryRef.summary:type_name -> harness.v1.BlobRef
-	12, // 6: harness.v1.SummaryJob.waiting_since:type_name -> google.protobuf.Timestamp
-	8,  // 7: harness.v1.StructuredSummary.facts:type_name -> harness.v1.SummaryStatement
-	8,  // 8: harness.v1.StructuredSummary.decisions:type_name -> harness.v1.SummaryStatement
-	9,  // 9: harness.v1.StructuredSummary.open_items:type_name -> harness.v1.SummaryItem
-	8,  // 10: harness.v1.StructuredSummary.tool_outcomes:type_name -> harness.v1.SummaryStatement
-	9,  // 11: harness.v1.StructuredSummary.current_task:type_name -> harness.v1.SummaryItem
-	9,  // 12: harness.v1.StructuredSummary.current_plan:type_name -> harness.v1.SummaryItem
-	2,  // 13: harness.v1.SummaryItem.status:type_name -> harness.v1.SummaryStatus
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	5,  // 5: harness.v1.CompactionPlan.ready:type_name -> harness.v1.SummaryRef
+	6,  // 6: harness.v1.CompactionPlan.failed:type_name -> harness.v1.SummaryJob
+	11, // 7: harness.v1.SummaryRef.summary:type_name -> harness.v1.BlobRef
+	12, // 8: harness.v1.SummaryJob.waiting_since:type_name -> google.protobuf.Timestamp
+	8,  // 9: harness.v1.StructuredSummary.facts:type_name -> harness.v1.SummaryStatement
+	8,  // 10: harness.v1.StructuredSummary.decisions:type_name -> harness.v1.SummaryStatement
+	9,  // 11: harness.v1.StructuredSummary.open_items:type_name -> harness.v1.SummaryItem
+	8,  // 12: harness.v1.StructuredSummary.tool_outcomes:type_name -> harness.v1.SummaryStatement
+	9,  // 13: harness.v1.StructuredSummary.current_task:type_name -> harness.v1.SummaryItem
+	9,  // 14: harness.v1.StructuredSummary.current_plan:type_name -> harness.v1.SummaryItem
+	2,  // 15: harness.v1.SummaryItem.status:type_name -> harness.v1.SummaryStatus
+	16, // [16:16] is the sub-list for method output_type
+	16, // [16:16] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_compaction_proto_init() }

@@ -196,6 +196,8 @@ class CompactionPlan(_message.Message):
     JOBS_FIELD_NUMBER: _builtins.int
     PASSES_FIELD_NUMBER: _builtins.int
     LAST_PASS_TURN_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
     renderer: _builtins.int
     """Version of the wording and the rules of the view; see pkg/conversation/view."""
     passes: _builtins.int
@@ -214,6 +216,14 @@ class CompactionPlan(_message.Message):
     def jobs(self) -> _containers.RepeatedCompositeFieldContainer[Global___SummaryJob]:
         """Summaries that were requested and whose results have not been seen; at most 4."""
 
+    @_builtins.property
+    def ready(self) -> Global___SummaryRef:
+        """A summary that is there and that the view does not show yet; unset: none."""
+
+    @_builtins.property
+    def failed(self) -> Global___SummaryJob:
+        """The newest job that gave no summary, if no later one did; unset: none."""
+
     def __init__(
         self,
         *,
@@ -223,10 +233,12 @@ class CompactionPlan(_message.Message):
         jobs: _abc.Iterable[Global___SummaryJob] | None = ...,
         passes: _builtins.int = ...,
         last_pass_turn: _builtins.int = ...,
+        ready: Global___SummaryRef | None = ...,
+        failed: Global___SummaryJob | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "ready", b"ready", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["jobs", b"jobs", "last_pass_turn", b"last_pass_turn", "passes", b"passes", "renderer", b"renderer", "summary", b"summary", "watermarks", b"watermarks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "jobs", b"jobs", "last_pass_turn", b"last_pass_turn", "passes", b"passes", "ready", b"ready", "renderer", b"renderer", "summary", b"summary", "watermarks", b"watermarks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -243,6 +255,7 @@ class SummaryRef(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     MERGED_FIELD_NUMBER: _builtins.int
+    FORMER_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Key of the job that it is the result of."""
     through_message: _builtins.int
@@ -251,6 +264,8 @@ class SummaryRef(_message.Message):
     """Tokens of the message that shows it."""
     merged: _builtins.int
     """Summaries that it was merged from, from 1."""
+    former: _builtins.str
+    """Key of the summary that it was merged into; empty: it was the first."""
     @_builtins.property
     def summary(self) -> _content_pb2.BlobRef:
         """A StructuredSummary in binary form, always in a blob."""
@@ -263,10 +278,11 @@ class SummaryRef(_message.Message):
         summary: _content_pb2.BlobRef | None = ...,
         tokens: _builtins.int = ...,
         merged: _builtins.int = ...,
+        former: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "merged", b"merged", "summary", b"summary", "through_message", b"through_message", "tokens", b"tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["former", b"former", "key", b"key", "merged", b"merged", "summary", b"summary", "through_message", b"through_message", "tokens", b"tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,64 @@
+package compaction
+
+import (
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Numbers of direct clearing.
+const (
+	directTokens = 25  // of results of more than 100 characters
+	directLeft   = 2   // newest messages that it leaves alone
+	directShare  = 0.5 // of the estimate that it frees
+	leastShown   = 64  // tokens that are shown of a shortened result at least
+)
+
+// directClear clears results, oldest first, those of the recent part included, until half of
+// the estimate is freed.
+func (p *pass) directClear() {
+	n := uint64(len(p.x.Entries))
+	if n > directLeft {
+		p.step(strategy{"direct_clear", clearing, []harnessv1.MessageClass{anyResult}, directTokens}, n-directLeft, uint64(float64(p.used)*directShare))
+	}
+}
+
+// shortenResults shows all results up to the largest size with which the window is down to
+// target tokens, or to the least size.
+func (p *pass) shortenResults(target uint64) {
+	if p.used <= target {
+		return
+	}
+	low, high := uint32(leastShown), uint32(leastShown)
+	for i := range p.x.Entries {
+		if e := &p.x.Entries[i]; e.IsResult() {
+			high = max(high, p.rules.Shown(e))
+		}
+	}
+	for low < high { // the largest size that fits
+		middle := low + (high-low+1)/2
+		if p.usedWith(p.shortened(middle)) <= target {
+			low = middle
+		} else {
+			high = middle - 1
+		}
+	}
+	if plan := p.shortened(low); p.usedWith(plan) < p.used {
+		p.change("shorten", shorten, anyResult, plan)
+	}
+}
+
+// shortened returns the plan in which all results are shown up to a number of tokens.
+func (p *pass) shortened(tokens uint32) *harnessv1.CompactionPlan {
+	return withMark(p.plan, &harnessv1.Watermark{
+		Action: shorten, Class: anyResult, ThroughMessage: uint64(len(p.x.Entries)), ShownTokens: tokens, Version: p.version,
+	})
+}
+
+// usedWith returns the tokens of the window under a plan.
+func (p *pass) usedWith(plan *harnessv1.CompactionPlan) uint64 {
+	rules, used := view.NewRules(plan, p.x), p.used
+	for i := range p.x.Entries {
+		used -= min(used, scale(p.saved(rules, &p.x.Entries[i]), p.factor))
+	}
+	return used
+}

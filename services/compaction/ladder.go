@@ -1,0 +1,148 @@
+package compaction
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Numbers of the ladder.
+const (
+	longUserTokens = 2_000 // from which a message of the user is externalized
+	userShare      = 0.20  // of the window that the user's messages may fill
+	worthShare     = 0.10  // of the window that a pass at soft pressure frees at least
+)
+
+// has reports whether the run uses a strategy.
+func (d *decision) has(action harnessv1.CompactionAction) bool {
+	return len(d.cfg.GetStrategies()) == 0 || slices.Contains(d.cfg.GetStrategies(), action)
+}
+
+// target returns the tokens down to which a pass frees.
+func (d *decision) target() uint64 {
+	return uint64(d.cfg.GetTarget() * float64(d.b.GetMaxInputTokens()))
+}
+
+// clear clears guidance that is replaced, images and documents, and results: those that may
+// be forgotten first, then the others by age.
+func (d *decision) clear(p *pass) {
+	if !d.has(clearing) {
+		return
+	}
+	limit, target, least := p.recent-1, d.target(), d.cfg.GetClearTokens()
+	p.clearGuidance(target)
+	p.step(strategy{"clear", clearing, []harnessv1.MessageClass{ephemeral}, least}, limit, target)
+	p.clearMedia(limit, target, maxMediaBytes/2)
+	p.step(strategy{"clear", clearing, []harnessv1.MessageClass{replayable, anchoring}, least}, limit, target)
+}
+
+// clearGuidance clears all guidance that later guidance replaces: the watermark counts the
+// messages that replace it.
+func (p *pass) clearGuidance(target uint64) {
+	st := strategy{"clear", clearing, []harnessv1.MessageClass{guidance}, 2 * framing}
+	through := uint64(len(p.x.Entries))
+	plan := p.moved(st, through)
+	rules := view.NewRules(plan, p.x)
+	for i := range p.x.Entries {
+		if p.used > target && p.saved(rules, &p.x.Entries[i]) > 0 {
+			p.change(st.name, st.action, guidance, plan)
+			return
+		}
+	}
+}
+
+// clearMedia clears images and documents, oldest first, until the window is down to target
+// tokens and the rest has at most bytes.
+func (p *pass) clearMedia(limit, target, bytes uint64) {
+	var shown, reached uint64
+	for i := range p.x.Entries {
+		if e := &p.x.Entries[i]; !p.rules.MediaCleared(e) {
+			shown += e.MediaBytes
+		}
+	}
+	st := strategy{"clear", clearing, []harnessv1.MessageClass{mediaClass}, 0}
+	all := view.NewRules(p.moved(st, limit), p.x)
+	left := p.used
+	for id := uint64(1); id <= limit && (left > target || shown > bytes); id++ {
+		e := p.x.Entry(id)
+		if e.MediaBytes == 0 || p.rules.MediaCleared(e) {
+			continue
+		}
+		left -= min(left, scale(p.saved(all, e), p.factor))
+		shown -= min(shown, e.MediaBytes)
+		reached = id
+	}
+	if reached > 0 {
+		p.change(st.name, clearing, mediaClass, p.moved(st, reached))
+	}
+}
+
+// externalize shows only the beginning of long messages: results that cannot be produced
+// again first, then what else is long. The user's own messages are among them.
+func (d *decision) externalize(p *pass) {
+	if !d.has(externalize) {
+		return
+	}
+	limit, target, least := p.recent-1, d.target(), d.cfg.GetExternalizeTokens()
+	for _, st := range []strategy{
+		{"externalize", externalize, []harnessv1.MessageClass{nonReplayable}, least},
+		{"externalize", externalize, []harnessv1.MessageClass{anyResult, assistant}, least},
+		{"externalize", externalize, []harnessv1.MessageClass{user}, longUserTokens},
+	} {
+		p.step(st, limit, target)
+	}
+	share := uint64(userShare * float64(d.b.GetMaxInputTokens()) / p.factor)
+	if shown := p.userTokens(); shown > share {
+		// Down to the share, and not below it for the sake of the target.
+		most := p.used - min(p.used, scale(shown-share, p.factor))
+		p.step(strategy{"externalize", externalize, []harnessv1.MessageClass{oldUser}, 0}, limit, max(target, most))
+	}
+}
+
+// userTokens returns the tokens of the user's own messages as they are shown.
+func (p *pass) userTokens() uint64 {
+	var n uint64
+	for i := range p.x.Entries {
+		if e := &p.x.Entries[i]; e.IsUser() {
+			n += uint64(p.rules.Shown(e))
+		}
+	}
+	return n
+}
+
+// drop leaves out cleared results with their calls.
+func (d *decision) drop(p *pass) {
+	if d.has(drop) {
+		p.step(strategy{"drop", drop, []harnessv1.MessageClass{anyResult}, 0}, p.recent-1, d.target())
+	}
+}
+
+// worth reports whether a pass at soft pressure frees enough to break the cached prefix.
+func (d *decision) worth(p *pass) bool {
+	return p.used <= d.target() || float64(p.freed()) >= worthShare*float64(d.b.GetMaxInputTokens())
+}
+
+// apply shows a merged summary instead of its span, if that is shorter. It reports whether
+// it is.
+func (p *pass) apply(ref *harnessv1.SummaryRef) bool {
+	plan := proto.CloneOf(p.plan)
+	plan.Summary = ref
+	rules := view.NewRules(plan, p.x)
+	saved := uint64(p.plan.GetSummary().GetTokens())
+	for i := range p.x.Entries {
+		saved += p.saved(rules, &p.x.Entries[i])
+	}
+	if saved <= uint64(ref.GetTokens()) {
+		return false
+	}
+	former := p.plan.GetSummary().GetTokens()
+	p.change("summarize", summarize, spanClass, plan)
+	last := p.changes[len(p.changes)-1]
+	p.used += scale(uint64(ref.GetTokens()), p.factor)
+	p.used -= min(p.used, scale(uint64(former), p.factor))
+	last.FreedTokens = clamp(scale(saved-uint64(ref.GetTokens()), p.factor))
+	return true
+}

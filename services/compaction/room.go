@@ -1,0 +1,177 @@
+package compaction
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+)
+
+// makeRoom makes a pass. At soft pressure it is given up if it is not worth breaking the
+// prefix of the provider's cache.
+func (d *decision) makeRoom() error {
+	if err := d.needIndex(); err != nil {
+		return err
+	}
+	if d.b.GetExceeded() { // the estimate was too low: the window is full
+		d.b.UsedTokens = max(d.b.GetUsedTokens(), d.b.GetMaxInputTokens())
+	}
+	p := d.newPass()
+	d.clear(p)
+	d.externalize(p)
+	if p.used > d.target() {
+		d.applyReady(p)
+	}
+	var job *harnessv1.SummaryJob
+	var requested bool
+	if p.used > d.target() {
+		var err error
+		if job, requested, err = d.request(p); err != nil {
+			return err
+		}
+	}
+	if job != nil && d.full(p) {
+		waits, err := d.await(p, job)
+		if waits || err != nil {
+			return err
+		}
+		job = nil
+	}
+	if job == nil {
+		d.drop(p)
+		d.lastResort(p)
+	}
+	return d.commit(p, job, requested)
+}
+
+// full reports whether a request under the plan of a pass would still be at blocking
+// pressure.
+func (d *decision) full(p *pass) bool { return p.used >= uint64(d.b.GetBlockingTokens()) }
+
+// applyReady shows the summary that is ready.
+func (d *decision) applyReady(p *pass) {
+	ready := p.plan.GetReady()
+	if ready == nil {
+		return
+	}
+	plan := proto.CloneOf(p.plan)
+	plan.Ready = nil
+	p.plan = plan
+	if ready.GetFormer() == p.plan.GetSummary().GetKey() && !p.apply(ready) {
+		d.problem = "the summary is longer than what it replaces"
+	}
+}
+
+// lastResort clears results directly, those of the recent part included, and then shortens
+// what is left of them.
+func (d *decision) lastResort(p *pass) {
+	if d.full(p) || d.level == soft && len(p.changes) == 0 && !d.retries(p) {
+		p.directClear()
+	}
+	if d.full(p) {
+		p.shortenResults(max(d.target(), uint64(d.b.GetSoftTokens())-1))
+	}
+}
+
+// commit makes the plan of a pass that of the run, or fails the turn if nothing is left to
+// free.
+func (d *decision) commit(p *pass, job *harnessv1.SummaryJob, requested bool) error {
+	if d.level == soft && !d.worth(p) {
+		p = d.given(p)
+	}
+	limit := uint64(d.b.GetMaxInputTokens())
+	if p.used > limit || d.b.GetExceeded() && len(p.changes) == 0 && p.used >= limit {
+		d.exhaust(p)
+		return nil
+	}
+	if requested {
+		d.emitStarted(job, true)
+	}
+	if proto.Equal(p.plan, d.s.GetCompactionPlan()) || d.s.GetCompactionPlan() == nil && proto.Equal(p.plan, &harnessv1.CompactionPlan{Renderer: view.Renderer}) {
+		return nil
+	}
+	before := d.b.GetUsedTokens()
+	d.s.CompactionPlan = p.plan
+	if len(p.changes) == 0 {
+		return nil
+	}
+	p.plan = proto.CloneOf(p.plan)
+	p.plan.Passes++
+	p.plan.LastPassTurn = d.s.GetTurnCount()
+	d.s.CompactionPlan = p.plan
+	d.changes, d.names = p.changes, p.names
+	d.account(p)
+	runstate.OwnActivity(d.s).Compactions++
+	if d.s.ProgressTracker != nil {
+		progress.ResetWindow(d.s.ProgressTracker)
+	}
+	d.s.DoomLoop = nil
+	if !requested {
+		d.emitStarted(nil, false)
+	}
+	d.Emit(event.CompactionCompleted(&harnessv1.CompactionCompleted{
+		TokensBefore: before, TokensAfter: clamp(p.used), FreedTokens: before - min(before, clamp(p.used)), Duration: durationpb.New(d.took(p)),
+		Strategies: p.names, Changes: p.changes, Error: d.problem, Pass: p.plan.GetPasses(),
+	}))
+	return nil
+}
+
+// given returns a pass that changes nothing of the view, with the jobs of p.
+func (d *decision) given(p *pass) *pass {
+	same := d.newPass()
+	if plan := d.s.GetCompactionPlan(); plan != nil || len(p.plan.GetJobs()) > 0 || p.plan.GetFailed() != nil {
+		same.plan = proto.CloneOf(same.plan)
+		same.plan.Jobs, same.plan.Failed = p.plan.GetJobs(), p.plan.GetFailed()
+	}
+	return same
+}
+
+// account sets the estimate under the plan of a pass. What the last report covers is now less
+// than what it says.
+func (d *decision) account(p *pass) {
+	d.b.UsedTokens, d.b.Exceeded = clamp(p.used), false
+	if d.b.GetReportedTokens() == 0 {
+		return
+	}
+	var since uint64
+	for i := d.b.GetReportedMessages(); i < uint64(len(p.x.Entries)); i++ {
+		since += uint64(p.rules.Shown(&p.x.Entries[i]))
+	}
+	reported := uint64(d.b.GetReportedTokens()) + scale(since, p.factor)
+	d.b.FreedTokens = clamp(reported - min(reported, p.used))
+}
+
+// took returns the time that the pass took: reading the conversation, and waiting.
+func (d *decision) took(p *pass) time.Duration {
+	took := d.observed(KeyConversation).GetConversation().GetDuration().AsDuration()
+	for _, job := range d.in.GetStep().GetSnapshot().GetCompactionPlan().GetJobs() {
+		if job.GetWaitingSince() != nil && !job.GetAbandoned() {
+			took += d.in.GetNow().AsTime().Sub(job.GetWaitingSince().AsTime())
+		}
+	}
+	return took
+}
+
+// exhaust fails the turn: nothing is left to free.
+func (d *decision) exhaust(p *pass) {
+	if d.s.GetCompactionPlan() != nil || len(p.changes) > 0 {
+		d.s.CompactionPlan = p.plan
+	}
+	d.Step.To = workflow.StopDecision
+	d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+		TurnNumber: d.s.GetTurnCount() + 1,
+		Error: &harnessv1.TurnError{
+			Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED,
+			Message: fmt.Sprintf("the window of %d tokens is full: the request needs about %d, of which %d are tools, and nothing is left to compact",
+				d.b.GetMaxInputTokens(), p.used, d.b.GetToolTokens()),
+		},
+	}}
+}

@@ -1,0 +1,273 @@
+package compaction
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+)
+
+// Numbers of summaries.
+const (
+	leastSpanMessages = 3    // of a span
+	leastSpanTokens   = 500  // of a span
+	spanShare         = 0.60 // of the window that a span holds at most; longer ones are taken in parts
+	retryTurns        = 3    // after a failure before another request
+	maxAttempts       = 3    // requests that may fail in a row
+	maxJobs           = 4    // whose usage is still to be counted
+)
+
+// keyLength is the length of the key of a job in hexadecimal digits.
+const keyLength = 32
+
+// Key returns the key of the job for a span: the run's first sequence, the span, the summary
+// that the result is merged into, the summarizer and the number of the attempt. Messages
+// never change, so their ids identify the span.
+func Key(firstSequence, first, through uint64, former, summarizer string, attempt uint32) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%d/%d/%d/%s/%d/%s", firstSequence, first, through, former, attempt, summarizer))
+	return hex.EncodeToString(sum[:])[:keyLength]
+}
+
+// RequestKey returns the key of the observation that a job was created.
+func RequestKey(job *harnessv1.SummaryJob) string {
+	return fmt.Sprintf("%s%s:%d:%d:%d", KeyRequest, job.GetKey(), job.GetFirstMessage(), job.GetThroughMessage(), job.GetAttempt())
+}
+
+// ParseRequest returns the job that a key of RequestKey names.
+func ParseRequest(key string) (*harnessv1.SummaryJob, error) {
+	job := &harnessv1.SummaryJob{}
+	fields := strings.Split(strings.TrimPrefix(key, KeyRequest), ":")
+	if len(fields) != 4 || !strings.HasPrefix(key, KeyRequest) {
+		return nil, fmt.Errorf("compaction: %q is no request for a summary", key)
+	}
+	job.Key = fields[0]
+	_, err := fmt.Sscanf(strings.Join(fields[1:], " "), "%d %d %d", &job.FirstMessage, &job.ThroughMessage, &job.Attempt)
+	return job, err
+}
+
+// Summarizer returns the model that makes the summaries of a run.
+func Summarizer(s *harnessv1.Snapshot) string {
+	if m := s.GetConfig().GetContext().GetSummarizer().GetModel(); m != "" {
+		return m
+	}
+	return s.GetModel()
+}
+
+// readJobs reads how far the requested summaries are. What one used counts once: when its
+// end is seen.
+func (d *decision) readJobs() error {
+	plan := d.s.GetCompactionPlan()
+	if len(plan.GetJobs()) == 0 {
+		return nil
+	}
+	var unknown []string
+	for _, job := range plan.GetJobs() {
+		if d.observed(KeySummary+job.GetKey()) == nil {
+			unknown = append(unknown, KeySummary+job.GetKey())
+		}
+	}
+	if len(unknown) > 0 {
+		return needs(unknown...)
+	}
+	plan = proto.CloneOf(plan)
+	jobs := plan.GetJobs()
+	plan.Jobs = nil
+	for _, job := range jobs {
+		state := d.observed(KeySummary + job.GetKey()).GetSummary()
+		if !state.GetEnded() {
+			plan.Jobs = append(plan.Jobs, job)
+			continue
+		}
+		runstate.AddTokens(d.s, state.GetUsage())
+		switch {
+		case job.GetAbandoned():
+		case state.GetSummary() == nil:
+			d.fail(plan, job, state.GetError())
+		case state.GetSummary().GetFormer() == plan.GetSummary().GetKey():
+			plan.Ready, plan.Failed = state.GetSummary(), nil
+		}
+	}
+	d.s.CompactionPlan = plan
+	return nil
+}
+
+// fail records that a job gave no summary.
+func (d *decision) fail(plan *harnessv1.CompactionPlan, job *harnessv1.SummaryJob, why string) {
+	plan.Failed = &harnessv1.SummaryJob{
+		Key: job.GetKey(), FirstMessage: job.GetFirstMessage(), ThroughMessage: job.GetThroughMessage(), Turn: d.s.GetTurnCount(), Attempt: job.GetAttempt(),
+	}
+	d.problem = why
+}
+
+// activeJob returns the job whose summary is to be shown; nil if there is none.
+func activeJob(plan *harnessv1.CompactionPlan) *harnessv1.SummaryJob {
+	for _, job := range plan.GetJobs() {
+		if !job.GetAbandoned() {
+			return job
+		}
+	}
+	return nil
+}
+
+// span returns the messages that a summary can replace: all between the last summary and the
+// recent part, without a call whose result is not among them, up to a share of the window. ok
+// is false if they are too few.
+func (p *pass) span(window uint32) (first, through uint64, ok bool) {
+	first = p.plan.GetSummary().GetThroughMessage() + 1
+	if first == 1 {
+		first = 2 // after the system prompt
+	}
+	room := uint64(spanShare * float64(window) / p.factor)
+	var tokens, inView uint64
+	messages := 0
+	open := uint64(0) // the last result of the calls so far
+	for id := first; id < p.recent; id++ {
+		e := p.x.Entry(id)
+		for _, result := range e.Results {
+			if result == 0 {
+				result = p.recent
+			}
+			open = max(open, result)
+		}
+		if tokens += uint64(e.Tokens); tokens > room && through > 0 {
+			break
+		}
+		if !e.Kept && !e.IsUser() {
+			messages++
+			inView += uint64(p.rules.Shown(e))
+		}
+		if open <= id {
+			through, ok = id, messages >= leastSpanMessages && inView >= leastSpanTokens
+		}
+	}
+	return first, through, ok
+}
+
+// newJob returns the job for the span of a pass; nil if there is no span worth a summary, or
+// too many attempts have failed.
+func (d *decision) newJob(p *pass) *harnessv1.SummaryJob {
+	attempt := uint32(1)
+	if failed := p.plan.GetFailed(); failed != nil {
+		if attempt = failed.GetAttempt() + 1; attempt > maxAttempts && failed.GetThroughMessage() > p.plan.GetSummary().GetThroughMessage() {
+			return nil
+		}
+		if d.s.GetTurnCount() < failed.GetTurn()+retryTurns {
+			return nil
+		}
+	}
+	first, through, ok := p.span(d.b.GetMaxInputTokens())
+	if !ok || len(p.plan.GetJobs()) >= maxJobs || runstate.ExceededBudget(d.s, d.in.GetNow().AsTime()) != nil {
+		return nil
+	}
+	return &harnessv1.SummaryJob{
+		Key:          Key(d.s.GetFirstSequence(), first, through, p.plan.GetSummary().GetKey(), Summarizer(d.s), attempt),
+		FirstMessage: first, ThroughMessage: through, Turn: d.s.GetTurnCount(), Attempt: attempt,
+	}
+}
+
+// retries reports whether a summary is requested again in a later turn.
+func (d *decision) retries(p *pass) bool {
+	failed := p.plan.GetFailed()
+	return d.has(summarize) && failed != nil && failed.GetAttempt() < maxAttempts
+}
+
+// request returns the job whose summary makes room: the one that was requested before, or a
+// new one, which is then created. It returns nil if there is none.
+func (d *decision) request(p *pass) (job *harnessv1.SummaryJob, fresh bool, err error) {
+	if job = activeJob(p.plan); job != nil || !d.has(summarize) {
+		return job, false, nil
+	}
+	if job = d.newJob(p); job == nil {
+		return nil, false, nil
+	}
+	o := d.observed(KeyInference)
+	switch {
+	case o == nil:
+		return nil, false, needs(KeyInference)
+	case !o.GetInferenceAvailable():
+		d.problem = "no worker makes summaries: start one with harness serve --roles inference"
+		return nil, false, nil
+	}
+	created := d.observed(RequestKey(job)).GetSummaryRequested()
+	switch {
+	case created == nil:
+		return nil, false, needs(RequestKey(job))
+	case created.GetError() != "":
+		p.plan = proto.CloneOf(p.plan)
+		d.fail(p.plan, job, created.GetError())
+		return nil, false, nil
+	}
+	p.plan = proto.CloneOf(p.plan)
+	p.plan.Jobs = append(p.plan.Jobs, job)
+	return job, true, nil
+}
+
+// await makes the run wait for a job. It reports false if the time for it is over; the job
+// is then abandoned.
+func (d *decision) await(p *pass, job *harnessv1.SummaryJob) (waits bool, err error) {
+	now := d.in.GetNow().AsTime()
+	if job.GetWaitingSince() == nil { // stored first, so that a worker's death does not start the time again
+		p.plan = withWait(p.plan, job.GetKey(), now)
+		d.s.CompactionPlan = p.plan
+		d.Step.To, d.Step.Message = Name, &harnessv1.Step_RepairComplete{RepairComplete: d.repaired}
+		d.emitStarted(job, false)
+		return true, nil
+	}
+	until := job.GetWaitingSince().AsTime().Add(d.cfg.GetSummaryWait().AsDuration())
+	if !now.Before(until) {
+		p.plan = abandoned(p.plan, job.GetKey())
+		d.problem = fmt.Sprintf("the summary was not there after %s", d.cfg.GetSummaryWait().AsDuration().Round(time.Second))
+		return false, nil
+	}
+	o := d.observed(KeyArrived)
+	switch {
+	case o == nil:
+		return false, needs(KeyArrived)
+	case o.GetInboxWaiting(): // repair takes it; the wait continues after that
+		d.s.CompactionPlan = p.plan
+		d.Step.To = workflow.StopDecision
+		d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: d.s.GetTurnCount() + 1, Interrupted: true}}
+		return true, nil
+	}
+	return false, &waitError{&harnessv1.Wait{Keys: []string{KeySummary + job.GetKey()}, Until: timestamppb.New(until)}}
+}
+
+// withWait returns a plan in which the run waits for a job.
+func withWait(plan *harnessv1.CompactionPlan, key string, now time.Time) *harnessv1.CompactionPlan {
+	next := proto.CloneOf(plan)
+	for _, job := range next.GetJobs() {
+		if job.GetKey() == key {
+			job.WaitingSince = timestamppb.New(now)
+		}
+	}
+	return next
+}
+
+// abandoned returns a plan in which nothing waits for a job any more: only its usage counts.
+func abandoned(plan *harnessv1.CompactionPlan, key string) *harnessv1.CompactionPlan {
+	next := proto.CloneOf(plan)
+	for _, job := range next.GetJobs() {
+		if job.GetKey() == key {
+			job.Abandoned = true
+			next.Failed = proto.CloneOf(job)
+		}
+	}
+	return next
+}
+
+// emitStarted reports that a pass begins, or that a summary was requested.
+func (d *decision) emitStarted(job *harnessv1.SummaryJob, background bool) {
+	used := uint64(d.b.GetUsedTokens())
+	d.Emit(event.CompactionStarted(&harnessv1.CompactionStarted{
+		Level: levelName(d.level), TokensBefore: d.b.GetUsedTokens(), TokensToFree: clamp(used - min(used, d.target())), Background: background, Job: job.GetKey(),
+	}))
+}
