@@ -158,7 +158,9 @@ func TestAModelThatCannotBeUsedIsNamedWithItsPlace(t *testing.T) {
 		"name: a\nmodel: script:none.yaml\n": ":2:8: model: ",
 		"model: openai:m\n":                  ":1:8: model: ",
 		"model: nobody:m\n":                  ":1:8: model: ",
-		"fallback_models: [script:none.yaml]\nmodel: script:s.yaml\n": ":1:19: fallback_models[0]: ",
+		"fallback_models: [script:none.yaml]\nmodel: script:s.yaml\n":                ":1:19: fallback_models[0]: ",
+		"context: {summarizer: {model: nobody:m}}\nmodel: script:s.yaml\n":           ":1:31: context.summarizer.model: ",
+		"context: {summarizer: {model: 'script:none.yaml'}}\nmodel: script:s.yaml\n": ":1:31: context.summarizer.model: ",
 	} {
 		write(t, filepath.Join(dir, "s.yaml"), "turns: []\n")
 		agent := write(t, filepath.Join(dir, "a.yaml"), text)

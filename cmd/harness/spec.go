@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
 // specFlags define a run.
@@ -88,8 +89,8 @@ func (c *specFlags) setEffort(file *agentfile.File) {
 
 const effortField = "spec.agent.reasoning.effort"
 
-// openModels returns an error if a model of an agent cannot be opened in this process,
-// or if the first one does not take the agent's effort.
+// openModels returns an error if a model of an agent or of its summaries cannot be opened in
+// this process, or if the first one does not take the agent's effort.
 func openModels(a *app, file *agentfile.File, agent *harnessv1.AgentSpec) error {
 	models, err := a.models()
 	if err != nil {
@@ -103,8 +104,17 @@ func openModels(a *app, file *agentfile.File, agent *harnessv1.AgentSpec) error 
 	if err := provider.CheckEffort(models, agent.GetModel(), agent.GetReasoning().GetEffort()); err != nil {
 		return unusable(file, effortField, "--effort", err)
 	}
+	summarizer := file.Config.GetContext().GetSummarizer().GetModel()
+	if summarizer == "" || strings.HasPrefix(summarizer, gateway.CustomSummarizer) {
+		return nil
+	}
+	if _, _, err := provider.OpenWith(models, summarizer, a.env); err != nil {
+		return unusable(file, summarizerField, "--agent", err)
+	}
 	return nil
 }
+
+const summarizerField = "spec.config.context.summarizer.model"
 
 // files reads the agent file and the contract file, and sets the mode.
 func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
@@ -145,6 +155,11 @@ func absoluteModels(file *agentfile.File, dir string, local bool) (err error) {
 	for i, model := range agent.GetFallbackModels() {
 		if agent.FallbackModels[i], err = absoluteModel(model, dir, local); err != nil {
 			return badModel(file, i+1, err)
+		}
+	}
+	if summarizer := file.Config.GetContext().GetSummarizer(); summarizer != nil {
+		if summarizer.Model, err = absoluteModel(summarizer.GetModel(), dir, local); err != nil {
+			return unusable(file, summarizerField, "--agent", err)
 		}
 	}
 	return nil

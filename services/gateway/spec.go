@@ -13,7 +13,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -167,31 +166,6 @@ func checkConfig(c *harnessv1.LoopConfig) error {
 		func() error { return checkBudgets("spec.config.budgets", c.GetBudgets()) },
 		func() error { return checkJudgement(c) },
 	)
-}
-
-func checkContext(c *harnessv1.ContextConfig) error {
-	const field = "spec.config.context."
-	if c == nil {
-		return nil
-	}
-	if err := positive(field+"max_input_tokens", c.MaxInputTokens == nil, c.GetMaxInputTokens()); err != nil {
-		return err
-	}
-	resolved := runstate.Resolve(&harnessv1.LoopConfig{Context: c}, 0).GetContext()
-	soft, blocking := resolved.GetSoftThreshold(), resolved.GetBlockingThreshold()
-	switch {
-	case !(soft > 0 && soft <= 1): // also refuses what is not a number
-		return fault.Invalid(field+"soft_threshold", "%v: must be in (0, 1]", soft)
-	case !(blocking > 0 && blocking <= 1):
-		return fault.Invalid(field+"blocking_threshold", "%v: must be in (0, 1]", blocking)
-	case soft > blocking && c.SoftThreshold == nil:
-		return fault.Invalid(field+"blocking_threshold", "%v: must be at least soft_threshold, which is %v", blocking, soft)
-	case soft > blocking:
-		return fault.Invalid(field+"soft_threshold", "%v: must be at most blocking_threshold, which is %v", soft, blocking)
-	case c.MaxInputTokens != nil && c.GetSafetyBuffer() >= c.GetMaxInputTokens():
-		return fault.Invalid(field+"safety_buffer", "%d: must be less than max_input_tokens, which is %d", c.GetSafetyBuffer(), c.GetMaxInputTokens())
-	}
-	return nil
 }
 
 func checkBudgets(field string, b *harnessv1.Budgets) error {

@@ -163,7 +163,8 @@ func checkJudgement(c *harnessv1.LoopConfig) error {
 const MaxHookTimeout = 5 * time.Minute
 
 // CheckNamed refuses a spec that names a tool that does not exist: a hook that would
-// never be called, a mode without its tool, an output that could not be satisfied.
+// never be called, a mode without its tool, a durability without effect, an output that
+// could not be satisfied.
 func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 	check := func(field, name string) error {
 		if slices.Contains(names, name) {
@@ -185,6 +186,11 @@ func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 			}
 		}
 	}
+	for i, t := range s.GetConfig().GetContext().GetDurability() {
+		if err := check(fmt.Sprintf("spec.config.context.durability[%d].tool", i), t.GetTool()); err != nil {
+			return err
+		}
+	}
 	for i, o := range s.GetContract().GetRequiredOutputs() {
 		if name := o.GetPredicate().GetTool(); name != "" {
 			if err := check(fmt.Sprintf("spec.contract.required_outputs[%d].predicate.tool", i), name); err != nil {
@@ -197,7 +203,7 @@ func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 
 // NamesTools reports whether a spec names tools.
 func NamesTools(s *harnessv1.RunSpec) bool {
-	return len(s.GetAgent().GetTools())+len(s.GetClientTools()) > 0 ||
+	return len(s.GetAgent().GetTools())+len(s.GetClientTools())+len(s.GetConfig().GetContext().GetDurability()) > 0 ||
 		slices.ContainsFunc(s.GetAgent().GetHooks(), func(h *harnessv1.Hook) bool { return len(h.GetTools()) > 0 }) ||
 		slices.ContainsFunc(s.GetAgent().GetModes(), func(m *harnessv1.ModeSpec) bool { return len(m.GetTools()) > 0 }) ||
 		slices.ContainsFunc(s.GetContract().GetRequiredOutputs(), func(o *harnessv1.RequiredOutput) bool { return o.GetPredicate().GetTool() != "" })

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -132,6 +133,42 @@ func TestCheckStart(t *testing.T) {
 		{"spec.config.context.safety_buffer", false, func(r *request) {
 			r.Spec.Config.Context.MaxInputTokens, r.Spec.Config.Context.SafetyBuffer = proto.Uint32(100), proto.Uint32(100)
 		}},
+		{"spec.config.context.soft_threshold", false, func(r *request) { r.Spec.Config.Context.SoftThreshold = proto.Float64(0.5) }}, // the default target
+		{"spec.config.context.target", false, func(r *request) { r.Spec.Config.Context.Target = proto.Float64(0) }},
+		{"spec.config.context.target", false, func(r *request) { r.Spec.Config.Context.Target = proto.Float64(math.NaN()) }},
+		{"spec.config.context.target", false, func(r *request) { r.Spec.Config.Context.Target = proto.Float64(1) }},
+		{"spec.config.context.target", false, func(r *request) { r.Spec.Config.Context.Target = proto.Float64(0.9) }},
+		{"spec.config.context.target", false, func(r *request) {
+			r.Spec.Config.Context.Target, r.Spec.Config.Context.Compaction = proto.Float64(0.95), proto.Bool(false)
+		}},
+		{"spec.config.context.rehydration_reserve", false, func(r *request) {
+			r.Spec.Config.Context.MaxInputTokens, r.Spec.Config.Context.SafetyBuffer, r.Spec.Config.Context.RehydrationReserve = proto.Uint32(100), proto.Uint32(40), proto.Uint32(60)
+		}},
+		{"spec.config.context.recent_messages", false, func(r *request) { r.Spec.Config.Context.RecentMessages = proto.Uint32(MaxRecentMessages + 1) }},
+		{"spec.config.context.recent_share", false, func(r *request) { r.Spec.Config.Context.RecentShare = proto.Float64(0) }},
+		{"spec.config.context.recent_share", false, func(r *request) { r.Spec.Config.Context.RecentShare = proto.Float64(0.61) }},
+		{"spec.config.context.recent_share", false, func(r *request) { r.Spec.Config.Context.RecentShare = proto.Float64(math.NaN()) }},
+		{"spec.config.context.strategies[0]", false, func(r *request) { r.Spec.Config.Context.Strategies = strategies("UNSPECIFIED") }},
+		{"spec.config.context.strategies[1]", false, func(r *request) { r.Spec.Config.Context.Strategies = strategies("DROP", "SHORTEN") }},
+		{"spec.config.context.strategies[2]", false, func(r *request) { r.Spec.Config.Context.Strategies = strategies("DROP", "CLEAR", "DROP") }},
+		{"spec.config.context.clear_tokens", false, func(r *request) { r.Spec.Config.Context.ClearTokens = proto.Uint32(0) }},
+		{"spec.config.context.externalize_tokens", false, func(r *request) { r.Spec.Config.Context.ExternalizeTokens = proto.Uint32(0) }},
+		{"spec.config.context.durability", true, durable(MaxDurability+1, func(int, *durability) {})},
+		{"spec.config.context.durability[0].tool", false, durable(1, func(_ int, d *durability) { d.Tool = "a b" })},
+		{"spec.config.context.durability[1].tool", false, durable(2, func(_ int, d *durability) { d.Tool = "a" })},
+		{"spec.config.context.durability[0].durability", false, durable(1, func(_ int, d *durability) { d.Durability = 0 })},
+		{"spec.config.context.durability[0].durability", false, durable(1, func(_ int, d *durability) { d.Durability = 9 })},
+		{"spec.config.context.durability[0].preserved_fields", true, durable(1, func(_ int, d *durability) { d.PreservedFields = make([]string, MaxPreserved+1) })},
+		{"spec.config.context.durability[0].preserved_fields[1]", false, durable(1, func(_ int, d *durability) { d.PreservedFields = []string{"a", ""} })},
+		{"spec.config.context.durability[0].preserved_fields[0]", true, durable(1, func(_ int, d *durability) { d.PreservedFields = []string{strings.Repeat("x", MaxID+1)} })},
+		{"spec.config.context.durability[0].externalize_tokens", false, durable(1, func(_ int, d *durability) { d.ExternalizeTokens = proto.Uint32(0) })},
+		{"spec.config.context.summarizer.model", false, summarized("gpt-5")},
+		{"spec.config.context.summarizer.model", false, summarized("grpc:host")},
+		{"spec.config.context.summarizer.model", false, summarized("grpc:host:0")},
+		{"spec.config.context.summarizer.model", true, summarized(strings.Repeat("x", MaxName+1))},
+		{"spec.config.context.summary_wait", false, func(r *request) { r.Spec.Config.Context.SummaryWait = durationpb.New(MinSummaryWait - 1) }},
+		{"spec.config.context.summary_wait", false, func(r *request) { r.Spec.Config.Context.SummaryWait = durationpb.New(MaxSummaryWait + 1) }},
+		{"spec.config.context.summary_wait", false, func(r *request) { r.Spec.Config.Context.SummaryWait = &durationpb.Duration{Nanos: -1} }},
 		{"spec.config.model.max_tries", false, func(r *request) { r.Spec.Config.Model.MaxTries = proto.Uint32(0) }},
 		{"spec.config.model.backoff_initial", false, func(r *request) { r.Spec.Config.Model.BackoffInitial = durationpb.New(0) }},
 		{"spec.config.model.backoff_max", false, func(r *request) { r.Spec.Config.Model.BackoffMax = durationpb.New(-1) }},
@@ -148,6 +185,65 @@ func TestCheckStart(t *testing.T) {
 		r := validStart()
 		c.change(r)
 		t.Run(c.field, func(t *testing.T) { refusedAt(t, CheckStart(r), c.field, c.size) })
+	}
+}
+
+type durability = harnessv1.ToolDurability
+
+// durable returns a change of a request to n durabilities.
+func durable(n int, change func(int, *durability)) func(*harnessv1.StartRunRequest) {
+	return func(r *harnessv1.StartRunRequest) {
+		for i := range n {
+			d := &durability{Tool: fmt.Sprintf("tool_%d", i), Durability: harnessv1.Durability_DURABILITY_EPHEMERAL}
+			change(i, d)
+			r.Spec.Config.Context.Durability = append(r.Spec.Config.Context.Durability, d)
+		}
+	}
+}
+
+func summarized(model string) func(*harnessv1.StartRunRequest) {
+	return func(r *harnessv1.StartRunRequest) {
+		r.Spec.Config.Context.Summarizer = &harnessv1.SummarizerConfig{Model: model}
+	}
+}
+
+func strategies(names ...string) []harnessv1.CompactionAction {
+	var all []harnessv1.CompactionAction
+	for _, name := range names {
+		all = append(all, harnessv1.CompactionAction(harnessv1.CompactionAction_value["COMPACTION_ACTION_"+name]))
+	}
+	return all
+}
+
+func TestContextSettingsThatAreAccepted(t *testing.T) {
+	type request = harnessv1.StartRunRequest
+	for name, change := range map[string]func(*request){
+		"the limits of thresholds": func(r *request) {
+			c := r.Spec.Config.Context
+			c.Target, c.SoftThreshold, c.BlockingThreshold = proto.Float64(0.99), proto.Float64(1), proto.Float64(1)
+		},
+		"a low threshold without compaction": func(r *request) {
+			r.Spec.Config.Context.SoftThreshold, r.Spec.Config.Context.Compaction = proto.Float64(0.2), proto.Bool(false)
+		},
+		"the limits of the recent part": func(r *request) {
+			r.Spec.Config.Context.RecentMessages, r.Spec.Config.Context.RecentShare = proto.Uint32(MaxRecentMessages), proto.Float64(MaxRecentShare)
+		},
+		"no recent messages": func(r *request) { r.Spec.Config.Context.RecentMessages = proto.Uint32(0) },
+		"all strategies": func(r *request) {
+			r.Spec.Config.Context.Strategies = strategies("DROP", "CLEAR", "SUMMARIZE", "EXTERNALIZE")
+		},
+		"many tools":       durable(MaxDurability, func(_ int, d *durability) { d.PreservedFields = slices.Repeat([]string{"path"}, MaxPreserved) }),
+		"a model":          summarized("openai:gpt-5-mini"),
+		"a custom service": summarized("grpc:localhost:7000"),
+		"a short wait":     func(r *request) { r.Spec.Config.Context.SummaryWait = durationpb.New(MinSummaryWait) },
+		"a long wait":      func(r *request) { r.Spec.Config.Context.SummaryWait = durationpb.New(MaxSummaryWait) },
+		"a small window with the default reserve": func(r *request) { r.Spec.Config.Context.MaxInputTokens = proto.Uint32(1000) },
+	} {
+		r := validStart()
+		change(r)
+		if err := CheckStart(r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -1,6 +1,10 @@
 package schemagen
 
-import "google.golang.org/protobuf/reflect/protoreflect"
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/harnessmesh/harnessmesh/services/gateway"
+)
 
 // forms are the schemas of fields that may be written in another form than their type.
 var forms = map[protoreflect.FullName]func(object) object{
@@ -14,6 +18,35 @@ var forms = map[protoreflect.FullName]func(object) object{
 		text["pattern"] = `^(\*|[A-Za-z0-9_-]{1,64})$`
 		return text
 	},
+	"harness.v1.ToolDurability.tool": func(text object) object {
+		text["pattern"] = `^[A-Za-z0-9_-]{1,64}$`
+		return text
+	},
+	"harness.v1.ContextConfig.strategies": func(list object) object {
+		list["items"], list["uniqueItems"] = object{"type": "string", "enum": []any{"clear", "externalize", "summarize", "drop"}}, true
+		return list
+	},
+	"harness.v1.ContextConfig.recent_messages": func(count object) object {
+		count["maximum"] = gateway.MaxRecentMessages
+		return count
+	},
+	"harness.v1.ContextConfig.recent_share": func(object) object {
+		return object{"type": "number", "exclusiveMinimum": 0, "maximum": gateway.MaxRecentShare}
+	},
+	"harness.v1.ToolDurability.preserved_fields": func(list object) object {
+		list["maxItems"] = gateway.MaxPreserved
+		return list
+	},
+	"harness.v1.ContextConfig.clear_tokens":        positive,
+	"harness.v1.ContextConfig.externalize_tokens":  positive,
+	"harness.v1.ToolDurability.externalize_tokens": positive,
+	"harness.v1.ContextConfig.max_input_tokens":    positive,
+}
+
+// positive is the schema of a number from 1.
+func positive(count object) object {
+	count["minimum"] = 1
+	return count
 }
 
 // schemaOrText is the schema of a JSON Schema, as fields or as JSON text.
@@ -29,6 +62,7 @@ var rules = map[string]object{
 	"JitRule":          {"required": []any{"id", "when", "text"}},
 	"ModeSpec":         {"required": []any{"name"}},
 	"WorkItemTemplate": {"required": []any{"title"}},
+	"ToolDurability":   {"required": []any{"tool", "durability"}},
 	"ContextProvider":  {"required": []any{"name"}, "oneOf": oneOf("text", "grpc")},
 	"Hook": {
 		"required": []any{"topic"}, "oneOf": oneOf("cel", "grpc", "command", "callback"),

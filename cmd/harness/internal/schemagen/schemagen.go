@@ -236,7 +236,7 @@ var (
 	atMost   = regexp.MustCompile(`at most (\d+)(?: of|[.,;]|$)`)
 	from     = regexp.MustCompile(`, from (\d+)\.`)
 	matches  = regexp.MustCompile(`Matches (\S+)\.(?: |$)`)
-	interval = regexp.MustCompile(`in ([\[(])(\d+), (\d+)\]`)
+	interval = regexp.MustCompile(`in ([\[(])(\d+), (\d+)([\])])`)
 )
 
 func bounds(schema object, comment string) {
@@ -248,7 +248,7 @@ func bounds(schema object, comment string) {
 		if m := interval.FindStringSubmatch(comment); m != nil {
 			delete(schema, "minimum")
 			schema[map[string]string{"[": "minimum", "(": "exclusiveMinimum"}[m[1]]] = number(m[2])
-			schema["maximum"] = number(m[3])
+			schema[map[string]string{"]": "maximum", ")": "exclusiveMaximum"}[m[4]]] = number(m[3])
 		}
 	case "string":
 		if m := matches.FindStringSubmatch(comment); m != nil {
