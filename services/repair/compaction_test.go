@@ -1,6 +1,7 @@
 package repair_test
 
 import (
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -72,5 +73,42 @@ func TestInterruptedCompactionOfAnOpenTurnEndsIt(t *testing.T) {
 	if verdict(o) != "stopdecision" || s.GetPhase() != harnessv1.Phase_PHASE_REFLECTING || s.GetTurnCount() != 3 || s.GetTurn().GetOpen() ||
 		!proto.Equal(o.GetStep().GetTurnComplete(), want) {
 		t.Errorf("goes to %s in %s after %d turns: %v", verdict(o), s.GetPhase(), s.GetTurnCount(), o.GetStep().GetTurnComplete())
+	}
+}
+
+// TestRunWhoseToolsFillTheWindow fails at its start, with the sizes: no compaction can free
+// what every request has.
+func TestRunWhoseToolsFillTheWindow(t *testing.T) {
+	large := &harnessv1.ToolSpec{Name: "large", Description: strings.Repeat("word ", 9000), Annotations: &harnessv1.ToolAnnotations{Writes: true}}
+	for _, c := range []struct {
+		name   string
+		mode   string
+		window uint32
+		hosted bool // the tool is the host's, else a client's
+		want   string
+	}{
+		{"a client's tool", "execute", 8000, false, "stopdecision"},
+		{"a host's tool", "execute", 8000, true, "stopdecision"},
+		{"a larger window", "execute", 16000, true, "turn"},
+		{"a mode without the tool", "plan", 8000, true, "turn"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			start, observed := spec(), nothing()
+			start.Agent.Mode, start.Config.Context = c.mode, &harnessv1.ContextConfig{MaxInputTokens: &c.window}
+			if c.hosted {
+				observed[1].GetEnvironment().Tools = []*harnessv1.ToolSpec{large}
+			} else {
+				start.ClientTools = []*harnessv1.ToolSpec{large}
+			}
+			o := decide(t, first(begun(), start, observed...))
+			failure := o.GetStep().GetTurnComplete().GetError()
+			if verdict(o) != c.want || (failure != nil) != (c.want == "stopdecision") {
+				t.Fatalf("goes to %s with %v", verdict(o), failure)
+			}
+			if message := failure.GetMessage(); failure != nil && (failure.GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED ||
+				!strings.Contains(message, "the window has only 8000") || !strings.Contains(message, "500 are kept free")) {
+				t.Errorf("the run fails with %v", failure)
+			}
+		})
 	}
 }

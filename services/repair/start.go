@@ -3,6 +3,7 @@ package repair
 import (
 	"cmp"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,12 +13,14 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
@@ -52,11 +55,9 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	s.Phase = harnessv1.Phase_PHASE_IDLE
 	runstate.StartClock(s, d.now)
+	prompt := SystemPrompt(spec.GetAgent(), environment, d.contexts(spec), spec.GetClientTools())
 	d.AppendTo(0,
-		&harnessv1.Message{
-			Role: harnessv1.Role_ROLE_SYSTEM, Kept: true,
-			Content: content.Inline(SystemPrompt(spec.GetAgent(), environment, d.contexts(spec), spec.GetClientTools())),
-		},
+		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: content.Inline(prompt)},
 		&harnessv1.Message{
 			Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true,
 			Content: proto.CloneOf(spec.GetGoal()), Parts: media.Parts(spec.GetMedia()),
@@ -71,7 +72,17 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.AppendTo(0, m)
 		d.Emit(event.GuidanceInjected("contract", "", text))
 	}
+	if err := runstate.CheckOverhead(s.GetModel(), s.GetConfig().GetContext(), prompt, d.tools(spec, environment)); err != nil {
+		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
+	}
 	return nil
+}
+
+// tools returns the tools that the model gets in the mode in which the run starts.
+func (d *decision) tools(spec *harnessv1.RunSpec, environment *harnessv1.Environment) []*harnessv1.ToolSpec {
+	harness := harnesstool.Specs(harnesstool.Setting{WorkItems: d.s.GetConfig().GetWorkItems().GetEnabled(), Questions: !d.s.GetAutonomous()})
+	all := slices.Concat(environment.GetTools(), harness, spec.GetClientTools())
+	return slices.DeleteFunc(all, func(t *harnessv1.ToolSpec) bool { return !mode.Allows(runstate.Mode(d.s), d.made.Modes, t) })
 }
 
 // reasons reports whether the model of an agent may be silent for long.

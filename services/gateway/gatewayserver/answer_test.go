@@ -157,7 +157,7 @@ func clientTool(name string) *harnessv1.ToolSpec {
 // declares go through the inbox, once.
 func TestDeclaredTools(t *testing.T) {
 	b := newBed(t, func(cfg *gatewayserver.Config) {
-		cfg.Tools = func(context.Context) ([]string, error) { return []string{"read_file", "work_complete"}, nil }
+		cfg.Tools = hosting("read_file")
 	})
 	start := b.start("r1", "do it")
 	start.Spec.ClientTools = []*harnessv1.ToolSpec{clientTool("get_weather")}
@@ -235,4 +235,13 @@ func TestBudgetsOfARunningRun(t *testing.T) {
 	_, err = extend(6)
 	b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
 	h.holds(1)
+}
+
+// hosting lists tools as those of the tool host.
+func hosting(names ...string) func(context.Context) ([]*harnessv1.ToolSpec, error) {
+	var specs []*harnessv1.ToolSpec
+	for _, name := range names {
+		specs = append(specs, &harnessv1.ToolSpec{Name: name})
+	}
+	return func(context.Context) ([]*harnessv1.ToolSpec, error) { return specs, nil }
 }

@@ -7,6 +7,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -57,10 +58,26 @@ func (s *Server) toolNames(ctx context.Context) ([]string, error) {
 	if s.tools == nil {
 		return nil, nil
 	}
-	names, err := s.tools(ctx)
+	specs, err := s.hostTools(ctx)
+	if err != nil {
+		return nil, err
+	}
+	names := harnesstool.Names()
+	for _, t := range specs {
+		names = append(names, t.GetName())
+	}
+	return names, nil
+}
+
+// hostTools returns the tools of the tool host; none if Config.Tools is nil.
+func (s *Server) hostTools(ctx context.Context) ([]*harnessv1.ToolSpec, error) {
+	if s.tools == nil {
+		return nil, nil
+	}
+	specs, err := s.tools(ctx)
 	if err != nil {
 		return nil, because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_TOOL_HOST_UNAVAILABLE,
 			"the tool host, which knows the tools, cannot be reached; send the same request again")
 	}
-	return names, nil
+	return specs, nil
 }

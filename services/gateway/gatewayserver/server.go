@@ -77,9 +77,8 @@ type Config struct {
 	// Workspaces returns an error if the tool host cannot use a workspace. Nil disables
 	// the check.
 	Workspaces func(ctx context.Context, workspace string) error
-	// Tools lists the names of the tools that a policy can name. Nil disables the check
-	// of names.
-	Tools func(ctx context.Context) ([]string, error)
+	// Tools lists the tools of the tool host. Nil disables the check of names.
+	Tools func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	// Hooks connects to the HookServices of an agent; its error refuses the start. Nil
 	// disables the check.
 	Hooks func(ctx context.Context, hooks []*harnessv1.Hook) error
@@ -115,7 +114,7 @@ type Server struct {
 
 	log        Log
 	workspaces func(ctx context.Context, workspace string) error
-	tools      func(ctx context.Context) ([]string, error)
+	tools      func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error
 	window     func(model string) uint32
 	effort     func(model string, effort harnessv1.Effort) error

@@ -19,7 +19,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
@@ -52,7 +51,12 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	if err := s.startable(ctx, r.GetSpec()); err != nil {
 		return run, false, err
 	}
-	if r, err = acceptMedia(s.withWindow(r)); err != nil {
+	field := gateway.WindowField(r.GetSpec())
+	r = s.withWindow(r)
+	if err := s.checkOverhead(ctx, field, r.GetSpec()); err != nil {
+		return run, false, err
+	}
+	if r, err = acceptMedia(r); err != nil {
 		return run, false, err
 	}
 	for i := 1; ; i++ {
@@ -123,7 +127,6 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 			names = append(names, t.GetName())
 		}
 		if s.tools != nil {
-			names = append(names, harnesstool.Names()...)
 			slices.Sort(names)
 			names = slices.Compact(names)
 			if err := gateway.CheckTools(spec.GetAgent().GetTools(), names); err != nil {
@@ -167,6 +170,24 @@ func (s *Server) checkEffort(agent *harnessv1.AgentSpec) error {
 	}
 	if err := s.effort(agent.GetModel(), effort); err != nil {
 		return fault.Invalid("spec.agent.reasoning.effort", "%v", err)
+	}
+	return nil
+}
+
+// checkOverhead refuses a run whose instructions and tools fill its window, which field
+// sets. Repair, which knows the rest of the system prompt, checks again.
+func (s *Server) checkOverhead(ctx context.Context, field string, spec *harnessv1.RunSpec) error {
+	if !gateway.MayFillWindow(spec) {
+		return nil
+	}
+	ctx, cancel := s.bounded(ctx)
+	defer cancel()
+	host, err := s.hostTools(ctx)
+	if err != nil {
+		return err
+	}
+	if err := gateway.CheckOverhead(spec, host); err != nil {
+		return fault.Invalid(field, "%v", err)
 	}
 	return nil
 }

@@ -3,11 +3,13 @@ package gatewayserver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -253,9 +255,24 @@ func TestStatusOfARunWithLostParts(t *testing.T) {
 	b.refused(err, codes.Internal, "")
 }
 
+func TestToolsThatFillTheWindowStartNoRun(t *testing.T) {
+	b := newBed(t, func(c *gatewayserver.Config) { c.Tools = hosting("read_file", strings.Repeat("word ", 6000)) })
+	for _, c := range []struct {
+		window uint32
+		code   codes.Code
+	}{{4000, codes.InvalidArgument}, {20_000, codes.OK}} {
+		r := b.start(fmt.Sprint("r", c.window), "do it")
+		r.Spec.Config = &harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{MaxInputTokens: &c.window}}
+		_, err := b.client.StartRun(b.ctx, r)
+		if status.Code(err) != c.code || err != nil && !strings.Contains(err.Error(), "spec.config.context.max_input_tokens: the system prompt has ") {
+			t.Errorf("with a window of %d: %v", c.window, err)
+		}
+	}
+}
+
 func TestAContractThatCannotBeVerifiedStartsNoRun(t *testing.T) {
 	b := newBed(t, func(c *gatewayserver.Config) {
-		c.Tools = func(context.Context) ([]string, error) { return []string{"read_file", "run_command"}, nil }
+		c.Tools = hosting("read_file", "run_command")
 	})
 	start := func(change func(*harnessv1.RunSpec)) error {
 		r := b.start("r1", "do it")
@@ -269,6 +286,11 @@ func TestAContractThatCannotBeVerifiedStartsNoRun(t *testing.T) {
 	}), codes.InvalidArgument, "INVALID_FIELD")
 	b.refused(start(func(s *harnessv1.RunSpec) {
 		s.Agent.Hooks = []*harnessv1.Hook{{Topic: harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL, Callback: true, Tools: []string{"runcommand"}}}
+	}), codes.InvalidArgument, "INVALID_FIELD")
+	b.refused(start(func(s *harnessv1.RunSpec) {
+		s.Config = &harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{Durability: []*harnessv1.ToolDurability{
+			{Tool: "runcommand", Durability: harnessv1.Durability_DURABILITY_EPHEMERAL},
+		}}}
 	}), codes.InvalidArgument, "INVALID_FIELD")
 	_, err := b.client.GetRun(b.ctx, &harnessv1.GetRunRequest{Namespace: b.namespace, RunId: "r1"})
 	b.refused(err, codes.NotFound, "RUN_NOT_FOUND")

@@ -221,7 +221,7 @@ func TestJitNoCompactionNoWordOfIt(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, jitScript(jitLooks(6)...), jitRules(jitAlways("counts", "compaction_count == 0", "{{ compaction_count }} compactions")),
 		func(spec *harnessv1.RunSpec) {
-			spec.Config.Context = jitWindow(2000)
+			spec.Config.Context = jitWindow(2500)
 			spec.Config.Context.Compaction = proto.Bool(false)
 		})
 	s.Want("DONE agent_done accepted")

@@ -13,7 +13,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
@@ -30,7 +29,7 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 		Effort: func(model string, effort harnessv1.Effort) error {
 			return provider.CheckEffort(n.cfg.Catalogue, model, effort)
 		},
-		Tools: func(ctx context.Context) ([]string, error) { return toolNames(ctx, d.toolHost) },
+		Tools: func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
 		Hooks: func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
 	})
 	if err := n.watchMesh(gateway); err != nil {
@@ -58,14 +57,10 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 	}, nil
 }
 
-// toolNames returns the names of all tools that a run can have.
-func toolNames(ctx context.Context, host harnessv1.ToolHostServiceClient) ([]string, error) {
+// hostTools returns the tools of the tool host.
+func hostTools(ctx context.Context, host harnessv1.ToolHostServiceClient) ([]*harnessv1.ToolSpec, error) {
 	r, err := host.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
-	names := make([]string, 0, len(r.GetTools()))
-	for _, t := range r.GetTools() {
-		names = append(names, t.GetName())
-	}
-	return append(names, harnesstool.Names()...), err
+	return r.GetTools(), err
 }
 
 // reachHooks tries to reach the services of hooks. One that cannot be reached is an
