@@ -73,8 +73,7 @@ type decision struct {
 
 	level   harnessv1.PressureLevel
 	changes []*harnessv1.CompactionChange
-	names   []string // of the strategies that freed something
-	problem string   // why a summary could not be used
+	problem string // why a summary could not be used
 }
 
 // needsError asks for observations.

@@ -107,16 +107,16 @@ func (d *decision) commit(p *pass, job *harnessv1.SummaryJob, requested bool) er
 	p.plan.Passes++
 	p.plan.LastPassTurn = d.s.GetTurnCount()
 	d.s.CompactionPlan = p.plan
-	d.changes, d.names = p.changes, p.names
+	if !requested {
+		d.emitStarted(nil, false)
+	}
+	d.changes = p.changes
 	d.account(p)
 	runstate.OwnActivity(d.s).Compactions++
 	if d.s.ProgressTracker != nil {
 		progress.ResetWindow(d.s.ProgressTracker)
 	}
 	d.s.DoomLoop = nil
-	if !requested {
-		d.emitStarted(nil, false)
-	}
 	d.Emit(event.CompactionCompleted(&harnessv1.CompactionCompleted{
 		TokensBefore: before, TokensAfter: clamp(p.used), FreedTokens: before - min(before, clamp(p.used)), Duration: durationpb.New(d.took(p)),
 		Strategies: p.names, Changes: p.changes, Error: d.problem, Pass: p.plan.GetPasses(),
