@@ -2,6 +2,7 @@ package runstate
 
 import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -62,9 +63,27 @@ func (d *Draft) AppendTo(turn uint32, messages ...*harnessv1.Message) {
 
 // Guide appends guidance in the user's place, and emits the event that reports it.
 // rule is the rule, hook or executor that text comes from, else empty.
-func (d *Draft) Guide(kind, rule, text string) {
-	d.Append(GuidanceMessage(text))
+func (d *Draft) Guide(kind, rule, text string) { d.GuideOn("", kind, rule, text) }
+
+// GuideOn is Guide with a topic, on which later guidance replaces this one. It returns the
+// message.
+func (d *Draft) GuideOn(topic, kind, rule, text string) *harnessv1.Message {
+	m := GuidanceMessage(text)
+	m.Topic = d.Topic(topic)
+	d.Append(m)
 	d.Emit(event.GuidanceInjected(kind, rule, text))
+	return m
+}
+
+// Marks reports whether messages of the run are marked for compaction.
+func (d *Draft) Marks() bool { return mark.On(d.state.GetConfig()) }
+
+// Topic returns the topic that a message gets: none in a run without compaction.
+func (d *Draft) Topic(topic string) string {
+	if !d.Marks() {
+		return ""
+	}
+	return topic
 }
 
 // GuideNotes appends what hooks tell the model as guidance.

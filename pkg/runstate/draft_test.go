@@ -138,3 +138,21 @@ func TestDraftBecomesOutcome(t *testing.T) {
 		t.Errorf("the outcome is %v", o)
 	}
 }
+
+// TestTopicsNeedCompaction: guidance has a topic only in a run with compaction, and its
+// event is the same.
+func TestTopicsNeedCompaction(t *testing.T) {
+	for want, compaction := range map[string]bool{"modes": true, "": false} {
+		s := reflecting()
+		s.Config = &harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{Compaction: proto.Bool(compaction)}}
+		d := runstate.NewStep("repair", s, 3)
+		m := d.GuideOn("modes", "mode", "rule", "Look only.")
+		d.Guide("mode", "rule", "Look only.")
+		if d.Appended[0] != m || m.GetTopic() != want || d.Marks() != compaction || d.Appended[1].GetTopic() != "" {
+			t.Errorf("appended %v, want the topic %q", d.Appended, want)
+		}
+		if e := d.Events; len(e) != 2 || !proto.Equal(e[0], e[1]) || e[0].GetGuidanceInjected().GetText() != "Look only." {
+			t.Errorf("the events are %v", e)
+		}
+	}
+}

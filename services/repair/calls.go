@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
@@ -176,9 +177,11 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 	if after.Abort != "" {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, after.Abort)
 	}
-	d.AppendTo(call.GetTurnNumber(), &harnessv1.Message{
+	result := &harnessv1.Message{
 		Role: harnessv1.Role_ROLE_TOOL, Content: answer, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed, Parts: parts,
-	})
+	}
+	mark.Result(result, call.GetMarks(), content.Text(answer), nil)
+	d.AppendTo(call.GetTurnNumber(), result)
 	d.Emit(event.ToolEnded(call.GetCallId(), call.GetTool(), failed, nil))
 	effects.Merge(after)
 	d.record(effects)
@@ -215,7 +218,9 @@ func (d *decision) answerQuestion(call *harnessv1.PendingCall, question string, 
 		if answer.GetDeclined() {
 			text = "The user was asked: " + asked + "\nThe user does not want to answer; the next message says why. Go on as well as you can without."
 		}
-		d.Append(runstate.GuidanceMessage(text),
+		question := runstate.GuidanceMessage(text)
+		question.Kept = d.Marks() // the answer means nothing without it
+		d.Append(question,
 			&harnessv1.Message{
 				Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_ANSWER, Kept: true,
 				Content: proto.CloneOf(answer.GetAnswer()), Parts: media.Parts(files),
@@ -282,14 +287,16 @@ func (d *decision) repairCall(call *harnessv1.PendingCall, text, reason string) 
 // answerWithError appends an error as the call's result and removes the call
 // from the pending ones.
 func (d *decision) answerWithError(call *harnessv1.PendingCall, text string, kind harnessv1.MessageKind) {
-	d.AppendTo(call.GetTurnNumber(), &harnessv1.Message{
+	result := &harnessv1.Message{
 		Role:       harnessv1.Role_ROLE_TOOL,
 		Kind:       kind,
 		Content:    content.Inline(text),
 		ToolCallId: call.GetCallId(),
 		ToolName:   call.GetTool(),
 		IsError:    true,
-	})
+	}
+	mark.Result(result, call.GetMarks(), text, nil)
+	d.AppendTo(call.GetTurnNumber(), result)
 	runstate.RemovePending(d.s, call.GetCallId())
 }
 

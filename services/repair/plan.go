@@ -83,7 +83,7 @@ func (d *decision) draftPlan(plan string) error {
 	}
 	d.Emit(event.PlanCommit(plan))
 	if plan != d.s.GetGoalPreview() && plan != d.goal {
-		d.Guide("plan", "", "The plan for this work:\n"+plan)
+		d.GuideOn("plan", "plan", "", "The plan for this work:\n"+plan).Kept = d.Marks()
 	}
 	return nil
 }

@@ -167,7 +167,7 @@ func (d *decision) reject(kind, text string, gap *harnessv1.GapReport) error {
 	if kind == rejectedNotCalled || kind == rejectedStrict {
 		count = s.GetWorkCompleteRetries()
 	}
-	d.appendMessage(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, runstate.MarkGuidance(text))
+	d.appendMessage(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, "stop:"+kind, runstate.MarkGuidance(text))
 	d.Emit(event.StopRejected(kind, content.Cut(text, maxMessage), count, gap))
 	return d.continueRun()
 }

@@ -52,7 +52,7 @@ func (d *decision) checkLoops() (looping, ended bool, err error) {
 			fmt.Sprintf("The agent repeated the same calls with the same results after %d corrections.", cfg.GetMaxCorrections()), false)
 	}
 	if found.Correct {
-		d.Guide("doom_loop", "", progress.CorrectionText(found.Loop, found.Correction))
+		d.GuideOn("doom_loop", "doom_loop", "", progress.CorrectionText(found.Loop, found.Correction))
 	}
 	if found.Correct && s.GetProgressTracker() != nil {
 		progress.ResetWindow(s.GetProgressTracker())

@@ -225,7 +225,8 @@ func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 	return nil
 }
 
-// appendMessage appends a message that the model reads before its next turn.
-func (d *decision) appendMessage(kind harnessv1.MessageKind, text string) {
-	d.Append(&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: kind, Content: content.Inline(text)})
+// appendMessage appends a message that the model reads before its next turn. A later one on
+// the same topic replaces it.
+func (d *decision) appendMessage(kind harnessv1.MessageKind, topic, text string) {
+	d.Append(&harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: kind, Topic: d.Topic(topic), Content: content.Inline(text)})
 }

@@ -49,7 +49,7 @@ func (p *Progress) claimTurn(s *State) Action {
 		g.all()
 	}
 	if first && len(d.Appended) == 0 && p.followsAnswer(s) {
-		g.add("continue", "", continuation)
+		g.addOn("continue", "continue", "", continuation)
 	}
 	switch {
 	case p.Attempts > 0:
@@ -92,9 +92,12 @@ type guide struct {
 	started *harnessv1.TurnStarted
 }
 
-func (g *guide) add(kind, rule, text string) {
+func (g *guide) add(kind, rule, text string) { g.addOn("", kind, rule, text) }
+
+// addOn adds guidance that later guidance on the same topic replaces.
+func (g *guide) addOn(topic, kind, rule, text string) {
 	if text != "" {
-		g.draft.Guide(kind, rule, text)
+		g.draft.GuideOn(topic, kind, rule, text)
 	}
 }
 
@@ -141,11 +144,12 @@ func (g *guide) itemsState() {
 	ledger := g.s.Snapshot.GetWorkItemLedger()
 	shown := workitem.ShownHash(ledger)
 	if shown == g.s.Snapshot.GetItemsShown() && g.p.Number < g.s.Snapshot.GetItemsShownTurn()+showAgain {
-		g.add("items_state", "", workitem.Summary(ledger))
+		g.addOn("items_summary", "items_state", "", workitem.Summary(ledger))
 		return
 	}
 	g.started.ItemsShown = shown
-	g.add("items_state", "", workitem.State(ledger, g.s.Snapshot.GetToolUsage(), g.s.Snapshot.GetActivity().GetReads()))
+	state := workitem.State(ledger, g.s.Snapshot.GetToolUsage(), g.s.Snapshot.GetActivity().GetReads())
+	g.draft.GuideOn("items_state", "items_state", "", state).Kept = g.draft.Marks()
 }
 
 // failedControls asks for a revision of what an audit has rejected, once for each
@@ -179,14 +183,14 @@ func (g *guide) instructions() {
 		digests = append(digests, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 		if had[f.GetPath()] != f.GetDigest() {
 			changed = true
-			g.add("instructions", "", "The instructions in "+f.GetPath()+" have changed. From now on they are:\n"+f.GetContent())
+			g.addOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" have changed. From now on they are:\n"+f.GetContent())
 		}
 		delete(had, f.GetPath())
 	}
 	for _, f := range g.s.Snapshot.GetInstructionFiles() {
 		if _, gone := had[f.GetPath()]; gone {
 			changed = true
-			g.add("instructions", "", "The instructions in "+f.GetPath()+" no longer hold: the file is gone.")
+			g.addOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" no longer hold: the file is gone.")
 		}
 	}
 	if changed {
@@ -217,7 +221,7 @@ func (g *guide) rules() {
 		ItemsOpen: s.GetConfig().GetWorkItems().GetEnabled() && !workitem.IsComplete(s.GetWorkItemLedger()),
 	}, func(id string) bool { return slices.Contains(s.GetJit().GetFired(), id) })
 	for _, r := range fired {
-		g.add("jit", r.ID, r.Text)
+		g.addOn("jit:"+r.ID, "jit", r.ID, r.Text)
 		if r.Once {
 			g.started.FiredRules = append(g.started.FiredRules, r.ID)
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -190,15 +191,15 @@ func (c *completion) addUnfinished(end End) {
 		case ended && outcome == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
 			s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
 				CallId: call.ID, Tool: call.Tool, TurnNumber: p.Number,
-				Class: harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN,
+				Class: harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN, Marks: mark.Pending(call.Marks),
 			})
 		case !ended && (end.Interrupted || end.Error != nil):
-			c.refuse(call.ID, call.Tool)
+			c.refuse(call.ID, call.Tool, call.Marks)
 		}
 	}
 	if p.Unjudged() { // stopped before the calls were judged
 		for _, call := range p.Response.GetCalls() {
-			c.refuse(call.GetCallId(), call.GetTool())
+			c.refuse(call.GetCallId(), call.GetTool(), mark.OfCall(s.GetConfig(), call.GetTool(), nil, ""))
 		}
 	}
 	for _, prepared := range p.Prepared {
@@ -207,7 +208,7 @@ func (c *completion) addUnfinished(end End) {
 			continue
 		}
 		if end.Interrupted || end.Error != nil {
-			c.refuse(prepared.GetCallId(), prepared.GetTool())
+			c.refuse(prepared.GetCallId(), prepared.GetTool(), prepared.GetMarks())
 			continue
 		}
 		arguments, deadline := proto.CloneOf(p.arguments[prepared.GetCallId()]), runstate.AnswerDeadline(s, kind, end.Now)
@@ -218,7 +219,7 @@ func (c *completion) addUnfinished(end End) {
 		s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
 			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: p.Number, Deadline: deadline,
-			Reads: prepared.GetReads(), Writes: prepared.GetWrites(), Explores: prepared.GetExplores(),
+			Reads: prepared.GetReads(), Writes: prepared.GetWrites(), Explores: prepared.GetExplores(), Marks: mark.Pending(prepared.GetMarks()),
 		})
 		if kind != runstate.KindApproval && kind != runstate.KindReview {
 			continue // announced as a call
@@ -232,8 +233,10 @@ func (c *completion) addUnfinished(end End) {
 const maxQuestion = 160
 
 // refuse answers a call that was not run.
-func (c *completion) refuse(id, name string) {
-	c.draft.Append(resultMessage(id, name, notRun, true))
+func (c *completion) refuse(id, name string, marks *harnessv1.ResultMarks) {
+	result := resultMessage(id, name, notRun, true)
+	mark.Result(result, marks, notRun, nil)
+	c.draft.Append(result)
 	c.draft.Emit(event.ToolError(id, name, nil))
 }
 
@@ -291,7 +294,7 @@ func (c *completion) remind() {
 		text = runstate.MarkGuidance(reminder)
 	}
 	c.draft.Append(&harnessv1.Message{
-		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION, Content: content.Inline(text),
+		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_CONTINUATION, Topic: c.draft.Topic("continuation"), Content: content.Inline(text),
 	})
 	c.draft.Emit(event.ContinuationPrompt(s.GetContinuationCount(), cfg.GetMaxPrompts()))
 }

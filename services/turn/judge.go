@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -61,6 +62,7 @@ type reply struct {
 	hooked    bool   // after_tool_call and on_error are fired: the call was not denied
 	arguments string // that the call was carried out with
 	message   *harnessv1.Message
+	marks     *harnessv1.ResultMarks
 }
 
 func newJudgement(s *State, p *Progress, d *runstate.Draft) *judgement {
@@ -190,6 +192,7 @@ func (j *judgement) take(e hook.Effects) {
 	case pointAfter:
 		if text, ok := e.Text("result"); ok && j.reply != nil {
 			j.reply.message.Content = content.Inline(text)
+			mark.Result(j.reply.message, j.reply.marks, text, nil)
 		}
 		j.apply(j.failed)
 		j.apply(e)
@@ -287,18 +290,31 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 		return respond(text, failed, true)
 	default: // the call waits, or a tool host runs it
 	}
+	prepared.Marks = j.marks(call)
 	if kindOf(prepared) != "" {
 		announce()
 	}
 	return nil
 }
 
+// marks returns the marks of the result of a call as it is carried out.
+func (j *judgement) marks(call *harnessv1.ToolCall) *harnessv1.ResultMarks {
+	name := harnesstool.CanonicalName(call.GetName())
+	spec := j.s.Tools.Lookup(name)
+	m := mark.OfCall(j.s.Snapshot.GetConfig(), name, spec, call.GetArguments().GetInline())
+	if t := harnesstool.Of(spec); m != nil && t != nil && t.Summary != nil {
+		m.KeptContent = harnessv1.KeptContent_KEPT_CONTENT_COMPLETION
+	}
+	return m
+}
+
 // respond appends the harness's own answer to a call. hooked is false if the call was
 // denied.
 func (j *judgement) respond(call *harnessv1.ToolCall, text string, failed, hooked bool) *reply {
-	m := resultMessage(call.GetId(), call.GetName(), text, failed)
+	m, marks := resultMessage(call.GetId(), call.GetName(), text, failed), j.marks(call)
+	mark.Result(m, marks, text, nil)
 	j.draft.Append(m)
-	return &reply{text: text, failed: failed, hooked: hooked, arguments: call.GetArguments().GetInline(), message: m}
+	return &reply{text: text, failed: failed, hooked: hooked, arguments: call.GetArguments().GetInline(), message: m, marks: marks}
 }
 
 // runHarnessTool runs one of the harness's own tools.

@@ -93,7 +93,7 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 	if p.Resumed {
 		p.approved = runstate.ApprovedCalls(s)
 		for _, c := range p.approved {
-			p.Calls = append(p.Calls, Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments()})
+			p.Calls = append(p.Calls, Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments(), Marks: c.GetMarks()})
 			p.arguments[c.GetCallId()], p.written[c.GetCallId()] = c.GetArguments(), c.GetArguments()
 		}
 	} else {
@@ -183,7 +183,7 @@ func (p *Progress) foldCalls(calls []*harnessv1.PreparedCall, items []*harnessv1
 		if c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_RUN {
 			p.Calls = append(p.Calls, Call{
 				ID: c.GetCallId(), Tool: c.GetTool(), Arguments: p.arguments[c.GetCallId()],
-				ParallelSafe: c.GetParallelSafe(), Idempotent: c.GetIdempotent(),
+				ParallelSafe: c.GetParallelSafe(), Idempotent: c.GetIdempotent(), Marks: c.GetMarks(),
 			})
 		}
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -54,10 +55,10 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: responded}})
 	d.Append(message)
 	if responded.CutShort = cut && strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0; responded.GetCutShort() {
-		d.Append(runstate.GuidanceMessage(cutShort))
+		correct(d, "cut_short", cutShort)
 	}
 	if cut && len(r.ToolCalls) > 0 {
-		d.Append(runstate.GuidanceMessage(cutOff))
+		correct(d, "cut_off", cutOff)
 		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
 		return d
 	}
@@ -68,6 +69,9 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 	calls := make([]*harnessv1.PreparedCall, len(message.ToolCalls))
 	for i, call := range message.ToolCalls {
 		calls[i] = j.prepare(call)
+	}
+	if d.Marks() && summaryOf(message, calls) != nil {
+		mark.Completion(message)
 	}
 	if responded.Unjudged = len(calls) > 0 && s.callsHooked() || slices.ContainsFunc(calls, readsMessages); responded.GetUnjudged() {
 		for i := range calls {
@@ -81,10 +85,17 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		responded.Calls, responded.WorkItems = j.calls, j.items
 	}
 	if len(message.ToolCalls) < len(r.ToolCalls) {
-		d.Append(runstate.GuidanceMessage(
-			fmt.Sprintf("Your response had %d tool calls; only the first %d were taken. Make the others in later responses.", len(r.ToolCalls), maxCalls)))
+		correct(d, "calls_dropped",
+			fmt.Sprintf("Your response had %d tool calls; only the first %d were taken. Make the others in later responses.", len(r.ToolCalls), maxCalls))
 	}
 	return d
+}
+
+// correct appends what the model is to do differently.
+func correct(d *runstate.Draft, topic, text string) {
+	m := runstate.GuidanceMessage(text)
+	m.Topic = d.Topic(topic)
+	d.Append(m)
 }
 
 // callsOf returns the calls of the answer as they are stored, with unique ids.

@@ -6,6 +6,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
@@ -122,6 +123,7 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
 		result := resultMessage(c.ID, c.Tool, text, failed)
+		mark.Result(result, c.Marks, text, r.ExitCode)
 		// A host sends the data of files. It cannot name blobs of the run.
 		files = slices.DeleteFunc(slices.Clone(files), func(m *harnessv1.Media) bool { return m.GetBlob() != nil })
 		result.Parts = media.Parts(files[:min(len(files), media.MaxParts)])

@@ -43,6 +43,8 @@ type Call struct {
 	Arguments    *harnessv1.Content
 	ParallelSafe bool
 	Idempotent   bool
+	// Marks of the result; nil in runs without compaction.
+	Marks *harnessv1.ResultMarks
 }
 
 // Topics that a turn fires.

@@ -456,6 +456,81 @@ func (x *PreservedField) GetValue() string {
 	return ""
 }
 
+// ResultMarks is what the result of a call is marked with when it is appended. It is set
+// only in runs with compaction.
+type ResultMarks struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What compaction may do with the result.
+	Durability Durability `protobuf:"varint,1,opt,name=durability,proto3,enum=harness.v1.Durability" json:"durability,omitempty"`
+	// What a cleared result still shows, at most 8: fields of the arguments with their values.
+	// A field without a value is looked up in the result.
+	Preserved []*PreservedField `protobuf:"bytes,2,rep,name=preserved,proto3" json:"preserved,omitempty"`
+	// Tokens from which the result is externalised; 0: the number of the run.
+	ExternalizeTokens uint32 `protobuf:"varint,3,opt,name=externalize_tokens,json=externalizeTokens,proto3" json:"externalize_tokens,omitempty"`
+	// Set: a result that is no error is kept.
+	KeptContent   KeptContent `protobuf:"varint,4,opt,name=kept_content,json=keptContent,proto3,enum=harness.v1.KeptContent" json:"kept_content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResultMarks) Reset() {
+	*x = ResultMarks{}
+	mi := &file_harness_v1_conversation_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResultMarks) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResultMarks) ProtoMessage() {}
+
+func (x *ResultMarks) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_conversation_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResultMarks.ProtoReflect.Descriptor instead.
+func (*ResultMarks) Descriptor() ([]byte, []int) {
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ResultMarks) GetDurability() Durability {
+	if x != nil {
+		return x.Durability
+	}
+	return Durability_DURABILITY_UNSPECIFIED
+}
+
+func (x *ResultMarks) GetPreserved() []*PreservedField {
+	if x != nil {
+		return x.Preserved
+	}
+	return nil
+}
+
+func (x *ResultMarks) GetExternalizeTokens() uint32 {
+	if x != nil {
+		return x.ExternalizeTokens
+	}
+	return 0
+}
+
+func (x *ResultMarks) GetKeptContent() KeptContent {
+	if x != nil {
+		return x.KeptContent
+	}
+	return KeptContent_KEPT_CONTENT_UNSPECIFIED
+}
+
 // Part is one piece of a message.
 type Part struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -476,7 +551,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[2]
+	mi := &file_harness_v1_conversation_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -488,7 +563,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[2]
+	mi := &file_harness_v1_conversation_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -501,7 +576,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Part) GetKind() isPart_Kind {
@@ -598,7 +673,7 @@ type Reasoning struct {
 
 func (x *Reasoning) Reset() {
 	*x = Reasoning{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[3]
+	mi := &file_harness_v1_conversation_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -610,7 +685,7 @@ func (x *Reasoning) String() string {
 func (*Reasoning) ProtoMessage() {}
 
 func (x *Reasoning) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[3]
+	mi := &file_harness_v1_conversation_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -623,7 +698,7 @@ func (x *Reasoning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Reasoning.ProtoReflect.Descriptor instead.
 func (*Reasoning) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Reasoning) GetText() *Content {
@@ -650,7 +725,7 @@ type Opaque struct {
 
 func (x *Opaque) Reset() {
 	*x = Opaque{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[4]
+	mi := &file_harness_v1_conversation_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +737,7 @@ func (x *Opaque) String() string {
 func (*Opaque) ProtoMessage() {}
 
 func (x *Opaque) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[4]
+	mi := &file_harness_v1_conversation_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +750,7 @@ func (x *Opaque) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Opaque.ProtoReflect.Descriptor instead.
 func (*Opaque) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Opaque) GetValue() isOpaque_Value {
@@ -739,7 +814,7 @@ type Origin struct {
 
 func (x *Origin) Reset() {
 	*x = Origin{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[5]
+	mi := &file_harness_v1_conversation_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -751,7 +826,7 @@ func (x *Origin) String() string {
 func (*Origin) ProtoMessage() {}
 
 func (x *Origin) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[5]
+	mi := &file_harness_v1_conversation_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -764,7 +839,7 @@ func (x *Origin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Origin.ProtoReflect.Descriptor instead.
 func (*Origin) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Origin) GetWire() string {
@@ -819,7 +894,7 @@ type Media struct {
 
 func (x *Media) Reset() {
 	*x = Media{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[6]
+	mi := &file_harness_v1_conversation_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -831,7 +906,7 @@ func (x *Media) String() string {
 func (*Media) ProtoMessage() {}
 
 func (x *Media) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[6]
+	mi := &file_harness_v1_conversation_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -844,7 +919,7 @@ func (x *Media) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Media.ProtoReflect.Descriptor instead.
 func (*Media) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Media) GetType() string {
@@ -911,7 +986,7 @@ type ToolCall struct {
 
 func (x *ToolCall) Reset() {
 	*x = ToolCall{}
-	mi := &file_harness_v1_conversation_proto_msgTypes[7]
+	mi := &file_harness_v1_conversation_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +998,7 @@ func (x *ToolCall) String() string {
 func (*ToolCall) ProtoMessage() {}
 
 func (x *ToolCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_conversation_proto_msgTypes[7]
+	mi := &file_harness_v1_conversation_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1011,7 @@ func (x *ToolCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCall.ProtoReflect.Descriptor instead.
 func (*ToolCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_conversation_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ToolCall) GetId() string {
@@ -992,7 +1067,14 @@ const file_harness_v1_conversation_proto_rawDesc = "" +
 	"\x12externalize_tokens\x18\x11 \x01(\rR\x11externalizeTokens\":\n" +
 	"\x0ePreservedField\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\xc8\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\xea\x01\n" +
+	"\vResultMarks\x126\n" +
+	"\n" +
+	"durability\x18\x01 \x01(\x0e2\x16.harness.v1.DurabilityR\n" +
+	"durability\x128\n" +
+	"\tpreserved\x18\x02 \x03(\v2\x1a.harness.v1.PreservedFieldR\tpreserved\x12-\n" +
+	"\x12externalize_tokens\x18\x03 \x01(\rR\x11externalizeTokens\x12:\n" +
+	"\fkept_content\x18\x04 \x01(\x0e2\x17.harness.v1.KeptContentR\vkeptContent\"\xc8\x01\n" +
 	"\x04Part\x12\x14\n" +
 	"\x04text\x18\x01 \x01(\x04H\x00R\x04text\x12\x14\n" +
 	"\x04call\x18\x02 \x01(\rH\x00R\x04call\x125\n" +
@@ -1055,45 +1137,49 @@ func file_harness_v1_conversation_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_conversation_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_harness_v1_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_harness_v1_conversation_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
 var file_harness_v1_conversation_proto_goTypes = []any{
 	(Role)(0),              // 0: harness.v1.Role
 	(MessageKind)(0),       // 1: harness.v1.MessageKind
 	(KeptContent)(0),       // 2: harness.v1.KeptContent
 	(*Message)(nil),        // 3: harness.v1.Message
 	(*PreservedField)(nil), // 4: harness.v1.PreservedField
-	(*Part)(nil),           // 5: harness.v1.Part
-	(*Reasoning)(nil),      // 6: harness.v1.Reasoning
-	(*Opaque)(nil),         // 7: harness.v1.Opaque
-	(*Origin)(nil),         // 8: harness.v1.Origin
-	(*Media)(nil),          // 9: harness.v1.Media
-	(*ToolCall)(nil),       // 10: harness.v1.ToolCall
-	(*Content)(nil),        // 11: harness.v1.Content
-	(Durability)(0),        // 12: harness.v1.Durability
-	(*BlobRef)(nil),        // 13: harness.v1.BlobRef
+	(*ResultMarks)(nil),    // 5: harness.v1.ResultMarks
+	(*Part)(nil),           // 6: harness.v1.Part
+	(*Reasoning)(nil),      // 7: harness.v1.Reasoning
+	(*Opaque)(nil),         // 8: harness.v1.Opaque
+	(*Origin)(nil),         // 9: harness.v1.Origin
+	(*Media)(nil),          // 10: harness.v1.Media
+	(*ToolCall)(nil),       // 11: harness.v1.ToolCall
+	(*Content)(nil),        // 12: harness.v1.Content
+	(Durability)(0),        // 13: harness.v1.Durability
+	(*BlobRef)(nil),        // 14: harness.v1.BlobRef
 }
 var file_harness_v1_conversation_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.Message.role:type_name -> harness.v1.Role
 	1,  // 1: harness.v1.Message.kind:type_name -> harness.v1.MessageKind
-	11, // 2: harness.v1.Message.content:type_name -> harness.v1.Content
-	10, // 3: harness.v1.Message.tool_calls:type_name -> harness.v1.ToolCall
-	5,  // 4: harness.v1.Message.parts:type_name -> harness.v1.Part
-	8,  // 5: harness.v1.Message.origin:type_name -> harness.v1.Origin
-	12, // 6: harness.v1.Message.durability:type_name -> harness.v1.Durability
+	12, // 2: harness.v1.Message.content:type_name -> harness.v1.Content
+	11, // 3: harness.v1.Message.tool_calls:type_name -> harness.v1.ToolCall
+	6,  // 4: harness.v1.Message.parts:type_name -> harness.v1.Part
+	9,  // 5: harness.v1.Message.origin:type_name -> harness.v1.Origin
+	13, // 6: harness.v1.Message.durability:type_name -> harness.v1.Durability
 	4,  // 7: harness.v1.Message.preserved:type_name -> harness.v1.PreservedField
 	2,  // 8: harness.v1.Message.kept_content:type_name -> harness.v1.KeptContent
-	6,  // 9: harness.v1.Part.reasoning:type_name -> harness.v1.Reasoning
-	9,  // 10: harness.v1.Part.media:type_name -> harness.v1.Media
-	7,  // 11: harness.v1.Part.opaque:type_name -> harness.v1.Opaque
-	11, // 12: harness.v1.Reasoning.text:type_name -> harness.v1.Content
-	13, // 13: harness.v1.Opaque.blob:type_name -> harness.v1.BlobRef
-	13, // 14: harness.v1.Media.blob:type_name -> harness.v1.BlobRef
-	11, // 15: harness.v1.ToolCall.arguments:type_name -> harness.v1.Content
-	16, // [16:16] is the sub-list for method output_type
-	16, // [16:16] is the sub-list for method input_type
-	16, // [16:16] is the sub-list for extension type_name
-	16, // [16:16] is the sub-list for extension extendee
-	0,  // [0:16] is the sub-list for field type_name
+	13, // 9: harness.v1.ResultMarks.durability:type_name -> harness.v1.Durability
+	4,  // 10: harness.v1.ResultMarks.preserved:type_name -> harness.v1.PreservedField
+	2,  // 11: harness.v1.ResultMarks.kept_content:type_name -> harness.v1.KeptContent
+	7,  // 12: harness.v1.Part.reasoning:type_name -> harness.v1.Reasoning
+	10, // 13: harness.v1.Part.media:type_name -> harness.v1.Media
+	8,  // 14: harness.v1.Part.opaque:type_name -> harness.v1.Opaque
+	12, // 15: harness.v1.Reasoning.text:type_name -> harness.v1.Content
+	14, // 16: harness.v1.Opaque.blob:type_name -> harness.v1.BlobRef
+	14, // 17: harness.v1.Media.blob:type_name -> harness.v1.BlobRef
+	12, // 18: harness.v1.ToolCall.arguments:type_name -> harness.v1.Content
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_conversation_proto_init() }
@@ -1103,13 +1189,13 @@ func file_harness_v1_conversation_proto_init() {
 	}
 	file_harness_v1_content_proto_init()
 	file_harness_v1_tool_proto_init()
-	file_harness_v1_conversation_proto_msgTypes[2].OneofWrappers = []any{
+	file_harness_v1_conversation_proto_msgTypes[3].OneofWrappers = []any{
 		(*Part_Text)(nil),
 		(*Part_Call)(nil),
 		(*Part_Reasoning)(nil),
 		(*Part_Media)(nil),
 	}
-	file_harness_v1_conversation_proto_msgTypes[4].OneofWrappers = []any{
+	file_harness_v1_conversation_proto_msgTypes[5].OneofWrappers = []any{
 		(*Opaque_Inline)(nil),
 		(*Opaque_Blob)(nil),
 	}
@@ -1119,7 +1205,7 @@ func file_harness_v1_conversation_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_conversation_proto_rawDesc), len(file_harness_v1_conversation_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   8,
+			NumMessages:   9,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1772,7 +1772,10 @@ type PreparedCall struct {
 	// The tool is available, so its calls are counted by its name.
 	Offered bool `protobuf:"varint,12,opt,name=offered,proto3" json:"offered,omitempty"`
 	// A hook wants it reviewed before it runs.
-	Review        bool `protobuf:"varint,13,opt,name=review,proto3" json:"review,omitempty"`
+	Review bool `protobuf:"varint,13,opt,name=review,proto3" json:"review,omitempty"`
+	// What its result is marked with; unset in runs without compaction, and for calls that
+	// the same record answers.
+	Marks         *ResultMarks `protobuf:"bytes,14,opt,name=marks,proto3" json:"marks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1898,6 +1901,13 @@ func (x *PreparedCall) GetReview() bool {
 	return false
 }
 
+func (x *PreparedCall) GetMarks() *ResultMarks {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
+}
+
 // ModelResponded records the model's answer, which the same record appends to
 // the conversation, and what was decided of its calls.
 type ModelResponded struct {
@@ -1922,7 +1932,7 @@ type ModelResponded struct {
 	CutShort bool `protobuf:"varint,9,opt,name=cut_short,json=cutShort,proto3" json:"cut_short,omitempty"`
 	// Weights of the messages of the request that had none, from a quarter of the window on.
 	Weights *Weights `protobuf:"bytes,10,opt,name=weights,proto3" json:"weights,omitempty"`
-	// Digest of the messages that were sent, as pkg/conversation/view makes it; empty in
+	// Digest of the messages that were sent, as pkg/conversation/shown makes it; empty in
 	// runs without compaction.
 	ViewDigest []byte `protobuf:"bytes,11,opt,name=view_digest,json=viewDigest,proto3" json:"view_digest,omitempty"`
 	// The tools of the request, if they are not those of the one before: a ToolList in binary
@@ -2471,7 +2481,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
 	"\rprompt_tokens\x18\t \x01(\rR\fpromptTokens\x12#\n" +
 	"\rwindow_tokens\x18\n" +
-	" \x01(\rR\fwindowTokens\"\xb8\x03\n" +
+	" \x01(\rR\fwindowTokens\"\xe7\x03\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -2488,7 +2498,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	" \x01(\bR\bexplores\x121\n" +
 	"\targuments\x18\v \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x18\n" +
 	"\aoffered\x18\f \x01(\bR\aoffered\x12\x16\n" +
-	"\x06review\x18\r \x01(\bR\x06review\"\xa6\x04\n" +
+	"\x06review\x18\r \x01(\bR\x06review\x12-\n" +
+	"\x05marks\x18\x0e \x01(\v2\x17.harness.v1.ResultMarksR\x05marks\"\xa6\x04\n" +
 	"\x0eModelResponded\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
@@ -2604,8 +2615,9 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(TurnErrorKind)(0),            // 48: harness.v1.TurnErrorKind
 	(*ModelAdjustment)(nil),       // 49: harness.v1.ModelAdjustment
 	(ToolOrigin)(0),               // 50: harness.v1.ToolOrigin
-	(*BlobRef)(nil),               // 51: harness.v1.BlobRef
-	(*ToolSpec)(nil),              // 52: harness.v1.ToolSpec
+	(*ResultMarks)(nil),           // 51: harness.v1.ResultMarks
+	(*BlobRef)(nil),               // 52: harness.v1.BlobRef
+	(*ToolSpec)(nil),              // 53: harness.v1.ToolSpec
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
 	23, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
@@ -2660,22 +2672,23 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	0,  // 49: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
 	50, // 50: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
 	42, // 51: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	40, // 52: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	16, // 53: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	38, // 54: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	38, // 55: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	47, // 56: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	37, // 57: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
-	51, // 58: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
-	52, // 59: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
-	1,  // 60: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	38, // 61: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	46, // 62: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	63, // [63:63] is the sub-list for method output_type
-	63, // [63:63] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	51, // 52: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
+	40, // 53: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	16, // 54: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	38, // 55: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	38, // 56: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	47, // 57: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	37, // 58: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	52, // 59: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	53, // 60: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 61: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	38, // 62: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	46, // 63: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	64, // [64:64] is the sub-list for method output_type
+	64, // [64:64] is the sub-list for method input_type
+	64, // [64:64] is the sub-list for extension type_name
+	64, // [64:64] is the sub-list for extension extendee
+	0,  // [0:64] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }

@@ -1328,7 +1328,9 @@ type PendingCall struct {
 	// The tool writes.
 	Writes bool `protobuf:"varint,11,opt,name=writes,proto3" json:"writes,omitempty"`
 	// The tool explores.
-	Explores      bool `protobuf:"varint,12,opt,name=explores,proto3" json:"explores,omitempty"`
+	Explores bool `protobuf:"varint,12,opt,name=explores,proto3" json:"explores,omitempty"`
+	// What its result is marked with; unset in runs without compaction.
+	Marks         *ResultMarks `protobuf:"bytes,13,opt,name=marks,proto3" json:"marks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1445,6 +1447,13 @@ func (x *PendingCall) GetExplores() bool {
 		return x.Explores
 	}
 	return false
+}
+
+func (x *PendingCall) GetMarks() *ResultMarks {
+	if x != nil {
+		return x.Marks
+	}
+	return nil
 }
 
 // Spent is what was used up.
@@ -1725,7 +1734,7 @@ var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
 const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/snapshot.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
@@ -1841,7 +1850,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\bexceeded\x18\x0e \x01(\bR\bexceeded\x12\x1a\n" +
 	"\brefusals\x18\x0f \x01(\rR\brefusals\x12\x1f\n" +
 	"\vmedia_bytes\x18\x10 \x01(\x04R\n" +
-	"mediaBytes\"\x96\x03\n" +
+	"mediaBytes\"\xc5\x03\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -1856,7 +1865,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x05reads\x18\n" +
 	" \x01(\bR\x05reads\x12\x16\n" +
 	"\x06writes\x18\v \x01(\bR\x06writes\x12\x1a\n" +
-	"\bexplores\x18\f \x01(\bR\bexplores\"\xf7\x02\n" +
+	"\bexplores\x18\f \x01(\bR\bexplores\x12-\n" +
+	"\x05marks\x18\r \x01(\v2\x17.harness.v1.ResultMarksR\x05marks\"\xf7\x02\n" +
 	"\x05Spent\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\x01 \x01(\rR\ttoolCalls\x12(\n" +
@@ -1972,8 +1982,9 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*ReasoningConfig)(nil),       // 29: harness.v1.ReasoningConfig
 	(*CompactionPlan)(nil),        // 30: harness.v1.CompactionPlan
 	(ToolOrigin)(0),               // 31: harness.v1.ToolOrigin
-	(*Usage)(nil),                 // 32: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 33: google.protobuf.Duration
+	(*ResultMarks)(nil),           // 32: harness.v1.ResultMarks
+	(*Usage)(nil),                 // 33: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -2018,16 +2029,17 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	2,  // 39: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
 	15, // 40: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
 	31, // 41: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	32, // 42: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	33, // 43: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	32, // 44: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	33, // 45: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 46: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	32, // 42: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	33, // 43: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	34, // 44: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	33, // 45: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	34, // 46: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 47: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	48, // [48:48] is the sub-list for method output_type
+	48, // [48:48] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -2039,6 +2051,7 @@ func file_harness_v1_snapshot_proto_init() {
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
+	file_harness_v1_conversation_proto_init()
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_steering_proto_init()

@@ -2,6 +2,7 @@ package tools
 
 import (
 	"slices"
+	"strings"
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -56,6 +57,22 @@ func TestAnnotationsAreConsistent(t *testing.T) {
 		}
 		if a.GetDurability() == harnessv1.Durability_DURABILITY_UNSPECIFIED {
 			t.Errorf("%s has no durability", name)
+		}
+	}
+}
+
+// TestDurability: what compaction may do with the results of each tool, and what survives.
+func TestDurability(t *testing.T) {
+	for name, want := range map[string]string{
+		ListDirectory: "EPHEMERAL", FindFiles: "EPHEMERAL", SearchFiles: "EPHEMERAL", ReadFile: "REPLAYABLE",
+		WriteFile: "ANCHORING path success", EditFile: "ANCHORING path success", RunCommand: "ANCHORING exit_code command",
+	} {
+		for _, tool := range All() {
+			a := tool.Spec.GetAnnotations()
+			got := strings.Join(append([]string{strings.TrimPrefix(a.GetDurability().String(), "DURABILITY_")}, a.GetPreservedFields()...), " ")
+			if tool.Spec.GetName() == name && got != want {
+				t.Errorf("%s is %s, want %s", name, got, want)
+			}
 		}
 	}
 }

@@ -14,7 +14,7 @@ import type { Message as Message$1 } from "@bufbuild/protobuf";
  * Describes the file harness/v1/conversation.proto.
  */
 export const file_harness_v1_conversation: GenFile = /*@__PURE__*/
-  fileDesc("Ch1oYXJuZXNzL3YxL2NvbnZlcnNhdGlvbi5wcm90bxIKaGFybmVzcy52MSKEBAoHTWVzc2FnZRIKCgJpZBgBIAEoBBIeCgRyb2xlGAIgASgOMhAuaGFybmVzcy52MS5Sb2xlEiUKBGtpbmQYAyABKA4yFy5oYXJuZXNzLnYxLk1lc3NhZ2VLaW5kEiQKB2NvbnRlbnQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKAoKdG9vbF9jYWxscxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbENhbGwSFAoMdG9vbF9jYWxsX2lkGAYgASgJEhEKCXRvb2xfbmFtZRgHIAEoCRIQCghpc19lcnJvchgIIAEoCBITCgt0dXJuX251bWJlchgJIAEoDRIMCgRrZXB0GAogASgIEh8KBXBhcnRzGAsgAygLMhAuaGFybmVzcy52MS5QYXJ0EiIKBm9yaWdpbhgMIAEoCzISLmhhcm5lc3MudjEuT3JpZ2luEg0KBXRvcGljGA0gASgJEioKCmR1cmFiaWxpdHkYDiABKA4yFi5oYXJuZXNzLnYxLkR1cmFiaWxpdHkSLQoJcHJlc2VydmVkGA8gAygLMhouaGFybmVzcy52MS5QcmVzZXJ2ZWRGaWVsZBItCgxrZXB0X2NvbnRlbnQYECABKA4yFy5oYXJuZXNzLnYxLktlcHRDb250ZW50EhoKEmV4dGVybmFsaXplX3Rva2VucxgRIAEoDSItCg5QcmVzZXJ2ZWRGaWVsZBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgJIqIBCgRQYXJ0Eg4KBHRleHQYASABKARIABIOCgRjYWxsGAIgASgNSAASKgoJcmVhc29uaW5nGAMgASgLMhUuaGFybmVzcy52MS5SZWFzb25pbmdIABIiCgVtZWRpYRgEIAEoCzIRLmhhcm5lc3MudjEuTWVkaWFIABIiCgZvcGFxdWUYBSABKAsyEi5oYXJuZXNzLnYxLk9wYXF1ZUIGCgRraW5kIi4KCVJlYXNvbmluZxIhCgR0ZXh0GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50IkgKBk9wYXF1ZRIQCgZpbmxpbmUYASABKAxIABIjCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmSABCBwoFdmFsdWUiTwoGT3JpZ2luEgwKBHdpcmUYASABKAkSEAoIZW5kcG9pbnQYAiABKAkSDQoFbW9kZWwYAyABKAkSFgoOcmVxdWVzdF9kaWdlc3QYBCABKAwiggEKBU1lZGlhEgwKBHR5cGUYASABKAkSIQoEYmxvYhgCIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhINCgV3aWR0aBgDIAEoDRIOCgZoZWlnaHQYBCABKA0SDQoFcGFnZXMYBSABKA0SDAoEbmFtZRgGIAEoCRIMCgRkYXRhGAcgASgMIkwKCFRvb2xDYWxsEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50Kl8KBFJvbGUSFAoQUk9MRV9VTlNQRUNJRklFRBAAEg8KC1JPTEVfU1lTVEVNEAESDQoJUk9MRV9VU0VSEAISEgoOUk9MRV9BU1NJU1RBTlQQAxINCglST0xFX1RPT0wQBCrUAQoLTWVzc2FnZUtpbmQSHAoYTUVTU0FHRV9LSU5EX1VOU1BFQ0lGSUVEEAASGwoXTUVTU0FHRV9LSU5EX1VTRVJfSU5QVVQQARIZChVNRVNTQUdFX0tJTkRfR1VJREFOQ0UQAhIdChlNRVNTQUdFX0tJTkRfQ09OVElOVUFUSU9OEAMSHgoaTUVTU0FHRV9LSU5EX1NUT1BfUkVKRUNURUQQBBIXChNNRVNTQUdFX0tJTkRfUkVQQUlSEAUSFwoTTUVTU0FHRV9LSU5EX0FOU1dFUhAGKmQKC0tlcHRDb250ZW50EhwKGEtFUFRfQ09OVEVOVF9VTlNQRUNJRklFRBAAEhsKF0tFUFRfQ09OVEVOVF9DT01QTEVUSU9OEAESGgoWS0VQVF9DT05URU5UX1BMQU5fRklMRRACQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content, file_harness_v1_tool]);
+  fileDesc("Ch1oYXJuZXNzL3YxL2NvbnZlcnNhdGlvbi5wcm90bxIKaGFybmVzcy52MSKEBAoHTWVzc2FnZRIKCgJpZBgBIAEoBBIeCgRyb2xlGAIgASgOMhAuaGFybmVzcy52MS5Sb2xlEiUKBGtpbmQYAyABKA4yFy5oYXJuZXNzLnYxLk1lc3NhZ2VLaW5kEiQKB2NvbnRlbnQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKAoKdG9vbF9jYWxscxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbENhbGwSFAoMdG9vbF9jYWxsX2lkGAYgASgJEhEKCXRvb2xfbmFtZRgHIAEoCRIQCghpc19lcnJvchgIIAEoCBITCgt0dXJuX251bWJlchgJIAEoDRIMCgRrZXB0GAogASgIEh8KBXBhcnRzGAsgAygLMhAuaGFybmVzcy52MS5QYXJ0EiIKBm9yaWdpbhgMIAEoCzISLmhhcm5lc3MudjEuT3JpZ2luEg0KBXRvcGljGA0gASgJEioKCmR1cmFiaWxpdHkYDiABKA4yFi5oYXJuZXNzLnYxLkR1cmFiaWxpdHkSLQoJcHJlc2VydmVkGA8gAygLMhouaGFybmVzcy52MS5QcmVzZXJ2ZWRGaWVsZBItCgxrZXB0X2NvbnRlbnQYECABKA4yFy5oYXJuZXNzLnYxLktlcHRDb250ZW50EhoKEmV4dGVybmFsaXplX3Rva2VucxgRIAEoDSItCg5QcmVzZXJ2ZWRGaWVsZBIMCgRuYW1lGAEgASgJEg0KBXZhbHVlGAIgASgJIrMBCgtSZXN1bHRNYXJrcxIqCgpkdXJhYmlsaXR5GAEgASgOMhYuaGFybmVzcy52MS5EdXJhYmlsaXR5Ei0KCXByZXNlcnZlZBgCIAMoCzIaLmhhcm5lc3MudjEuUHJlc2VydmVkRmllbGQSGgoSZXh0ZXJuYWxpemVfdG9rZW5zGAMgASgNEi0KDGtlcHRfY29udGVudBgEIAEoDjIXLmhhcm5lc3MudjEuS2VwdENvbnRlbnQiogEKBFBhcnQSDgoEdGV4dBgBIAEoBEgAEg4KBGNhbGwYAiABKA1IABIqCglyZWFzb25pbmcYAyABKAsyFS5oYXJuZXNzLnYxLlJlYXNvbmluZ0gAEiIKBW1lZGlhGAQgASgLMhEuaGFybmVzcy52MS5NZWRpYUgAEiIKBm9wYXF1ZRgFIAEoCzISLmhhcm5lc3MudjEuT3BhcXVlQgYKBGtpbmQiLgoJUmVhc29uaW5nEiEKBHRleHQYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiSAoGT3BhcXVlEhAKBmlubGluZRgBIAEoDEgAEiMKBGJsb2IYAiABKAsyEy5oYXJuZXNzLnYxLkJsb2JSZWZIAEIHCgV2YWx1ZSJPCgZPcmlnaW4SDAoEd2lyZRgBIAEoCRIQCghlbmRwb2ludBgCIAEoCRINCgVtb2RlbBgDIAEoCRIWCg5yZXF1ZXN0X2RpZ2VzdBgEIAEoDCKCAQoFTWVkaWESDAoEdHlwZRgBIAEoCRIhCgRibG9iGAIgASgLMhMuaGFybmVzcy52MS5CbG9iUmVmEg0KBXdpZHRoGAMgASgNEg4KBmhlaWdodBgEIAEoDRINCgVwYWdlcxgFIAEoDRIMCgRuYW1lGAYgASgJEgwKBGRhdGEYByABKAwiTAoIVG9vbENhbGwSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQqXwoEUm9sZRIUChBST0xFX1VOU1BFQ0lGSUVEEAASDwoLUk9MRV9TWVNURU0QARINCglST0xFX1VTRVIQAhISCg5ST0xFX0FTU0lTVEFOVBADEg0KCVJPTEVfVE9PTBAEKtQBCgtNZXNzYWdlS2luZBIcChhNRVNTQUdFX0tJTkRfVU5TUEVDSUZJRUQQABIbChdNRVNTQUdFX0tJTkRfVVNFUl9JTlBVVBABEhkKFU1FU1NBR0VfS0lORF9HVUlEQU5DRRACEh0KGU1FU1NBR0VfS0lORF9DT05USU5VQVRJT04QAxIeChpNRVNTQUdFX0tJTkRfU1RPUF9SRUpFQ1RFRBAEEhcKE01FU1NBR0VfS0lORF9SRVBBSVIQBRIXChNNRVNTQUdFX0tJTkRfQU5TV0VSEAYqZAoLS2VwdENvbnRlbnQSHAoYS0VQVF9DT05URU5UX1VOU1BFQ0lGSUVEEAASGwoXS0VQVF9DT05URU5UX0NPTVBMRVRJT04QARIaChZLRVBUX0NPTlRFTlRfUExBTl9GSUxFEAJCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_content, file_harness_v1_tool]);
 
 /**
  * Message is one entry of a run's conversation, which is the concatenation of
@@ -184,6 +184,50 @@ export const PreservedFieldSchema: GenMessage<PreservedField> = /*@__PURE__*/
   messageDesc(file_harness_v1_conversation, 1);
 
 /**
+ * ResultMarks is what the result of a call is marked with when it is appended. It is set
+ * only in runs with compaction.
+ *
+ * @generated from message harness.v1.ResultMarks
+ */
+export type ResultMarks = Message$1<"harness.v1.ResultMarks"> & {
+  /**
+   * What compaction may do with the result.
+   *
+   * @generated from field: harness.v1.Durability durability = 1;
+   */
+  durability: Durability;
+
+  /**
+   * What a cleared result still shows, at most 8: fields of the arguments with their values.
+   * A field without a value is looked up in the result.
+   *
+   * @generated from field: repeated harness.v1.PreservedField preserved = 2;
+   */
+  preserved: PreservedField[];
+
+  /**
+   * Tokens from which the result is externalised; 0: the number of the run.
+   *
+   * @generated from field: uint32 externalize_tokens = 3;
+   */
+  externalizeTokens: number;
+
+  /**
+   * Set: a result that is no error is kept.
+   *
+   * @generated from field: harness.v1.KeptContent kept_content = 4;
+   */
+  keptContent: KeptContent;
+};
+
+/**
+ * Describes the message harness.v1.ResultMarks.
+ * Use `create(ResultMarksSchema)` to create a new message.
+ */
+export const ResultMarksSchema: GenMessage<ResultMarks> = /*@__PURE__*/
+  messageDesc(file_harness_v1_conversation, 2);
+
+/**
  * Part is one piece of a message.
  *
  * @generated from message harness.v1.Part
@@ -241,7 +285,7 @@ export type Part = Message$1<"harness.v1.Part"> & {
  * Use `create(PartSchema)` to create a new message.
  */
 export const PartSchema: GenMessage<Part> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 2);
+  messageDesc(file_harness_v1_conversation, 3);
 
 /**
  * Reasoning is what a model thought before it answered.
@@ -263,7 +307,7 @@ export type Reasoning = Message$1<"harness.v1.Reasoning"> & {
  * Use `create(ReasoningSchema)` to create a new message.
  */
 export const ReasoningSchema: GenMessage<Reasoning> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 3);
+  messageDesc(file_harness_v1_conversation, 4);
 
 /**
  * Opaque is what only the provider that made it can read: JSON that goes back
@@ -301,7 +345,7 @@ export type Opaque = Message$1<"harness.v1.Opaque"> & {
  * Use `create(OpaqueSchema)` to create a new message.
  */
 export const OpaqueSchema: GenMessage<Opaque> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 4);
+  messageDesc(file_harness_v1_conversation, 5);
 
 /**
  * Origin is what made an answer. Opaque parts go back only to where they came from.
@@ -344,7 +388,7 @@ export type Origin = Message$1<"harness.v1.Origin"> & {
  * Use `create(OriginSchema)` to create a new message.
  */
 export const OriginSchema: GenMessage<Origin> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 5);
+  messageDesc(file_harness_v1_conversation, 6);
 
 /**
  * Media is an image or a document. Clients send data; everything else is set by the
@@ -408,7 +452,7 @@ export type Media = Message$1<"harness.v1.Media"> & {
  * Use `create(MediaSchema)` to create a new message.
  */
 export const MediaSchema: GenMessage<Media> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 6);
+  messageDesc(file_harness_v1_conversation, 7);
 
 /**
  * ToolCall is a call as the model wrote it.
@@ -443,7 +487,7 @@ export type ToolCall = Message$1<"harness.v1.ToolCall"> & {
  * Use `create(ToolCallSchema)` to create a new message.
  */
 export const ToolCallSchema: GenMessage<ToolCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_conversation, 7);
+  messageDesc(file_harness_v1_conversation, 8);
 
 /**
  * Role is the author of a message, as in the chat-completion APIs.

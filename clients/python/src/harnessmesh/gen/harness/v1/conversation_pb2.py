@@ -26,7 +26,7 @@ from harnessmesh.gen.harness.v1 import content_pb2 as harness_dot_v1_dot_content
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dharness/v1/conversation.proto\x12\nharness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/tool.proto\"\x84\x04\n\x07Message\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x1e\n\x04role\x18\x02 \x01(\x0e\x32\x10.harness.v1.Role\x12%\n\x04kind\x18\x03 \x01(\x0e\x32\x17.harness.v1.MessageKind\x12$\n\x07\x63ontent\x18\x04 \x01(\x0b\x32\x13.harness.v1.Content\x12(\n\ntool_calls\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolCall\x12\x14\n\x0ctool_call_id\x18\x06 \x01(\t\x12\x11\n\ttool_name\x18\x07 \x01(\t\x12\x10\n\x08is_error\x18\x08 \x01(\x08\x12\x13\n\x0bturn_number\x18\t \x01(\r\x12\x0c\n\x04kept\x18\n \x01(\x08\x12\x1f\n\x05parts\x18\x0b \x03(\x0b\x32\x10.harness.v1.Part\x12\"\n\x06origin\x18\x0c \x01(\x0b\x32\x12.harness.v1.Origin\x12\r\n\x05topic\x18\r \x01(\t\x12*\n\ndurability\x18\x0e \x01(\x0e\x32\x16.harness.v1.Durability\x12-\n\tpreserved\x18\x0f \x03(\x0b\x32\x1a.harness.v1.PreservedField\x12-\n\x0ckept_content\x18\x10 \x01(\x0e\x32\x17.harness.v1.KeptContent\x12\x1a\n\x12\x65xternalize_tokens\x18\x11 \x01(\r\"-\n\x0ePreservedField\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xa2\x01\n\x04Part\x12\x0e\n\x04text\x18\x01 \x01(\x04H\x00\x12\x0e\n\x04\x63\x61ll\x18\x02 \x01(\rH\x00\x12*\n\treasoning\x18\x03 \x01(\x0b\x32\x15.harness.v1.ReasoningH\x00\x12\"\n\x05media\x18\x04 \x01(\x0b\x32\x11.harness.v1.MediaH\x00\x12\"\n\x06opaque\x18\x05 \x01(\x0b\x32\x12.harness.v1.OpaqueB\x06\n\x04kind\".\n\tReasoning\x12!\n\x04text\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\"H\n\x06Opaque\x12\x10\n\x06inline\x18\x01 \x01(\x0cH\x00\x12#\n\x04\x62lob\x18\x02 \x01(\x0b\x32\x13.harness.v1.BlobRefH\x00\x42\x07\n\x05value\"O\n\x06Origin\x12\x0c\n\x04wire\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x16\n\x0erequest_digest\x18\x04 \x01(\x0c\"\x82\x01\n\x05Media\x12\x0c\n\x04type\x18\x01 \x01(\t\x12!\n\x04\x62lob\x18\x02 \x01(\x0b\x32\x13.harness.v1.BlobRef\x12\r\n\x05width\x18\x03 \x01(\r\x12\x0e\n\x06height\x18\x04 \x01(\r\x12\r\n\x05pages\x18\x05 \x01(\r\x12\x0c\n\x04name\x18\x06 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x07 \x01(\x0c\"L\n\x08ToolCall\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12&\n\targuments\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content*_\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x12\n\x0eROLE_ASSISTANT\x10\x03\x12\r\n\tROLE_TOOL\x10\x04*\xd4\x01\n\x0bMessageKind\x12\x1c\n\x18MESSAGE_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17MESSAGE_KIND_USER_INPUT\x10\x01\x12\x19\n\x15MESSAGE_KIND_GUIDANCE\x10\x02\x12\x1d\n\x19MESSAGE_KIND_CONTINUATION\x10\x03\x12\x1e\n\x1aMESSAGE_KIND_STOP_REJECTED\x10\x04\x12\x17\n\x13MESSAGE_KIND_REPAIR\x10\x05\x12\x17\n\x13MESSAGE_KIND_ANSWER\x10\x06*d\n\x0bKeptContent\x12\x1c\n\x18KEPT_CONTENT_UNSPECIFIED\x10\x00\x12\x1b\n\x17KEPT_CONTENT_COMPLETION\x10\x01\x12\x1a\n\x16KEPT_CONTENT_PLAN_FILE\x10\x02\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dharness/v1/conversation.proto\x12\nharness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/tool.proto\"\x84\x04\n\x07Message\x12\n\n\x02id\x18\x01 \x01(\x04\x12\x1e\n\x04role\x18\x02 \x01(\x0e\x32\x10.harness.v1.Role\x12%\n\x04kind\x18\x03 \x01(\x0e\x32\x17.harness.v1.MessageKind\x12$\n\x07\x63ontent\x18\x04 \x01(\x0b\x32\x13.harness.v1.Content\x12(\n\ntool_calls\x18\x05 \x03(\x0b\x32\x14.harness.v1.ToolCall\x12\x14\n\x0ctool_call_id\x18\x06 \x01(\t\x12\x11\n\ttool_name\x18\x07 \x01(\t\x12\x10\n\x08is_error\x18\x08 \x01(\x08\x12\x13\n\x0bturn_number\x18\t \x01(\r\x12\x0c\n\x04kept\x18\n \x01(\x08\x12\x1f\n\x05parts\x18\x0b \x03(\x0b\x32\x10.harness.v1.Part\x12\"\n\x06origin\x18\x0c \x01(\x0b\x32\x12.harness.v1.Origin\x12\r\n\x05topic\x18\r \x01(\t\x12*\n\ndurability\x18\x0e \x01(\x0e\x32\x16.harness.v1.Durability\x12-\n\tpreserved\x18\x0f \x03(\x0b\x32\x1a.harness.v1.PreservedField\x12-\n\x0ckept_content\x18\x10 \x01(\x0e\x32\x17.harness.v1.KeptContent\x12\x1a\n\x12\x65xternalize_tokens\x18\x11 \x01(\r\"-\n\x0ePreservedField\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\xb3\x01\n\x0bResultMarks\x12*\n\ndurability\x18\x01 \x01(\x0e\x32\x16.harness.v1.Durability\x12-\n\tpreserved\x18\x02 \x03(\x0b\x32\x1a.harness.v1.PreservedField\x12\x1a\n\x12\x65xternalize_tokens\x18\x03 \x01(\r\x12-\n\x0ckept_content\x18\x04 \x01(\x0e\x32\x17.harness.v1.KeptContent\"\xa2\x01\n\x04Part\x12\x0e\n\x04text\x18\x01 \x01(\x04H\x00\x12\x0e\n\x04\x63\x61ll\x18\x02 \x01(\rH\x00\x12*\n\treasoning\x18\x03 \x01(\x0b\x32\x15.harness.v1.ReasoningH\x00\x12\"\n\x05media\x18\x04 \x01(\x0b\x32\x11.harness.v1.MediaH\x00\x12\"\n\x06opaque\x18\x05 \x01(\x0b\x32\x12.harness.v1.OpaqueB\x06\n\x04kind\".\n\tReasoning\x12!\n\x04text\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\"H\n\x06Opaque\x12\x10\n\x06inline\x18\x01 \x01(\x0cH\x00\x12#\n\x04\x62lob\x18\x02 \x01(\x0b\x32\x13.harness.v1.BlobRefH\x00\x42\x07\n\x05value\"O\n\x06Origin\x12\x0c\n\x04wire\x18\x01 \x01(\t\x12\x10\n\x08\x65ndpoint\x18\x02 \x01(\t\x12\r\n\x05model\x18\x03 \x01(\t\x12\x16\n\x0erequest_digest\x18\x04 \x01(\x0c\"\x82\x01\n\x05Media\x12\x0c\n\x04type\x18\x01 \x01(\t\x12!\n\x04\x62lob\x18\x02 \x01(\x0b\x32\x13.harness.v1.BlobRef\x12\r\n\x05width\x18\x03 \x01(\r\x12\x0e\n\x06height\x18\x04 \x01(\r\x12\r\n\x05pages\x18\x05 \x01(\r\x12\x0c\n\x04name\x18\x06 \x01(\t\x12\x0c\n\x04\x64\x61ta\x18\x07 \x01(\x0c\"L\n\x08ToolCall\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12&\n\targuments\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content*_\n\x04Role\x12\x14\n\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n\x0bROLE_SYSTEM\x10\x01\x12\r\n\tROLE_USER\x10\x02\x12\x12\n\x0eROLE_ASSISTANT\x10\x03\x12\r\n\tROLE_TOOL\x10\x04*\xd4\x01\n\x0bMessageKind\x12\x1c\n\x18MESSAGE_KIND_UNSPECIFIED\x10\x00\x12\x1b\n\x17MESSAGE_KIND_USER_INPUT\x10\x01\x12\x19\n\x15MESSAGE_KIND_GUIDANCE\x10\x02\x12\x1d\n\x19MESSAGE_KIND_CONTINUATION\x10\x03\x12\x1e\n\x1aMESSAGE_KIND_STOP_REJECTED\x10\x04\x12\x17\n\x13MESSAGE_KIND_REPAIR\x10\x05\x12\x17\n\x13MESSAGE_KIND_ANSWER\x10\x06*d\n\x0bKeptContent\x12\x1c\n\x18KEPT_CONTENT_UNSPECIFIED\x10\x00\x12\x1b\n\x17KEPT_CONTENT_COMPLETION\x10\x01\x12\x1a\n\x16KEPT_CONTENT_PLAN_FILE\x10\x02\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,26 +34,28 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.conversation_pb2
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_ROLE']._serialized_start=1239
-  _globals['_ROLE']._serialized_end=1334
-  _globals['_MESSAGEKIND']._serialized_start=1337
-  _globals['_MESSAGEKIND']._serialized_end=1549
-  _globals['_KEPTCONTENT']._serialized_start=1551
-  _globals['_KEPTCONTENT']._serialized_end=1651
+  _globals['_ROLE']._serialized_start=1421
+  _globals['_ROLE']._serialized_end=1516
+  _globals['_MESSAGEKIND']._serialized_start=1519
+  _globals['_MESSAGEKIND']._serialized_end=1731
+  _globals['_KEPTCONTENT']._serialized_start=1733
+  _globals['_KEPTCONTENT']._serialized_end=1833
   _globals['_MESSAGE']._serialized_start=95
   _globals['_MESSAGE']._serialized_end=611
   _globals['_PRESERVEDFIELD']._serialized_start=613
   _globals['_PRESERVEDFIELD']._serialized_end=658
-  _globals['_PART']._serialized_start=661
-  _globals['_PART']._serialized_end=823
-  _globals['_REASONING']._serialized_start=825
-  _globals['_REASONING']._serialized_end=871
-  _globals['_OPAQUE']._serialized_start=873
-  _globals['_OPAQUE']._serialized_end=945
-  _globals['_ORIGIN']._serialized_start=947
-  _globals['_ORIGIN']._serialized_end=1026
-  _globals['_MEDIA']._serialized_start=1029
-  _globals['_MEDIA']._serialized_end=1159
-  _globals['_TOOLCALL']._serialized_start=1161
-  _globals['_TOOLCALL']._serialized_end=1237
+  _globals['_RESULTMARKS']._serialized_start=661
+  _globals['_RESULTMARKS']._serialized_end=840
+  _globals['_PART']._serialized_start=843
+  _globals['_PART']._serialized_end=1005
+  _globals['_REASONING']._serialized_start=1007
+  _globals['_REASONING']._serialized_end=1053
+  _globals['_OPAQUE']._serialized_start=1055
+  _globals['_OPAQUE']._serialized_end=1127
+  _globals['_ORIGIN']._serialized_start=1129
+  _globals['_ORIGIN']._serialized_end=1208
+  _globals['_MEDIA']._serialized_start=1211
+  _globals['_MEDIA']._serialized_end=1341
+  _globals['_TOOLCALL']._serialized_start=1343
+  _globals['_TOOLCALL']._serialized_end=1419
 # @@protoc_insertion_point(module_scope)

@@ -253,6 +253,46 @@ class PreservedField(_message.Message):
 Global___PreservedField: _TypeAlias = PreservedField  # noqa: Y015
 
 @_typing.final
+class ResultMarks(_message.Message):
+    """ResultMarks is what the result of a call is marked with when it is appended. It is set
+    only in runs with compaction.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DURABILITY_FIELD_NUMBER: _builtins.int
+    PRESERVED_FIELD_NUMBER: _builtins.int
+    EXTERNALIZE_TOKENS_FIELD_NUMBER: _builtins.int
+    KEPT_CONTENT_FIELD_NUMBER: _builtins.int
+    durability: _tool_pb2.Durability.ValueType
+    """What compaction may do with the result."""
+    externalize_tokens: _builtins.int
+    """Tokens from which the result is externalised; 0: the number of the run."""
+    kept_content: Global___KeptContent.ValueType
+    """Set: a result that is no error is kept."""
+    @_builtins.property
+    def preserved(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreservedField]:
+        """What a cleared result still shows, at most 8: fields of the arguments with their values.
+        A field without a value is looked up in the result.
+        """
+
+    def __init__(
+        self,
+        *,
+        durability: _tool_pb2.Durability.ValueType = ...,
+        preserved: _abc.Iterable[Global___PreservedField] | None = ...,
+        externalize_tokens: _builtins.int = ...,
+        kept_content: Global___KeptContent.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["durability", b"durability", "externalize_tokens", b"externalize_tokens", "kept_content", b"kept_content", "preserved", b"preserved"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResultMarks: _TypeAlias = ResultMarks  # noqa: Y015
+
+@_typing.final
 class Part(_message.Message):
     """Part is one piece of a message."""
 

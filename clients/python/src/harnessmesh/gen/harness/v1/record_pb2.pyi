@@ -839,6 +839,7 @@ class PreparedCall(_message.Message):
     ARGUMENTS_FIELD_NUMBER: _builtins.int
     OFFERED_FIELD_NUMBER: _builtins.int
     REVIEW_FIELD_NUMBER: _builtins.int
+    MARKS_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -867,6 +868,12 @@ class PreparedCall(_message.Message):
     def arguments(self) -> _content_pb2.Content:
         """Arguments by which a hook replaced the model's; unset: those."""
 
+    @_builtins.property
+    def marks(self) -> _conversation_pb2.ResultMarks:
+        """What its result is marked with; unset in runs without compaction, and for calls that
+        the same record answers.
+        """
+
     def __init__(
         self,
         *,
@@ -883,10 +890,11 @@ class PreparedCall(_message.Message):
         arguments: _content_pb2.Content | None = ...,
         offered: _builtins.bool = ...,
         review: _builtins.bool = ...,
+        marks: _conversation_pb2.ResultMarks | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "marks", b"marks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "disposition", b"disposition", "explores", b"explores", "idempotent", b"idempotent", "message", b"message", "offered", b"offered", "origin", b"origin", "parallel_safe", b"parallel_safe", "reads", b"reads", "review", b"review", "tool", b"tool", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "disposition", b"disposition", "explores", b"explores", "idempotent", b"idempotent", "marks", b"marks", "message", b"message", "offered", b"offered", "origin", b"origin", "parallel_safe", b"parallel_safe", "reads", b"reads", "review", b"review", "tool", b"tool", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -922,7 +930,7 @@ class ModelResponded(_message.Message):
     cut_short: _builtins.bool
     """The answer reached the length limit before any text or call."""
     view_digest: _builtins.bytes
-    """Digest of the messages that were sent, as pkg/conversation/view makes it; empty in
+    """Digest of the messages that were sent, as pkg/conversation/shown makes it; empty in
     runs without compaction.
     """
     counted_tokens: _builtins.int

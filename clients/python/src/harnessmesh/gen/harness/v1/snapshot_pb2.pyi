@@ -14,6 +14,7 @@ from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
+from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
@@ -772,6 +773,7 @@ class PendingCall(_message.Message):
     READS_FIELD_NUMBER: _builtins.int
     WRITES_FIELD_NUMBER: _builtins.int
     EXPLORES_FIELD_NUMBER: _builtins.int
+    MARKS_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -800,6 +802,10 @@ class PendingCall(_message.Message):
     def deadline(self) -> _timestamp_pb2.Timestamp:
         """When waiting ends with an error; unset means never."""
 
+    @_builtins.property
+    def marks(self) -> _conversation_pb2.ResultMarks:
+        """What its result is marked with; unset in runs without compaction."""
+
     def __init__(
         self,
         *,
@@ -814,10 +820,11 @@ class PendingCall(_message.Message):
         reads: _builtins.bool = ...,
         writes: _builtins.bool = ...,
         explores: _builtins.bool = ...,
+        marks: _conversation_pb2.ResultMarks | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "marks", b"marks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "class", b"class", "deadline", b"deadline", "explores", b"explores", "kind", b"kind", "origin", b"origin", "reads", b"reads", "tool", b"tool", "turn_number", b"turn_number", "why", b"why", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "class", b"class", "deadline", b"deadline", "explores", b"explores", "kind", b"kind", "marks", b"marks", "origin", b"origin", "reads", b"reads", "tool", b"tool", "turn_number", b"turn_number", "why", b"why", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
