@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,9 @@ import (
 
 // once are the cases that count deliveries. A consumer with a new leader may repeat
 // deliveries, so these cases keep their leaders.
-var once = map[string]bool{"two_workers": true, "filters": true, "expired": true, "park,_end_and_inbox": true}
+var once = map[string]bool{
+	"consume/two_workers": true, "consume/filters": true, "consume/expired": true, "wake/park,_end_and_inbox": true, "job/two_workers": true,
+}
 
 // TestSuiteReplicated runs the suite on three replicas while the leaders of the streams
 // and of the consumers step down repeatedly. Each case has a separate account.
@@ -38,7 +41,7 @@ func TestSuiteReplicated(t *testing.T) {
 			}
 			t.Cleanup(func() { c.remove(t, account) })
 			l := c.open(t, account, c, 0)
-			consumers := !once[path.Base(t.Name())]
+			consumers := !once[path.Join(path.Base(path.Dir(t.Name())), path.Base(t.Name()))]
 			if cases.Add(1); !consumers {
 				calm.Add(1)
 			}
@@ -118,7 +121,7 @@ func (o *ownWrites) LastInbox(ctx context.Context, run runlog.Run) (uint64, erro
 // ends. Every third one has two partitions.
 func supply(t *testing.T) (<-chan string, *cluster) {
 	t.Helper()
-	const most, ahead = 150, 4
+	const most, ahead = 200, 4
 	names := make([]string, most)
 	rest := make(chan string, most)
 	layouts := map[string]Layout{}
@@ -160,7 +163,7 @@ type unrest struct{ streams, consumers atomic.Int64 }
 // in flight then gets no answer and waits for a third of the log's timeout.
 const disturbEvery = 50
 
-// disturb makes the leader of a run's stream step down every disturbEvery records, and
+// disturb makes the leaders of a run's streams step down every disturbEvery records, and
 // the leaders of its consumers more often, until the test ends.
 func disturb(t testing.TB, c *cluster, account string, counts *unrest, consumers bool) {
 	t.Helper()
@@ -187,12 +190,15 @@ func disturb(t testing.TB, c *cluster, account string, counts *unrest, consumers
 			case <-stop:
 				return
 			}
-			stream := "RUNS_" + strings.Split(m.Subject, ".")[2]
+			p, _ := strconv.Atoi(strings.Split(m.Subject, ".")[2])
+			stream := runsStream(p)
 			switch {
 			case n%disturbEvery == 7:
 				counts.streams.Add(c.stepDown(account, stream))
+			case n%disturbEvery == 12:
+				counts.streams.Add(c.stepDown(account, blobsStream(p)))
 			case n%(disturbEvery/4) == 4 && consumers:
-				for _, consumer := range []string{"exec-turn", "exec-repair", wakeConsumer} {
+				for _, consumer := range []string{"exec-turn", "exec-repair", wakeConsumer, jobConsumer} {
 					counts.consumers.Add(c.stepDownConsumer(account, stream, consumer))
 				}
 			}

@@ -49,14 +49,15 @@ func (l *Log) putKeyed(ctx context.Context, k keyedWrite) (stored bool, err erro
 	if err := l.checkStarted(ctx, k); err != nil {
 		return false, err
 	}
-	if stored, err = l.storeKeyed(ctx, k); err != nil {
+	stored, err = l.storeKeyed(ctx, k)
+	if err != nil && ctx.Err() == nil {
 		return false, err
 	}
-	// The caller may end, the message must not stay.
+	// Also for a caller that has left: the message must not stay.
 	if err := l.checkStarted(context.WithoutCancel(ctx), k); err != nil {
 		return false, err
 	}
-	return stored, nil
+	return stored, err
 }
 
 // checkStarted returns nil if the run that k is for has its first record. Otherwise it
@@ -85,10 +86,10 @@ func (l *Log) started(ctx context.Context, run runlog.Run, first uint64) (bool, 
 		return false, err
 	}
 	address, err := runlog.ParseSubject(m.Subject)
-	if err != nil || address.Run != run || !address.Kind.IsRecord() {
+	if err != nil || address.Run != run {
 		return false, nil //nolint:nilerr // a foreign message
 	}
-	header, err := parseHeader(m.header())
+	header, err := parseHeader(m.header()) // only records have these headers
 	return err == nil && header.Version == 1, nil
 }
 

@@ -24,6 +24,7 @@ func lateErasure(r *replicas) {
 	if keep > 8 {
 		r.Fatalf("the run ends at %d, expected a sequence that no record has", keep)
 	}
+	r.must(l.delete(r.Context(), "RUNS_0", 9)) // the job
 	var missed atomic.Int64
 	asked := map[string]int{} // only one connection writes
 	late := func(p []byte) bool {

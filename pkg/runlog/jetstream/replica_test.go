@@ -23,6 +23,7 @@ func TestReplicas(t *testing.T) {
 	}{
 		{"fence", fenceStrings}, {"in_flight", appendsInFlight}, {"writers", manyWriters}, {"stale", staleReplica}, {"stale_input", staleInput},
 		{"lost_answer", lostAnswer}, {"lost_leader", lostLeader}, {"one_writer", oneWriter}, {"deliveries", deliveriesContinue}, {"erasure", lateErasure},
+		{"keyed_in_flight", keyedInFlight},
 	}
 	names := make([]string, len(parts))
 	for i, p := range parts {

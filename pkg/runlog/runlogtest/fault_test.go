@@ -47,8 +47,8 @@ func TestHeldReads(t *testing.T) {
 		t.Fatal(err)
 	}
 	release := f.HoldReads()
-	read := func(ctx context.Context) <-chan error {
-		ended := make(chan error, 1)
+	read := func(ctx context.Context) chan error {
+		ended := make(chan error, 2)
 		go func() {
 			_, err := f.View(ctx, run, 0)
 			ended <- err
@@ -57,12 +57,18 @@ func TestHeldReads(t *testing.T) {
 	}
 	impatient, leave := context.WithCancel(ctx)
 	left, waits := read(impatient), read(ctx)
-	if err := f.AwaitReads(ctx, 2); err != nil {
+	go func() {
+		_, err := f.BlobAs(impatient, run, "k")
+		left <- err
+	}()
+	if err := f.AwaitReads(ctx, 3); err != nil {
 		t.Fatal(err)
 	}
 	leave()
-	if err := <-left; !errors.Is(err, runlog.ErrUnavailable) {
-		t.Errorf("the read that was left returned %v", err)
+	for range 2 {
+		if err := <-left; !errors.Is(err, runlog.ErrUnavailable) {
+			t.Errorf("the read that was left returned %v", err)
+		}
 	}
 	select {
 	case err := <-waits:

@@ -188,6 +188,7 @@ func jobTwo(b *bed) {
 		c := b.started(id)
 		for i := range each {
 			c.create(fmt.Sprint("k", i))
+			c.append("")
 		}
 	}
 	first, _ := b.jobs()

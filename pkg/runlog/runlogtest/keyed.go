@@ -100,7 +100,8 @@ func keyedFirst(b *bed) {
 
 func keyedConcurrently(b *bed) {
 	c := b.started("r")
-	for round := range 10 {
+	for round := range 20 {
+		c.append("")
 		key := fmt.Sprint("k", round)
 		var won atomic.Int64
 		var winner atomic.Value

@@ -1,0 +1,263 @@
+package runlogtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+)
+
+var eraseJobCases = map[string]func(*bed){
+	"erase/jobs":                 eraseJobs,
+	"erase/jobs, kept":           eraseJobsKept,
+	"erase/jobs, one record":     eraseJobsOfOneRecord,
+	"erase/jobs, same name":      eraseJobsSameName,
+	"erase/jobs, through":        eraseJobsThrough,
+	"erase/jobs, delivered":      eraseJobsDelivered,
+	"erase/jobs, while written":  eraseJobsWhileWritten,
+	"erase/jobs, several of one": eraseJobsConcurrently,
+}
+
+// lateWrites fails unless writes for c's run, which is gone, are refused and leave
+// nothing.
+func (c *chain) lateWrites(keys ...string) {
+	c.Helper()
+	for _, key := range append(keys, "late") {
+		if got := c.under(key); got != nil {
+			c.Fatalf("key %s still has %q", key, got)
+		}
+		_, err := c.log.PutBlobAs(c.ctx, c.run, c.first(), key, []byte("late"))
+		c.wantErr(err, runlog.ErrNotFound)
+		_, err = c.log.CreateJob(c.ctx, c.job(key))
+		c.wantErr(err, runlog.ErrNotFound)
+		if got := c.under(key); got != nil {
+			c.Fatalf("a late write left %q under key %s", got, key)
+		}
+	}
+}
+
+// noJobs fails if a job of the partition of c's run is stored, except those of other.
+// Jobs that were not delivered are delivered now, in the order of the stream.
+func (c *chain) noJobs(other ...*chain) {
+	c.Helper()
+	sentinel := c.near()
+	sentinel.append("repair")
+	want := sentinel.create("sentinel")
+	deliveries, stop := c.jobs()
+	for {
+		d := recv(c.bed, deliveries, "the sentinel")
+		c.must(d.Ack())
+		switch job := d.Job(); {
+		case job.GetRunId() == want.GetRunId():
+			_ = stop()
+			c.must(c.log.Erase(c.ctx, sentinel.run, 0, runlog.Everything))
+			return
+		case !slices.ContainsFunc(other, func(o *chain) bool { return o.run.ID == job.GetRunId() && o.first() == job.GetFirstSequence() }):
+			c.Fatalf("job %s of %s with the first record %d is stored", job.GetKey(), job.GetRunId(), job.GetFirstSequence())
+		}
+	}
+}
+
+// withJobs grows c and stores a job and a blob under each key.
+func (c *chain) withJobs(records int, keys ...string) *chain {
+	c.Helper()
+	c.grow(records)
+	for _, key := range keys {
+		c.create(key)
+		if !c.put(key, []byte("of "+key)) {
+			c.Fatalf("there is a blob under key %s", key)
+		}
+	}
+	return c
+}
+
+// has fails unless c's run has its jobs and its blobs.
+func (c *chain) has(keys ...string) {
+	c.Helper()
+	for _, key := range keys {
+		if got := c.under(key); string(got) != "of "+key {
+			c.Fatalf("key %s of %v has %q", key, c.run, got)
+		}
+		if created, err := c.log.CreateJob(c.ctx, c.job(key)); created || err != nil {
+			c.Fatalf("job %s of %v was gone: %v", key, c.run, err)
+		}
+	}
+}
+
+// eraseJobs checks that jobs and keyed blobs are erased with their run, and that those
+// of runs with similar names are not.
+func eraseJobs(b *bed) {
+	c := b.chain("r").withJobs(5, "a", "b")
+	var others []*chain
+	for _, run := range []runlog.Run{{Namespace: "suite", ID: "r-b"}, {Namespace: "suite", ID: "R"}, {Namespace: "suite-a", ID: "r"}} {
+		others = append(others, (&chain{bed: b, run: run}).withJobs(2, "a", "b"))
+	}
+	b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
+	c.lateWrites("a", "b")
+	for _, other := range others {
+		other.has("a", "b")
+	}
+	c.noJobs(others...)
+}
+
+// eraseJobsKept checks that a run of which one record is kept has no jobs, also after a
+// late write.
+func eraseJobsKept(b *bed) {
+	for i := 1; i < 4; i++ {
+		c := b.chain(fmt.Sprint("r", i)).withJobs(4, "a")
+		for range 2 {
+			b.must(b.log.Erase(b.ctx, c.run, c.entries[i].Sequence, runlog.Everything))
+			c.lateWrites("a")
+			c.noJobs()
+		}
+	}
+}
+
+func eraseJobsOfOneRecord(b *bed) {
+	c := b.chain("r").withJobs(1, "a")
+	b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
+	c.lateWrites("a")
+	c.noJobs()
+}
+
+// eraseJobsSameName checks that writers of an erased run do not touch the jobs and blobs
+// of another one of its name, which may have the same keys.
+func eraseJobsSameName(b *bed) {
+	old := b.chain("r").withJobs(3, "a", "b")
+	b.must(b.log.Erase(b.ctx, old.run, 0, runlog.Everything))
+	c := b.chain("r").withJobs(3, "a", "b")
+	for _, key := range []string{"a", "late"} {
+		_, err := b.log.PutBlobAs(b.ctx, old.run, old.first(), key, []byte("late"))
+		b.wantErr(err, runlog.ErrNotFound)
+		_, err = b.log.CreateJob(b.ctx, old.job(key))
+		b.wantErr(err, runlog.ErrNotFound)
+	}
+	b.must(b.log.Erase(b.ctx, old.run, 0, old.newest()))
+	c.has("a", "b")
+	if got := c.under("late"); got != nil {
+		b.Errorf("the late write left %q", got)
+	}
+	c.noJobs(c)
+}
+
+// eraseJobsThrough checks that an erasure with an old bound keeps jobs and blobs, and
+// that one with the newest bound erases those that were stored after it.
+func eraseJobsThrough(b *bed) {
+	c := b.chain("r").withJobs(3, "a")
+	seen := c.newest()
+	late := c.give("late")
+	b.must(b.log.Erase(b.ctx, c.run, c.newest(), seen-1))
+	if got := c.under("a"); string(got) != "of a" {
+		b.Fatalf("the blob is %q", got)
+	}
+	d := b.chain("s").withJobs(3)
+	last := d.newest()
+	d.create("after-the-last")
+	b.must(b.log.Erase(b.ctx, d.run, 0, last))
+	d.lateWrites()
+	b.must(b.log.Erase(b.ctx, c.run, 0, late))
+	c.lateWrites("a")
+	c.noJobs()
+	d.noJobs()
+}
+
+// eraseJobsDelivered checks that an unacknowledged job of an erased run is not
+// redelivered.
+func eraseJobsDelivered(b *bed) {
+	c := b.chain("r").withJobs(2, "a")
+	sentinel := c.near()
+	sentinel.append("repair")
+	deliveries, _ := b.jobs()
+	d := b.recvJob(deliveries, c.job("a"), false)
+	b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
+	_ = d.InProgress() // there is nothing to keep or to put back
+	_ = d.Nak(0)
+	want := sentinel.create("k")
+	b.recvJob(deliveries, want, false)
+	b.recvJob(deliveries, want, true)
+}
+
+// eraseJobsWhileWritten checks that nothing is left by writers that work during an
+// erasure, whatever the order of their reads and writes and those of the erasure.
+func eraseJobsWhileWritten(b *bed) {
+	for round := range 8 {
+		c := b.chain(fmt.Sprint("r", round))
+		c.grow(1 + round%4)
+		keep := uint64(0)
+		if round%2 == 1 { // then there is more than one record
+			keep = c.newest()
+		}
+		c.eraseWhileWritten(keep)
+	}
+}
+
+// writerKeys are few, so that an erasure keeps up with writers.
+var writerKeys = []string{"a", "b", "c", "d"}
+
+func (c *chain) eraseWhileWritten(keep uint64) {
+	c.Helper()
+	var writers sync.WaitGroup
+	started := make(chan struct{})
+	var first sync.Once
+	for _, store := range []func(key string) error{
+		func(key string) error {
+			_, err := c.log.PutBlobAs(c.ctx, c.run, c.first(), key, []byte("x"))
+			return err
+		},
+		func(key string) error {
+			_, err := c.log.PutBlobAs(c.ctx, c.run, c.first(), key, []byte("x"))
+			return err
+		},
+		func(key string) error { _, err := c.log.CreateJob(c.ctx, c.job(key)); return err },
+	} {
+		writers.Go(func() {
+			for i := 0; ; i++ { // until the run is gone
+				err := store(writerKeys[i%len(writerKeys)])
+				first.Do(func() { close(started) })
+				if err != nil {
+					if !errors.Is(err, runlog.ErrNotFound) {
+						c.Error(err)
+					}
+					return
+				}
+			}
+		})
+	}
+	recv(c.bed, started, "a write")
+	c.must(c.log.Erase(c.ctx, c.run, keep, runlog.Everything))
+	writers.Wait()
+	for _, key := range writerKeys {
+		if c.under(key) != nil {
+			c.Fatalf("%d records, kept %d: the blob under %s is left", len(c.entries), keep, key)
+		}
+	}
+	c.noJobs()
+}
+
+// eraseJobsConcurrently checks that callers that store the same job and blob during an
+// erasure agree, and leave nothing.
+func eraseJobsConcurrently(b *bed) {
+	for round := range 6 {
+		c := b.chain(fmt.Sprint("r", round))
+		c.grow(2)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				for _, store := range []func() error{
+					func() error { _, err := b.log.PutBlobAs(b.ctx, c.run, c.first(), "k", []byte("x")); return err },
+					func() error { _, err := b.log.CreateJob(b.ctx, c.job("k")); return err },
+				} {
+					if err := store(); err != nil && !errors.Is(err, runlog.ErrNotFound) {
+						b.Error(err)
+					}
+				}
+			})
+		}
+		b.must(b.log.Erase(b.ctx, c.run, c.newest()*uint64(round%2), runlog.Everything))
+		wg.Wait()
+		c.lateWrites("k")
+		c.noJobs()
+	}
+}
