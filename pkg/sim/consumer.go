@@ -257,8 +257,10 @@ type control struct {
 	what  string
 	delay time.Duration
 	nth   int
-	// step is the newest step of the run when it was sent.
-	step uint64
+	// step is the newest step of the run when it was sent. completed means that its job
+	// had its result then.
+	step      uint64
+	completed bool
 }
 
 const (
@@ -289,7 +291,9 @@ func (d *delivery) send(what string, delay time.Duration, holding bool) error {
 	d.sent++
 	d.ended = what != progress
 	c := &control{d: d, what: what, delay: delay, nth: d.sent}
-	if m := d.h.message; m != nil {
+	if m := d.h.message; m != nil && m.job != nil {
+		c.completed = m.completed()
+	} else if m != nil {
 		for i := len(m.log.records) - 1; i >= 0; i-- {
 			if m.log.records[i].record().GetStep() != nil {
 				c.step = m.log.records[i].sequence

@@ -11,12 +11,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// keyedBlob is a blob with a key, of the run whose first record has the sequence first.
-type keyedBlob struct {
-	first uint64
-	data  []byte
-}
-
 // once is a write of a job or of a keyed blob.
 type once struct {
 	run   runlog.Run
@@ -90,19 +84,8 @@ func (h *handle) PutBlobAs(ctx context.Context, run runlog.Run, first uint64, na
 	data = bytes.Clone(data)
 	stored, err := h.putOnce(ctx, once{
 		run: run, first: first, key: name, kind: onBlobAs,
-		store: func() bool {
-			have, ok := s.of(run).keyed[name]
-			if ok && have.first >= first {
-				return false
-			}
-			s.of(run).keyed[name] = keyedBlob{first, data}
-			return true
-		},
-		remove: func() {
-			if s.of(run).keyed[name].first == first {
-				delete(s.of(run).keyed, name)
-			}
-		},
+		store:  func() bool { return s.putBlobAs(run, name, keyedBlob{first, data}) },
+		remove: func() { s.removeBlobAs(run, name, first, first) },
 	})
 	if err != nil {
 		return false, err
@@ -160,45 +143,6 @@ func checkKey(run runlog.Run, name string) error {
 		return fmt.Errorf("invalid key %q of run %q", name, run)
 	}
 	return nil
-}
-
-// createJob stores a job and returns its message; nil if there is one under its key.
-func (s *store) createJob(run runlog.Run, job *harnessv1.Job) *message {
-	l := s.of(run)
-	if have := l.jobs[job.GetKey()]; have != nil && have.job.GetFirstSequence() >= job.GetFirstSequence() {
-		return nil
-	}
-	s.removeJob(run, job.GetKey(), 0, job.GetFirstSequence())
-	m := &message{sequence: uint64(len(s.all)) + 1, log: l, job: job}
-	m.entry = runlog.Entry{Run: run, Sequence: m.sequence}
-	s.all = append(s.all, m)
-	l.jobs[job.GetKey()] = m
-	return m
-}
-
-// removeJob deletes a job of a run whose first record has a sequence in [from, to].
-func (s *store) removeJob(run runlog.Run, name string, from, to uint64) {
-	l := s.of(run)
-	m := l.jobs[name]
-	if m == nil || m.job.GetFirstSequence() < from || m.job.GetFirstSequence() > to {
-		return
-	}
-	m.gone = true
-	delete(l.jobs, name)
-}
-
-// eraseKeyed deletes the jobs and keyed blobs of runs of a name whose first record is at
-// or before last.
-func (s *store) eraseKeyed(run runlog.Run, last uint64) {
-	l := s.of(run)
-	for name := range l.jobs {
-		s.removeJob(run, name, 0, last)
-	}
-	for name, blob := range l.keyed {
-		if blob.first <= last {
-			delete(l.keyed, name)
-		}
-	}
 }
 
 // jobDelivery is one delivery of a job.

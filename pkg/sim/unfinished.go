@@ -48,9 +48,13 @@ func (w *World) unfinished() string {
 }
 
 // acked checks an acknowledgement: a step may be acknowledged only once a newer step of
-// its run is stored.
+// its run is stored, a job only once its result is.
 func (w *World) acked(c *control) {
 	m := c.d.h.message
+	if m != nil && m.job != nil && !c.completed && w.executors {
+		w.broken("a job is acknowledged once its result is stored",
+			fmt.Sprintf("%s acknowledged job %s of %s, which has no result", c.d.l.p.Instance, m.job.GetKey(), m.log.Run))
+	}
 	if m == nil || m.record() == nil || c.d.l.consumer.name == wakes || m.gone {
 		return
 	}
