@@ -15,12 +15,15 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// showCmd shows the status of a run, its state or its conversation.
+// showCmd shows the status of a run, its state, its conversation, or what of the
+// conversation the model was sent.
 type showCmd struct {
 	oneRun       `embed:""`
 	Output       string  `enum:"text,json" default:"text" help:"Format of the output: text or json."`
 	Conversation bool    `help:"Show the conversation instead."`
 	State        *uint64 `placeholder:"[VERSION]" help:"Show the state instead, at a version or at the newest one."`
+	Context      bool    `help:"Show what the model was sent instead, or would be sent: the messages with their tokens, and what compaction did to them."`
+	Version      uint64  `placeholder:"N" help:"Version of the run for --context, such as that of a model.response. Default: the newest."`
 }
 
 func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
@@ -32,6 +35,9 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 			return follow.ExitError, err
 		}
 	}
+	if err := c.checkContext(a); err != nil {
+		return follow.ExitError, err
+	}
 	session, err := c.connect(ctx, a, backend.Read)
 	if err != nil {
 		return before(err)
@@ -40,6 +46,12 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
 
+	if c.Context {
+		if err := c.context(ctx, a, session); err != nil {
+			return follow.ExitError, err
+		}
+		return follow.ExitDone, nil
+	}
 	var out []byte
 	switch {
 	case c.Conversation:

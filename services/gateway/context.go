@@ -57,17 +57,33 @@ func (c *Context) Used() uint32 {
 	if c.Step.GetCompactionComplete() != nil && b.GetUsedTokens() > 0 {
 		return b.GetUsedTokens()
 	}
-	factor := max(b.GetFactor(), 1)
-	known := float64(b.GetReportedTokens()) - factor*float64(b.GetFreedTokens())
+	known := float64(b.GetReportedTokens()) - float64(b.GetFreedTokens())
 	if b.GetReportedTokens() == 0 {
 		known = float64(b.GetToolTokens()) + float64(c.Config().GetContext().GetSafetyBuffer())
 	}
+	factor := 1.0
+	if b.GetFactorModel() == c.Step.GetSnapshot().GetModel() {
+		factor = max(b.GetFactor(), 1)
+	}
 	for i := range c.Items {
 		if it := &c.Items[i]; b.GetReportedTokens() == 0 || it.First > b.GetReportedMessages() {
-			known += factor * float64(it.Tokens)
+			known += factor * float64(c.tokens(it))
 		}
 	}
 	return uint32(min(max(known, 0), math.MaxUint32))
+}
+
+// cutNote is about the tokens that frame a message and name what is left out of it.
+const cutNote = 44
+
+// tokens returns the tokens of an item, estimated if it has no weight: a result is cut to
+// what is shown of it.
+func (c *Context) tokens(it *view.Item) uint32 {
+	e := c.Index.Entry(it.First)
+	if e == nil || e.Weighed || !e.IsResult() {
+		return it.Tokens
+	}
+	return min(it.Tokens, runstate.ShownTokens(c.Config())+cutNote)
 }
 
 // weight returns the recorded tokens of a message; 0: none are.

@@ -91,11 +91,16 @@ func TestContextUsed(t *testing.T) {
 		"not estimated":             {&harnessv1.TokenBudget{ReportedTokens: 10, ReportedMessages: 2}, true, 10 + 104},
 		"reported":                  {&harnessv1.TokenBudget{UsedTokens: 777, ReportedTokens: 1000, ReportedMessages: 2}, false, 1000 + 104},
 		"reported, with a factor":   {&harnessv1.TokenBudget{ReportedTokens: 1000, ReportedMessages: 2, Factor: 1.5}, false, 1000 + 156},
-		"freed since":               {&harnessv1.TokenBudget{ReportedTokens: 1000, ReportedMessages: 3, FreedTokens: 400, Factor: 2}, false, 200},
+		"with another's factor":     {&harnessv1.TokenBudget{ReportedTokens: 1000, ReportedMessages: 2, Factor: 1.5, FactorModel: "another"}, false, 1000 + 104},
+		"freed since":               {&harnessv1.TokenBudget{ReportedTokens: 1000, ReportedMessages: 3, FreedTokens: 400, Factor: 2}, false, 600},
 		"freed more than there was": {&harnessv1.TokenBudget{ReportedTokens: 100, ReportedMessages: 3, FreedTokens: 400}, false, 0},
 		"before a report":           {&harnessv1.TokenBudget{ToolTokens: 50}, false, 50 + 500 + 4 + 8 + 104},
+		"a result that is cut":      {&harnessv1.TokenBudget{ReportedTokens: 1000, ReportedMessages: 2}, false, 1000 + 10_000 + 44},
 	} {
 		x := contextOf(nil, c.budget, exchange(text)...)
+		if name == "a result that is cut" {
+			x = contextOf(nil, c.budget, exchange(strings.Repeat(text, 1000))...)
+		}
 		if c.decided {
 			x.Step.Message = &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{}}
 		}

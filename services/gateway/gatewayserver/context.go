@@ -5,11 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
@@ -130,12 +130,12 @@ func (s *Server) contextAt(ctx context.Context, at runlog.Entry) (*gateway.Conte
 	if c.Conversation, err = s.conversations.Load(ctx, snapshot.GetFirstSequence(), before); err != nil {
 		return nil, lost(err)
 	}
-	summary, err := s.summary(ctx, at.Run, snapshot.GetCompactionPlan())
+	summarized, err := s.summary(ctx, at.Run, snapshot.GetCompactionPlan())
 	if err != nil {
 		return nil, fmt.Errorf("the summary that version %d shows: %w", at.Header.Version, lost(err))
 	}
 	var v view.View
-	c.Items = v.Update(c.Conversation, snapshot.GetCompactionPlan(), summary)
+	c.Items = v.Update(c.Conversation, snapshot.GetCompactionPlan(), summarized)
 	c.Index = &v.Index
 	return c, nil
 }
@@ -149,30 +149,11 @@ func (s *Server) summary(ctx context.Context, run runlog.Run, plan *harnessv1.Co
 	if err != nil {
 		return nil, err
 	}
-	summary := &harnessv1.StructuredSummary{}
-	return summary, proto.Unmarshal(data, summary)
+	return summary.Decode(data)
 }
 
 // asSent returns the messages of items as the model is sent them.
 func (s *Server) asSent(ctx context.Context, run runlog.Run, c *gateway.Context, items []view.Item) ([]*harnessv1.Message, error) {
-	cfg, model := c.Config(), c.Step.GetSnapshot().GetModel()
-	limit, refs := runstate.ShownTokens(cfg), cfg.GetContext().GetCompaction()
-	sent := make([]*harnessv1.Message, 0, len(items))
-	for len(items) > 0 {
-		own := items[0].Limit
-		n := slices.IndexFunc(items, func(it view.Item) bool { return it.Limit != own })
-		if n < 0 {
-			n = len(items)
-		}
-		most := limit
-		if own > 0 {
-			most = min(limit, own)
-		}
-		more, err := s.texts.Messages(ctx, run, model, most, refs, view.Messages(items[:n]))
-		if err != nil {
-			return nil, err
-		}
-		sent, items = append(sent, more...), items[n:]
-	}
-	return sent, nil
+	cfg := c.Config()
+	return s.texts.View(ctx, run, c.Step.GetSnapshot().GetModel(), runstate.ShownTokens(cfg), cfg.GetContext().GetCompaction(), items)
 }

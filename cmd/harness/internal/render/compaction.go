@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -26,7 +27,7 @@ func (t *Text) compactionLine(e *harnessv1.Event) string {
 
 // awaitsSummary reports whether the run waits for the summary that a pass has requested.
 func awaitsSummary(c *harnessv1.CompactionStarted) bool {
-	return c.GetBackground() && c.GetLevel() == "blocking"
+	return !c.GetBackground() && c.GetJob() != ""
 }
 
 // compacted returns the result of a pass of compaction.
@@ -42,7 +43,7 @@ func (s Style) compacted(c *harnessv1.CompactionCompleted) string {
 	if did := changesText(c.GetChanges()); did != "" {
 		line += ": " + did
 	}
-	if c.GetDuration() != nil {
+	if c.GetDuration().AsDuration() >= time.Millisecond {
 		line += " (" + span(c.GetDuration().AsDuration()) + ")"
 	}
 	if why != "" {
@@ -93,8 +94,8 @@ func changeKindOf(c *harnessv1.CompactionChange) changeKind {
 		return changeKind{"externalised", noun}
 	case harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE:
 		return changeKind{"summarised", noun}
-	case harnessv1.CompactionAction_COMPACTION_ACTION_DROP:
-		return changeKind{"dropped", noun}
+	case harnessv1.CompactionAction_COMPACTION_ACTION_DROP: // results and their calls
+		return changeKind{"dropped", "message"}
 	case harnessv1.CompactionAction_COMPACTION_ACTION_SHORTEN:
 		return changeKind{"shortened", noun}
 	default:

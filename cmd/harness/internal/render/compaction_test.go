@@ -36,7 +36,7 @@ func TestLinesOfCompaction(t *testing.T) {
 	plain := Style{UTF8: true}
 	empty, failed, freed := compactedPass(), compactedPass(), compactedPass()
 	empty.Strategies, empty.Changes, empty.FreedTokens = nil, nil, 0
-	failed.Error, failed.Duration = "the summariser\ngave no answer", nil
+	failed.Error, failed.Duration = "the summariser\ngave no answer", durationpb.New(900*time.Microsecond)
 	freed.Changes = []*harnessv1.CompactionChange{
 		change(clearing, harnessv1.MessageClass_MESSAGE_CLASS_MEDIA, 1), change(harnessv1.CompactionAction_COMPACTION_ACTION_DROP, harnessv1.MessageClass_MESSAGE_CLASS_RESULT, 1),
 		change(harnessv1.CompactionAction_COMPACTION_ACTION_SHORTEN, harnessv1.MessageClass_MESSAGE_CLASS_RESULT, 0), change(99, 0, 3),
@@ -46,7 +46,7 @@ func TestLinesOfCompaction(t *testing.T) {
 		"compaction freed nothing of 122,000 tokens": empty,
 		"compacted 122,000 → 62,400 tokens: cleared 34 results, externalised 2 results, summarised 41 messages" +
 			"; the summary could not be used: the summariser gave no answer": failed,
-		"compacted 122,000 → 62,400 tokens: cleared 1 media message, dropped 1 result (12.3s)": freed,
+		"compacted 122,000 → 62,400 tokens: cleared 1 media message, dropped 1 message (12.3s)": freed,
 	} {
 		if got := plain.compacted(c); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
@@ -54,8 +54,8 @@ func TestLinesOfCompaction(t *testing.T) {
 	}
 	for want, c := range map[string]*harnessv1.CompactionStarted{
 		"": {Level: "blocking"},
-		"a summary of older messages was requested; the agent continues\n":     {Level: "soft", Background: true},
-		"the context is full: the run waits for a summary of older messages\n": {Level: "blocking", Background: true},
+		"a summary of older messages was requested; the agent continues\n":     {Level: "soft", Background: true, Job: "k"},
+		"the context is full: the run waits for a summary of older messages\n": {Level: "blocking", Job: "k"},
 	} {
 		var out strings.Builder
 		NewText(&out, plain, nil).Event(&harnessv1.Event{Event: &harnessv1.Event_CompactionStarted{CompactionStarted: c}})

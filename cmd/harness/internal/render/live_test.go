@@ -122,7 +122,7 @@ func (s *stage) play(scene func(string)) {
 	s.after(0, 1, &harnessv1.Event{Event: &harnessv1.Event_WorkItemChanged{WorkItemChanged: &harnessv1.WorkItemChanged{Item: &harnessv1.WorkItem{Id: "w1", Title: "Mend the loop", Status: harnessv1.WorkItemStatus_WORK_ITEM_STATUS_IN_PROGRESS}, Total: 2}}})
 	s.after(0, 1, stepEnded("completed"))
 	s.after(0, 0, &harnessv1.Event{Event: &harnessv1.Event_ContextPressure{ContextPressure: &harnessv1.ContextPressure{Level: "soft", UsedTokens: 104000, MaxInputTokens: 128000}}})
-	s.after(0, 0, &harnessv1.Event{Event: &harnessv1.Event_CompactionStarted{CompactionStarted: &harnessv1.CompactionStarted{Level: "blocking", TokensBefore: 122000, Background: true}}})
+	s.after(0, 0, &harnessv1.Event{Event: &harnessv1.Event_CompactionStarted{CompactionStarted: &harnessv1.CompactionStarted{Level: "blocking", TokensBefore: 122000, Job: "k1"}}})
 	s.now = s.now.Add(12 * time.Second)
 	s.Tick()
 	scene("waiting for a summary")
