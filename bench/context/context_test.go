@@ -3,6 +3,7 @@ package context
 import (
 	"fmt"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -72,5 +73,29 @@ func BenchmarkContext(b *testing.B) {
 				b.ReportMetric(float64(f.summaries), "summaries")
 			}
 		})
+	}
+}
+
+// BenchmarkTurn2000 plays 2,000 turns and compares the turns before turn 2,000 with those
+// before turn 200: bytes of the request, and time of decisions and views.
+func BenchmarkTurn2000(b *testing.B) {
+	const early, late, measured = 200, 2000, 100
+	for b.Loop() {
+		r := newRun(b, 64_000, nil)
+		var took [2]time.Duration
+		var bytes [2]float64
+		for i, turn := range newWork("coding", late, 4).turns {
+			began, before := r.took, r.figures.bytes
+			r.play(turn)
+			for j, end := range []int{early, late} {
+				if i >= end-measured && i < end {
+					took[j] += r.took - began
+					bytes[j] += r.figures.bytes - before
+				}
+			}
+		}
+		b.ReportMetric(bytes[1]/bytes[0], "bytes/turn200")
+		b.ReportMetric(float64(took[0].Microseconds())/measured, "us/turn200")
+		b.ReportMetric(float64(took[1].Microseconds())/measured, "us/turn2000")
 	}
 }

@@ -51,6 +51,7 @@ type run struct {
 	figures  figures
 	lastPass uint64           // messages at the last pass
 	wires    []model.Provider // that check each request
+	took     time.Duration    // by decisions and views
 }
 
 // figures are what the requests of a run amount to.
@@ -263,8 +264,10 @@ func (r *run) summary(key string) *harnessv1.SummaryState {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	ref := r.put(data)
+	ref.Preview = "" // binary
 	return &harnessv1.SummaryState{Ended: true, Summary: &harnessv1.SummaryRef{
-		Key: key, ThroughMessage: job.GetThroughMessage(), Summary: r.put(data), Former: plan.GetSummary().GetKey(), Merged: plan.GetSummary().GetMerged() + 1,
+		Key: key, ThroughMessage: job.GetThroughMessage(), Summary: ref, Former: plan.GetSummary().GetKey(), Merged: plan.GetSummary().GetMerged() + 1,
 		Tokens: r.weight(view.SummaryMessage(merged)),
 	}}
 }
@@ -289,9 +292,11 @@ func (r *run) play(t turn) {
 			Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true, Content: content.Inline(t.steering),
 		})
 	}
+	began := time.Now()
 	r.compact()
 	items := r.v.Update(&r.c, r.s.GetCompactionPlan(), r.former())
 	sent := r.inline(items)
+	r.took += time.Since(began)
 	tokens := r.request(sent)
 	r.check(items, sent, tokens)
 	r.s.TurnCount++
@@ -346,6 +351,9 @@ func (r *run) request(sent []*harnessv1.Message) uint32 {
 	return tokens
 }
 
+// maxPlan bounds the plan in a snapshot, in bytes.
+const maxPlan = 1 << 10
+
 // check checks a request: it fits, it is a conversation, and what was planted is in it or
 // named by a reference in it.
 func (r *run) check(items []view.Item, sent []*harnessv1.Message, tokens uint32) {
@@ -353,6 +361,9 @@ func (r *run) check(items []view.Item, sent []*harnessv1.Message, tokens uint32)
 	window := r.s.GetConfig().GetContext().GetMaxInputTokens()
 	if tokens > window {
 		r.t.Fatalf("turn %d: the request has %d tokens, the window %d", r.s.GetTurnCount(), tokens, window)
+	}
+	if n := proto.Size(r.s.GetCompactionPlan()); n > maxPlan {
+		r.t.Fatalf("turn %d: the plan has %d bytes", r.s.GetTurnCount(), n)
 	}
 	var all strings.Builder
 	open := map[string]bool{}

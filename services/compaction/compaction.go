@@ -232,24 +232,30 @@ func (d *decision) pressureNow() harnessv1.PressureLevel {
 
 // emitUsage reports how full the window is.
 func (d *decision) emitUsage() {
-	usage := &harnessv1.ContextUsage{UsedTokens: d.b.GetUsedTokens(), MaxInputTokens: d.b.GetMaxInputTokens()}
-	if d.x != nil && d.s.GetCompactionPlan() != nil {
-		rules := view.NewRules(d.s.GetCompactionPlan(), d.x)
-		for i := range d.x.Entries {
-			switch action, _ := rules.Action(&d.x.Entries[i]); action {
-			case harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR:
-				usage.Cleared++
-			case harnessv1.CompactionAction_COMPACTION_ACTION_EXTERNALIZE, harnessv1.CompactionAction_COMPACTION_ACTION_SHORTEN:
-				usage.Externalized++
-			case harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE:
-				usage.Summarized++
-			case harnessv1.CompactionAction_COMPACTION_ACTION_DROP:
-				usage.Dropped++
-			default: // it is shown
-			}
+	plan := d.s.GetCompactionPlan()
+	d.Emit(event.ContextUsage(&harnessv1.ContextUsage{
+		UsedTokens: d.b.GetUsedTokens(), MaxInputTokens: d.b.GetMaxInputTokens(),
+		Cleared: plan.GetCleared(), Externalized: plan.GetExternalized(), Summarized: plan.GetSummarized(), Dropped: plan.GetDropped(),
+	}))
+}
+
+// count counts the messages that a plan does something to.
+func count(plan *harnessv1.CompactionPlan, x *view.Index) {
+	rules := view.NewRules(plan, x)
+	plan.Cleared, plan.Externalized, plan.Summarized, plan.Dropped = 0, 0, 0, 0
+	for i := range x.Entries {
+		switch action, _ := rules.Action(&x.Entries[i]); action {
+		case clearing:
+			plan.Cleared++
+		case externalize, shorten:
+			plan.Externalized++
+		case summarize:
+			plan.Summarized++
+		case drop:
+			plan.Dropped++
+		default: // it is shown
 		}
 	}
-	d.Emit(event.ContextUsage(usage))
 }
 
 // observed returns the observation with a key; nil if there is none.

@@ -117,6 +117,9 @@ const maxMediaBytes = 15_000_000
 
 // mediaBytes returns the bytes of the images and documents that the view shows.
 func (d *decision) mediaBytes() uint64 {
+	if d.x.MediaBytes <= maxMediaBytes {
+		return d.x.MediaBytes
+	}
 	rules := view.NewRules(d.s.GetCompactionPlan(), d.x)
 	var bytes uint64
 	for i := range d.x.Entries {

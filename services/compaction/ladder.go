@@ -46,17 +46,22 @@ func (p *pass) clearGuidance(target uint64) {
 	through := uint64(len(p.x.Entries))
 	plan := p.moved(st, through)
 	rules := view.NewRules(plan, p.x)
-	for i := range p.x.Entries {
-		if p.used > target && p.saved(rules, &p.x.Entries[i]) > 0 {
-			p.change(st.name, st.action, guidance, plan)
-			return
-		}
+	found := false
+	p.x.Between(1, through, p.hidden(), func(e *view.Entry) bool {
+		found = p.saved(rules, e) > 0
+		return !found
+	})
+	if found && p.used > target {
+		p.change(st.name, st.action, guidance, plan)
 	}
 }
 
 // clearMedia clears images and documents, oldest first, until the window is down to target
 // tokens and the rest has at most bytes.
 func (p *pass) clearMedia(limit, target, bytes uint64) {
+	if p.x.MediaBytes == 0 {
+		return
+	}
 	var shown, reached uint64
 	for i := range p.x.Entries {
 		if e := &p.x.Entries[i]; !p.rules.MediaCleared(e) {
@@ -105,8 +110,8 @@ func (d *decision) externalize(p *pass) {
 // userTokens returns the tokens of the user's own messages as they are shown.
 func (p *pass) userTokens() uint64 {
 	var n uint64
-	for i := range p.x.Entries {
-		if e := &p.x.Entries[i]; e.IsUser() {
+	for _, id := range p.x.Lasting {
+		if e := p.x.Entry(id); e.IsUser() {
 			n += uint64(p.rules.Shown(e))
 		}
 	}
@@ -132,9 +137,10 @@ func (p *pass) apply(ref *harnessv1.SummaryRef) bool {
 	plan.Summary = ref
 	rules := view.NewRules(plan, p.x)
 	saved := uint64(p.plan.GetSummary().GetTokens())
-	for i := range p.x.Entries {
-		saved += p.saved(rules, &p.x.Entries[i])
-	}
+	p.x.Between(1, uint64(len(p.x.Entries)), p.hidden(), func(e *view.Entry) bool {
+		saved += p.saved(rules, e)
+		return true
+	})
 	if saved <= uint64(ref.GetTokens()) {
 		return false
 	}

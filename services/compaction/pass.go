@@ -112,16 +112,16 @@ func (p *pass) step(st strategy, limit, target uint64) {
 	}
 	all := view.NewRules(p.moved(st, limit), p.x)
 	left, reached := p.used, uint64(0)
-	for id := uint64(1); id <= limit && left > target; id++ {
-		e := p.x.Entry(id)
+	p.x.Between(1, limit, p.hidden(), func(e *view.Entry) bool {
 		if saved := p.saved(all, e); saved > 0 {
 			left -= min(left, scale(saved, p.factor))
-			reached = id
+			reached = max(reached, e.ID)
 			if e.ReplacedBy <= limit {
 				reached = max(reached, e.ReplacedBy) // else the message would be kept
 			}
 		}
-	}
+		return left > target
+	})
 	if reached > 0 {
 		p.change(st.name, st.action, st.classes[0], p.moved(st, reached))
 	}
@@ -131,23 +131,27 @@ func (p *pass) step(st strategy, limit, target uint64) {
 func (p *pass) change(name string, action harnessv1.CompactionAction, class harnessv1.MessageClass, plan *harnessv1.CompactionPlan) {
 	rules := view.NewRules(plan, p.x)
 	change := &harnessv1.CompactionChange{Action: action, Class: class}
-	for i := range p.x.Entries {
-		saved := p.saved(rules, &p.x.Entries[i])
+	p.x.Between(1, uint64(len(p.x.Entries)), p.hidden(), func(e *view.Entry) bool {
+		saved := p.saved(rules, e)
 		if saved == 0 {
-			continue
+			return true
 		}
 		tokens := scale(saved, p.factor)
 		p.used -= min(p.used, tokens)
 		if change.FirstMessage == 0 {
-			change.FirstMessage = p.x.Entries[i].ID
+			change.FirstMessage = e.ID
 		}
-		change.ThroughMessage = p.x.Entries[i].ID
+		change.ThroughMessage = e.ID
 		change.Messages++
 		change.FreedTokens += clamp(tokens)
-	}
+		return true
+	})
 	p.plan, p.rules = plan, rules
 	p.add(name, change)
 }
+
+// hidden returns the last message of the span that the summary shows.
+func (p *pass) hidden() uint64 { return p.plan.GetSummary().GetThroughMessage() }
 
 // saved returns the tokens by which rules show less of a message than those of the plan,
 // that of a dropped call included.

@@ -411,3 +411,27 @@ func TestOneLargeTurn(t *testing.T) {
 		t.Errorf("%d tokens are left, the output is %v", a.s.GetTokenBudget().GetUsedTokens(), out)
 	}
 }
+
+// TestLongSummaryIsNotShown: a summary that is longer than its span changes nothing, and the
+// next one is requested three turns later.
+func TestLongSummaryIsNotShown(t *testing.T) {
+	a := newAgent(t, 10_000, func(c *harnessv1.ContextConfig) {
+		c.Strategies = []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE}
+	})
+	for range 13 {
+		a.turn(550, replayable)
+	}
+	a.step()
+	a.summarized(9_000)
+	a.turn(1, replayable)
+	for range 3 {
+		a.step()
+		if plan := a.s.GetCompactionPlan(); plan.GetSummary() != nil || plan.GetReady() != nil || len(plan.GetJobs()) > 0 {
+			t.Fatalf("the plan is %v", plan)
+		}
+		a.turn(1, replayable)
+	}
+	if a.step(); len(a.requested) != 2 || a.s.GetSpent().GetUsage().GetInputTokens() != 1000 {
+		t.Errorf("%d requests, %v used", len(a.requested), a.s.GetSpent().GetUsage())
+	}
+}

@@ -65,8 +65,9 @@ func (d *decision) applyReady(p *pass) {
 	plan := proto.CloneOf(p.plan)
 	plan.Ready = nil
 	p.plan = plan
-	if ready.GetFormer() == p.plan.GetSummary().GetKey() && !p.apply(ready) {
-		d.problem = "the summary is longer than what it replaces"
+	if ready.GetFormer() == plan.GetSummary().GetKey() && !p.apply(ready) {
+		job := &harnessv1.SummaryJob{Key: ready.GetKey(), ThroughMessage: ready.GetThroughMessage(), Attempt: plan.GetFailed().GetAttempt() + 1}
+		d.fail(plan, job, "the summary is longer than what it replaces")
 	}
 }
 
@@ -106,6 +107,7 @@ func (d *decision) commit(p *pass, job *harnessv1.SummaryJob, requested bool) er
 	p.plan = proto.CloneOf(p.plan)
 	p.plan.Passes++
 	p.plan.LastPassTurn = d.s.GetTurnCount()
+	count(p.plan, p.x)
 	d.s.CompactionPlan = p.plan
 	if !requested {
 		d.emitStarted(nil, false)
@@ -130,6 +132,9 @@ func (d *decision) given(p *pass) *pass {
 	if plan := d.s.GetCompactionPlan(); plan != nil || len(p.plan.GetJobs()) > 0 || p.plan.GetFailed() != nil {
 		same.plan = proto.CloneOf(same.plan)
 		same.plan.Jobs, same.plan.Failed = p.plan.GetJobs(), p.plan.GetFailed()
+		if p.plan.GetSummary().GetKey() == same.plan.GetSummary().GetKey() {
+			same.plan.Ready = p.plan.GetReady()
+		}
 	}
 	return same
 }

@@ -1,6 +1,8 @@
 package view
 
 import (
+	"slices"
+
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -10,6 +12,11 @@ import (
 type Index struct {
 	// Entries of the messages, by ID-1.
 	Entries []Entry
+	// Lasting are the messages that no summary hides, in order: the system prompt, the
+	// user's own, those that are kept, and the calls of results that are kept.
+	Lasting []uint64
+	// MediaBytes are the bytes of all images and documents, as they are stored.
+	MediaBytes uint64
 
 	newest  map[string]uint64 // message that replaces earlier ones, by what it replaces
 	calls   map[string]place  // calls without a result, by id
@@ -69,6 +76,31 @@ func (x *Index) add(m *harnessv1.Message, tokens uint32) {
 		}
 	}
 	x.Entries = append(x.Entries, e)
+	x.MediaBytes += e.MediaBytes
+	if e.Kept || e.IsUser() || e.Role == harnessv1.Role_ROLE_SYSTEM {
+		if i, found := slices.BinarySearch(x.Lasting, e.Call); !found && e.Call > 0 {
+			x.Lasting = slices.Insert(x.Lasting, i, e.Call)
+		}
+		x.Lasting = append(x.Lasting, e.ID)
+	}
+}
+
+// Between calls f with the entries of the messages from first to last, in order, until it
+// returns false. Of those up to hidden, which a summary hides, it passes only the lasting
+// ones.
+func (x *Index) Between(first, last, hidden uint64, f func(e *Entry) bool) {
+	last = min(last, uint64(len(x.Entries)))
+	i, _ := slices.BinarySearch(x.Lasting, first)
+	for ; i < len(x.Lasting) && x.Lasting[i] <= min(hidden, last); i++ {
+		if !f(&x.Entries[x.Lasting[i]-1]) {
+			return
+		}
+	}
+	for id := max(first, hidden+1, 1); id <= last; id++ {
+		if !f(&x.Entries[id-1]) {
+			return
+		}
+	}
 }
 
 // Entry returns the entry of a message; nil if there is no such message.
@@ -104,4 +136,13 @@ func (x *Index) Weigh(w *harnessv1.Weights) {
 			e.Tokens, e.Weighed = tokens, true
 		}
 	}
+}
+
+// TokensThrough returns the tokens of the messages up to one, without compaction.
+func (x *Index) TokensThrough(id uint64) uint32 {
+	var n uint64
+	for i := range x.Entries[:min(id, uint64(len(x.Entries)))] {
+		n += uint64(x.Entries[i].Tokens)
+	}
+	return clamp(n)
 }

@@ -42,9 +42,9 @@ func (v *View) Update(c *conversation.Conversation, plan *harnessv1.CompactionPl
 	r := &renderer{rules: NewRules(plan, &v.Index), x: &v.Index, messages: v.messages}
 	v.items = v.items[:v.final]
 	closed := v.closed()
-	v.append(r, v.messages[v.through:closed], plan, summary)
+	v.append(r, v.through, closed, plan, summary)
 	v.final, v.through = len(v.items), closed
-	v.append(r, v.messages[closed:], plan, summary)
+	v.append(r, closed, len(v.messages), plan, summary)
 	return v.items
 }
 
@@ -94,22 +94,28 @@ func (v *View) closed() int {
 	return len(v.Index.Entries)
 }
 
-// append adds the items of messages that follow each other.
-func (v *View) append(r *renderer, messages []*harnessv1.Message, plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSummary) {
+// append adds the items of the messages after from, up to the message to.
+func (v *View) append(r *renderer, from, to int, plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSummary) {
 	var shown []*harnessv1.Message
-	meta := make(map[uint64]Item, len(messages))
+	meta := map[uint64]Item{}
 	through := plan.GetSummary().GetThroughMessage()
-	for _, m := range messages {
-		e := v.Index.Entry(m.GetId())
+	pending := through > uint64(from) && through <= uint64(to) //nolint:gosec // numbers of messages
+	add := func(it Item) {
+		shown = append(shown, it.Message)
+		meta[it.Message.GetId()] = it
+	}
+	v.Index.Between(uint64(from)+1, uint64(to), through, func(e *Entry) bool { //nolint:gosec // numbers of messages
+		if pending && e.ID > through {
+			add(summaryItem(plan, summary, r))
+			pending = false
+		}
 		if it, ok := r.item(e); ok {
-			shown = append(shown, it.Message)
-			meta[e.ID] = it
+			add(it)
 		}
-		if e.ID == through {
-			it := summaryItem(plan, summary, r)
-			shown = append(shown, it.Message)
-			meta[0] = it
-		}
+		return true
+	})
+	if pending {
+		add(summaryItem(plan, summary, r))
 	}
 	for _, m := range conversation.View(shown) {
 		it := meta[m.GetId()]
@@ -128,11 +134,11 @@ func summaryItem(plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSu
 		Message: SummaryMessage(summary), First: firstOf(summary), Last: ref.GetThroughMessage(), Action: summarize, Mark: r.rules.marks[summarize][span],
 		Tokens: ref.GetTokens(),
 	}
-	for id := it.First; id <= it.Last; id++ {
-		if e := r.x.Entry(id); e != nil && r.rules.Shown(e) == 0 {
-			it.Original += e.Tokens
-		}
-	}
+	it.Original = r.x.TokensThrough(it.Last)
+	r.x.Between(1, it.Last, it.Last, func(e *Entry) bool {
+		it.Original -= min(it.Original, r.rules.Shown(e))
+		return true
+	})
 	if it.Tokens == 0 {
 		it.Tokens = SummaryTokens(summary)
 	}

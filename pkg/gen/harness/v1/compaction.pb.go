@@ -342,7 +342,15 @@ type CompactionPlan struct {
 	// A summary that is there and that the view does not show yet; unset: none.
 	Ready *SummaryRef `protobuf:"bytes,7,opt,name=ready,proto3" json:"ready,omitempty"`
 	// The newest job that gave no summary, if no later one did; unset: none.
-	Failed        *SummaryJob `protobuf:"bytes,8,opt,name=failed,proto3" json:"failed,omitempty"`
+	Failed *SummaryJob `protobuf:"bytes,8,opt,name=failed,proto3" json:"failed,omitempty"`
+	// Messages that are cleared.
+	Cleared uint32 `protobuf:"varint,9,opt,name=cleared,proto3" json:"cleared,omitempty"`
+	// Messages that are externalised or shortened.
+	Externalized uint32 `protobuf:"varint,10,opt,name=externalized,proto3" json:"externalized,omitempty"`
+	// Messages that the summary shows.
+	Summarized uint32 `protobuf:"varint,11,opt,name=summarized,proto3" json:"summarized,omitempty"`
+	// Messages that are dropped.
+	Dropped       uint32 `protobuf:"varint,12,opt,name=dropped,proto3" json:"dropped,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -431,6 +439,34 @@ func (x *CompactionPlan) GetFailed() *SummaryJob {
 		return x.Failed
 	}
 	return nil
+}
+
+func (x *CompactionPlan) GetCleared() uint32 {
+	if x != nil {
+		return x.Cleared
+	}
+	return 0
+}
+
+func (x *CompactionPlan) GetExternalized() uint32 {
+	if x != nil {
+		return x.Externalized
+	}
+	return 0
+}
+
+func (x *CompactionPlan) GetSummarized() uint32 {
+	if x != nil {
+		return x.Summarized
+	}
+	return 0
+}
+
+func (x *CompactionPlan) GetDropped() uint32 {
+	if x != nil {
+		return x.Dropped
+	}
+	return 0
 }
 
 // SummaryRef is a summary that replaces a span of messages.
@@ -929,7 +965,7 @@ const file_harness_v1_compaction_proto_rawDesc = "" +
 	"\n" +
 	"min_tokens\x18\x04 \x01(\rR\tminTokens\x12!\n" +
 	"\fshown_tokens\x18\x05 \x01(\rR\vshownTokens\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\x04R\aversion\"\xdd\x02\n" +
+	"\aversion\x18\x06 \x01(\x04R\aversion\"\xd5\x03\n" +
 	"\x0eCompactionPlan\x12\x1a\n" +
 	"\brenderer\x18\x01 \x01(\rR\brenderer\x125\n" +
 	"\n" +
@@ -940,7 +976,14 @@ const file_harness_v1_compaction_proto_rawDesc = "" +
 	"\x06passes\x18\x05 \x01(\rR\x06passes\x12$\n" +
 	"\x0elast_pass_turn\x18\x06 \x01(\rR\flastPassTurn\x12,\n" +
 	"\x05ready\x18\a \x01(\v2\x16.harness.v1.SummaryRefR\x05ready\x12.\n" +
-	"\x06failed\x18\b \x01(\v2\x16.harness.v1.SummaryJobR\x06failed\"\xbe\x01\n" +
+	"\x06failed\x18\b \x01(\v2\x16.harness.v1.SummaryJobR\x06failed\x12\x18\n" +
+	"\acleared\x18\t \x01(\rR\acleared\x12\"\n" +
+	"\fexternalized\x18\n" +
+	" \x01(\rR\fexternalized\x12\x1e\n" +
+	"\n" +
+	"summarized\x18\v \x01(\rR\n" +
+	"summarized\x12\x18\n" +
+	"\adropped\x18\f \x01(\rR\adropped\"\xbe\x01\n" +
 	"\n" +
 	"SummaryRef\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12'\n" +

@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from harnessmesh.gen.harness.v1 import content_pb2 as harness_dot_v1_dot_content__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bharness/v1/compaction.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\"\xb6\x01\n\tWatermark\x12,\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x1c.harness.v1.CompactionAction\x12\'\n\x05\x63lass\x18\x02 \x01(\x0e\x32\x18.harness.v1.MessageClass\x12\x17\n\x0fthrough_message\x18\x03 \x01(\x04\x12\x12\n\nmin_tokens\x18\x04 \x01(\r\x12\x14\n\x0cshown_tokens\x18\x05 \x01(\r\x12\x0f\n\x07version\x18\x06 \x01(\x04\"\x93\x02\n\x0e\x43ompactionPlan\x12\x10\n\x08renderer\x18\x01 \x01(\r\x12)\n\nwatermarks\x18\x02 \x03(\x0b\x32\x15.harness.v1.Watermark\x12\'\n\x07summary\x18\x03 \x01(\x0b\x32\x16.harness.v1.SummaryRef\x12$\n\x04jobs\x18\x04 \x03(\x0b\x32\x16.harness.v1.SummaryJob\x12\x0e\n\x06passes\x18\x05 \x01(\r\x12\x16\n\x0elast_pass_turn\x18\x06 \x01(\r\x12%\n\x05ready\x18\x07 \x01(\x0b\x32\x16.harness.v1.SummaryRef\x12&\n\x06\x66\x61iled\x18\x08 \x01(\x0b\x32\x16.harness.v1.SummaryJob\"\x88\x01\n\nSummaryRef\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x17\n\x0fthrough_message\x18\x02 \x01(\x04\x12$\n\x07summary\x18\x03 \x01(\x0b\x32\x13.harness.v1.BlobRef\x12\x0e\n\x06tokens\x18\x04 \x01(\r\x12\x0e\n\x06merged\x18\x05 \x01(\r\x12\x0e\n\x06\x66ormer\x18\x06 \x01(\t\"\xae\x01\n\nSummaryJob\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x15\n\rfirst_message\x18\x02 \x01(\x04\x12\x17\n\x0fthrough_message\x18\x03 \x01(\x04\x12\x0c\n\x04turn\x18\x04 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\x12\x31\n\rwaiting_since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tabandoned\x18\x07 \x01(\x08\"\xf8\x02\n\x11StructuredSummary\x12+\n\x05\x66\x61\x63ts\x18\x01 \x03(\x0b\x32\x1c.harness.v1.SummaryStatement\x12/\n\tdecisions\x18\x02 \x03(\x0b\x32\x1c.harness.v1.SummaryStatement\x12+\n\nopen_items\x18\x03 \x03(\x0b\x32\x17.harness.v1.SummaryItem\x12\x33\n\rtool_outcomes\x18\x04 \x03(\x0b\x32\x1c.harness.v1.SummaryStatement\x12\x15\n\rartifact_refs\x18\x05 \x03(\t\x12-\n\x0c\x63urrent_task\x18\x06 \x01(\x0b\x32\x17.harness.v1.SummaryItem\x12-\n\x0c\x63urrent_plan\x18\x07 \x03(\x0b\x32\x17.harness.v1.SummaryItem\x12\x15\n\rfirst_message\x18\x08 \x01(\x04\x12\x17\n\x0fthrough_message\x18\t \x01(\x04\"2\n\x10SummaryStatement\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08messages\x18\x02 \x03(\x04\"X\n\x0bSummaryItem\x12\x0c\n\x04text\x18\x01 \x01(\t\x12)\n\x06status\x18\x02 \x01(\x0e\x32\x19.harness.v1.SummaryStatus\x12\x10\n\x08messages\x18\x03 \x03(\x04\"0\n\x07Weights\x12\x15\n\rfirst_message\x18\x01 \x01(\x04\x12\x0e\n\x06tokens\x18\x02 \x03(\r*\xd1\x01\n\x10\x43ompactionAction\x12!\n\x1d\x43OMPACTION_ACTION_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43OMPACTION_ACTION_CLEAR\x10\x01\x12!\n\x1d\x43OMPACTION_ACTION_EXTERNALIZE\x10\x02\x12\x1f\n\x1b\x43OMPACTION_ACTION_SUMMARIZE\x10\x03\x12\x1a\n\x16\x43OMPACTION_ACTION_DROP\x10\x04\x12\x1d\n\x19\x43OMPACTION_ACTION_SHORTEN\x10\x05*\xe8\x02\n\x0cMessageClass\x12\x1d\n\x19MESSAGE_CLASS_UNSPECIFIED\x10\x00\x12#\n\x1fMESSAGE_CLASS_REPLACED_GUIDANCE\x10\x01\x12\x1b\n\x17MESSAGE_CLASS_EPHEMERAL\x10\x02\x12\x1c\n\x18MESSAGE_CLASS_REPLAYABLE\x10\x03\x12\x1b\n\x17MESSAGE_CLASS_ANCHORING\x10\x04\x12 \n\x1cMESSAGE_CLASS_NON_REPLAYABLE\x10\x05\x12\x18\n\x14MESSAGE_CLASS_RESULT\x10\x06\x12\x1b\n\x17MESSAGE_CLASS_ASSISTANT\x10\x07\x12\x16\n\x12MESSAGE_CLASS_USER\x10\x08\x12\x1a\n\x16MESSAGE_CLASS_OLD_USER\x10\t\x12\x16\n\x12MESSAGE_CLASS_SPAN\x10\n\x12\x17\n\x13MESSAGE_CLASS_MEDIA\x10\x0b*~\n\rSummaryStatus\x12\x1e\n\x1aSUMMARY_STATUS_UNSPECIFIED\x10\x00\x12\x17\n\x13SUMMARY_STATUS_OPEN\x10\x01\x12\x17\n\x13SUMMARY_STATUS_DONE\x10\x02\x12\x1b\n\x17SUMMARY_STATUS_GIVEN_UP\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1bharness/v1/compaction.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\"\xb6\x01\n\tWatermark\x12,\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x1c.harness.v1.CompactionAction\x12\'\n\x05\x63lass\x18\x02 \x01(\x0e\x32\x18.harness.v1.MessageClass\x12\x17\n\x0fthrough_message\x18\x03 \x01(\x04\x12\x12\n\nmin_tokens\x18\x04 \x01(\r\x12\x14\n\x0cshown_tokens\x18\x05 \x01(\r\x12\x0f\n\x07version\x18\x06 \x01(\x04\"\xdf\x02\n\x0e\x43ompactionPlan\x12\x10\n\x08renderer\x18\x01 \x01(\r\x12)\n\nwatermarks\x18\x02 \x03(\x0b\x32\x15.harness.v1.Watermark\x12\'\n\x07summary\x18\x03 \x01(\x0b\x32\x16.harness.v1.SummaryRef\x12$\n\x04jobs\x18\x04 \x03(\x0b\x32\x16.harness.v1.SummaryJob\x12\x0e\n\x06passes\x18\x05 \x01(\r\x12\x16\n\x0elast_pass_turn\x18\x06 \x01(\r\x12%\n\x05ready\x18\x07 \x01(\x0b\x32\x16.harness.v1.SummaryRef\x12&\n\x06\x66\x61iled\x18\x08 \x01(\x0b\x32\x16.harness.v1.SummaryJob\x12\x0f\n\x07\x63leared\x18\t \x01(\r\x12\x14\n\x0c\x65xternalized\x18\n \x01(\r\x12\x12\n\nsummarized\x18\x0b \x01(\r\x12\x0f\n\x07\x64ropped\x18\x0c \x01(\r\"\x88\x01\n\nSummaryRef\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x17\n\x0fthrough_message\x18\x02 \x01(\x04\x12$\n\x07summary\x18\x03 \x01(\x0b\x32\x13.harness.v1.BlobRef\x12\x0e\n\x06tokens\x18\x04 \x01(\r\x12\x0e\n\x06merged\x18\x05 \x01(\r\x12\x0e\n\x06\x66ormer\x18\x06 \x01(\t\"\xae\x01\n\nSummaryJob\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x15\n\rfirst_message\x18\x02 \x01(\x04\x12\x17\n\x0fthrough_message\x18\x03 \x01(\x04\x12\x0c\n\x04turn\x18\x04 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x05 \x01(\r\x12\x31\n\rwaiting_since\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tabandoned\x18\x07 \x01(\x08\"\xf8\x02\n\x11StructuredSummary\x12+\n\x05\x66\x61\x63ts\x18\x01 \x03(\x0b\x32\x1c.harness.v1.SummaryStatement\x12/\n\tdecisions\x18\x02 \x03(\x0b\x32\x1c.harness.v1.SummaryStatement\x12+\n\nopen_items\x18\x03 \x03(\x0b\x32\x17.harness.v1.SummaryItem\x12\x33\n\rtool_outcomes\x18\x04 \x03(\x0b\x32\x1c.harness.v1.SummaryStatement\x12\x15\n\rartifact_refs\x18\x05 \x03(\t\x12-\n\x0c\x63urrent_task\x18\x06 \x01(\x0b\x32\x17.harness.v1.SummaryItem\x12-\n\x0c\x63urrent_plan\x18\x07 \x03(\x0b\x32\x17.harness.v1.SummaryItem\x12\x15\n\rfirst_message\x18\x08 \x01(\x04\x12\x17\n\x0fthrough_message\x18\t \x01(\x04\"2\n\x10SummaryStatement\x12\x0c\n\x04text\x18\x01 \x01(\t\x12\x10\n\x08messages\x18\x02 \x03(\x04\"X\n\x0bSummaryItem\x12\x0c\n\x04text\x18\x01 \x01(\t\x12)\n\x06status\x18\x02 \x01(\x0e\x32\x19.harness.v1.SummaryStatus\x12\x10\n\x08messages\x18\x03 \x03(\x04\"0\n\x07Weights\x12\x15\n\rfirst_message\x18\x01 \x01(\x04\x12\x0e\n\x06tokens\x18\x02 \x03(\r*\xd1\x01\n\x10\x43ompactionAction\x12!\n\x1d\x43OMPACTION_ACTION_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x43OMPACTION_ACTION_CLEAR\x10\x01\x12!\n\x1d\x43OMPACTION_ACTION_EXTERNALIZE\x10\x02\x12\x1f\n\x1b\x43OMPACTION_ACTION_SUMMARIZE\x10\x03\x12\x1a\n\x16\x43OMPACTION_ACTION_DROP\x10\x04\x12\x1d\n\x19\x43OMPACTION_ACTION_SHORTEN\x10\x05*\xe8\x02\n\x0cMessageClass\x12\x1d\n\x19MESSAGE_CLASS_UNSPECIFIED\x10\x00\x12#\n\x1fMESSAGE_CLASS_REPLACED_GUIDANCE\x10\x01\x12\x1b\n\x17MESSAGE_CLASS_EPHEMERAL\x10\x02\x12\x1c\n\x18MESSAGE_CLASS_REPLAYABLE\x10\x03\x12\x1b\n\x17MESSAGE_CLASS_ANCHORING\x10\x04\x12 \n\x1cMESSAGE_CLASS_NON_REPLAYABLE\x10\x05\x12\x18\n\x14MESSAGE_CLASS_RESULT\x10\x06\x12\x1b\n\x17MESSAGE_CLASS_ASSISTANT\x10\x07\x12\x16\n\x12MESSAGE_CLASS_USER\x10\x08\x12\x1a\n\x16MESSAGE_CLASS_OLD_USER\x10\t\x12\x16\n\x12MESSAGE_CLASS_SPAN\x10\n\x12\x17\n\x13MESSAGE_CLASS_MEDIA\x10\x0b*~\n\rSummaryStatus\x12\x1e\n\x1aSUMMARY_STATUS_UNSPECIFIED\x10\x00\x12\x17\n\x13SUMMARY_STATUS_OPEN\x10\x01\x12\x17\n\x13SUMMARY_STATUS_DONE\x10\x02\x12\x1b\n\x17SUMMARY_STATUS_GIVEN_UP\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,26 +34,26 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.compaction_pb2',
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_COMPACTIONACTION']._serialized_start=1453
-  _globals['_COMPACTIONACTION']._serialized_end=1662
-  _globals['_MESSAGECLASS']._serialized_start=1665
-  _globals['_MESSAGECLASS']._serialized_end=2025
-  _globals['_SUMMARYSTATUS']._serialized_start=2027
-  _globals['_SUMMARYSTATUS']._serialized_end=2153
+  _globals['_COMPACTIONACTION']._serialized_start=1529
+  _globals['_COMPACTIONACTION']._serialized_end=1738
+  _globals['_MESSAGECLASS']._serialized_start=1741
+  _globals['_MESSAGECLASS']._serialized_end=2101
+  _globals['_SUMMARYSTATUS']._serialized_start=2103
+  _globals['_SUMMARYSTATUS']._serialized_end=2229
   _globals['_WATERMARK']._serialized_start=103
   _globals['_WATERMARK']._serialized_end=285
   _globals['_COMPACTIONPLAN']._serialized_start=288
-  _globals['_COMPACTIONPLAN']._serialized_end=563
-  _globals['_SUMMARYREF']._serialized_start=566
-  _globals['_SUMMARYREF']._serialized_end=702
-  _globals['_SUMMARYJOB']._serialized_start=705
-  _globals['_SUMMARYJOB']._serialized_end=879
-  _globals['_STRUCTUREDSUMMARY']._serialized_start=882
-  _globals['_STRUCTUREDSUMMARY']._serialized_end=1258
-  _globals['_SUMMARYSTATEMENT']._serialized_start=1260
-  _globals['_SUMMARYSTATEMENT']._serialized_end=1310
-  _globals['_SUMMARYITEM']._serialized_start=1312
-  _globals['_SUMMARYITEM']._serialized_end=1400
-  _globals['_WEIGHTS']._serialized_start=1402
-  _globals['_WEIGHTS']._serialized_end=1450
+  _globals['_COMPACTIONPLAN']._serialized_end=639
+  _globals['_SUMMARYREF']._serialized_start=642
+  _globals['_SUMMARYREF']._serialized_end=778
+  _globals['_SUMMARYJOB']._serialized_start=781
+  _globals['_SUMMARYJOB']._serialized_end=955
+  _globals['_STRUCTUREDSUMMARY']._serialized_start=958
+  _globals['_STRUCTUREDSUMMARY']._serialized_end=1334
+  _globals['_SUMMARYSTATEMENT']._serialized_start=1336
+  _globals['_SUMMARYSTATEMENT']._serialized_end=1386
+  _globals['_SUMMARYITEM']._serialized_start=1388
+  _globals['_SUMMARYITEM']._serialized_end=1476
+  _globals['_WEIGHTS']._serialized_start=1478
+  _globals['_WEIGHTS']._serialized_end=1526
 # @@protoc_insertion_point(module_scope)

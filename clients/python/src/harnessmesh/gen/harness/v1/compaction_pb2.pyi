@@ -198,12 +198,24 @@ class CompactionPlan(_message.Message):
     LAST_PASS_TURN_FIELD_NUMBER: _builtins.int
     READY_FIELD_NUMBER: _builtins.int
     FAILED_FIELD_NUMBER: _builtins.int
+    CLEARED_FIELD_NUMBER: _builtins.int
+    EXTERNALIZED_FIELD_NUMBER: _builtins.int
+    SUMMARIZED_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
     renderer: _builtins.int
     """Version of the wording and the rules of the view; see pkg/conversation/view."""
     passes: _builtins.int
     """Changes of what the view shows, in the run."""
     last_pass_turn: _builtins.int
     """Turns that had ended at the last of them."""
+    cleared: _builtins.int
+    """Messages that are cleared."""
+    externalized: _builtins.int
+    """Messages that are externalised or shortened."""
+    summarized: _builtins.int
+    """Messages that the summary shows."""
+    dropped: _builtins.int
+    """Messages that are dropped."""
     @_builtins.property
     def watermarks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Watermark]:
         """At most 16, one for each action and class."""
@@ -235,10 +247,14 @@ class CompactionPlan(_message.Message):
         last_pass_turn: _builtins.int = ...,
         ready: Global___SummaryRef | None = ...,
         failed: Global___SummaryJob | None = ...,
+        cleared: _builtins.int = ...,
+        externalized: _builtins.int = ...,
+        summarized: _builtins.int = ...,
+        dropped: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "ready", b"ready", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "jobs", b"jobs", "last_pass_turn", b"last_pass_turn", "passes", b"passes", "ready", b"ready", "renderer", b"renderer", "summary", b"summary", "watermarks", b"watermarks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cleared", b"cleared", "dropped", b"dropped", "externalized", b"externalized", "failed", b"failed", "jobs", b"jobs", "last_pass_turn", b"last_pass_turn", "passes", b"passes", "ready", b"ready", "renderer", b"renderer", "summarized", b"summarized", "summary", b"summary", "watermarks", b"watermarks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
