@@ -196,10 +196,11 @@ func levelName(l harnessv1.PressureLevel) string {
 }
 
 // setThresholds sets the thresholds in tokens: ⌊share · max⌋. The window that a refusal of
-// the model in use has named bounds them.
+// the model in use has named bounds them, and that of a fallback model if the request has
+// just been too long for it.
 func (d *decision) setThresholds() {
 	limit := d.cfg.GetMaxInputTokens()
-	if w := d.b.GetWindowTokens(); w > 0 && d.b.GetFactorModel() == d.s.GetModel() {
+	if w := d.b.GetWindowTokens(); w > 0 && (d.b.GetExceeded() || d.b.GetFactorModel() == d.s.GetModel()) {
 		limit = min(limit, w)
 	}
 	d.b.MaxInputTokens = limit

@@ -394,6 +394,25 @@ func TestExceeded(t *testing.T) {
 	}
 }
 
+// TestExceededWindowOfAFallback frees down to the window of a fallback model that the request
+// was too long for, once: afterwards that of the run's model counts.
+func TestExceededWindowOfAFallback(t *testing.T) {
+	a := newAgent(t, 100_000, nil)
+	for range 20 {
+		a.turn(500, replayable)
+	}
+	a.s.TokenBudget.Exceeded, a.s.TokenBudget.Refusals = true, 1
+	a.s.TokenBudget.WindowTokens, a.s.TokenBudget.FactorModel = 8000, "script:fallback"
+	out := a.step()
+	if b := a.s.GetTokenBudget(); out.GetOutcome().GetStep().GetTo() != workflow.Turn || len(a.completed()) != 1 || b.GetUsedTokens() >= 8000 || b.GetMaxInputTokens() != 8000 {
+		t.Errorf("the window holds %v, the output is %v", b, out)
+	}
+	a.step()
+	if b := a.s.GetTokenBudget(); len(a.completed()) != 1 || b.GetMaxInputTokens() != 100_000 {
+		t.Errorf("the window holds %v after another turn", b)
+	}
+}
+
 // TestOneLargeTurn shows of the results of the last turn what fits.
 func TestOneLargeTurn(t *testing.T) {
 	a := newAgent(t, 10_000, nil)

@@ -2,6 +2,7 @@ package stop
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -35,27 +36,50 @@ func TestStopProviderThatRefusesFailsTheRun(t *testing.T) {
 }
 
 // A request that is too long for the model leads to a compaction and another try, and the
-// turn is not counted. Refused again, the run ends with a separate reason.
+// turn is not counted. Refused again, or with nothing to free, the run ends with a separate
+// reason.
 func TestStopExhaustedWindow(t *testing.T) {
 	t.Parallel()
 	long := modeltest.Reply{Status: 400, ErrorCode: "context_length_exceeded", ErrorMessage: "too long"}
+	read := func(n int) modeltest.Reply {
+		return live.Calls(live.Call("read_file", live.Args{"path": fmt.Sprintf("f%d.txt", n)}))
+	}
+	off := func(spec *harnessv1.RunSpec) {
+		spec.Config.Context = &harnessv1.ContextConfig{Compaction: proto.Bool(false)}
+	}
 	for _, c := range []struct {
-		name    string
-		replies []modeltest.Reply
-		retries int
-		want    string
-		turns   uint32
+		name     string
+		edit     func(*harnessv1.RunSpec)
+		replies  []modeltest.Reply
+		refusals int
+		passes   int
+		want     string
+		turns    uint32
 	}{
-		{"refused once", []modeltest.Reply{long, live.Done()}, 1, "DONE max_turns", 1},
-		{"refused twice", []modeltest.Reply{long, long, live.Done()}, 2, "FAILED context_exhausted", 0},
-		{"refused again after an answer", []modeltest.Reply{long, live.Message("a"), long, live.Done()}, 2, "DONE max_turns", 2},
+		{"refused once", nil, []modeltest.Reply{read(0), read(1), read(2), read(3), long, live.Done()}, 1, 1, "DONE agent_done accepted", 5},
+		{"refused twice", nil, []modeltest.Reply{read(0), read(1), read(2), read(3), long, long, live.Done()}, 2, 1, "FAILED context_exhausted", 4},
+		{"refused again after an answer", nil, []modeltest.Reply{read(0), read(1), read(2), read(3), long, read(4), read(5), read(6), long, live.Done()}, 2, 2, "DONE agent_done accepted", 8},
+		{"nothing to free", nil, []modeltest.Reply{long, live.Done()}, 1, 0, "FAILED context_exhausted", 0},
+		{"compaction switched off", off, []modeltest.Reply{read(0), read(1), read(2), read(3), long, live.Done()}, 1, 0, "FAILED context_exhausted", 4},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			s := live.Play(t, live.Replies(c.replies...), stopOneTry, stopMaxTurns(max(c.turns, 1)))
+			r := live.Prepare(t, live.Replies(c.replies...))
+			for n := range 7 {
+				r.Write(fmt.Sprintf("f%d.txt", n), strings.Repeat(fmt.Sprintf("line of file %d\n", n), 500))
+			}
+			edits := []func(*harnessv1.RunSpec){stopOneTry}
+			if c.edit != nil {
+				edits = append(edits, c.edit)
+			}
+			if _, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(edits...)}); err != nil {
+				t.Fatal(err)
+			}
+			s := r.Wait()
 			s.Want(c.want)
-			if got := s.Names("model.retry"); len(got) != c.retries || s.Result.GetTurnCount() != c.turns {
-				t.Errorf("%d refusals, %d turns", len(got), s.Result.GetTurnCount())
+			refusals, passes := len(s.Names("model.retry")), len(s.Names("compaction.completed"))
+			if refusals != c.refusals || passes != c.passes || s.Result.GetTurnCount() != c.turns {
+				t.Errorf("%d refusals, %d compactions, %d turns", refusals, passes, s.Result.GetTurnCount())
 			}
 		})
 	}
