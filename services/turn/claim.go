@@ -45,8 +45,11 @@ func (p *Progress) claimTurn(s *State) Action {
 	started := &harnessv1.TurnStarted{TurnNumber: p.Number, Attempt: attempt}
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: started}})
 	g := &guide{s: s, p: p, draft: d, started: started}
-	if first && p.Number > s.Snapshot.GetToldTurn() {
+	switch {
+	case first && p.Number > s.Snapshot.GetToldTurn():
 		g.all()
+	case first && p.compacted(s) && s.Snapshot.GetItemsShownTurn() < p.Number: // the turn begins again, after a compaction
+		g.items()
 	}
 	if first && len(d.Appended) == 0 && p.followsAnswer(s) {
 		g.addOn("continue", "continue", "", continuation)
@@ -109,7 +112,7 @@ read the error and change something before you call again: the same call gives t
 
 // all writes the guidance of the turn.
 func (g *guide) all() {
-	s, cfg := g.s.Snapshot, g.s.Snapshot.GetConfig()
+	cfg := g.s.Snapshot.GetConfig()
 	items := cfg.GetWorkItems().GetEnabled()
 	if cfg.GetGuidance().GetEnabled() {
 		if g.p.Number == 1 {
@@ -118,8 +121,8 @@ func (g *guide) all() {
 				g.add("work_items", "", workitem.Guidance())
 				g.add("planning", "", workitem.Planning())
 			}
-		} else if items && !workitem.IsComplete(s.GetWorkItemLedger()) {
-			g.itemsState()
+		} else {
+			g.items()
 		}
 	}
 	if items {
@@ -134,16 +137,31 @@ func (g *guide) all() {
 	}
 }
 
+// compacted reports whether a compaction has changed what the model is shown since the last
+// turn ended.
+func (p *Progress) compacted(s *State) bool {
+	plan := s.Snapshot.GetCompactionPlan()
+	return plan.GetPasses() > 0 && plan.GetLastPassTurn()+1 == p.Number
+}
+
+// items shows the work items while one is open.
+func (g *guide) items() {
+	cfg := g.s.Snapshot.GetConfig()
+	if cfg.GetGuidance().GetEnabled() && cfg.GetWorkItems().GetEnabled() && !workitem.IsComplete(g.s.Snapshot.GetWorkItemLedger()) {
+		g.itemsState()
+	}
+}
+
 // showAgain is after how many turns work items are shown in full although nothing
 // changed.
 const showAgain = 10
 
 // itemsState shows the work items: all of them when something changed since the
-// model saw them last, else a line.
+// model saw them last, or when a compaction may have taken them away, else a line.
 func (g *guide) itemsState() {
 	ledger := g.s.Snapshot.GetWorkItemLedger()
 	shown := workitem.ShownHash(ledger)
-	if shown == g.s.Snapshot.GetItemsShown() && g.p.Number < g.s.Snapshot.GetItemsShownTurn()+showAgain {
+	if !g.p.compacted(g.s) && shown == g.s.Snapshot.GetItemsShown() && g.p.Number < g.s.Snapshot.GetItemsShownTurn()+showAgain {
 		g.addOn("items_summary", "items_state", "", workitem.Summary(ledger))
 		return
 	}
@@ -218,7 +236,8 @@ func (g *guide) rules() {
 		Reads: s.GetActivity().GetReads(), Writes: s.GetActivity().GetWrites(), Explores: s.GetActivity().GetExplores(),
 		WorkItemsComplete: uint32(finished), WorkItemsTotal: uint32(total), //nolint:gosec // at most 200
 		ItemAdds: usage[workitem.Add], Compactions: s.GetActivity().GetCompactions(), FilesChanged: files, Seconds: runstate.ActiveTime(s, g.p.execution.now).Seconds(),
-		ItemsOpen: s.GetConfig().GetWorkItems().GetEnabled() && !workitem.IsComplete(s.GetWorkItemLedger()),
+		ItemsOpen: s.GetConfig().GetWorkItems().GetEnabled() && !workitem.IsComplete(s.GetWorkItemLedger()), NextItem: nextItem(s),
+		ContextUsed: s.GetTokenBudget().GetUsedTokens(), ContextMax: s.GetTokenBudget().GetMaxInputTokens(),
 	}, func(id string) bool { return slices.Contains(s.GetJit().GetFired(), id) })
 	for _, r := range fired {
 		g.addOn("jit:"+r.ID, "jit", r.ID, r.Text)
@@ -229,4 +248,20 @@ func (g *guide) rules() {
 	for _, r := range failed {
 		g.draft.Emit(event.HookError(r.ID, "jit", r.Error, false))
 	}
+}
+
+// nextItem names the work item that the agent works on, or else the first open one; empty
+// if none is open.
+func nextItem(s *harnessv1.Snapshot) string {
+	open := workitem.Open(s.GetWorkItemLedger())
+	if len(open) == 0 || !s.GetConfig().GetWorkItems().GetEnabled() {
+		return ""
+	}
+	next := open[0]
+	if i := slices.IndexFunc(open, func(i *harnessv1.WorkItem) bool {
+		return i.GetStatus() == harnessv1.WorkItemStatus_WORK_ITEM_STATUS_IN_PROGRESS
+	}); i >= 0 {
+		next = open[i]
+	}
+	return next.GetId() + " (" + next.GetTitle() + ")"
 }

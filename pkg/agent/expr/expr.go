@@ -10,7 +10,8 @@
 // out has its zero value: 0, false, "" or empty.
 //
 //	Jit    turn, max_turns, reads, writes, explores, work_items_complete,
-//	       work_items_total, compaction_count, files_changed   int
+//	       work_items_total, compaction_count, context_used,
+//	       context_max, files_changed                          int
 //	       seconds_elapsed                                     double
 //	       tool_usage                                          map(string, int)
 //	Hook   topic, mode, tool, call_id, result, error, plan, goal, outcome,
@@ -68,7 +69,7 @@ var (
 	// Jit sees the progress of a run, for just-in-time rules.
 	Jit = newEnv("Jit",
 		ints("turn", "max_turns", "reads", "writes", "explores", "work_items_complete",
-			"work_items_total", "compaction_count", "files_changed"),
+			"work_items_total", "compaction_count", "context_used", "context_max", "files_changed"),
 		doubles("seconds_elapsed"), counts("tool_usage"))
 
 	// Hook sees the payload of a hook.

@@ -1,6 +1,13 @@
 package jit
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+)
+
+// maxItem bounds the name of a work item in a text, in bytes.
+const maxItem = 100
 
 // builtInRule is a rule that every run has. It fires once.
 type builtInRule struct {
@@ -60,9 +67,14 @@ var builtIn = []builtInRule{
 	{
 		id:    "post_compaction_guidance",
 		holds: func(c Context) bool { return c.Compactions >= 1 },
-		text: func(Context) string {
-			return "Older parts of this conversation were shortened to make room. Go by the summaries, the plan and the work items. " +
-				"Where you need a detail that is no longer here, read it again instead of guessing, and do not repeat work that is done."
+		text: func(c Context) string {
+			next := "the next step of your plan"
+			if c.NextItem != "" {
+				next = "work item " + content.Cut(c.NextItem, maxItem)
+			}
+			return "Older parts of this conversation were shortened to make room. Keep to what was decided: continue with " + next +
+				", and do not plan again. Read a detail that is missing now back by its reference, or from its source, instead of guessing. " +
+				"Do not repeat work that is done."
 		},
 	},
 	{

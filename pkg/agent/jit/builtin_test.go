@@ -83,7 +83,7 @@ func TestBuiltInRulesFireInOrder(t *testing.T) {
 		c := jit.Context{
 			Turn: small.Draw(t, "turn"), MaxTurns: small.Draw(t, "max"), Reads: small.Draw(t, "reads"), Writes: small.Draw(t, "writes"),
 			Explores: small.Draw(t, "explores"), WorkItemsTotal: small.Draw(t, "items"), ItemAdds: small.Draw(t, "adds"),
-			Compactions: small.Draw(t, "compactions"), ItemsOpen: rapid.Bool().Draw(t, "open"),
+			Compactions: small.Draw(t, "compactions"), ItemsOpen: rapid.Bool().Draw(t, "open"), NextItem: rapid.StringN(0, 300, -1).Draw(t, "next"),
 		}
 		var none *jit.Rules
 		fired, failed := none.Evaluate(c, never)
@@ -118,6 +118,21 @@ func TestBuiltInTextHasTheNumbers(t *testing.T) {
 	for _, f := range fired {
 		if figure, known := want[f.ID]; !known || !strings.Contains(f.Text, figure) {
 			t.Errorf("%s lacks %q: %s", f.ID, figure, f.Text)
+		}
+	}
+}
+
+// TestPostCompactionGuidanceNamesTheNextItem: the agent continues with it, and does not plan
+// again.
+func TestPostCompactionGuidanceNamesTheNextItem(t *testing.T) {
+	for next, want := range map[string]string{
+		"":                    "continue with the next step of your plan, and do not plan again",
+		"w2 (Write the test)": "continue with work item w2 (Write the test), and do not plan again",
+	} {
+		var none *jit.Rules
+		fired, _ := none.Evaluate(jit.Context{Turn: 1, Reads: 1, Compactions: 1, NextItem: next}, never)
+		if len(fired) != 1 || !strings.Contains(fired[0].Text, want) {
+			t.Errorf("%q: %v", next, fired)
 		}
 	}
 }

@@ -47,14 +47,19 @@ type Context struct {
 	WorkItemsComplete, WorkItemsTotal uint32
 	// ItemAdds counts the calls of work_item_add.
 	ItemAdds uint32
-	// Compactions counts the compactions so far.
+	// Compactions counts the compactions so far: the committed changes of what the view of
+	// the conversation shows.
 	Compactions uint32
+	// ContextUsed and ContextMax are the tokens in the model's window and those that fit.
+	ContextUsed, ContextMax uint32
 	// FilesChanged counts the files that have changed since the run started.
 	FilesChanged uint32
 	// Seconds is how long the run has worked.
 	Seconds float64
-	// ItemsOpen is true if a work item is not finished.
+	// ItemsOpen is true if a work item is not finished, and NextItem names the first of
+	// those; empty without one.
 	ItemsOpen bool
+	NextItem  string
 }
 
 // Instruction is a text of a rule for the model.
@@ -208,6 +213,8 @@ func (c Context) variables() map[string]any {
 		"work_items_complete": c.WorkItemsComplete,
 		"work_items_total":    c.WorkItemsTotal,
 		"compaction_count":    c.Compactions,
+		"context_used":        c.ContextUsed,
+		"context_max":         c.ContextMax,
 		"files_changed":       c.FilesChanged,
 		"seconds_elapsed":     c.Seconds,
 	}

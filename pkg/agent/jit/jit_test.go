@@ -27,7 +27,7 @@ func compile(t testing.TB, rules ...*harnessv1.JitRule) *jit.Rules {
 func TestCustomRuleReadsTheState(t *testing.T) {
 	c := jit.Context{
 		Turn: 2, MaxTurns: 50, ToolUsage: map[string]uint32{"read_file": 3}, Reads: 3, Writes: 1, Explores: 4,
-		WorkItemsComplete: 1, WorkItemsTotal: 2, Compactions: 0, FilesChanged: 5, Seconds: 61.5,
+		WorkItemsComplete: 1, WorkItemsTotal: 2, Compactions: 0, FilesChanged: 5, Seconds: 61.5, ContextUsed: 700, ContextMax: 1000,
 	}
 	for when, want := range map[string]bool{
 		`turn == 2 && writes > 0`:                           true,
@@ -39,6 +39,8 @@ func TestCustomRuleReadsTheState(t *testing.T) {
 		`reads == 3 && explores == 4`:                       true,
 		`work_items_complete < work_items_total`:            true,
 		`compaction_count > 0`:                              false,
+		`context_used * 2 > context_max`:                    true,
+		`context_used == 700 && context_max == 1000`:        true,
 		`files_changed >= 5`:                                true,
 		`seconds_elapsed > 60`:                              true,
 		`seconds_elapsed > 61.5`:                            false,
