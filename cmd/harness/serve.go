@@ -23,7 +23,7 @@ const defaultDrain = 10 * time.Second
 
 // serveCmd serves roles until a signal.
 type serveCmd struct {
-	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, turn, stopdecision, toolhost and bridge; bridge is not in all."`
+	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, inference, turn, stopdecision, toolhost and bridge; bridge is not in all."`
 	Executor     string        `placeholder:"NAME" help:"bridge: name of the executor in workflows."`
 	Target       string        `placeholder:"HOST:PORT" help:"bridge: address at which the executor serves harness.v1.ExecutorService."`
 	TargetTime   *durationFlag `name:"target-timeout" placeholder:"D" help:"bridge: timeout of a call of the executor. Default: 5m."`
@@ -34,12 +34,12 @@ type serveCmd struct {
 	NATSCreds    string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key). Put a password into the URL."`
 	Takeover     *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or disconnected before another one gets its step, at least 1s; for the embedded server. Default: 5s."`
 	Drain        *durationFlag `placeholder:"D" help:"How long work may continue after SIGTERM; unfinished steps are redelivered. Default: 10s."`
-	Concurrency  int           `placeholder:"N" help:"Steps that each executor in this process works on at the same time, at least 1. Default: 256."`
+	Concurrency  int           `placeholder:"N" help:"Steps that each executor in this process works on at the same time, at least 1. Default: 256; jobs of inference: 8."`
 	Instance     string        `placeholder:"NAME" help:"Unique name of this process. Default: host, pid and a random part."`
 	HostPatience *durationFlag `placeholder:"D" help:"How long to wait for the tool host of a started call while another one answers; then the result of the call is unknown. Default: 2m."`
 	CORS         []string      `name:"cors" placeholder:"ORIGIN" help:"Origin of web pages that may call the gateway over HTTP, such as https://app.example, or * for all; repeatable."`
 	Insecure     bool          `help:"Listen on other addresses than loopback without TLS or tokens. Every client that connects can run commands here."`
-	Catalogue    string        `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue, for the gateway and the turn role."`
+	Catalogue    string        `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue, for the gateway, the turn role and the inference role."`
 	Metrics      string        `placeholder:"ADDR" help:"HTTP address of /metrics for Prometheus, /healthz and /readyz, such as 127.0.0.1:9464; serves no secrets. Default: none."`
 	Data         string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
 	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk: always (default) survives a power failure, interval is faster."`

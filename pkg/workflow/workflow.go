@@ -47,11 +47,11 @@ func Next(cycle []string, name string) string {
 // Roles returns all roles but Bridge, in the order in which one process starts them:
 // the tool host first, because others call it, and the gateway last.
 func Roles() []string {
-	return append(append([]string{ToolHost}, Default()...), Gateway)
+	return append(append([]string{ToolHost, Inference}, Default()...), Gateway)
 }
 
 // IsRole reports whether name is a role or stands for all of them, so that no custom
 // executor may have it.
 func IsRole(name string) bool {
-	return name == Bridge || name == Inference || name == AllRoles || slices.Contains(Roles(), name)
+	return name == Bridge || name == AllRoles || slices.Contains(Roles(), name)
 }

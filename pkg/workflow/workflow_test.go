@@ -12,7 +12,7 @@ func TestNamesNeverChange(t *testing.T) {
 	if got := workflow.Default(); !slices.Equal(got, []string{"repair", "compaction", "turn", "stopdecision"}) {
 		t.Errorf("the default cycle is %q", got)
 	}
-	if got := workflow.Roles(); !slices.Equal(got, []string{"toolhost", "repair", "compaction", "turn", "stopdecision", "gateway"}) {
+	if got := workflow.Roles(); !slices.Equal(got, []string{"toolhost", "inference", "repair", "compaction", "turn", "stopdecision", "gateway"}) {
 		t.Errorf("the roles are %q", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/bridge/bridgeserver"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
+	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
@@ -67,6 +68,17 @@ var turnRole = &roleSpec{
 			HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger,
 			Open: n.openModel, Window: n.window, Reasons: n.cfg.Catalogue.Reasons, Content: n.telemetry.Content(),
 			Price: func(ref string, r *model.Response) uint64 { return provider.Price(n.cfg.Catalogue, ref, r) },
+		})), nil
+	},
+}
+
+var inferenceRole = &roleSpec{
+	name: workflow.Inference,
+	open: func(n *Node, d *dependencies) (*service, error) {
+		return serviceOf(inferenceserver.New(inferenceserver.Config{
+			Log: n.runs(), Open: n.openModel, Remote: d.remote, Concurrency: n.cfg.Concurrency,
+			Price:   func(ref string, r *model.Response) uint64 { return provider.Price(n.cfg.Catalogue, ref, r) },
+			Content: n.telemetry.Content(), Logger: n.cfg.Logger,
 		})), nil
 	},
 }

@@ -85,8 +85,8 @@ type Config struct {
 	// HostPatience is how long the tool host of a started call may be away while another
 	// one answers. Default 2 min.
 	HostPatience time.Duration
-	// Concurrency bounds the steps that each executor works on at the same time. Default
-	// 256.
+	// Concurrency bounds the steps, or jobs, that each executor works on at the same time.
+	// Default 256; of inference 8.
 	Concurrency int
 	// Instance is the unique name of this process; empty means a generated one.
 	Instance string
@@ -94,8 +94,8 @@ type Config struct {
 	Program string
 	// ModelEnv looks up the keys and addresses of model providers. Default os.Getenv.
 	ModelEnv func(string) string
-	// Catalogue is the model catalogue of the gateway and the turn worker. Nil means the
-	// embedded one.
+	// Catalogue is the model catalogue of the gateway, the turn worker and the inference
+	// worker. Nil means the embedded one.
 	Catalogue *catalogue.Catalogue
 	// Logger; nil discards.
 	Logger *slog.Logger

@@ -46,7 +46,7 @@ type service struct {
 // roleSpecs lists every role in the order in which a process starts them: the tool host
 // first, because others call it, and the gateway last.
 var roleSpecs = []*roleSpec{
-	toolHostRole, repairRole, compactionRole, turnRole, stopDecisionRole, bridgeRole, gatewayRole,
+	toolHostRole, inferenceRole, repairRole, compactionRole, turnRole, stopDecisionRole, bridgeRole, gatewayRole,
 }
 
 // dependencies are what services share, each made once.
