@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
@@ -64,6 +65,10 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, ofBus(err)
 	}
 	defer log.Close()
+	executors, err := log.Executors(ctx)
+	if err != nil {
+		return follow.ExitError, err
+	}
 	var d diagnosis
 	// Processes that just lost NATS return within a second or two.
 	for end := time.Now().Add(secondLook); ; {
@@ -71,7 +76,7 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 		if err != nil {
 			return follow.ExitError, err
 		}
-		if d = diagnose(there); len(d.Problems) == 0 || time.Now().After(end) {
+		if d = diagnose(there, executors); len(d.Problems) == 0 || time.Now().After(end) {
 			break
 		}
 	}
@@ -86,8 +91,8 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	return follow.ExitDone, nil
 }
 
-// diagnose lists the processes and what is missing.
-func diagnose(there []*harnessv1.Presence) diagnosis {
+// diagnose lists the processes and what is missing. executors have a consumer.
+func diagnose(there []*harnessv1.Presence, executors []string) diagnosis {
 	d := diagnosis{Processes: []processRow{}, Problems: []string{}}
 	slices.SortFunc(there, func(x, y *harnessv1.Presence) int {
 		return cmp.Or(cmp.Compare(slices.Index(workflow.Roles(), x.GetRole()), slices.Index(workflow.Roles(), y.GetRole())), cmp.Compare(x.GetInstance(), y.GetInstance()))
@@ -104,12 +109,23 @@ func diagnose(there []*harnessv1.Presence) diagnosis {
 			d.Problems = append(d.Problems, fmt.Sprintf("%s %s is not ready: %s", p.GetRole(), p.GetInstance(), p.GetReason()))
 		}
 	}
+	if !slices.Contains(executors, workflow.Inference) {
+		d.Problems = append(d.Problems, fmt.Sprintf("the bus has no consumer for the role %s, so such a process cannot start: run `harness provision`", workflow.Inference))
+	}
 	for _, role := range workflow.Roles() {
 		if !has[role] {
-			d.Problems = append(d.Problems, fmt.Sprintf("no process has the role %s: start `harness serve --roles %s`", role, role))
+			d.Problems = append(d.Problems, missingRole(role))
 		}
 	}
 	return d
+}
+
+// missingRole describes a role without a process.
+func missingRole(role string) string {
+	if role == workflow.Inference {
+		return fmt.Sprintf("no process has the role %s: %s; start `harness serve --roles %s`, with the keys of the model providers", role, node.WithoutInference, role)
+	}
+	return fmt.Sprintf("no process has the role %s: start `harness serve --roles %s`", role, role)
 }
 
 func (c *doctorCmd) show(a *app, d diagnosis) error {

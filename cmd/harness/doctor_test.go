@@ -28,7 +28,7 @@ func allProcesses() []*harnessv1.Presence {
 func TestDoctorShowsWhatProcessesTake(t *testing.T) {
 	there := allProcesses()
 	there[1].Goroutines, there[1].HeapBytes = 0, 0
-	d := diagnose(there)
+	d := diagnose(there, workflow.Roles())
 	var out bytes.Buffer
 	c := doctorCmd{Output: "text"}
 	if err := c.show(&app{stdio: stdio{out: &out}}, d); err != nil {
@@ -40,7 +40,7 @@ func TestDoctorShowsWhatProcessesTake(t *testing.T) {
 			rows[fields[0]] = strings.Join(fields, " ")
 		}
 	}
-	for role, want := range map[string]string{"ROLE": " UP GOROUTINES HEAP", "toolhost": "s 30 1.5 MiB", "gateway": "s 35 9.0 MiB", "repair": "s - -"} {
+	for role, want := range map[string]string{"ROLE": " UP GOROUTINES HEAP", "toolhost": "s 30 1.5 MiB", "gateway": "s 36 10.5 MiB", "inference": "s - -"} {
 		if !strings.HasSuffix(rows[role], want) {
 			t.Errorf("%s does not end with %q in\n%s", role, want, out.String())
 		}
@@ -61,19 +61,23 @@ func TestDoctorShowsWhatProcessesTake(t *testing.T) {
 	if err := json.Unmarshal(out.Bytes(), &read); err != nil {
 		t.Fatal(err)
 	}
-	if last := read.Processes[len(read.Processes)-1]; last.Role != "gateway" || last.Goroutines != 35 || last.HeapBytes != 9<<20 {
+	if last := read.Processes[len(read.Processes)-1]; last.Role != "gateway" || last.Goroutines != 36 || last.HeapBytes != 7*3<<19 {
 		t.Errorf("as JSON: %+v", last)
 	}
 }
 
 func TestDoctorNamesWhatIsMissing(t *testing.T) {
-	if d := diagnose(allProcesses()); len(d.Problems) != 0 || len(d.Processes) != len(workflow.Roles()) {
+	if d := diagnose(allProcesses(), workflow.Roles()); len(d.Problems) != 0 || len(d.Processes) != len(workflow.Roles()) {
 		t.Errorf("a whole mesh has problems: %+v", d)
 	}
-	there := allProcesses()[1:]
+	there := allProcesses()[2:]
 	there[0].Ready, there[0].Reason = false, "it is starting"
-	problems := strings.Join(diagnose(there).Problems, "\n")
-	for _, want := range []string{"repair repair-1 is not ready: it is starting", "no process has the role toolhost"} {
+	problems := strings.Join(diagnose(there, workflow.Default()).Problems, "\n")
+	for _, want := range []string{
+		"repair repair-1 is not ready: it is starting", "no process has the role toolhost: start `harness serve --roles toolhost`",
+		"no process has the role inference: conversations are not summarised,", "start `harness serve --roles inference`, with the keys",
+		"no consumer for the role inference, so such a process cannot start: run `harness provision`",
+	} {
 		if !strings.Contains(problems, want) {
 			t.Errorf("%q is missing in %q", want, problems)
 		}

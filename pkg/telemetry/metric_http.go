@@ -16,10 +16,12 @@ import (
 //
 //	/metrics   the registry, as Prometheus text
 //	/healthz   200 while the process answers
-//	/readyz    200 if every role is ready, else 503 and a line for each that is not: ROLE: REASON
+//	/readyz    200 if every role is ready, else 503 and a line for each that is not: ROLE: REASON;
+//	           then a line for each warning: warning: ROLE: REASON
 //
-// reasons returns why roles are not ready, empty for those that are.
-func (m *Metrics) Handler(registry *prometheus.Registry, reasons func() map[string]string) http.Handler {
+// reasons returns why roles are not ready, empty for those that are. warnings returns, by
+// role, what the mesh lacks although this process can work.
+func (m *Metrics) Handler(registry *prometheus.Registry, reasons, warnings func() map[string]string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
@@ -28,14 +30,20 @@ func (m *Metrics) Handler(registry *prometheus.Registry, reasons func() map[stri
 		maps.DeleteFunc(waits, func(_, reason string) bool { return reason == "" })
 		if len(waits) == 0 {
 			fmt.Fprintln(w, "ok")
-			return
+		} else {
+			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		w.WriteHeader(http.StatusServiceUnavailable)
-		for _, role := range slices.Sorted(maps.Keys(waits)) {
-			fmt.Fprintf(w, "%s: %s\n", role, waits[role])
-		}
+		writeReasons(w, "", waits)
+		writeReasons(w, "warning: ", warnings())
 	})
 	return m.HTTP(mux)
+}
+
+// writeReasons writes a line for each role.
+func writeReasons(w http.ResponseWriter, prefix string, reasons map[string]string) {
+	for _, role := range slices.Sorted(maps.Keys(reasons)) {
+		fmt.Fprintf(w, "%s%s: %s\n", prefix, role, reasons[role])
+	}
 }
 
 // HTTP counts the requests to next, by the pattern with which a mux inside has served

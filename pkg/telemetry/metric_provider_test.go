@@ -99,10 +99,10 @@ func TestMetricsAreSentInAdditionToPrometheus(t *testing.T) {
 
 func TestReadinessListsWaitingRoles(t *testing.T) {
 	m, registry := measured(t)
-	reasons := map[string]string{}
+	reasons, warnings := map[string]string{}, map[string]string{}
 	server := httptest.NewServer(m.Handler(registry, func() map[string]string {
 		return map[string]string{"turn": reasons["turn"], "gateway": reasons["gateway"]}
-	}))
+	}, func() map[string]string { return warnings }))
 	defer server.Close()
 	get := func(path string) (int, string) {
 		r, err := http.Get(server.URL + path)
@@ -116,11 +116,15 @@ func TestReadinessListsWaitingRoles(t *testing.T) {
 		}
 		return r.StatusCode, b.String()
 	}
-	if status, _ := get("/readyz"); status != http.StatusOK {
-		t.Errorf("ready: %d", status)
+	if status, text := get("/readyz"); status != http.StatusOK || strings.Contains(text, "warning") {
+		t.Errorf("ready: %d %s", status, text)
+	}
+	warnings["inference"] = "no process"
+	if status, text := get("/readyz"); status != http.StatusOK || !strings.HasSuffix(text, "ok\nwarning: inference: no process\n") {
+		t.Errorf("ready with a warning: %d %s", status, text)
 	}
 	reasons["turn"] = "no tool host"
-	if status, text := get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "turn: no tool host\n") || strings.Contains(text, "gateway") {
+	if status, text := get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(text, "turn: no tool host\nwarning: inference: no process\n") || strings.Contains(text, "gateway") {
 		t.Errorf("waiting: %d %s", status, text)
 	}
 	if status, _ := get("/healthz"); status != http.StatusOK {

@@ -40,6 +40,8 @@ type mesh struct {
 	stop    context.CancelFunc
 	watched sync.WaitGroup
 
+	inference *inferenceWorkers
+
 	mu      sync.Mutex
 	leaving bool
 	foreign string // why the others forbid work; empty when they do not
@@ -59,7 +61,10 @@ type role struct {
 }
 
 func newMesh(n *Node) *mesh {
-	return &mesh{n: n, started: time.Now(), stop: func() {}}
+	return &mesh{
+		n: n, started: time.Now(), stop: func() {},
+		inference: &inferenceWorkers{inside: slices.Contains(n.cfg.Roles, workflow.Inference), now: time.Now},
+	}
 }
 
 // add records a role and its address.
@@ -94,6 +99,7 @@ func (m *mesh) meet(ctx context.Context) error {
 		}
 	}
 	m.foreign = conflict(others)
+	m.inference.record(others)
 	return nil
 }
 
@@ -177,6 +183,7 @@ func (m *mesh) refresh(ctx context.Context) {
 		return // reported as a separate reason
 	}
 	foreign := conflict(others)
+	m.inference.record(others)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.foreign = foreign

@@ -72,7 +72,7 @@ func (n *Node) observe(ctx context.Context) error {
 		return err
 	}
 	if listener != nil {
-		n.serveMetrics(listener, m.Handler(registry, n.mesh.reasons))
+		n.serveMetrics(listener, m.Handler(registry, n.mesh.reasons, n.mesh.warnings))
 	}
 	return nil
 }

@@ -1,0 +1,62 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+)
+
+// inferenceLapse is how long after its last announcement an inference worker counts as
+// available: longer than its restart.
+const inferenceLapse = time.Minute
+
+// inferenceWorkers knows whether the mesh has an inference worker. A mesh that was
+// upgraded may have none; then no job of a run may be waited for.
+type inferenceWorkers struct {
+	inside bool // in this process
+	now    func() time.Time
+
+	mu   sync.Mutex
+	seen time.Time // when one was ready
+}
+
+// Available reports whether an inference worker is in this process, or was ready within
+// the last minute. It does not block. A worker is ready only if its consumer exists.
+func (w *inferenceWorkers) Available(context.Context) bool {
+	if w.inside {
+		return true
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return !w.seen.IsZero() && w.now().Sub(w.seen) < inferenceLapse
+}
+
+// record takes the announcements of all processes.
+func (w *inferenceWorkers) record(all []*harnessv1.Presence) {
+	for _, p := range all {
+		if p.GetRole() == workflow.Inference && p.GetReady() {
+			w.mu.Lock()
+			w.seen = w.now()
+			w.mu.Unlock()
+			return
+		}
+	}
+}
+
+// WithoutInference is what a mesh without an inference worker does not do.
+const WithoutInference = "conversations are not summarised, and a run whose window is full forgets old results instead"
+
+// warnings returns what is wrong with the mesh without keeping this node from its work.
+// Only a gateway reports it, once for all roles.
+func (m *mesh) warnings() map[string]string {
+	if !slices.Contains(m.n.cfg.Roles, workflow.Gateway) || m.inference.Available(context.Background()) {
+		return nil
+	}
+	return map[string]string{workflow.Inference: fmt.Sprintf(
+		"no process with this role is ready: %s; start `harness serve --roles %s`", WithoutInference, workflow.Inference)}
+}
