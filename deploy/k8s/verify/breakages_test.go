@@ -58,6 +58,7 @@ var breakages = []struct{ overlay, check, old, new, want string }{
 
 	{"dev", "network", "name: default-deny\n  namespace: harness\nspec:\n  podSelector: {}\n  policyTypes:\n  - Ingress\n  - Egress", "name: default-deny\n  namespace: harness\nspec:\n  podSelector: {}\n  policyTypes:\n  - Ingress", "no policy denies"},
 	{"dev", "network", "app.kubernetes.io/component: turn\n  policyTypes", "app.kubernetes.io/component: repair\n  policyTypes", "repair may connect to [dns internet nats toolhost]"},
+	{"dev", "network", "app.kubernetes.io/component: inference\n  policyTypes", "app.kubernetes.io/component: compaction\n  policyTypes", "compaction may connect to [dns internet nats]"},
 	{"dev", "network", "      operator: NotIn\n      values:\n      - toolhost", "      operator: NotIn\n      values:\n      - nats", "toolhost may connect to [dns nats]"},
 	{"dev", "network", "  egress:\n  - ports:\n    - port: 4222\n      protocol: TCP\n    to:\n    - podSelector:\n        matchLabels:\n          app.kubernetes.io/name: nats\n", "  egress:\n  - ports:\n    - port: 4222\n      protocol: TCP\n", "everywhere"},
 

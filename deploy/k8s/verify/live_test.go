@@ -56,8 +56,8 @@ func TestTheRenderedMeshBecomesReady(t *testing.T) {
 	}
 }
 
-// work gives the mesh a run with a command in it and deletes it, so that each role
-// sends NATS every kind of request that it makes.
+// work gives the mesh a run with a command in it and a job, and deletes it, so that each
+// role sends NATS every kind of request that it makes.
 func (m *mesh) work() {
 	m.t.Helper()
 	dir := m.t.TempDir()
@@ -103,6 +103,7 @@ func (m *mesh) work() {
 	if err := json.Unmarshal([]byte(harness("list", "--output", "json")), &list); err != nil || len(list.Runs) != 1 || list.Runs[0].Status != "DONE" {
 		m.t.Fatalf("runs %v, %v, want one that is done", list, err)
 	}
+	m.job(list.Runs[0].ID, dir)
 	harness("delete", list.Runs[0].ID)
 	if text := harness("list", "--output", "json"); strings.Contains(text, list.Runs[0].ID) {
 		m.t.Errorf("the run still exists: %s", text)
@@ -164,15 +165,19 @@ func (m *mesh) scaler(t *testing.T) {
 			streams = append(streams, name)
 		}
 	}
-	for _, trigger := range m.r.scaledObjects[0].Spec.Triggers {
-		watched = append(watched, trigger.Metadata.Stream)
-		if _, err := js.Consumer(ctx, trigger.Metadata.Stream, trigger.Metadata.Consumer); err != nil {
-			t.Errorf("trigger %s: consumer %s on %s: %v", trigger.Name, trigger.Metadata.Consumer, trigger.Metadata.Stream, err)
-		}
-		if _, err := js.Consumer(ctx, trigger.Metadata.Stream, trigger.Metadata.Consumer+"s"); err == nil {
-			t.Errorf("a consumer that was never created exists, so this test proves nothing")
+	for _, s := range m.r.scaledObjects {
+		for _, trigger := range s.Spec.Triggers {
+			watched = append(watched, trigger.Metadata.Stream)
+			if _, err := js.Consumer(ctx, trigger.Metadata.Stream, trigger.Metadata.Consumer); err != nil {
+				t.Errorf("%s, trigger %s: consumer %s on %s: %v", s.Name, trigger.Name, trigger.Metadata.Consumer, trigger.Metadata.Stream, err)
+			}
+			if _, err := js.Consumer(ctx, trigger.Metadata.Stream, trigger.Metadata.Consumer+"s"); err == nil {
+				t.Errorf("a consumer that was never created exists, so this test proves nothing")
+			}
 		}
 	}
+	slices.Sort(watched)
+	watched = slices.Compact(watched)
 	slices.Sort(streams)
 	if !slices.Equal(streams, watched) {
 		t.Errorf("streams %v, watched %v", streams, watched)
@@ -227,9 +232,11 @@ func (m *mesh) probeNATS() {
 	}
 }
 
-// A command that steals the tool host's password can read and write no run with it.
+// A command that steals the tool host's password can read and write no run with it. An
+// inference worker stores results and writes no record.
 func (m *mesh) passwords(t *testing.T) {
 	record, control, erase := "hm.run.0.default.r-1.log.step.park", "hm.control.default.r-1", "$JS.API.STREAM.DELETE.RUNS_0"
+	job, result := "hm.run.0.default.r-1.job.k", "hm.blob.0.default.r-1.as.k"
 	for _, c := range []struct {
 		user      string
 		publishes string
@@ -240,12 +247,16 @@ func (m *mesh) passwords(t *testing.T) {
 		{"toolhost", erase, false},
 		{"turn", control, true},
 		{"turn", erase, false},
+		{"inference", record, false},
+		{"inference", job, false},
+		{"inference", result, true},
+		{"inference", erase, false},
 	} {
 		if denied := m.denied(c.user, func(nc *nats.Conn) error { return nc.Publish(c.publishes, nil) }); denied == c.allowed {
 			t.Errorf("%s publishes to %s: denied %v", c.user, c.publishes, denied)
 		}
 	}
-	for user, allowed := range map[string]bool{"toolhost": false, "turn": true} {
+	for user, allowed := range map[string]bool{"toolhost": false, "inference": false, "turn": true} {
 		if denied := m.denied(user, func(nc *nats.Conn) error { _, err := nc.SubscribeSync("hm.live.>"); return err }); denied == allowed {
 			t.Errorf("%s listens to records: denied %v", user, denied)
 		}

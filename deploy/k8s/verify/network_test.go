@@ -47,6 +47,7 @@ var reach = map[string][]string{
 	"gateway":      {"dns", "nats", "toolhost"},
 	"repair":       {"dns", "nats", "toolhost"},
 	"compaction":   {"dns", "nats"},
+	"inference":    {"dns", "internet", "nats"},
 	"turn":         {"dns", "internet", "nats", "toolhost"},
 	"stopdecision": {"dns", "nats", "toolhost"},
 	"toolhost":     {"nats"},

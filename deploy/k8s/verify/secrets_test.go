@@ -12,7 +12,7 @@ func checkSecrets(r *rendering) (found []string) {
 	for _, w := range r.workloads() {
 		allowed := []string{"tls-" + w.name, "nats-" + w.name}
 		switch w.name {
-		case "turn":
+		case "turn", "inference":
 			allowed = append(allowed, "provider-keys")
 		case "gateway":
 			allowed = append(allowed, "gateway-tokens")
