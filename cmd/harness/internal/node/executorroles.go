@@ -56,7 +56,9 @@ func (n *Node) scope() *repairserver.Scope {
 var compactionRole = &roleSpec{
 	name: workflow.Compaction,
 	open: func(n *Node, d *dependencies) (*service, error) {
-		return serviceOf(compactionserver.New(compactionserver.Config{Log: n.runs(), Jobs: n.runs(), Window: n.window, Conversations: d.conversations, Logger: n.cfg.Logger})), nil
+		return serviceOf(compactionserver.New(compactionserver.Config{
+			Log: n.runs(), Jobs: n.runs(), Inference: n.mesh.inference.Available, Window: n.window, Conversations: d.conversations, Logger: n.cfg.Logger,
+		})), nil
 	},
 }
 
