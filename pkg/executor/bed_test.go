@@ -23,7 +23,8 @@ var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 // bed is a real log with one run. The loop under test reads through a separate
 // connection, so that nothing comes from the writer's cache.
 type bed struct {
-	t      *testing.T
+	t      testing.TB
+	open   func() *jetstream.Log
 	log    *jetstream.Log // the loop's
 	writer *jetstream.Log // of all other processes
 	raw    natsjs.JetStream
@@ -34,13 +35,19 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	t.Parallel()
+	return newBedWith(t, 0)
+}
+
+// newBedWith is newBed with a takeover time and not parallel.
+func newBedWith(t testing.TB, takeover time.Duration) *bed {
+	t.Helper()
 	e, err := jetstream.StartEmbedded(jetstream.EmbeddedConfig{Dir: t.TempDir(), Listen: "127.0.0.1:0"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Stop)
 	open := func() *jetstream.Log {
-		l, err := e.Open(t.Context(), jetstream.Config{}, jetstream.Layout{})
+		l, err := e.Open(t.Context(), jetstream.Config{}, jetstream.Layout{Takeover: takeover})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,7 +63,7 @@ func newBed(t *testing.T) *bed {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &bed{t: t, log: open(), writer: open(), raw: raw, run: runlog.Run{Namespace: "default", ID: "r"}}
+	return &bed{t: t, open: open, log: open(), writer: open(), raw: raw, run: runlog.Run{Namespace: "default", ID: "r"}}
 }
 
 // put appends a record after the newest one, as another process does.
@@ -141,17 +148,28 @@ func (b *bed) tail(after uint64) []*harnessv1.Record {
 // deliver passes an entry to a loop around x and returns the delivery.
 func (b *bed) deliver(ctx context.Context, x Executor, e runlog.Entry, redelivered bool) *testDelivery {
 	b.t.Helper()
-	l := &loop{cfg: Config{Log: b.log, Instance: "mine", Now: func() time.Time { return noon }}.withDefaults(), x: x}
-	l.logger = l.cfg.Logger
 	d := &testDelivery{entry: e, again: redelivered}
-	l.handle(ctx, d)
+	newLoop(Config{Log: b.log, Now: func() time.Time { return noon }}, x).handle(ctx, d.received())
 	return d
+}
+
+// newLoop returns a loop around x.
+func newLoop(cfg Config, x Executor) *loop {
+	cfg.Instance = "mine"
+	cfg = cfg.withDefaults()
+	return &loop{cfg: cfg, x: x, logger: cfg.Logger}
+}
+
+// received returns the delivery to a worker that does not stop.
+func (d *testDelivery) received() *stepDelivery {
+	return &stepDelivery{Delivery: d, onStop: func(func()) func() bool { return func() bool { return true } }}
 }
 
 // testDelivery is a delivery that records the calls of its methods.
 type testDelivery struct {
-	entry runlog.Entry
-	again bool
+	entry  runlog.Entry
+	again  bool
+	onWait func() // called after a wait
 
 	mu       sync.Mutex
 	recorded []string
@@ -181,6 +199,9 @@ func (d *testDelivery) InProgress() error {
 func (d *testDelivery) Wait(ctx context.Context, wait func()) error {
 	_ = d.record("wait")
 	wait()
+	if d.onWait != nil {
+		d.onWait()
+	}
 	return context.Cause(ctx)
 }
 

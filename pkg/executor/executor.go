@@ -14,6 +14,9 @@
 //   - An error or a panic of an executor is stored as a record. After MaxFailures of
 //     them at one step the run fails as poison. The death of a worker does not count.
 //   - A record of a newer schema is left to a newer worker.
+//   - A step that waits (Pure) has no slot of the worker, but heartbeats as any other. A
+//     worker that stops puts it back immediately. Nothing is stored about a wait: the
+//     next worker decides again.
 package executor
 
 import (
@@ -72,6 +75,8 @@ type Log interface {
 	runlog.StepConsumer
 	runlog.Redelivery
 	runlog.TimerSetter
+	runlog.InboxReader
+	runlog.PokeFeed
 }
 
 // Config configures a loop.
@@ -80,8 +85,12 @@ type Config struct {
 	Log Log
 	// Instance is the name of this process; see NewInstance.
 	Instance string
-	// Concurrency bounds the steps in work at the same time. Default 256.
+	// Concurrency bounds the steps in work at the same time, apart from those that wait
+	// and the runlog.Resumed(Concurrency) that continue after a wait. Default 256.
 	Concurrency int
+	// Poll is how long a step waits without a report before it is decided again, give or
+	// take a quarter: reports may be lost. Default 5 s.
+	Poll time.Duration
 	// Drain is how long work may continue after ctx has ended. Then it is cancelled and
 	// its steps are put back. Default 0.
 	Drain time.Duration
@@ -98,6 +107,9 @@ type Config struct {
 func (c Config) withDefaults() Config {
 	if c.Concurrency <= 0 {
 		c.Concurrency = 256
+	}
+	if c.Poll <= 0 {
+		c.Poll = 5 * time.Second
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -118,76 +130,4 @@ func NewInstance() string {
 	var b [4]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return fmt.Sprintf("%s-%d-%s", host, os.Getpid(), hex.EncodeToString(b[:]))
-}
-
-// Decide is the pure decision of an executor.
-type Decide func(*harnessv1.StepInput) (*harnessv1.StepOutput, error)
-
-// Observe fetches what a decision needs, by key.
-type Observe func(ctx context.Context, task *Task, key string) (*harnessv1.Observation, error)
-
-// Pure is an executor around a pure decision. It decides, fetches each key that the
-// decision needs once, and decides again.
-type Pure struct {
-	ExecutorName string
-	Decide       Decide
-	Observe      Observe
-	// Bind returns the decision and its observer for one task, if they depend on the
-	// run. If set, it replaces Decide and Observe.
-	Bind func(ctx context.Context, task *Task) (Decide, ObserveNeeds, error)
-}
-
-// ObserveNeeds fetches what a decision needs, or the first part of it. The decision
-// then requests the rest.
-type ObserveNeeds func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error)
-
-// Name returns the executor's name.
-func (p *Pure) Name() string { return p.ExecutorName }
-
-// maxRounds bounds the rounds of needs of one decision.
-const maxRounds = 2048
-
-// Execute decides until there is an outcome.
-func (p *Pure) Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
-	decide, observe := p.Decide, p.each(task)
-	if p.Bind != nil {
-		var err error
-		if decide, observe, err = p.Bind(ctx, task); err != nil {
-			return nil, err
-		}
-	}
-	in := task.Input()
-	for range maxRounds {
-		out, err := decide(in)
-		if err != nil {
-			return nil, err
-		}
-		if outcome := out.GetOutcome(); outcome != nil {
-			return outcome, nil
-		}
-		seen, err := observe(ctx, out.GetNeeds())
-		if err != nil {
-			return nil, err
-		}
-		in.Observed = append(in.Observed, seen...)
-	}
-	return nil, fmt.Errorf("%s requested observations %d times without an outcome", p.ExecutorName, maxRounds)
-}
-
-// each returns an observer that fetches one key after the other.
-func (p *Pure) each(task *Task) ObserveNeeds {
-	return func(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
-		var seen []*harnessv1.Observation
-		for _, key := range needs.GetKeys() {
-			if p.Observe == nil {
-				return nil, fmt.Errorf("%s needs %q, and this executor observes nothing", p.ExecutorName, key)
-			}
-			observation, err := p.Observe(ctx, task, key)
-			if err != nil {
-				return nil, fmt.Errorf("observe %s: %w", key, err)
-			}
-			seen = append(seen, observation)
-		}
-		return seen, nil
-	}
 }

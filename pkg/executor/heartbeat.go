@@ -44,6 +44,7 @@ func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d 
 				return
 			default:
 				_ = d.InProgress()
+				task.sawInbox(view.InboxSequence)
 				task.mu.Lock()
 				f := task.onHeartbeat
 				task.mu.Unlock()

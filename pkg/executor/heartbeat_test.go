@@ -55,7 +55,7 @@ func TestHeartbeatPostponesRedelivery(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
 	d := &testDelivery{entry: e, beats: make(chan struct{}, 1)}
-	l := &loop{cfg: Config{Log: b.log, Instance: "mine"}.withDefaults(), x: executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+	l := newLoop(Config{Log: b.log}, executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 		seen := make(chan runlog.View, 1)
 		task.OnHeartbeat(func(_ context.Context, view runlog.View) {
 			select {
@@ -72,9 +72,8 @@ func TestHeartbeatPostponesRedelivery(t *testing.T) {
 		}
 		<-d.beats
 		return passOn(task), nil
-	}}}
-	l.logger = l.cfg.Logger
-	l.handle(t.Context(), d)
+	}})
+	l.handle(t.Context(), d.received())
 	if d.calls() != acked {
 		t.Errorf("said %s", d.calls())
 	}

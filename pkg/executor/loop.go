@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 )
 
 // Delays before a step is delivered again.
@@ -38,11 +40,13 @@ func Run(ctx context.Context, cfg Config, x Executor) error {
 	cfg.Metrics.Serves(ctx, x.Name())
 	work, cancel := Draining(ctx, cfg.Drain)
 	defer cancel()
-	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, func(_ context.Context, d runlog.Delivery) {
+	defer l.stopPokes()
+	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, func(intake context.Context, d runlog.Delivery) {
 		began := l.cfg.Now()
 		l.cfg.Metrics.StepReceived(work, x.Name(), d.Redelivered(), commitTime(d.Entry()), began)
-		outcome := l.handle(work, d)
-		l.cfg.Metrics.StepEnded(work, x.Name(), outcome, l.cfg.Now().Sub(began))
+		r := &stepDelivery{Delivery: d, onStop: func(f func()) func() bool { return context.AfterFunc(intake, f) }}
+		outcome := l.handle(work, r)
+		l.cfg.Metrics.StepEnded(work, x.Name(), outcome, l.cfg.Now().Sub(began)-r.waited)
 	})
 	if ctx.Err() != nil {
 		return nil
@@ -72,8 +76,12 @@ type loop struct {
 	x      Executor
 	logger *slog.Logger
 
-	mu      sync.Mutex
-	working map[place]bool // steps in work in this process
+	pokes interrupt.Pokes // of the runs that wait
+
+	mu          sync.Mutex
+	working     map[place]bool // steps in work in this process
+	waiting     int            // steps that wait without a slot
+	unsubscribe func()         // of pokes; nil without a subscription
 }
 
 // place identifies a step.
@@ -111,7 +119,7 @@ func commitTime(e runlog.Entry) time.Time {
 }
 
 // handle handles one delivery and returns its result.
-func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome {
+func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 	e := d.Entry()
 	logger := l.logger.With("run", e.Run.ID, "namespace", e.Run.Namespace, "version", e.Header.Version)
 	if errors.Is(e.Err, runlog.ErrSchemaTooNew) {
@@ -154,7 +162,7 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome 
 		}
 	}
 	failpoint.Hit(l.x.Name(), "received")
-	task := newTask(l.cfg, l.x.Name(), d, journal)
+	task := newTask(l, d, journal)
 	ctx, span := l.span(ctx, task)
 	defer span.End()
 	outcome, err := l.execute(ctx, d, task)
@@ -167,6 +175,9 @@ func (l *loop) handle(ctx context.Context, d runlog.Delivery) telemetry.Outcome 
 		err = l.commit(ctx, task, outcome)
 	}
 	describe(ctx, span, outcome, err)
+	if d.waited > 0 {
+		span.SetAttributes(spans.WaitedMS.Int64(d.waited.Milliseconds()))
+	}
 	return l.finish(ctx, d, task, err, logger)
 }
 

@@ -85,21 +85,20 @@ func TestCopyOfStepInWorkIsIgnored(t *testing.T) {
 	e := b.step("turn")
 	began, finish := make(chan struct{}), make(chan struct{})
 	var times atomic.Int32
-	l := &loop{cfg: Config{Log: b.log, Instance: "mine"}.withDefaults(), x: executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+	l := newLoop(Config{Log: b.log}, executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 		times.Add(1)
 		close(began)
 		<-finish
 		return passOn(task), nil
-	}}}
-	l.logger = l.cfg.Logger
+	}})
 	original, again := &testDelivery{entry: e}, &testDelivery{entry: e, again: true}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		l.handle(t.Context(), original)
+		l.handle(t.Context(), original.received())
 	}()
 	<-began
-	l.handle(t.Context(), again)
+	l.handle(t.Context(), again.received())
 	close(finish)
 	<-ended
 	if again.calls() != silent || original.calls() != acked || times.Load() != 1 {

@@ -57,9 +57,9 @@ func TestStepsAreCountedByResult(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := &loop{cfg: Config{Log: b.log, Instance: "mine", Now: func() time.Time { return noon }, Metrics: m}.withDefaults(), x: executorFunc{"turn", c.f}}
-			l.logger = l.cfg.Logger
-			if got := l.handle(t.Context(), &testDelivery{entry: c.before(b), again: c.redelivered}); got != c.want {
+			l := newLoop(Config{Log: b.log, Now: func() time.Time { return noon }, Metrics: m}, executorFunc{"turn", c.f})
+			d := &testDelivery{entry: c.before(b), again: c.redelivered}
+			if got := l.handle(t.Context(), d.received()); got != c.want {
 				t.Errorf("it is %s, want %s", got, c.want)
 			}
 			if got := deadLetters(t, reader); got != c.deadLetters {

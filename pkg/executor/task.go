@@ -26,6 +26,8 @@ type Task struct {
 
 	cfg      Config
 	executor string
+	loop     *loop         // nil for a task without one
+	delivery *stepDelivery // nil for a task without a loop
 
 	// appending contains a token while a record is being appended, so that records
 	// follow each other. mu is not held during an append, which may take long.
@@ -40,13 +42,17 @@ type Task struct {
 	bytes       uint64            // bytes of these messages
 	onHeartbeat func(ctx context.Context, view runlog.View)
 	failures    uint32
+	inbox       uint64 // sequence of the newest known item of the inbox
+
+	input chan struct{} // contains a token when there is a newer item
 }
 
-func newTask(cfg Config, executor string, d runlog.Delivery, journal []runlog.Entry) *Task {
+func newTask(l *loop, d *stepDelivery, journal []runlog.Entry) *Task {
 	e := d.Entry()
 	t := &Task{
 		Run: e.Run, Entry: e, Journal: journal, Redelivered: d.Redelivered(),
-		cfg: cfg, executor: executor, tail: e, appending: make(chan struct{}, 1),
+		cfg: l.cfg, executor: l.x.Name(), loop: l, delivery: d, tail: e, appending: make(chan struct{}, 1),
+		inbox: e.Record.GetStep().GetSnapshot().GetInboxCursor(), input: make(chan struct{}, 1),
 	}
 	for _, j := range journal {
 		t.tail = j

@@ -26,7 +26,7 @@ func verdictOf(err error, stops bool) verdict {
 		return committed
 	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
 		return fencedOff
-	case stops:
+	case stops, errors.Is(err, errStopping):
 		return stopping
 	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, ErrRetry):
 		return unavailable

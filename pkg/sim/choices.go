@@ -26,7 +26,7 @@ func (w *World) list(now time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range w.pending {
-		if o.left || o.bus() && now.Before(o.p.cut) || w.keptOut(o) || o.waitsFor > uint64(len(w.store.all)) {
+		if o.left || o.bus() && now.Before(o.p.cut) || w.keptOut(o) || o.waitsFor > uint64(len(w.store.all)) || o.ready != nil && !o.ready() {
 			continue
 		}
 		w.choices = append(w.choices, choice{key: o.key, o: o})
@@ -64,7 +64,7 @@ func (w *World) list(now time.Time) {
 
 // bus reports whether an interaction requires that the process is on the bus.
 func (o *op) bus() bool {
-	return o.key.kind != onModel && o.key.kind != onAnswer && o.key.kind != onCall
+	return o.key.kind != onModel && o.key.kind != onAnswer && o.key.kind != onCall && o.key.kind != onResume
 }
 
 // keptOut reports whether an append has to wait for one in flight with a fence of the

@@ -48,8 +48,7 @@ type listener struct {
 	handling sync.WaitGroup
 	gone     bool // guarded by world.mu
 	busy     int  // guarded by world.mu
-	// resumed contains a value for each delivery that continues after a wait.
-	resumed chan struct{}
+	resumed  int  // deliveries that continue after a wait; guarded by world.mu
 }
 
 func (w *World) consumer(name string) *consumer {
@@ -68,8 +67,7 @@ func (p *Process) consume(ctx context.Context, name string, room int, handle fun
 	if c == nil {
 		return errors.New("no consumer " + name + ": name it in Config.Executors")
 	}
-	room = max(room, 1)
-	l := &listener{p: p, consumer: c, ctx: ctx, room: room, handle: handle, resumed: make(chan struct{}, runlog.Resumed(room))}
+	l := &listener{p: p, consumer: c, ctx: ctx, room: max(room, 1), handle: handle}
 	w.mu.Lock()
 	p.listeners = append(p.listeners, l)
 	c.served = true
@@ -174,45 +172,11 @@ func (w *World) deliver(c *consumer, h *assignment, to []*listener) {
 	if h.message != nil {
 		d.entry = h.message.entry
 	}
-	d.leave = l.enter()
+	d.enter(&l.busy)
 	l.handling.Go(func() {
 		defer func() { d.leave() }()
 		l.handle(l.ctx, d)
 	})
-}
-
-// enter takes a slot; leave frees it.
-func (l *listener) enter() (leave func()) {
-	w := l.p.world
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	l.busy++
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		l.busy--
-	}
-}
-
-// Wait calls wait without a slot of the listener.
-func (d *delivery) Wait(ctx context.Context, wait func()) error {
-	d.leave()
-	d.leave = func() {}
-	w := d.l.p.world
-	w.mu.Lock()
-	w.signal() // another message can be delivered
-	w.mu.Unlock()
-	wait()
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	select {
-	case d.l.resumed <- struct{}{}:
-		d.leave = func() { <-d.l.resumed }
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 // delivery is one delivery of a message.
@@ -221,7 +185,7 @@ type delivery struct {
 	h     *assignment
 	entry runlog.Entry
 	count int
-	leave func() // frees its slot; only its handler calls it
+	leave func() // frees the delivery's slot; only its handler calls it
 
 	mu    sync.Mutex
 	until time.Time

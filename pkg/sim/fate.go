@@ -83,7 +83,7 @@ func (w *World) fate(o *op) fate {
 		return crashedAfter
 	}
 	switch o.key.kind {
-	case onModel, onAnswer:
+	case onModel, onAnswer, onResume:
 		return through
 	case onDescribe, onExecute, onCancel:
 		if w.chance(r.CallLost) {

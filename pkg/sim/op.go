@@ -52,6 +52,7 @@ const (
 	onStarted
 	onRemove
 	onJobEnd
+	onResume
 )
 
 var kindNames = [...]string{
@@ -63,6 +64,7 @@ var kindNames = [...]string{
 	onLand: "land", onToolEnd: "tool ends", onToolAnswer: "tool answers", onFault: "fault", onCall: "call", onHook: "call hook",
 	onJob: "create job", onBlobAs: "store keyed blob", onGetBlobAs: "read keyed blob", onStarted: "look at first record",
 	onRemove: "remove by key", onJobEnd: "job ends",
+	onResume: "continue",
 }
 
 func (k kind) String() string { return kindNames[k] }
@@ -128,6 +130,8 @@ type op struct {
 	// waitsFor is the sequence of a message that must be stored before a read has an
 	// answer; 0 for none.
 	waitsFor uint64
+	// ready, if not nil, reports whether the interaction can take place; mu is held.
+	ready func() bool
 	// do carries the interaction out; the scheduler calls it. fate is through,
 	// answeredStale or landed.
 	do func(fate fate) error

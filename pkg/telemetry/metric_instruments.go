@@ -54,7 +54,11 @@ const (
 // The instruments. docs/metrics.md has them as a table.
 var (
 	stepDuration = Instrument{Name: "harness.step.duration", Kind: Histogram, Unit: "s", Buckets: long,
-		Description: "Time from the start of a step to its commit, including the model and the tools of a turn.", Attributes: []string{"executor", "outcome"}}
+		Description: "Time from the start of a step to its commit, including the model and the tools of a turn, without waits.", Attributes: []string{"executor", "outcome"}}
+	stepsWaiting = Instrument{Name: "harness.step.waiting", Kind: UpDown, Unit: "{step}",
+		Description: "Steps that wait in this process for something outside, without a slot of the worker.", Attributes: []string{"executor"}}
+	waitDuration = Instrument{Name: "harness.step.wait.duration", Kind: Histogram, Unit: "s", Buckets: long,
+		Description: "Time of a wait of a step. outcome is what ended it: changed, input, until, stopped, or poll if nothing was reported.", Attributes: []string{"executor", "outcome"}}
 	hopLatency = Instrument{Name: "harness.hop.latency", Kind: Histogram, Unit: "s", Buckets: quick,
 		Description: "Time from a record's commit to the start of the step by its executor; first deliveries only.", Attributes: []string{"executor"}}
 	redeliveries = Instrument{Name: "harness.step.redeliveries", Kind: Counter, Unit: "{delivery}",
@@ -158,7 +162,7 @@ var (
 // Instruments returns all instruments of a process, by name.
 func Instruments() []Instrument {
 	all := []Instrument{
-		stepDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
+		stepDuration, stepsWaiting, waitDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
 		runsStarted, runsEnded, runsParked, runs,
 		modelDuration, modelTokens, modelCached, modelCacheWrites, modelReasoning, modelCost, modelRetries, modelLimit, modelRemaining,
 		jobDuration, jobTokens, toolDuration, toolUnknown, toolCalls,

@@ -21,18 +21,19 @@ import (
 type Metrics struct {
 	meter metric.Meter
 
-	stepDuration, hopLatency, turnOverhead, turnDuration histogram
-	modelDuration, modelTokens, toolDuration             histogram
-	jobDuration                                          histogram
-	appends, rpcDuration, httpDuration                   histogram
-	redeliveries, takeovers, deadLetters, failures       counter
-	turns, runsStarted, runsEnded, runsParked            counter
-	modelCached, modelRetries, toolCalls, rpcStreams     counter
-	modelCacheWrites, modelReasoning                     counter
-	toolUnknown, unsettled, jobTokens                    counter
-	modelLimit, modelRemaining                           gauge
-	modelCost                                            sum
-	rpcOpen                                              upDown
+	stepDuration, waitDuration, hopLatency           histogram
+	turnOverhead, turnDuration                       histogram
+	modelDuration, modelTokens, toolDuration         histogram
+	jobDuration                                      histogram
+	appends, rpcDuration, httpDuration               histogram
+	redeliveries, takeovers, deadLetters, failures   counter
+	turns, runsStarted, runsEnded, runsParked        counter
+	modelCached, modelRetries, toolCalls, rpcStreams counter
+	modelCacheWrites, modelReasoning                 counter
+	toolUnknown, unsettled, jobTokens                counter
+	modelLimit, modelRemaining                       gauge
+	modelCost                                        sum
+	rpcOpen, stepsWaiting                            upDown
 }
 
 // NewMetrics creates the instruments on a meter. The Observe methods add those that are
@@ -44,7 +45,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		of Instrument
 		to *histogram
 	}{
-		{stepDuration, &m.stepDuration}, {hopLatency, &m.hopLatency}, {turnOverhead, &m.turnOverhead}, {turnDuration, &m.turnDuration},
+		{stepDuration, &m.stepDuration}, {waitDuration, &m.waitDuration}, {hopLatency, &m.hopLatency}, {turnOverhead, &m.turnOverhead}, {turnDuration, &m.turnDuration},
 		{modelDuration, &m.modelDuration}, {modelTokens, &m.modelTokens}, {toolDuration, &m.toolDuration},
 		{jobDuration, &m.jobDuration}, {appends, &m.appends}, {rpcDuration, &m.rpcDuration}, {httpDuration, &m.httpDuration},
 	} {
@@ -81,9 +82,14 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 	m.modelCost.keys = modelCost.Attributes
 	m.modelCost.to, err = meter.Float64Counter(modelCost.Name, metric.WithUnit(modelCost.Unit), metric.WithDescription(modelCost.Description))
 	errs = append(errs, err)
-	m.rpcOpen.keys = rpcOpen.Attributes
-	m.rpcOpen.to, err = meter.Int64UpDownCounter(rpcOpen.Name, metric.WithUnit(rpcOpen.Unit), metric.WithDescription(rpcOpen.Description))
-	errs = append(errs, err)
+	for _, u := range []struct {
+		of Instrument
+		to *upDown
+	}{{rpcOpen, &m.rpcOpen}, {stepsWaiting, &m.stepsWaiting}} {
+		u.to.keys = u.of.Attributes
+		u.to.to, err = meter.Int64UpDownCounter(u.of.Name, metric.WithUnit(u.of.Unit), metric.WithDescription(u.of.Description))
+		errs = append(errs, err)
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
 	}
@@ -143,7 +149,33 @@ func (m *Metrics) StepReceived(ctx context.Context, executor string, redelivered
 	}
 }
 
-// StepEnded counts the result of a delivery.
+// WaitEnd is what ended a wait of a step.
+type WaitEnd string
+
+// The ends of waits.
+const (
+	WaitChanged WaitEnd = "changed" // something that it waits for was reported
+	WaitInput   WaitEnd = "input"   // the run's inbox has a new item
+	WaitPoll    WaitEnd = "poll"    // nothing was reported for some time
+	WaitUntil   WaitEnd = "until"   // the time that the decision set
+	WaitStopped WaitEnd = "stopped" // the worker stops, or another worker has the step
+)
+
+// Waiting changes the number of steps that wait in this process by n.
+func (m *Metrics) Waiting(ctx context.Context, executor string, n int) {
+	if m != nil {
+		m.stepsWaiting.add(ctx, int64(n), executor)
+	}
+}
+
+// WaitEnded counts the end of a wait.
+func (m *Metrics) WaitEnded(ctx context.Context, executor string, end WaitEnd, took time.Duration) {
+	if m != nil {
+		m.waitDuration.record(ctx, max(took, 0).Seconds(), executor, string(end))
+	}
+}
+
+// StepEnded counts the result of a delivery. took does not include waits.
 func (m *Metrics) StepEnded(ctx context.Context, executor string, outcome Outcome, took time.Duration) {
 	if m != nil {
 		m.stepDuration.record(ctx, max(took, 0).Seconds(), executor, string(outcome))

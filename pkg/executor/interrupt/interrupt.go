@@ -1,4 +1,4 @@
-// Package interrupt watches the inboxes of the runs that this process pending on for
+// Package interrupt watches the inboxes of the runs that this process works on for
 // interrupts and cancels. A hint makes it read an inbox; an interrupt ends the context
 // of the work on the run.
 package interrupt
@@ -38,45 +38,17 @@ type Log interface {
 	runlog.Redelivery
 }
 
-// Watch watches the inboxes of the runs that this process pending on.
+// Watch watches the inboxes of the runs that this process works on.
 type Watch struct {
+	Pokes
 	log    Log
 	logger *slog.Logger
 	now    func() time.Time
-
-	mu      sync.Mutex
-	pending map[runlog.Run]chan struct{} // has a token when the inbox is to be read
 }
 
 // New returns a Watch.
 func New(log Log, logger *slog.Logger, now func() time.Time) *Watch {
-	return &Watch{log: log, logger: logger, now: now, pending: map[runlog.Run]chan struct{}{}}
-}
-
-// Poke makes the worker of run read its inbox. A poke is a hint and may be lost.
-func (w *Watch) Poke(run runlog.Run) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if ch := w.pending[run]; ch != nil {
-		select {
-		case ch <- struct{}{}:
-		default:
-		}
-	}
-}
-
-func (w *Watch) enter(run runlog.Run) (pokes <-chan struct{}, leave func()) {
-	ch := make(chan struct{}, 1)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pending[run] = ch
-	return ch, func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		if w.pending[run] == ch {
-			delete(w.pending, run)
-		}
-	}
+	return &Watch{log: log, logger: logger, now: now}
 }
 
 // Inbox is the watched inbox of one run.
@@ -100,7 +72,7 @@ type Inbox struct {
 // subscribes before the first read, so no item is missed. stop waits until the watch
 // has ended.
 func (w *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (inbox *Inbox, stop func()) {
-	pokes, leave := w.enter(run)
+	pokes, leave := w.Enter(run)
 	i := &Inbox{now: w.now, fresh: runlog.Lapse(w.log.AckWait()), first: make(chan struct{})}
 	i.Check = func(ctx context.Context) error {
 		at := i.now()

@@ -48,6 +48,7 @@ const (
 	StepTo        = attribute.Key("harness.to")          // addressee of the next step
 	Outcome       = attribute.Key("harness.outcome")     // committed, lost, put_back or failed
 	Redelivered   = attribute.Key("harness.redelivered") // the step was delivered before
+	WaitedMS      = attribute.Key("harness.waited_ms")   // for something outside, without a slot of the worker
 	Attempt       = attribute.Key("harness.attempt")     // of a turn, from 1
 	Status        = attribute.Key("harness.status")      // of the run, as done
 	Reason        = attribute.Key("harness.reason")      // kind of the stop reason

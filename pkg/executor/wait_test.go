@@ -1,0 +1,366 @@
+package executor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"testing"
+	"time"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
+)
+
+// never is longer than a test.
+const never = time.Hour
+
+// TestWaitingStepsHoldNoSlot checks that a worker with two slots executes another step
+// while twenty wait, and that all of these continue.
+func TestWaitingStepsHoldNoSlot(t *testing.T) {
+	b, g := newBed(t), newGate()
+	m, reader := measured(t)
+	g.admit("other")
+	stop := b.runs(Config{Log: b.log, Concurrency: 2, Poll: never, Metrics: m}, g.pure())
+	const waits = 20
+	for i := range waits {
+		b.startRun(fmt.Sprint("w", i))
+	}
+	g.await(b, 2*waits, true)
+	b.startRun("other")
+	b.passed("other")
+	g.await(b, 1, false)
+	if got := readings(t, reader, "harness.step.waiting")["compaction"]; got != waits {
+		t.Errorf("%d steps wait, want %d", got, waits)
+	}
+	for i := range waits {
+		id := fmt.Sprint("w", i)
+		g.admit(id)
+		g.report(id)
+		b.passed(id)
+	}
+	g.await(b, waits, false)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got := readings(t, reader, "harness.step.waiting")["compaction"]; got != 0 || g.watches != 0 || g.more() != 0 {
+		t.Errorf("after the end %d steps wait, %d watches remain, %d decisions", got, g.watches, g.more())
+	}
+}
+
+// TestWaitEnds checks what ends a wait, and that only that is counted.
+func TestWaitEnds(t *testing.T) {
+	const id = "r"
+	run := runlog.Run{Namespace: "default", ID: id}
+	input := func(b *bed) {
+		if _, _, err := b.writer.AppendInbox(b.t.Context(), run, &harnessv1.InboxItem{Id: "i"}, 0); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		name     string
+		takeover time.Duration // a third of three fifths of it is the interval of heartbeats
+		until    time.Duration // from now
+		poll     time.Duration
+		do       func(b *bed, g *gate)
+		want     telemetry.WaitEnd
+	}{
+		{"report", never, 0, never, func(_ *bed, g *gate) { g.report(id) }, telemetry.WaitChanged},
+		{"poked input", never, 0, never, func(b *bed, _ *gate) {
+			input(b)
+			if err := b.writer.Poke(run); err != nil {
+				b.t.Error(err)
+			}
+		}, telemetry.WaitInput},
+		{"input whose poke is lost", runlog.MinTakeover, 0, never, func(b *bed, _ *gate) { input(b) }, telemetry.WaitInput},
+		{"time", never, 300 * time.Millisecond, never, func(*bed, *gate) {}, telemetry.WaitUntil},
+		{"poll", never, never, 300 * time.Millisecond, func(*bed, *gate) {}, telemetry.WaitPoll},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			b, g := newBedWith(t, c.takeover), newGate()
+			if c.until > 0 {
+				g.until = time.Now().Add(c.until)
+			}
+			m, reader := measured(t)
+			stop := b.runs(Config{Log: b.log, Poll: c.poll, Metrics: m}, g.pure())
+			b.startRun(id)
+			g.await(b, 2, true)
+			g.admit(id)
+			c.do(b, g)
+			b.passed(id)
+			if err := stop(); err != nil {
+				t.Error(err)
+			}
+			got, want := readings(t, reader, "harness.step.wait.duration"), map[string]int64{string(c.want): 1}
+			if !maps.Equal(got, want) {
+				t.Errorf("the waits ended by %v, want %v", got, want)
+			}
+		})
+	}
+}
+
+// TestPokeWithoutInputIsIgnored checks that a poke without a new item does not repeat
+// the decision, and that an item repeats it once.
+func TestPokeWithoutInputIsIgnored(t *testing.T) {
+	b, g := newBed(t), newGate()
+	m, reader := measured(t)
+	b.runs(Config{Log: b.log, Poll: never, Metrics: m}, g.pure())
+	run := b.startRun("r").Run
+	g.await(b, 2, true)
+	poke := func() {
+		if err := b.writer.Poke(run); err != nil {
+			t.Error(err)
+		}
+	}
+	poke()
+	if _, _, err := b.writer.AppendInbox(t.Context(), run, &harnessv1.InboxItem{Id: "i"}, 0); err != nil {
+		t.Fatal(err)
+	}
+	poke()
+	g.await(b, 1, true)
+	poke()
+	g.admit("r")
+	g.report("r")
+	b.passed("r")
+	g.await(b, 1, false)
+	if got, want := readings(t, reader, "harness.step.wait.duration"), (map[string]int64{"input": 1, "changed": 1}); !maps.Equal(got, want) {
+		t.Errorf("the waits ended by %v, want %v", got, want)
+	}
+}
+
+// TestChangeBeforeReportsIsFound checks that a change between the decision and the
+// start of the reports is not missed.
+func TestChangeBeforeReportsIsFound(t *testing.T) {
+	b, g := newBed(t), newGate()
+	x := g.pure()
+	x.Changes = func(ctx context.Context, task *Task, keys []string) (<-chan struct{}, func()) {
+		g.admit(task.Run.ID)
+		return g.watch(ctx, task, keys)
+	}
+	b.runs(Config{Log: b.log, Poll: never}, x)
+	b.startRun("r")
+	b.passed("r")
+}
+
+// TestWaitForOtherKeysIsWatched checks that a decision may wait for other keys than
+// before, and that decisions that always do so wait nevertheless.
+func TestWaitForOtherKeysIsWatched(t *testing.T) {
+	b := newBed(t)
+	d := &testDelivery{entry: b.step("compaction")}
+	var watched []string
+	n := 0
+	x := &Pure{
+		ExecutorName: "compaction",
+		Decide: func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+			if n++; n == 8 {
+				return outcomeOf(in), nil
+			}
+			return waitFor(&harnessv1.Wait{Keys: []string{fmt.Sprint(n)}}), nil
+		},
+		Changes: func(_ context.Context, _ *Task, keys []string) (<-chan struct{}, func()) {
+			watched = append(watched, keys...)
+			changed := make(chan struct{}, 1)
+			changed <- struct{}{}
+			return changed, func() { watched = append(watched, "end") }
+		},
+	}
+	newLoop(Config{Log: b.log, Poll: never}, x).handle(t.Context(), d.received())
+	// Decision 1 is repeated, 2 waits, 3 is repeated, and so on.
+	if got := d.calls(); got != "[wait wait wait ack]" {
+		t.Errorf("the delivery: %s", got)
+	}
+	if got, want := strings.Join(watched, " "), "1 end 2 end 3 end 4 end 5 end 6 end 7 end"; got != want {
+		t.Errorf("watched %s, want %s", got, want)
+	}
+}
+
+// TestDecisionAfterWaitStartsAgain checks that a decision after a wait has the present
+// time and no observations, that Bind is called for it, and that the rounds of a
+// decision are bounded by themselves.
+func TestDecisionAfterWaitStartsAgain(t *testing.T) {
+	b := newBed(t)
+	d := &testDelivery{entry: b.step("compaction")}
+	binds, decisions := 0, 0
+	var last time.Time
+	x := &Pure{ExecutorName: "compaction"}
+	x.Bind = func(context.Context, *Task) (Decide, ObserveNeeds, error) {
+		binds++
+		decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+			if len(in.GetObserved()) == 0 {
+				decisions++
+				if now := in.GetNow().AsTime(); !now.After(last) {
+					t.Errorf("decided at %s after %s", now, last)
+				} else {
+					last = now
+				}
+			}
+			switch {
+			case len(in.GetObserved()) < maxRounds*3/4:
+				return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: []string{"k"}}}}, nil
+			case decisions < 4:
+				return waitFor(&harnessv1.Wait{Until: in.GetNow()}), nil
+			}
+			return outcomeOf(in), nil
+		}
+		observe := func(context.Context, *harnessv1.Needs) ([]*harnessv1.Observation, error) {
+			return []*harnessv1.Observation{{Key: "k"}}, nil
+		}
+		return decide, observe, nil
+	}
+	newLoop(Config{Log: b.log, Poll: never}, x).handle(t.Context(), d.received())
+	if d.calls() != "[wait wait ack]" || binds != 4 || decisions != 4 {
+		t.Errorf("the delivery: %s, after %d decisions and %d calls of Bind", d.calls(), decisions, binds)
+	}
+}
+
+// TestStopPutsWaitingStepsBack checks that a worker that stops does not wait for its
+// waits, also while it drains, and that another worker continues immediately.
+func TestStopPutsWaitingStepsBack(t *testing.T) {
+	t.Parallel()
+	b, g := newBedWith(t, never), newGate()
+	m, reader := measured(t)
+	stop := b.runs(Config{Log: b.log, Poll: never, Drain: never, Metrics: m}, g.pure())
+	for i := range 3 {
+		b.startRun(fmt.Sprint("r", i))
+	}
+	g.await(b, 2*3, true)
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	if got, want := readings(t, reader, "harness.step.duration"), (map[string]int64{string(telemetry.PutBack): 3}); !maps.Equal(got, want) {
+		t.Errorf("the steps ended as %v, want %v", got, want)
+	}
+	other := newGate()
+	b.runs(Config{Log: b.open(), Poll: never}, other.pure())
+	for i := range 3 {
+		id := fmt.Sprint("r", i)
+		other.admit(id)
+	}
+	for i := range 3 {
+		b.passed(fmt.Sprint("r", i))
+	}
+}
+
+// TestLostStepEndsItsWait checks that a wait ends, without a reply, when another worker
+// has the step.
+func TestLostStepEndsItsWait(t *testing.T) {
+	t.Parallel()
+	b, g := newBedWith(t, runlog.MinTakeover), newGate()
+	m, reader := measured(t)
+	d := &testDelivery{entry: b.step("compaction")}
+	l := newLoop(Config{Log: b.log, Poll: never, Metrics: m}, g.pure())
+	ended := make(chan telemetry.Outcome)
+	go func() { ended <- l.handle(t.Context(), d.received()) }()
+	g.await(b, 2, true)
+	b.step("turn")
+	if got := <-ended; got != telemetry.FencedOff {
+		t.Errorf("the step ended as %s", got)
+	}
+	if records := b.tail(2); d.calls() != "[wait]" || len(records) > 0 {
+		t.Errorf("said %s, stored %v", d.calls(), records)
+	}
+	if got, want := readings(t, reader, "harness.step.wait.duration"), (map[string]int64{"stopped": 1}); !maps.Equal(got, want) {
+		t.Errorf("the waits ended by %v, want %v", got, want)
+	}
+	l.stopPokes()
+}
+
+// TestWaitSurvivesItsWorker checks that the step of a worker that dies during a wait
+// goes to another worker, which decides again.
+func TestWaitSurvivesItsWorker(t *testing.T) {
+	t.Parallel()
+	b, g := newBedWith(t, runlog.MinTakeover), newGate()
+	dying := b.open()
+	stop := b.runs(Config{Log: dying, Poll: never}, g.pure())
+	b.startRun("r")
+	g.await(b, 2, true)
+	dying.Close()
+	if err := stop(); err != nil && !errors.Is(err, runlog.ErrUnavailable) {
+		t.Error(err)
+	}
+	other := newGate()
+	b.runs(Config{Log: b.log, Poll: never}, other.pure())
+	other.await(b, 2, true)
+	other.admit("r")
+	other.report("r")
+	b.passed("r")
+}
+
+// TestWaitKeepsItsDelivery checks that a step that waits for several times the takeover
+// time is not delivered again.
+func TestWaitKeepsItsDelivery(t *testing.T) {
+	t.Parallel()
+	b, g := newBedWith(t, runlog.MinTakeover), newGate()
+	m, reader := measured(t)
+	g.until = time.Now().Add(3 * runlog.MinTakeover)
+	b.runs(Config{Log: b.log, Poll: never, Metrics: m}, g.pure())
+	b.startRun("r")
+	g.await(b, 2, true)
+	g.admit("r")
+	b.passed("r")
+	if got := readings(t, reader, "harness.step.redeliveries")["compaction"]; got != 0 {
+		t.Errorf("delivered again %d times", got)
+	}
+}
+
+// TestWaitAboveTheBoundKeepsItsSlot checks the bound of the steps that wait without a
+// slot.
+func TestWaitAboveTheBoundKeepsItsSlot(t *testing.T) {
+	b := newBed(t)
+	for waiting, want := range map[int]string{maxWaiting: "[ack]", maxWaiting - 1: "[wait ack]"} {
+		d := &testDelivery{entry: b.step("compaction")}
+		n := 0
+		l := newLoop(Config{Log: b.log, Poll: time.Millisecond}, &Pure{ExecutorName: "compaction", Decide: func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+			if n++; n == 3 {
+				return outcomeOf(in), nil
+			}
+			return waitFor(&harnessv1.Wait{}), nil
+		}})
+		l.waiting = waiting
+		l.handle(t.Context(), d.received())
+		if d.calls() != want || l.waiting != waiting {
+			t.Errorf("with %d others: %s, then %d wait", waiting, d.calls(), l.waiting)
+		}
+		b.tail(0) // the newest record
+		l.stopPokes()
+	}
+}
+
+// TestWaitsAreNotPartOfTheStep checks that the duration of a step does not include its
+// waits.
+func TestWaitsAreNotPartOfTheStep(t *testing.T) {
+	b := newBed(t)
+	now := noon
+	g := newGate()
+	d := &testDelivery{entry: b.step("compaction")}
+	l := newLoop(Config{Log: b.log, Poll: never, Now: func() time.Time { return now }}, &Pure{
+		ExecutorName: "compaction",
+		Decide: func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+			if g.watches++; g.watches == 3 {
+				return outcomeOf(in), nil
+			}
+			return waitFor(&harnessv1.Wait{Until: in.GetNow()}), nil
+		},
+	})
+	r := d.received()
+	d.onWait = func() { now = now.Add(time.Minute) }
+	l.handle(t.Context(), r)
+	if r.waited != time.Minute {
+		t.Errorf("the step waited for %s", r.waited)
+	}
+	l.stopPokes()
+}
+
+// TestTaskWithoutLoopDoesNotWait checks the error of a wait that no loop executes.
+func TestTaskWithoutLoopDoesNotWait(t *testing.T) {
+	x := &Pure{ExecutorName: "compaction", Decide: func(*harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+		return waitFor(&harnessv1.Wait{}), nil
+	}}
+	_, err := x.Execute(t.Context(), NewTask(&harnessv1.StepInput{Step: stepTo("compaction")}))
+	if err == nil || !strings.Contains(err.Error(), "only a step from the run log can do") {
+		t.Errorf("got %v", err)
+	}
+}
