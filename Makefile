@@ -76,11 +76,11 @@ check: ## Run all that CI runs: tests, lint, drift, breaking changes, race, clie
 	@.ci/run
 
 .PHONY: generate
-generate: ## Regenerate pkg/gen and the stubs of the clients from proto/ (needs Python and npm)
+generate: ## Regenerate pkg/gen and the stubs of the clients from proto/, and the indexes of pkg/tokens (needs Python and npm)
 	@tools/generate.sh
 
 .PHONY: drift
-drift: ## Fail unless pkg/gen and the clients' stubs match proto/
+drift: ## Fail unless what make generate writes is up to date
 	@tools/generate.sh --check
 
 .PHONY: lint
