@@ -2,12 +2,11 @@ package tokens
 
 import (
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
-// The scanners match the same pieces as these patterns (from tiktoken, the encodings'
-// reference implementation), leftmost and first alternative first:
+// The scanners match the same pieces as the patterns of tiktoken-go, leftmost and first
+// alternative first, which TestPieces proves:
 //
 //	o200k
 //	  [^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?
@@ -17,71 +16,31 @@ import (
 //	  (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+
 //	  \p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
 
-// class is a set of the properties of a rune that the patterns use.
-type class uint8
-
-const (
-	upper   class = 1 << iota // Lu Lt Lm Lo M: what may begin a word
-	lower                     // Ll Lm Lo M: what may continue one
-	letter                    // L
-	number                    // N
-	space                     // \s
-	newline                   // \r \n
-)
-
-var ascii = func() (t [utf8.RuneSelf]class) {
-	for r := range rune(utf8.RuneSelf) {
-		t[r] = slowClass(r)
+// asciiWord is the end of an ASCII word, and of at most one rune before it: letters of
+// one of the classes in first, and then of those in others. It is 0 if there is none, or
+// if a rune that is not ASCII follows, with which the word may continue.
+func asciiWord(text string, first, others class) int {
+	start := 0
+	if ascii[text[0]]&(letter|number|newline|beyond) == 0 {
+		start = 1
 	}
-	return t
-}()
-
-func slowClass(r rune) class {
-	var c class
-	switch {
-	case unicode.In(r, unicode.Ll):
-		c = lower | letter
-	case unicode.In(r, unicode.Lu, unicode.Lt):
-		c = upper | letter
-	case unicode.In(r, unicode.Lm, unicode.Lo):
-		c = upper | lower | letter
-	case unicode.In(r, unicode.M):
-		c = upper | lower
-	case unicode.In(r, unicode.N):
-		c = number
-	case unicode.IsSpace(r):
-		c = space
+	end := start
+	for end < len(text) && ascii[text[end]]&first != 0 {
+		end++
 	}
-	if r == '\r' || r == '\n' {
-		c |= newline
+	for end < len(text) && ascii[text[end]]&others != 0 {
+		end++
 	}
-	return c
-}
-
-// next is the class and the length of the rune at i; a length of 0 is the end.
-func next(text string, i int) (class, int) {
-	if i >= len(text) {
-		return 0, 0
+	if end == start || end < len(text) && ascii[text[end]] == beyond {
+		return 0
 	}
-	if b := text[i]; b < utf8.RuneSelf {
-		return ascii[b], 1
-	}
-	r, size := utf8.DecodeRuneInString(text[i:])
-	return slowClass(r), size
-}
-
-// run is where the runes from i on stop that have one of the classes in want.
-func run(text string, i int, want class) int {
-	for {
-		c, size := next(text, i)
-		if size == 0 || c&want == 0 {
-			return i
-		}
-		i += size
-	}
+	return end
 }
 
 func scanO200k(text string) int {
+	if end := asciiWord(text, upper, lower); end > 0 {
+		return contraction(text, end)
+	}
 	c, size := next(text, 0)
 	var starts [2]int
 	begins := starts[:0]
@@ -112,7 +71,7 @@ func firstWord(text string, i int) int {
 	}
 	for at := end; at > i; {
 		r, size := utf8.DecodeLastRuneInString(text[i:at])
-		if slowClass(r)&lower != 0 {
+		if classOf(r)&lower != 0 {
 			return contraction(text, at)
 		}
 		at -= size
@@ -158,12 +117,15 @@ func apostrophe(text string) int {
 }
 
 func scanCL100k(text string) int {
-	c, size := next(text, 0)
 	if text[0] == '\'' {
 		if n := apostrophe(text); n > 0 {
 			return n
 		}
 	}
+	if end := asciiWord(text, letter, 0); end > 0 {
+		return end
+	}
+	c, size := next(text, 0)
 	if c&(letter|number|newline) == 0 {
 		if end := run(text, size, letter); end > size {
 			return end

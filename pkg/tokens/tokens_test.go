@@ -1,14 +1,12 @@
 package tokens_test
 
 import (
-	"encoding/base64"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	tiktoken "github.com/pkoukk/tiktoken-go"
 	loader "github.com/pkoukk/tiktoken-go-loader"
@@ -22,7 +20,7 @@ import (
 var oracle = sync.OnceValue(func() map[string]*tiktoken.Tiktoken {
 	tiktoken.SetBpeLoader(loader.NewOfflineLoader())
 	out := map[string]*tiktoken.Tiktoken{}
-	for model, name := range map[string]string{"gpt-4o": "o200k_base", "gpt-4": "cl100k_base"} {
+	for model, name := range map[string]string{"gpt-4o": tiktoken.MODEL_O200K_BASE, "gpt-4": tiktoken.MODEL_CL100K_BASE} {
 		enc, err := tiktoken.GetEncoding(name)
 		if err != nil {
 			panic(err)
@@ -39,7 +37,7 @@ type errorf interface {
 func compare(t errorf, text string) {
 	for model, enc := range oracle() {
 		if got, want := tokens.Count(model, text), len(enc.EncodeOrdinary(text)); got != want {
-			t.Errorf("%s: %d tokens in %q, want %d", model, got, text, want)
+			t.Errorf("%s: %d tokens in %.200q (%d bytes), want %d", model, got, text, len(text), want)
 		}
 	}
 }
@@ -51,7 +49,8 @@ var samples = []string{
 	"camelCase HTTPServer XMLHttpRequest snake_case SCREAMING_CASE", "😀👨‍👩‍👧‍👦🇩🇪 ✓ ── ═══ ½ Ⅷ ٣٤٥٦ ²³",
 	"https://example.com/a/b//c?x=1&y=2#z", "<|endoftext|> <|fim_prefix|> <|im_start|>", "\x00\x01\x7f\ufffd\ufeff", "///\n/ /\r\n//x",
 	"''s'S 'T'tt", "a\n b\n  c", "     x", " \n ", "\n\n\n", "x \n", "1 22 333 4444 55555", "{\"a\": [1, 2.5, null], \"b\": \"\\u00e9\"}",
-	"\u0301ABC", "1\u0301AB's", "\n\u0301\u0301AB\u0301C", "\u0301ʰAB", "\u0301A\u0301'", "ſ's 'ſ K'd", strings.Repeat("=", 200), strings.Repeat(" ", 300) + "x", strings.Repeat("ab", 150), strings.Repeat("あ", 120), strings.Repeat("A", 150) + "b",
+	"\u0301ABC", "1\u0301AB's", "\n\u0301\u0301AB\u0301C", "\u0301ʰAB", "\u0301A\u0301'", "ſ's 'ſ K'd", "Aé aÉ ABcÉ ABÉ 'é's", "a\nb\rc\n\rD",
+	strings.Repeat("=", 200), strings.Repeat(" ", 300) + "x", strings.Repeat("ab", 150), strings.Repeat("あ", 120), strings.Repeat("A", 150) + "b",
 }
 
 func TestCountIsExact(t *testing.T) {
@@ -63,104 +62,70 @@ func TestCountIsExact(t *testing.T) {
 	}
 }
 
-func TestCountIsExactOnSources(t *testing.T) {
-	files, err := filepath.Glob("*.go")
-	if err != nil || len(files) == 0 {
-		t.Fatal(files, err)
-	}
-	for _, f := range files {
-		b, err := os.ReadFile(f)
-		if err != nil {
-			t.Fatal(err)
+// sources returns the contents of the files that match patterns.
+func sources(t testing.TB, patterns ...string) []string {
+	var texts []string
+	for _, pattern := range patterns {
+		names, err := filepath.Glob(pattern)
+		if err != nil || len(names) == 0 {
+			t.Fatal(pattern, names, err)
 		}
-		compare(t, string(b))
+		for _, name := range names {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			texts = append(texts, string(text))
+		}
+	}
+	return texts
+}
+
+func TestCountIsExactOnSources(t *testing.T) {
+	for _, text := range sources(t, "*.go", "../../docs/*.md", "../../go.sum") {
+		compare(t, text)
 	}
 }
 
+var pieces = rapid.SampledFrom(append([]string{"'", "'s", "'LL", " ", "  ", "\n", "\r\n", "\t", "/", "a", "B", "Zz", "é", "É", "e\u0301", "\u0301", "ʰ", "世", "ǅ", "7", "½", "-", "😀", "_", "\u00a0", "\u0085"}, samples...))
+
 func TestCountIsExactOnAnyText(t *testing.T) {
-	pieces := rapid.SampledFrom(append([]string{"'", "'s", "'LL", " ", "  ", "\n", "\r\n", "\t", "/", "a", "B", "Zz", "é", "e\u0301", "\u0301", "ʰ", "世", "ǅ", "7", "½", "-", "😀", "_", "\u00a0", "\u0085"}, samples...))
 	rapid.Check(t, func(t *rapid.T) {
 		compare(t, strings.Join(rapid.SliceOfN(pieces, 0, 12).Draw(t, "pieces"), ""))
 		compare(t, rapid.String().Draw(t, "text"))
 	})
 }
 
-func FuzzCount(f *testing.F) {
-	for _, s := range samples {
-		f.Add(s)
+// TestCountIsExactOnRuns compares runs that are merged in many windows, as long as the
+// oracle, which is quadratic, can count them in milliseconds.
+func TestCountIsExactOnRuns(t *testing.T) {
+	for _, run := range runs {
+		compare(t, run.text(rand.New(rand.NewPCG(1, 2)), 4000))
 	}
-	f.Fuzz(func(t *testing.T, text string) {
-		if len(text) < 4096 {
-			compare(t, text)
+}
+
+func TestCountIsExactOnAnyRuns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var b strings.Builder
+		for range rapid.IntRange(1, 4).Draw(t, "runs") {
+			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
+			b.WriteString(rapid.SampledFrom(runs).Draw(t, "run").text(r, rapid.IntRange(0, 3000).Draw(t, "bytes")))
+			b.WriteString(pieces.Draw(t, "between"))
 		}
+		compare(t, b.String())
 	})
 }
 
-// TestLongPieces compares long runs with the oracle as far as it can count them.
-func TestLongPieces(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, 2))
-	letters := make([]byte, 6000)
-	for i := range letters {
-		letters[i] = "abcdefghijklmnopqrstuvwxyz"[random.IntN(26)]
+func FuzzCount(f *testing.F) {
+	for _, s := range samples {
+		f.Add(s, uint16(1))
 	}
-	for _, text := range []string{strings.Repeat("a", 6000), string(letters), strings.Repeat("=-", 3000), strings.Repeat(" ", 5000), strings.Repeat("漢字", 1000)} {
-		compare(t, text)
-	}
-}
-
-// longRuns are texts of a megabyte that take a quadratic encoder hours.
-func longRuns() map[string]string {
-	random := rand.New(rand.NewPCG(3, 4))
-	bytes := make([]byte, 768<<10)
-	for i := range bytes {
-		bytes[i] = byte(random.Uint32())
-	}
-	letters := make([]byte, 1<<20)
-	for i := range letters {
-		letters[i] = "abcdefghijklmnopqrstuvwxyz"[random.IntN(26)]
-	}
-	return map[string]string{
-		"one letter": strings.Repeat("a", 1<<20), "letters": string(letters), "base64": base64.StdEncoding.EncodeToString(bytes),
-		"blanks": strings.Repeat(" ", 1<<20), "symbols": strings.Repeat("=", 1<<20), "kanji": strings.Repeat("漢字", 1<<20/6),
-		"marks": strings.Repeat("A\u0301", 1<<20/3), "upper": strings.Repeat("A", 1<<20), "newlines": strings.Repeat(" \n", 1<<19),
-	}
-}
-
-func TestLongRunsTakeBoundedTime(t *testing.T) {
-	tokens.Count("gpt-4o", "load")
-	for name, text := range longRuns() {
-		begin := time.Now()
-		n := tokens.Count("gpt-4o", text)
-		took := time.Since(begin)
-		t.Logf("%s: %d tokens in %s", name, n, took)
-		if took > 30*time.Second { // some 50 times what it takes
-			t.Errorf("%s took %s", name, took)
+	f.Add("ab", uint16(900))
+	f.Fuzz(func(t *testing.T, text string, times uint16) {
+		if text = strings.Repeat(text, int(times)); len(text) < 4096 {
+			compare(t, text)
 		}
-	}
-}
-
-// TestCutError holds the bound of the package comment: a cut changes the count
-// by at most 4.
-func TestCutError(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	for name, alphabet := range map[string]string{
-		"letters": "abcdefghijklmnopqrstuvwxyz", "few letters": "aeint", "one": "a", "capitals": "ABCDE",
-		"kanji": "漢字世界日本", "blanks": " ", "symbols": "=-_*#/", "marks": "a\u0301\u0302",
-	} {
-		runes := []rune(alphabet)
-		for range 100 {
-			text := make([]rune, 600)
-			for i := range text {
-				text[i] = runes[random.IntN(len(runes))]
-			}
-			at := 200 + random.IntN(200)
-			l, r := string(text[:at]), string(text[at:])
-			whole, cut := tokens.Count("gpt-4o", l+r), tokens.Count("gpt-4o", l)+tokens.Count("gpt-4o", r)
-			if cut-whole > 4 || whole-cut > 4 {
-				t.Errorf("%s: cut %d tokens, whole %d", name, cut, whole)
-			}
-		}
-	}
+	})
 }
 
 func TestConcurrentUse(t *testing.T) {
@@ -181,12 +146,43 @@ func TestModels(t *testing.T) {
 	if old == recent {
 		t.Fatal("the sample does not tell the encodings apart")
 	}
-	for model, want := range map[string]int{
-		"gpt-4": old, "openai:gpt-4": old, "gpt-4-0613": old, "gpt-4-turbo-2024-04-09": old, "gpt-3.5-turbo": old, "OpenAI/GPT-4": old,
-		"gpt-4o": recent, "gpt-4.1-mini": recent, "gpt-5": recent, "o3": recent, "openai:qwen3": recent, "": recent, "script:a.yaml": recent,
+	for model, want := range map[string]struct {
+		count int
+		known bool
+	}{
+		"gpt-4": {old, true}, "openai:gpt-4": {old, true}, "gpt-4-0613": {old, true}, "gpt-4-turbo-2024-04-09": {old, true}, "gpt-3.5-turbo": {old, true}, "OpenAI/GPT-4": {old, true},
+		"gpt-4o": {recent, true}, "gpt-4.1-mini": {recent, true}, "gpt-5": {recent, true}, "openai:gpt-5.4-nano": {recent, true}, "gpt-6.1-sol": {recent, true},
+		"o3": {recent, true}, "o4-mini": {recent, true}, "groq:openai/gpt-oss-120b": {recent, true},
+		"openai:qwen3": {recent, false}, "": {recent, false}, "script:a.yaml": {recent, false}, "anthropic:claude-opus-5-5": {recent, false},
+		"gpt-4.9": {recent, false}, "gpt-50": {recent, false}, "gpt-neox": {recent, false}, "o3x": {recent, false},
 	} {
-		if got := tokens.Count(model, text); got != want {
-			t.Errorf("%s counts %d, want %d", model, got, want)
+		if got := tokens.Count(model, text); got != want.count {
+			t.Errorf("%s counts %d, want %d", model, got, want.count)
+		}
+		if tokens.Known(model) != want.known {
+			t.Errorf("%s: known is %v, want %v", model, !want.known, want.known)
+		}
+	}
+}
+
+// TestModelsOfTiktoken compares the families with the table of tiktoken-go.
+func TestModelsOfTiktoken(t *testing.T) {
+	const text = "नमस्ते दुनिया"
+	counts := map[string]int{tiktoken.MODEL_O200K_BASE: tokens.Count("gpt-4o", text), tiktoken.MODEL_CL100K_BASE: tokens.Count("gpt-4", text)}
+	models := map[string]string{}
+	for model, encoding := range tiktoken.MODEL_TO_ENCODING {
+		models[model] = encoding
+	}
+	for prefix, encoding := range tiktoken.MODEL_PREFIX_TO_ENCODING {
+		models[prefix+"2030-01-01"] = encoding
+	}
+	for model, encoding := range models {
+		want, known := counts[encoding]
+		if tokens.Known(model) != known {
+			t.Errorf("%s with %s: known is %v", model, encoding, !known)
+		}
+		if got := tokens.Count(model, text); known && got != want {
+			t.Errorf("%s with %s counts %d, want %d", model, encoding, got, want)
 		}
 	}
 }
@@ -207,41 +203,5 @@ func TestMessage(t *testing.T) {
 	}
 	if got := tokens.Tool("gpt-4o", &harnessv1.ToolSpec{Name: "a", Description: "b", ParametersSchema: "c"}); got != tokens.MessageOverhead+3 {
 		t.Errorf("the tool counts %d", got)
-	}
-}
-
-func BenchmarkCount(b *testing.B) {
-	source, err := os.ReadFile("scan.go")
-	if err != nil {
-		b.Fatal(err)
-	}
-	texts := map[string]string{"source": strings.Repeat(string(source), 10), "prose": strings.Repeat("The quick brown fox jumps over the lazy dog, and then it rests. ", 1000)}
-	for name, text := range longRuns() {
-		texts[name] = text
-	}
-	for name, text := range texts {
-		b.Run(name, func(b *testing.B) {
-			tokens.Count("gpt-4o", "load")
-			b.SetBytes(int64(len(text)))
-			b.ReportAllocs()
-			for b.Loop() {
-				tokens.Count("gpt-4o", text)
-			}
-		})
-	}
-}
-
-// BenchmarkOracle is the floor to compare with.
-func BenchmarkOracle(b *testing.B) {
-	source, err := os.ReadFile("scan.go")
-	if err != nil {
-		b.Fatal(err)
-	}
-	text := strings.Repeat(string(source), 10)
-	enc := oracle()["gpt-4o"]
-	b.SetBytes(int64(len(text)))
-	b.ReportAllocs()
-	for b.Loop() {
-		enc.EncodeOrdinary(text)
 	}
 }
