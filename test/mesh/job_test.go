@@ -2,10 +2,15 @@ package mesh
 
 import (
 	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -109,4 +114,75 @@ func (d *driver) jobs() uint64 {
 	}
 	d.t.Error("the bus has no consumer for jobs")
 	return 0
+}
+
+// TestMeshWithoutInference: a mesh that was upgraded has neither the worker nor its
+// consumer. Doctor names both, a gateway is ready and warns, and both find the worker once
+// it is there.
+func TestMeshWithoutInference(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{Without: []string{workflow.Inference, workflow.Gateway}})
+	deleteConsumer(t, m, workflow.Inference)
+	m.Start(workflow.Gateway, meshtest.Args("--metrics", "127.0.0.1:0"))
+	m.AwaitReady(workflow.Gateway)
+	metrics, _ := m.Process(workflow.Gateway).Line("metrics addr=")
+	doctor := func() string {
+		out, _ := exec.Command(bin.Harness, "doctor", "--nats", m.Bus.URL()).CombinedOutput() // it exits with 1 if there is a problem
+		return string(out)
+	}
+	for _, want := range []string{
+		"no process has the role inference: conversations are not summarised,", "the bus has no consumer for the role inference, so such a process cannot start: run `harness provision`",
+	} {
+		if out := doctor(); strings.Count(out, "problem:") != 2 || !strings.Contains(out, want) {
+			t.Errorf("no %q in\n%s", want, out)
+		}
+	}
+	if status, text := readyz(t, metrics); status != http.StatusOK || !strings.Contains(text, "warning: inference: no process with this role is ready: ") {
+		t.Errorf("the gateway: %d %s", status, text)
+	}
+	out, err := exec.Command(bin.Harness, serve(t, workflow.Inference, m.Bus.URL())...).CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "run `harness provision`") {
+		t.Errorf("a worker without a consumer: %v\n%s", err, out)
+	}
+	m.Harness("provision", "--nats", m.Bus.URL())
+	m.Start(workflow.Inference)
+	m.AwaitReady(workflow.Inference)
+	meshtest.Eventually(t, "the gateway finds the worker", func() bool {
+		status, text := readyz(t, metrics)
+		return status == http.StatusOK && text == "ok\n"
+	})
+	if out := doctor(); strings.Contains(out, "problem:") {
+		t.Errorf("problems remain:\n%s", out)
+	}
+}
+
+func readyz(t *testing.T, metrics string) (status int, text string) {
+	t.Helper()
+	r, err := http.Get("http://" + metrics + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode, string(body)
+}
+
+// deleteConsumer deletes a consumer, which an earlier release did not make.
+func deleteConsumer(t *testing.T, m *meshtest.Mesh, name string) {
+	t.Helper()
+	nc, err := nats.Connect(m.Bus.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteConsumer(t.Context(), "RUNS_0", name); err != nil {
+		t.Fatal(err)
+	}
 }
