@@ -122,5 +122,13 @@ func (s *Server) Compact(_ context.Context, req *harnessv1.CompactRequest) (*har
 
 // Run executes compaction until ctx ends.
 func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
-	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Bind: s.bind})
+	ends := &jobEnds{waiting: map[jobID][]chan struct{}{}}
+	if s.cfg.Jobs != nil {
+		stop, err := s.cfg.Jobs.OnJobEnd(ends.ended)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Bind: s.bind, Changes: ends.changes})
 }
