@@ -183,6 +183,16 @@ func TestEveryCombinationOfGates(t *testing.T) {
 	}
 }
 
+// TestRequestsThatStayTooLong: the run fails, whatever else is the case.
+func TestRequestsThatStayTooLong(t *testing.T) {
+	for _, failure := range unfreed {
+		for _, c := range []situation{{}, {done: true, called: true}, {maxTurns: true}, {interrupted: true}, {awaiting: "approval"}, {pause: true}} {
+			c.failure, c.policy = failure, "interactive"
+			checkSituation(t, c)
+		}
+	}
+}
+
 // TestAnySituation draws all values of a situation.
 func TestAnySituation(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
@@ -196,7 +206,7 @@ func TestAnySituation(t *testing.T) {
 			items: one("items", itemed), hook: one("hook", hooked),
 		}
 		if rarely("fails") {
-			c.failure = one("failure", failures)
+			c.failure = one("failure", slices.Concat(failures, unfreed))
 		}
 		if rarely("awaits") {
 			c.awaiting = one("awaiting", awaitings)

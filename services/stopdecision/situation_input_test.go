@@ -26,7 +26,7 @@ func (c situation) input() *harnessv1.StepInput {
 		s.MaxTurns = 4
 	}
 	turn := &harnessv1.TurnComplete{TurnNumber: 4, Interrupted: c.interrupted, AgentDone: c.done, CalledWorkComplete: c.called, Retaken: c.retaken}
-	switch long, is := strings.CutPrefix(c.failure, "too_long"); {
+	switch long, is := strings.CutPrefix(c.failure, tooLong); {
 	case is:
 		turn.Error = failed(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED)
 		refuse(s, strings.TrimSpace(long))

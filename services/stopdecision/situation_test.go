@@ -29,15 +29,7 @@ type situation struct {
 
 // Values of the fields, in their order.
 var (
-	failures = []string{
-		"", "cancelled", "provider_unavailable", "failed", "no_plan",
-		"too_long",           // refused by a model for the first time in a row
-		"too_long again",     // and for the second time
-		"too_long off",       // in a run without compaction
-		"too_long custom",    // in a cycle without its executor
-		"too_long unfreed",   // compaction has found nothing to free after a refusal
-		"too_long unrefused", // and without one
-	}
+	failures  = []string{"", "cancelled", "provider_unavailable", "failed", "no_plan", tooLong, "too_long again"}
 	awaitings = []string{"", "approval", "review"}
 	loops     = []string{"", "strict 0", "strict 1", "strict 2", "strict 3", "loose", "loose told"}
 	retries   = []string{"", "last", "used"}
@@ -47,6 +39,15 @@ var (
 	hooked    = []string{"", "continue", "block", "abort", "pause", "paused", "replan", "called"}
 	either    = []bool{false, true}
 )
+
+// tooLong is the failure of a turn whose request a model has refused as too long, for the
+// first time in a row.
+const tooLong = "too_long"
+
+// unfreed are requests that are too long in runs that no compaction helps: it is switched
+// off, its executor is not in the cycle, it has found nothing to free after a refusal, or
+// without one.
+var unfreed = []string{"too_long off", "too_long custom", "too_long unfreed", "too_long unrefused"}
 
 // want returns the specified result of a situation: that of the first layer that matches,
 // and in the fourth the first gate that objects.
@@ -65,9 +66,9 @@ func (c situation) want() string {
 		return "PARKED provider_unavailable"
 	case c.failure == "no_plan":
 		return "DONE no_plan false"
-	case c.failure == "too_long" && c.awaiting == "":
+	case c.failure == tooLong && c.awaiting == "":
 		return "repair"
-	case strings.HasPrefix(c.failure, "too_long"):
+	case strings.HasPrefix(c.failure, tooLong):
 		return "FAILED context_exhausted false"
 	case c.failure != "":
 		return "FAILED failed false"
