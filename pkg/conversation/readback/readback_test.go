@@ -260,10 +260,11 @@ func TestSearchFindsEveryLine(t *testing.T) {
 			if result.Failed || !utf8.ValidString(result.Text) || pages > 5000 || len(result.Text) > 4*tokens {
 				t.Fatalf("page %d: %s", pages, result.Text)
 			}
-			message := 0
+			message, matches, bytes, end := 0, 0, 0, 0
 			for _, line := range strings.Split(result.Text, "\n") {
 				if at := regexp.MustCompile(`^\[m(\d+): user\]$`).FindStringSubmatch(line); at != nil {
 					message, _ = strconv.Atoi(at[1])
+					end = 0
 				}
 				at := regexp.MustCompile(`^line (\d+), offset (\d+): (.*)$`).FindStringSubmatch(line)
 				if at == nil {
@@ -274,9 +275,16 @@ func TestSearchFindsEveryLine(t *testing.T) {
 				}
 				from, _ := strconv.Atoi(at[2])
 				shown := strings.TrimRight(at[3], "\r")
+				if from < end {
+					t.Fatalf("%s at offset %d of m%d is shown twice", shown, from, message)
+				}
+				matches, bytes, end = matches+1, bytes+len(shown), from+len(shown)
 				if all[message-1][from:from+len(shown)] != shown || !re.MatchString(shown) || len(shown) > 300 {
 					t.Fatalf("%s is not at offset %d of m%d", shown, from, message)
 				}
+			}
+			if limit > 0 && bytes > limit && matches > 1 {
+				t.Fatalf("%d matches with %d bytes, limit %d", matches, bytes, limit)
 			}
 			to := next(t, result, ref)
 			if to == 0 {
@@ -327,6 +335,20 @@ func TestSearchIsBounded(t *testing.T) {
 	}
 	if pages == 0 || pages > 3 {
 		t.Errorf("continued %d times", pages)
+	}
+}
+
+// TestOffsetsWithinARune: an offset that a model made up shows what begins after it.
+func TestOffsetsWithinARune(t *testing.T) {
+	s := store{}
+	messages := []*harnessv1.Message{{Role: harnessv1.Role_ROLE_USER, Content: s.content("日本語 error")}}
+	for pattern, want := range map[string]string{"": "[m1: user, bytes 3 to 15 of 15]\n本語 error", "error": "[m1: user]\nline 1, offset 3: 本語 error"} {
+		if got := s.read(t, 1000, messages, readback.Request{Ref: "m1", Offset: 1, Pattern: pattern}); got.Text != want {
+			t.Errorf("%q: %s", pattern, got.Text)
+		}
+	}
+	if got := s.read(t, 1000, messages[:1], readback.Request{Ref: "m1", Offset: 14}); got.Text != "[m1: user, bytes 14 to 15 of 15]\nr" {
+		t.Errorf("the last byte: %s", got.Text)
 	}
 }
 

@@ -119,7 +119,7 @@ func (r *Reader) part(ctx context.Context, s *span, offset, limit int) (string, 
 		if more = to < len(text); more {
 			break
 		}
-		start += len(text)
+		start += size
 	}
 	if more {
 		fmt.Fprintf(&b, "[More is left. Continue with ref %s, offset %d.]", s.ref, next)

@@ -68,7 +68,8 @@ func (r *Reader) search(ctx context.Context, s *span, pattern string, offset, li
 	start := 0
 	for id := s.first; id <= s.last && f.next == 0; id++ {
 		m := s.messages[id-1]
-		if size := sizeOf(m); start+size <= offset {
+		size := sizeOf(m)
+		if start+size <= offset {
 			start += size
 			continue
 		}
@@ -80,7 +81,7 @@ func (r *Reader) search(ctx context.Context, s *span, pattern string, offset, li
 			return Result{}, err
 		}
 		f.message(id, start, max(0, offset-start), text)
-		start += len(text)
+		start += size
 	}
 	if f.next == start && start == s.size() { // the bound was reached at the end
 		f.next = 0
