@@ -117,7 +117,7 @@ func newLoop(b *testing.B, on bool) *loop {
 		}
 		for i := range 30 {
 			strict, loose := progress.Signature("read_file", fmt.Sprintf(`{"path":"before-%d"}`, i), "d")
-			runstate.RecordOutcome(l.s, "read_file", strict, loose, true)
+			runstate.RecordOutcome(l.s, "read_file", strict, loose, runstate.Fresh)
 		}
 	}
 	object := `{"type":"object","properties":{"path":{"type":"string"}},"required":["path"]}`

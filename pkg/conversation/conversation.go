@@ -71,11 +71,16 @@ type callIndex struct {
 	outcomes map[uint64]occurrences
 }
 
-// occurrences are where an outcome came about: the ids of the first and the last
-// message, and of the last one of an earlier turn than that.
+// occurrences are where an outcome came about: the ids of the first and the last message of
+// the newest turn that it came about in, and of the last message of an earlier turn.
+//
+// More is not needed. Only the newest one before the current step counts: it is last, or
+// first where a turn continued in a later step, or earlier. Where it is not shown in full no
+// older one is: their class and size are equal, and a watermark that has reached a message
+// has reached all before it.
 type occurrences struct {
-	first, earlier, last uint64
-	turn                 uint32 // of the last one
+	earlier, first, last uint64
+	turn                 uint32 // of first and last
 }
 
 // Fold adds the messages of a record that follows the version folded so far.
@@ -117,10 +122,10 @@ func (c *callIndex) addResult(m *harnessv1.Message) (bytes uint64) {
 	strict, _ := progress.Signature(m.GetToolName(), content.Key(call.GetArguments()), content.DigestOf(m.GetContent()))
 	at, known := c.outcomes[strict]
 	if !known {
-		at.first, bytes = m.GetId(), outcomeBytes
+		bytes = outcomeBytes
 	}
-	if known && m.GetTurnNumber() != at.turn {
-		at.earlier = at.last
+	if !known || m.GetTurnNumber() != at.turn {
+		at.earlier, at.first = at.last, m.GetId()
 	}
 	at.last, at.turn = m.GetId(), m.GetTurnNumber()
 	c.outcomes[strict] = at
@@ -130,18 +135,25 @@ func (c *callIndex) addResult(m *harnessv1.Message) (bytes uint64) {
 // outcomeBytes is about what an outcome needs in memory.
 const outcomeBytes = 48
 
-// Seen reports whether an outcome, by its signature of pkg/progress, came about in the
-// messages from first up to but not including limit. limit follows all turns but the
-// newest.
-func (c *Conversation) Seen(signature, first, limit uint64) bool {
+// NewestOutcome returns the newest message from first up to but not including limit in which
+// an outcome came about, by its signature of pkg/progress; 0: none did. limit is the first
+// message after the step of the current turn.
+func (c *Conversation) NewestOutcome(signature, first, limit uint64) uint64 {
 	if c.calls == nil {
-		return false
+		return 0
 	}
 	c.calls.mu.RLock()
 	defer c.calls.mu.RUnlock()
-	at, known := c.calls.outcomes[signature]
-	within := func(id uint64) bool { return id >= first && id < limit && id > 0 }
-	return known && (within(at.first) || within(at.earlier) || within(at.last))
+	at := c.calls.outcomes[signature]
+	for _, id := range [...]uint64{at.last, at.first, at.earlier} {
+		if id > 0 && id < limit {
+			if id < first {
+				return 0
+			}
+			return id
+		}
+	}
+	return 0
 }
 
 // HasCall reports whether a call with this id is in the conversation.

@@ -212,9 +212,9 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestSeenInASegment: an outcome counts for the segment in which it came about, whatever
-// came before it and whatever the newest turn has added.
-func TestSeenInASegment(t *testing.T) {
+// TestNewestOutcomeInASegment: an outcome counts for the segment in which it came about,
+// whatever came before it and whatever the current step has added.
+func TestNewestOutcomeInASegment(t *testing.T) {
 	var id uint64
 	c := &conversation.Conversation{}
 	outcome := func(turn uint32, arguments, result string) {
@@ -230,30 +230,32 @@ func TestSeenInASegment(t *testing.T) {
 	outcome(2, `{"b":1}`, "x")  // 5, 6
 	outcome(3, `{"a": 1}`, "x") // 7, 8
 	outcome(3, `{"a":1}`, "y")  // 9, 10
+	outcome(3, `{"a":1}`, "x")  // 11, 12
 	signature := func(arguments, result string) uint64 {
 		strict, _ := progress.Signature("read", arguments, content.DigestOf(content.Inline(result)))
 		return strict
 	}
 	for _, s := range []struct {
-		name         string
-		signature    uint64
-		first, limit uint64
-		want         bool
+		name               string
+		signature          uint64
+		first, limit, want uint64
 	}{
-		{"in all there is", signature(`{"a":1}`, "x"), 0, 11, true},
-		{"in the first turn", signature(`{"a":1}`, "x"), 1, 3, true},
-		{"in a segment between, before the newest turn", signature(`{"a":1}`, "x"), 3, 7, true},
-		{"in no message of the segment", signature(`{"a":1}`, "x"), 5, 7, false},
-		{"only in the newest turn", signature(`{"a":1}`, "y"), 1, 7, false},
-		{"other arguments", signature(`{"b":1}`, "x"), 3, 7, true},
-		{"never", signature(`{"c":1}`, "x"), 0, 11, false},
+		{"in all there is", signature(`{"a":1}`, "x"), 0, 13, 12},
+		{"in the message at the limit", signature(`{"a":1}`, "y"), 0, 10, 0},
+		{"before the newest turn", signature(`{"a":1}`, "x"), 1, 7, 4},
+		{"in the part of the newest turn before its current step", signature(`{"a":1}`, "x"), 1, 9, 8},
+		{"in no message of the segment", signature(`{"a":1}`, "x"), 5, 7, 0},
+		{"in the first message of the segment", signature(`{"a":1}`, "x"), 4, 7, 4},
+		{"only in the current step", signature(`{"a":1}`, "y"), 1, 7, 0},
+		{"other arguments", signature(`{"b":1}`, "x"), 3, 7, 6},
+		{"never", signature(`{"c":1}`, "x"), 0, 13, 0},
 	} {
-		if got := c.Seen(s.signature, s.first, s.limit); got != s.want {
-			t.Errorf("%s: %v", s.name, got)
+		if got := c.NewestOutcome(s.signature, s.first, s.limit); got != s.want {
+			t.Errorf("%s: %d, want %d", s.name, got, s.want)
 		}
 	}
-	if (&conversation.Conversation{}).Seen(1, 0, 9) {
-		t.Error("an empty conversation has seen something")
+	if (&conversation.Conversation{}).NewestOutcome(1, 0, 9) != 0 {
+		t.Error("an empty conversation has an outcome")
 	}
 }
 

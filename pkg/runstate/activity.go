@@ -61,20 +61,43 @@ func CountActivity(s *harnessv1.Snapshot, call interface {
 	}
 }
 
-// RecordOutcome records the result of a call for the detection of loops and of
-// stalls, if they are enabled. strict and loose are the call's signatures; fresh
-// is true if the outcome is the first of its kind in the segment. It changes s.
-func RecordOutcome(s *harnessv1.Snapshot, tool string, strict, loose uint64, fresh bool) {
+// Novelty is how new an outcome of a call is in its segment.
+type Novelty int
+
+const (
+	// Known outcomes came about before, and the model is still shown that.
+	Known Novelty = iota
+	// Repeated outcomes came about before, and compaction has taken that away.
+	Repeated
+	// Fresh outcomes are the first of their kind.
+	Fresh
+)
+
+// RecordOutcome records the result of a call for the detection of loops and of stalls, if they
+// are enabled. strict and loose are the call's signatures. An outcome that is repeated counts
+// as progress until the model has the message that its material does not fit. It changes s.
+func RecordOutcome(s *harnessv1.Snapshot, tool string, strict, loose uint64, novelty Novelty) {
 	if s.GetConfig().GetDoomLoop().GetEnabled() {
 		if s.DoomLoop == nil {
 			s.DoomLoop = &harnessv1.DoomLoop{}
 		}
 		progress.RecordCall(s.DoomLoop, tool, strict, loose)
 	}
-	if fresh && s.GetConfig().GetStall().GetEnabled() {
-		if s.ProgressTracker == nil {
-			s.ProgressTracker = &harnessv1.ProgressTracker{}
-		}
-		s.ProgressTracker.DistinctOutcomes++
+	if !s.GetConfig().GetStall().GetEnabled() {
+		return
+	}
+	if s.ProgressTracker == nil {
+		s.ProgressTracker = &harnessv1.ProgressTracker{}
+	}
+	t := s.ProgressTracker
+	if novelty == Fresh || novelty == Repeated && !t.GetToldTooLarge() {
+		t.DistinctOutcomes++
+	}
+	switch {
+	case !s.GetConfig().GetContext().GetCompaction(): // no compaction will ask
+	case novelty == Fresh:
+		t.FreshOutcomes++
+	default:
+		t.RepeatedOutcomes++
 	}
 }

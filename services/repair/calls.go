@@ -194,7 +194,11 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 // stalls. An outcome that is not among the last ones counts as new.
 func (d *decision) recordOutcome(call *harnessv1.PendingCall, result *harnessv1.Content) {
 	strict, loose := progress.Signature(call.GetTool(), content.Key(call.GetArguments()), content.DigestOf(result))
-	runstate.RecordOutcome(d.s, call.GetTool(), strict, loose, !slices.Contains(d.s.GetDoomLoop().GetStrict(), strict))
+	novelty := runstate.Fresh
+	if slices.Contains(d.s.GetDoomLoop().GetStrict(), strict) {
+		novelty = runstate.Known
+	}
+	runstate.RecordOutcome(d.s, call.GetTool(), strict, loose, novelty)
 }
 
 // answerQuestion records the user's answer to a question of the contract. A nil

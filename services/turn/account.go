@@ -3,9 +3,7 @@ package turn
 import (
 	"slices"
 
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -25,6 +23,9 @@ func (c *completion) addClaim() {
 		if c.p.Started[call.GetCallId()] {
 			runstate.CountActivity(s, call)
 		}
+	}
+	if c.p.reportsTooLarge(s) {
+		s.ProgressTracker.ToldTooLarge = true
 	}
 	if !c.p.Resumed && c.p.Skip == "" {
 		s.ToldTurn = max(s.GetToldTurn(), c.p.Number)
@@ -70,18 +71,6 @@ func (c *completion) addActivity() {
 	}
 	if len(c.p.changedItems) > 0 {
 		workitem.Upsert(runstate.OwnLedger(s), c.p.changedItems)
-	}
-}
-
-// addOutcomes adds the results of this step for the detection of loops and stalls.
-func (c *completion) addOutcomes(end End) {
-	s := c.s
-	fresh := map[uint64]bool{}
-	for _, r := range c.inOrder() {
-		strict, loose := progress.Signature(r.tool, content.Key(c.p.written[r.call]), r.digest)
-		known := fresh[strict] || slices.Contains(s.GetDoomLoop().GetStrict(), strict) || end.Seen != nil && end.Seen(strict)
-		fresh[strict] = true
-		runstate.RecordOutcome(s, r.tool, strict, loose, !known)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
@@ -128,6 +129,9 @@ func (g *guide) all() {
 	if items {
 		g.failedControls()
 	}
+	if g.p.reportsTooLarge(g.s.Snapshot) {
+		g.addOn("too_large", "too_large", "", progress.TooLargeText())
+	}
 	g.instructions()
 	if _, changes := g.p.inspects(g.s); changes && g.p.execution.workspace != nil {
 		g.started.FilesChanged = proto.Uint32(g.p.execution.workspace.GetFilesChanged())
@@ -150,6 +154,12 @@ func (g *guide) items() {
 	if cfg.GetGuidance().GetEnabled() && cfg.GetWorkItems().GetEnabled() && !workitem.IsComplete(g.s.Snapshot.GetWorkItemLedger()) {
 		g.itemsState()
 	}
+}
+
+// reportsTooLarge reports whether the turn tells the model that its material does not fit. s is
+// the snapshot that the turn begins with.
+func (p *Progress) reportsTooLarge(s *harnessv1.Snapshot) bool {
+	return !p.Resumed && s.GetHooks().GetSkipNext() == "" && p.Number > s.GetToldTurn() && progress.MustTellTooLarge(s.GetProgressTracker())
 }
 
 // showAgain is after how many turns work items are shown in full although nothing

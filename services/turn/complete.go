@@ -22,9 +22,9 @@ type End struct {
 	Interrupted bool
 	// Error is why the turn failed; nil if it did not.
 	Error *harnessv1.TurnError
-	// Seen reports whether an outcome of a call, by its signature, came about in the
-	// segment before this turn; nil: only the last calls are known.
-	Seen func(signature uint64) bool
+	// Novelty returns how new an outcome of a call, by its signature, is after what came
+	// about in the segment before this turn; nil: only the last calls are known.
+	Novelty func(signature uint64) runstate.Novelty
 	// Unadmitted is true if the subscribers of before_step did not let the turn begin.
 	Unadmitted bool
 	// ToolTokens is about what the specs of the tools need of the model's window.
@@ -50,7 +50,7 @@ func (p *Progress) close(s *State) Action {
 	}
 	interrupted := p.interrupted(s)
 	c, err := complete(p.snapshot(s), p, End{
-		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Seen: p.seen(s), Unadmitted: p.unadmitted(s),
+		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Novelty: p.novelty(s), Unadmitted: p.unadmitted(s),
 		ToolTokens: s.Tools.Tokens, Now: p.execution.now,
 	})
 	if err != nil {
@@ -63,16 +63,6 @@ func (p *Progress) close(s *State) Action {
 		c.afterStep(*p.execution.afterStep)
 	}
 	return Return{Outcome: c.draft.Outcome(), Stopped: interrupted}
-}
-
-// seen returns a function that reports whether an outcome of a call came about in
-// the segment before this turn; nil if no result was stored in this step.
-func (p *Progress) seen(s *State) func(uint64) bool {
-	if len(p.results) == 0 {
-		return nil
-	}
-	first, limit := s.Snapshot.GetProgressTracker().GetFirstMessage(), s.Snapshot.GetMessageCount()+1
-	return func(signature uint64) bool { return p.execution.conversation.Seen(signature, first, limit) }
 }
 
 // completion is the end of a turn as it is being made.

@@ -206,12 +206,9 @@ func (p *Progress) argumentsRead(a ReadArguments, e ArgumentsRead) bool {
 	return true
 }
 
-// messagesRead takes the result of a call that reads messages. What is read after the turn
-// was stopped does not count: its calls are refused.
+// messagesRead takes the result of a call that reads messages.
 func (p *Progress) messagesRead(result readback.Result) bool {
-	if p.execution.stop == nil {
-		p.execution.judgement.read(result)
-	}
+	p.execution.judgement.read(result)
 	return true
 }
 

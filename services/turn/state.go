@@ -6,6 +6,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
@@ -25,6 +26,9 @@ type State struct {
 	// Window returns the largest prompt that a model takes, in tokens, 0 if it is
 	// unknown. Nil: all are unknown.
 	Window func(ref string) uint32
+	// Shows reports whether the view of the turn shows a message of a conversation
+	// unchanged. Nil: the turn indexes the conversation if it has to know.
+	Shows func(c *conversation.Conversation, id uint64) bool
 }
 
 // ToolSet is the set of tools of a turn.

@@ -50,6 +50,7 @@ type driver struct {
 	checks  map[string]*harnessv1.RequirementCoverage // how outputs of the contract stand
 	agent   *harnessv1.AgentSpec                      // of the run that is to begin
 	task    *harnessv1.TaskContract
+	compact func(*harnessv1.Snapshot) // what compaction does in addition to its decision; may be nil
 }
 
 // answer is what becomes of one request to the model.
@@ -176,6 +177,9 @@ func (d *driver) execute(step *harnessv1.Step, version uint64) {
 		outcome = d.decide(repair.Decide, in)
 	case compaction.Name:
 		outcome = d.decide(compaction.Decide, in)
+		if d.compact != nil {
+			d.compact(outcome.GetStep().GetSnapshot())
+		}
 	case stopdecision.Name:
 		outcome = d.decide(stopdecision.Decide, in)
 	case turn.Name:

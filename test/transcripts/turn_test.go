@@ -1,6 +1,7 @@
 package transcripts
 
 import (
+	"context"
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
@@ -10,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
@@ -115,6 +117,17 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 		next := d.answers[0]
 		d.answers = d.answers[1:]
 		return turn.ModelAnswered{Response: &next.response}
+	case turn.ReadMessages:
+		reader := readback.Reader{
+			Text:   func(_ context.Context, c *harnessv1.Content) (string, error) { return c.GetInline(), nil },
+			Count:  func(text string) int { return len(text) / 4 },
+			Tokens: int(runstate.ShownTokens(w.state.Snapshot.GetConfig())),
+		}
+		result, err := reader.Read(d.t.Context(), a.Messages, a.Request)
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		return turn.MessagesRead{Result: result}
 	case turn.CheckInbox:
 		if d.interrupted(w.state.Snapshot) {
 			w.p.Stop(errInterrupted, true)
