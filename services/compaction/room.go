@@ -115,10 +115,7 @@ func (d *decision) commit(p *pass, job *harnessv1.SummaryJob, requested bool) er
 	d.changes = p.changes
 	d.account(p)
 	runstate.OwnActivity(d.s).Compactions++
-	if d.s.ProgressTracker != nil {
-		progress.ResetWindow(d.s.ProgressTracker)
-	}
-	d.s.DoomLoop = nil
+	progress.Compacted(d.s.GetProgressTracker(), d.s.GetDoomLoop())
 	d.Emit(event.CompactionCompleted(&harnessv1.CompactionCompleted{
 		TokensBefore: before, TokensAfter: clamp(p.used), FreedTokens: before - min(before, clamp(p.used)), Duration: durationpb.New(d.took(p)),
 		Strategies: p.names, Changes: p.changes, Error: d.problem, Pass: p.plan.GetPasses(),

@@ -50,6 +50,7 @@ func (w *Server) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 	for _, e := range task.Journal {
 		records = append(records, e.Record)
 	}
+	state.Shows = func(c *conversation.Conversation, id uint64) bool { return w.shows(task.Run, s, c, id) }
 	t := &execution{
 		server: w, run: task.Run, state: state, progress: turn.New(state, w.cfg.Now(), records...), journal: task,
 		delta: func(d *harnessv1.Delta) {

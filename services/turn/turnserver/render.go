@@ -44,6 +44,19 @@ func (w *Server) render(ctx context.Context, run runlog.Run, state *turn.State, 
 	return &harnessv1.ModelRequest{Model: s.GetModel(), Messages: messages, Tools: state.Tools.Specs()}, nil
 }
 
+// shows reports whether the view of a turn shows a message of the run's conversation
+// unchanged. The view is that of the request, if this process has made it.
+func (w *Server) shows(run runlog.Run, s *harnessv1.Snapshot, c *conversation.Conversation, id uint64) bool {
+	v := w.views.Take(run, s.GetFirstSequence(), c)
+	if v.Index.Entry(id) == nil {
+		v = &view.View{}
+		v.Index.Add(c)
+	}
+	shown := view.NewRules(s.GetCompactionPlan(), &v.Index).Unchanged(id)
+	w.views.Put(run, s.GetFirstSequence(), v)
+	return shown
+}
+
 // summary returns the summary that a plan refers to; nil if it refers to none.
 func (w *Server) summary(ctx context.Context, run runlog.Run, plan *harnessv1.CompactionPlan) (*harnessv1.StructuredSummary, error) {
 	if plan.GetSummary() == nil {
