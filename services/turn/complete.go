@@ -154,10 +154,10 @@ func (c *completion) addResponse(end End) {
 	if reported := usage.GetInputTokens() + usage.GetOutputTokens(); usage.GetInputTokens() > 0 {
 		// The report covers everything up to and including the response. What
 		// followed was counted with the journal and is counted again from here,
-		// exactly.
+		// exactly. What a compaction had freed is not in it.
 		b.ReportedTokens = uint32(min(reported, 1<<32-1))
 		b.ReportedMessages = p.Message.GetId()
-		b.UnreportedBytes = p.followed
+		b.UnreportedBytes, b.FreedTokens = p.followed, 0
 	}
 	s.Turn = &harnessv1.TurnState{
 		Number: p.Number, CalledTools: len(p.Response.GetCalls()) > 0,

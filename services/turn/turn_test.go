@@ -107,12 +107,12 @@ func TestClaimNamesFormerWorker(t *testing.T) {
 }
 
 // TestReportedUsageReplacesEstimate: what the provider reports replaces the estimate
-// up to and including the response; what follows it is counted in bytes until the next
-// report.
+// up to and including the response, without what a compaction had freed; what follows it is
+// counted in bytes until the next report.
 func TestReportedUsageReplacesEstimate(t *testing.T) {
 	w := mixed(t)
 	s := w.state.Snapshot
-	s.TokenBudget = &harnessv1.TokenBudget{UnreportedBytes: 1000}
+	s.TokenBudget = &harnessv1.TokenBudget{UnreportedBytes: 1000, FreedTokens: 600}
 	s.ContinuationCount, s.FailedTries = 2, 4
 	w.state.Tools.Tokens = 55
 	got := w.mustEnd().GetStep().GetSnapshot()
