@@ -159,13 +159,12 @@ func TestEveryRereadingEnds(t *testing.T) {
 // TestHealthyAgentsAreLeftAlone plays agents that read again what was taken away, and do
 // something new.
 func TestHealthyAgentsAreLeftAlone(t *testing.T) {
-	compacted := func(r *reader) bool { return r.passes > 0 && r.snapshot().GetActivity().GetCompactions() > 0 }
 	for name, agent := range map[string]func() func(r *reader, turn int){
 		"one file after each pass, with something new": func() func(r *reader, turn int) {
 			passes := 0
 			return func(r *reader, turn int) {
 				r.read(turn)
-				if compacted(r) && r.passes > passes {
+				if r.passes > passes {
 					passes = r.passes
 					r.read(1)
 				}
@@ -207,5 +206,69 @@ func TestToldAgentGoesOn(t *testing.T) {
 	})
 	if s := r.run("max_turns=100 "); s.GetStopReason().GetKind() != "max_turns" || len(r.told()) != 1 {
 		t.Errorf("ended %s after %d turns, told %v", s.GetStopReason().GetKind(), s.GetTurnCount(), r.told())
+	}
+}
+
+// compacted makes a reader whose window is compacted as the service decides. The model
+// reports what it is shown.
+func compacted(t testing.TB, size, turns int, agent func(r *reader, turn int)) *reader {
+	r := newReader(t, 0, size, turns, agent)
+	r.compact = func(s *harnessv1.Snapshot) { r.passes = int(s.GetCompactionPlan().GetPasses()) }
+	r.input = func(s *harnessv1.Snapshot) uint64 {
+		var x view.Index
+		x.Add(&r.conversation)
+		rules, used := view.NewRules(s.GetCompactionPlan(), &x), uint64(500)
+		for i := range x.Entries {
+			used += uint64(rules.Shown(&x.Entries[i]))
+		}
+		return used
+	}
+	return r
+}
+
+// TestCompactionEndsRereading plays agents with a window of 16,000 tokens and files of 1,800:
+// those whose files do not fit are told so, and end if they go on.
+func TestCompactionEndsRereading(t *testing.T) {
+	for _, c := range []struct {
+		files, parallel int
+		kind            string
+		fits            bool
+	}{
+		{1, 1, "doom_loop", true}, {1, 3, "doom_loop", true}, {3, 1, "stalled", true}, {3, 3, "doom_loop", false}, {8, 1, "stalled", false}, {8, 3, "stalled", false},
+		{12, 1, "stalled", false}, {12, 3, "stalled", false},
+	} {
+		next := 0
+		r := compacted(t, 1800, 200, func(r *reader, _ int) {
+			for range c.parallel {
+				r.read(next % c.files)
+				next++
+			}
+		})
+		s := r.run("max_turns=200 tool_calls=1000 window=16000 ")
+		told := r.told()
+		if s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_STALLED || s.GetStopReason().GetKind() != c.kind || s.GetTurnCount() > 40 || len(told) > 1 || (len(told) == 0) != c.fits {
+			t.Errorf("%d files, %d a turn: %s after %d turns and %d passes, told %v", c.files, c.parallel, s.GetStopReason().GetKind(), s.GetTurnCount(), r.passes, told)
+		}
+		if c.kind == "stalled" && !c.fits && len(told) == 1 && s.GetTurnCount() != told[0]+2 {
+			t.Errorf("%d files, %d a turn: ended after %d turns, told in turn %d", c.files, c.parallel, s.GetTurnCount(), told[0])
+		}
+	}
+}
+
+// TestCompactionLeavesHealthyAgentsAlone plays an agent that reads a file again after each
+// pass, and goes on with others.
+func TestCompactionLeavesHealthyAgentsAlone(t *testing.T) {
+	passes := 0
+	r := compacted(t, 1800, 150, func(r *reader, turn int) {
+		if r.passes > passes {
+			passes = r.passes
+			r.read(1)
+			return
+		}
+		r.read(turn)
+	})
+	s := r.run("max_turns=150 tool_calls=1000 window=16000 ")
+	if s.GetStopReason().GetKind() != "max_turns" || len(r.told()) > 0 || r.passes < 10 {
+		t.Errorf("ended %s after %d turns and %d passes, told %v: %s", s.GetStopReason().GetKind(), s.GetTurnCount(), r.passes, r.told(), s.GetStopReason().GetMessage())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -50,7 +52,8 @@ type driver struct {
 	checks  map[string]*harnessv1.RequirementCoverage // how outputs of the contract stand
 	agent   *harnessv1.AgentSpec                      // of the run that is to begin
 	task    *harnessv1.TaskContract
-	compact func(*harnessv1.Snapshot) // what compaction does in addition to its decision; may be nil
+	input   func(*harnessv1.Snapshot) uint64 // tokens that the model reports of its request; nil: as the story says
+	compact func(*harnessv1.Snapshot)        // what compaction does in addition to its decision; may be nil
 }
 
 // answer is what becomes of one request to the model.
@@ -176,7 +179,7 @@ func (d *driver) execute(step *harnessv1.Step, version uint64) {
 	case repair.Name:
 		outcome = d.decide(repair.Decide, in)
 	case compaction.Name:
-		outcome = d.decide(compaction.Decide, in)
+		outcome = d.decide(d.compaction, in)
 		if d.compact != nil {
 			d.compact(outcome.GetStep().GetSnapshot())
 		}
@@ -191,6 +194,16 @@ func (d *driver) execute(step *harnessv1.Step, version uint64) {
 		d.t.Fatalf("version %d is addressed to %q", version, step.GetTo())
 	}
 	d.commit(step, outcome)
+}
+
+// compaction decides with the index of the conversation, once it was read.
+func (d *driver) compaction(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+	if !slices.ContainsFunc(in.GetObserved(), func(o *harnessv1.Observation) bool { return o.GetKey() == compaction.KeyConversation }) {
+		return compaction.Decide(in)
+	}
+	var x view.Index
+	x.Add(&d.conversation)
+	return compaction.DecideWith(in, &x)
 }
 
 // decide makes a decision twice, with what it needs, and holds it to its purity.
@@ -237,6 +250,18 @@ func (d *driver) observe(step *harnessv1.Step, key string) *harnessv1.Observatio
 		o.Value = &harnessv1.Observation_Inbox{Inbox: proto.CloneOf(batch)}
 	case repair.NeedEnvironment:
 		o.Value = &harnessv1.Observation_Environment{Environment: &harnessv1.Environment{WorkingDirectory: "/w", Platform: "linux/amd64", Listing: "a.txt"}}
+	case compaction.KeyConversation:
+		o.Value = &harnessv1.Observation_Conversation{Conversation: &harnessv1.ConversationRead{Messages: uint64(len(d.conversation.Messages))}}
+	case compaction.KeyWeights:
+		var x view.Index
+		x.Add(&d.conversation)
+		w := &harnessv1.Weights{FirstMessage: 1}
+		for i := range x.Entries {
+			w.Tokens = append(w.Tokens, x.Entries[i].Tokens)
+		}
+		o.Value = &harnessv1.Observation_Weights{Weights: w}
+	case compaction.KeyInference:
+		o.Value = &harnessv1.Observation_InferenceAvailable{}
 	case compaction.KeyTokens:
 		o.Value = &harnessv1.Observation_Tokens{Tokens: uint32(step.GetSnapshot().GetTokenBudget().GetUnreportedBytes() / 4)}
 	default:

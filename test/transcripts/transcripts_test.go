@@ -28,7 +28,7 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	# words for the reader
 //	agent JSON                       what the run's AgentSpec has besides instructions and a model
 //	contract JSON                    the run's TaskContract
-//	start GOAL                       with settings in front, such as: max_turns=5 prompts=off strict=on tool_calls=3 yolo=on
+//	start GOAL                       with settings in front, such as: max_turns=5 prompts=off strict=on tool_calls=3 yolo=on window=16000
 //	                                 items=on guidance=off jit=off hooks=off stall=off doom=off
 //	model TEXT                       what the model answers next; its calls follow, a line each:
 //	  NAME ARGUMENTS
@@ -244,11 +244,13 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 		Stop: &harnessv1.StopConfig{}, Continuation: &harnessv1.ContinuationConfig{}, Budgets: &harnessv1.Budgets{},
 		Tools: &harnessv1.ToolConfig{}, Model: &harnessv1.ModelConfig{OutageRetry: durationpb.New(time.Minute)},
 		WorkItems: &harnessv1.WorkItemConfig{}, Guidance: &harnessv1.GuidanceConfig{}, Hooks: &harnessv1.HookConfig{},
-		Stall: &harnessv1.StallConfig{}, DoomLoop: &harnessv1.DoomLoopConfig{},
+		Stall: &harnessv1.StallConfig{}, DoomLoop: &harnessv1.DoomLoopConfig{}, Context: &harnessv1.ContextConfig{},
 	}
 	goal := settings(d, text, func(key string, n uint32) {
 		no, yes := false, true
 		switch key {
+		case "window":
+			c.Context.MaxInputTokens = &n
 		case "max_turns":
 			c.Stop.MaxTurns = &n
 		case "retries":

@@ -116,6 +116,9 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 	case turn.AskModel:
 		next := d.answers[0]
 		d.answers = d.answers[1:]
+		if d.input != nil {
+			next.response.Usage = &harnessv1.Usage{InputTokens: d.input(w.state.Snapshot), OutputTokens: 10}
+		}
 		return turn.ModelAnswered{Response: &next.response}
 	case turn.ReadMessages:
 		reader := readback.Reader{

@@ -68,3 +68,32 @@ func TestReadToolFollowsCompaction(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatIsNotShownIsNotSeen: a read counts as new if the view of the request did not show
+// the former one, whether or not this worker made the request.
+func TestWhatIsNotShownIsNotSeen(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		through  uint64
+		distinct uint32
+	}{{2, 0}, {3, 1}} {
+		b := newBed(t, calls(call("c2", "read_file", "path", "a.txt")))
+		b.write("a.txt", "forty-two")
+		s := b.state()
+		s.MessageCount = 3
+		s.CompactionPlan = &harnessv1.CompactionPlan{Renderer: 1, Watermarks: []*harnessv1.Watermark{{
+			Action: harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR, Class: harnessv1.MessageClass_MESSAGE_CLASS_RESULT, ThroughMessage: c.through,
+		}}}
+		b.Put(&harnessv1.Step{From: "compaction", To: "turn", Snapshot: s, Message: &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{}}},
+			&harnessv1.Message{Id: 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline(goal)},
+			&harnessv1.Message{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 1, ToolCalls: []*harnessv1.ToolCall{{Id: "c", Name: "read_file", Arguments: content.Inline(`{"path":"a.txt"}`)}}},
+			&harnessv1.Message{Id: 3, Role: harnessv1.Role_ROLE_TOOL, TurnNumber: 1, ToolCallId: "c", ToolName: "read_file", Content: content.Inline("forty-two")},
+		)
+		b.start()
+		journal, outcome := b.records()
+		p := outcome.GetStep().GetSnapshot().GetProgressTracker()
+		if p.GetDistinctOutcomes() != c.distinct || p.GetRepeatedOutcomes() != 1 || p.GetFreshOutcomes() != 0 {
+			t.Errorf("cleared through %d, read %q: %v", c.through, b.results(journal...)["c2"], p)
+		}
+	}
+}
