@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/marktest"
 )
 
-// TestAnswersAreMarked as their calls say, however they are answered.
+// TestAnswersAreMarked as their calls say, by clients, people and repair.
 func TestAnswersAreMarked(t *testing.T) {
 	marks := &harnessv1.ResultMarks{
 		Durability: harnessv1.Durability_DURABILITY_NON_REPLAYABLE, ExternalizeTokens: 500,

@@ -159,6 +159,7 @@ func (c *completion) addResponse(end End) {
 		b.ReportedMessages = p.Message.GetId()
 		b.UnreportedBytes, b.FreedTokens = p.followed, 0
 	}
+	c.addRequest()
 	s.Turn = &harnessv1.TurnState{
 		Number: p.Number, CalledTools: len(p.Response.GetCalls()) > 0,
 		Calls:    uint32(len(p.Response.GetCalls())), //nolint:gosec // bounded by a response

@@ -34,7 +34,24 @@ type ConversationLoaded struct{ Conversation *conversation.Conversation }
 type RequestPrepared struct{}
 
 // ModelAnswered: the model answered. The usage has its price.
-type ModelAnswered struct{ Response *model.Response }
+type ModelAnswered struct {
+	Response *model.Response
+	// Request is what is known of the request; nil in a run without compaction, and if it
+	// could not be described.
+	Request *RequestFacts
+}
+
+// RequestFacts describe a request that was sent.
+type RequestFacts struct {
+	// Weights of the messages of the conversation that had none; nil if none was counted.
+	Weights *harnessv1.Weights
+	// Counted is the tokens of the whole request; 0 if messages without weights are left.
+	Counted uint32
+	// ViewDigest is the digest of the messages, of pkg/conversation/shown.
+	ViewDigest []byte
+	// Tools is the blob with the ToolList, unless it is that of the request before.
+	Tools *harnessv1.BlobRef
+}
 
 // ModelFailed: a try failed. Random is in [0, 1), for the jitter of the wait.
 type ModelFailed struct {

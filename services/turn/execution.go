@@ -59,6 +59,7 @@ type stop struct {
 type answer struct {
 	ref      string
 	response *model.Response
+	request  *RequestFacts // nil if it was not described
 	latency  *durationpb.Duration
 }
 

@@ -173,7 +173,7 @@ func (p *Progress) asked(s *State, now time.Time, a AskModel, event Event) bool 
 			p.refuseAnswer(a.Ref, got.Response)
 			return true
 		}
-		e.answer = &answer{ref: a.Ref, response: got.Response, latency: durationpb.New(now.Sub(e.askSince))}
+		e.answer = &answer{ref: a.Ref, response: got.Response, request: got.Request, latency: durationpb.New(now.Sub(e.askSince))}
 	case ModelFailed:
 		if e.stop == nil {
 			p.failTry(s, a.Ref, got)

@@ -52,6 +52,9 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		Model: a.ref, Usage: r.Usage, FinishReason: r.FinishReason,
 		Preparation: p.execution.preparation, Latency: a.latency,
 	}
+	if f := a.request; f != nil {
+		responded.Weights, responded.CountedTokens, responded.ViewDigest, responded.Tools = f.Weights, f.Counted, f.ViewDigest, f.Tools
+	}
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ModelResponded{ModelResponded: responded}})
 	d.Append(message)
 	if responded.CutShort = cut && strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0; responded.GetCutShort() {

@@ -38,6 +38,14 @@ type ToolSet struct {
 	Blocked map[string]bool
 	// Tokens is about what the specs need of the model's window.
 	Tokens uint32
+	// List is the specs as records refer to them.
+	List ToolList
+}
+
+// ToolList is a harnessv1.ToolList in binary form.
+type ToolList struct {
+	Digest string
+	Data   []byte
 }
 
 // Call is a tool call that a tool host runs.

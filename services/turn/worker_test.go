@@ -46,6 +46,7 @@ type worker struct {
 	p       *turn.Progress
 
 	response  *model.Response
+	facts     *turn.RequestFacts   // of its request
 	responses []*model.Response    // before it
 	failures  []*model.Error       // of the first tries at a model
 	unusable  map[string]bool      // models without a provider
@@ -186,7 +187,7 @@ func (w *worker) ask(a turn.AskModel) turn.Event {
 		w.responses = w.responses[1:]
 		return turn.ModelAnswered{Response: r}
 	}
-	return turn.ModelAnswered{Response: w.response}
+	return turn.ModelAnswered{Response: w.response, Request: w.facts}
 }
 
 func (w *worker) result(id string) *harnessv1.ExecuteToolResponse {

@@ -34,9 +34,11 @@ type execution struct {
 	inbox    func(ctx context.Context) error // returns once the inbox has been read recently
 	unstored bool                            // the caller of the gRPC form has the turn: no log, no blobs
 
-	request *model.Request // once it is prepared
-	ends    chan turn.Event
-	calls   sync.WaitGroup
+	request      *model.Request             // once it is prepared
+	conversation *conversation.Conversation // that the request is made of
+	facts        *turn.RequestFacts         // of the request, once it is described
+	ends         chan turn.Event
+	calls        sync.WaitGroup
 }
 
 // Execute performs a turn, or what is left of it.

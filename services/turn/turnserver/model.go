@@ -18,6 +18,7 @@ func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) t
 	if err != nil {
 		return turn.Failed{Err: err}
 	}
+	t.conversation = a.Conversation
 	t.request = &model.Request{
 		Messages:  request.GetMessages(),
 		Tools:     request.GetTools(),
@@ -36,7 +37,7 @@ func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) t
 // cacheKey is the length of the key of the provider's cache.
 const cacheKey = 32
 
-// askModel makes one try at a model, as a span.
+// askModel makes one try at a model.
 func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
 	p, err := t.server.provider(a.Ref)
 	if err != nil {
@@ -44,10 +45,7 @@ func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
 	}
 	t.request.Model, t.request.FailedTries = p.name, a.FailedTries
 	t.request.Adjustments, t.request.IdleTimeout = a.Adjustments, t.idleTimeout(a.Ref)
-	ctx, span := t.startModelSpan(ctx, a)
-	defer span.End()
-	response, err := p.provider.Complete(ctx, t.request, t.publishDeltas(a.Try))
-	t.describeResponse(ctx, span, a.Ref, response, err)
+	response, err := t.complete(ctx, p, a)
 	if err != nil {
 		return turn.ModelFailed{Err: model.AsError(err), Random: t.server.cfg.Random()}
 	}
@@ -56,7 +54,17 @@ func (t *execution) askModel(ctx context.Context, a turn.AskModel) turn.Event {
 		response.Usage = &harnessv1.Usage{}
 	}
 	response.Usage.CostMicroUsd = t.server.cfg.Price(a.Ref, response)
-	return turn.ModelAnswered{Response: response}
+	return turn.ModelAnswered{Response: response, Request: t.facts}
+}
+
+// complete sends the request once, as a span, and describes it meanwhile.
+func (t *execution) complete(ctx context.Context, p *provider, a turn.AskModel) (*model.Response, error) {
+	defer t.describeRequest(ctx)()
+	ctx, span := t.startModelSpan(ctx, a)
+	defer span.End()
+	response, err := p.provider.Complete(ctx, t.request, t.publishDeltas(a.Try))
+	t.describeResponse(ctx, span, a.Ref, response, err)
+	return response, err
 }
 
 // idleTimeout returns how long a model may be silent. The time of the run is that of its first

@@ -93,13 +93,15 @@ type Server struct {
 	conversations *conversationcache.Cache
 	active        *interrupt.Watch
 	shown         *shown.Texts
+	digests       *shown.Digests
 	views         *conversationcache.Views
 	blobs         *blobCache
 	definitions   *agent.Cache
 
-	mu        sync.Mutex
-	providers map[string]*provider
-	host      *host
+	mu          sync.Mutex
+	providers   map[string]*provider
+	host        *host
+	toolWeights map[toolsKey]uint32
 }
 
 var _ executor.Executor = (*Server)(nil)
@@ -135,6 +137,8 @@ func New(cfg Config) *Server {
 		conversations: conversations(cfg),
 		active:        interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		shown:         shown.New(cfg.Log.Blob, maxShown),
+		digests:       shown.NewDigests(maxDigested),
+		toolWeights:   map[toolsKey]uint32{},
 		views:         conversationcache.NewViews(maxViewed),
 		blobs:         newBlobCache(cfg.Log, maxBlobs),
 		definitions:   &agent.Cache{Blob: cfg.Log.Blob},

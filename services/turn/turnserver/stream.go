@@ -2,6 +2,7 @@ package turnserver
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"google.golang.org/grpc"
@@ -41,7 +42,7 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 		},
 		load: func(context.Context) (*conversation.Conversation, error) {
 			c := &conversation.Conversation{}
-			c.Fold(&harnessv1.Record{Version: in.GetVersion(), Appended: req.GetConversation()})
+			c.Fold(&harnessv1.Record{Version: in.GetVersion(), Appended: slices.Concat(req.GetConversation(), journal.appended)})
 			return c, nil
 		},
 		inbox: func(context.Context) error { return nil },

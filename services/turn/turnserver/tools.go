@@ -136,6 +136,9 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 		return nil, fmt.Errorf("compile the tools of the run: %w", err)
 	}
 	tools := &turn.ToolSet{Set: set, Blocked: blocked}
+	if tools.List, err = listOf(specs); err != nil {
+		return nil, err
+	}
 	for _, t := range specs {
 		tools.Tokens += uint32(len(t.GetName())+len(t.GetDescription())+len(t.GetParametersSchema())) / bytesPerSchemaToken //nolint:gosec // a few KB
 	}

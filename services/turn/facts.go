@@ -1,0 +1,29 @@
+package turn
+
+import "github.com/harnessmesh/harnessmesh/pkg/tokens"
+
+// Bounds of what is learnt from the report of a request: a provider that reports less than
+// what was counted reports something else, and so does one that reports much more.
+const (
+	leastFactor = 1
+	mostFactor  = 2.5
+)
+
+// addRequest adds what the record of the response says of its request.
+func (c *completion) addRequest() {
+	r, b := c.p.Response, c.s.GetTokenBudget()
+	if w := r.GetWeights(); len(w.GetTokens()) > 0 {
+		b.WeighedMessages = w.GetFirstMessage() + uint64(len(w.GetTokens())) - 1
+	}
+	if r.GetTools() != nil {
+		c.s.ToolsDigest = r.GetTools().GetDigest()
+	}
+	reported, counted := r.GetUsage().GetInputTokens(), r.GetCountedTokens()
+	if reported == 0 || counted == 0 || r.GetModel() != c.s.GetModel() || tokens.Known(r.GetModel()) {
+		return
+	}
+	if b.GetFactorModel() != r.GetModel() {
+		b.FactorModel, b.WindowTokens = r.GetModel(), 0
+	}
+	b.Factor = min(max(float64(reported)/float64(counted), leastFactor), mostFactor)
+}
