@@ -136,7 +136,9 @@ func summaryItem(plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSu
 	}
 	it.Original = r.x.TokensThrough(it.Last)
 	r.x.Between(1, it.Last, it.Last, func(e *Entry) bool {
-		it.Original -= min(it.Original, r.rules.Shown(e))
+		if action, _ := r.rules.Action(e); action != summarize {
+			it.Original -= min(it.Original, e.Tokens)
+		}
 		return true
 	})
 	if it.Tokens == 0 {
