@@ -174,7 +174,7 @@ func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 		failpoint.Hit(l.x.Name(), "executed")
 		err = l.commit(ctx, task, outcome)
 	}
-	describe(ctx, span, outcome, err)
+	describe(ctx, e.Run, span, outcome, err)
 	if d.waited > 0 {
 		span.SetAttributes(spans.WaitedMS.Int64(d.waited.Milliseconds()))
 	}

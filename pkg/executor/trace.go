@@ -57,7 +57,7 @@ func attempts(journal []runlog.Entry) int {
 }
 
 // describe sets the result of the step on a span.
-func describe(ctx context.Context, span trace.Span, outcome *harnessv1.Outcome, err error) {
+func describe(ctx context.Context, run runlog.Run, span trace.Span, outcome *harnessv1.Outcome, err error) {
 	if !span.IsRecording() {
 		return
 	}
@@ -84,6 +84,7 @@ func describe(ctx context.Context, span trace.Span, outcome *harnessv1.Outcome, 
 	}
 	if c := step.GetCompactionComplete(); c != nil {
 		span.SetAttributes(compacted(c, step.GetSnapshot().GetTokenBudget().GetUsedTokens())...)
+		spanOfPass(ctx, run, outcome)
 	}
 }
 

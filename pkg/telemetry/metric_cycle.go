@@ -22,8 +22,8 @@ type cycle struct {
 // measure computes the times of a cycle from its records, oldest first: from the
 // RepairTrigger that started it to the step that ended it. ok is false for an unusual
 // turn, whose model time is not recorded (no model answered, a model was given up,
-// another worker took over), and for a turn with custom programs, whose time is not
-// recorded either.
+// another worker took over), for a cycle that waited for a summary, and for a turn with
+// custom programs, whose time is not recorded either.
 func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 	if len(records) == 0 {
 		return cycle{}, false
@@ -34,6 +34,8 @@ func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 		j := r.GetJournal()
 		switch {
 		case i > 0 && (fromCustomExecutor(r.GetStep()) || waitsForCustomPrograms(r)): // the first record belongs to the cycle before
+			return cycle{}, false
+		case waitsForSummary(r.GetStep()):
 			return cycle{}, false
 		case j.GetTurnStarted().GetAttempt() > 1, j.GetModelRetried().GetLast(), j.GetExecutorFailed() != nil:
 			return cycle{}, false
@@ -48,6 +50,12 @@ func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 	c.whole = records[len(records)-1].GetCommitTime().AsTime().Sub(records[0].GetCommitTime().AsTime())
 	c.overhead = max(c.whole-elsewhere-covered(tools), 0)
 	return c, ok
+}
+
+// waitsForSummary reports whether compaction has stored that the run waits for a summary: it
+// sends the step to itself.
+func waitsForSummary(step *harnessv1.Step) bool {
+	return step.GetFrom() == workflow.Compaction && step.GetTo() == workflow.Compaction
 }
 
 // fromCustomExecutor reports whether a step comes from a custom executor.

@@ -27,6 +27,13 @@ func stepOf(executor string, after time.Duration, saw ...*harnessv1.Observation)
 	return &harnessv1.Record{CommitTime: timestamppb.New(noon.Add(after)), Body: &harnessv1.Record_Step{Step: &harnessv1.Step{From: executor, Observed: saw}}}
 }
 
+// waitingStep returns the step with which compaction stores that the run waits.
+func waitingStep(after time.Duration) *harnessv1.Record {
+	r := stepOf("compaction", after)
+	r.GetStep().To = "compaction"
+	return r
+}
+
 func claimed(attempt uint32) *harnessv1.Journal {
 	return &harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{Attempt: attempt}}}
 }
@@ -80,6 +87,9 @@ func TestOverheadOfACycle(t *testing.T) {
 		},
 		"with a takeover": {
 			records: []*harnessv1.Record{step(0), at(2*ms, claimed(1)), at(5*ms, claimed(2)), at(9*ms, responded(ms, ms)), step(10 * ms)}, none: true,
+		},
+		"with a wait for a summary": {
+			records: []*harnessv1.Record{step(0), waitingStep(5 * ms), at(9000*ms, responded(ms, ms)), step(9010 * ms)}, none: true,
 		},
 		"of nothing": {none: true},
 		"with what the mesh itself looks at": {

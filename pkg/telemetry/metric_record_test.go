@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
@@ -206,6 +207,7 @@ func TestExecutorExposesItsCountersAs0(t *testing.T) {
 	for executor, also := range map[string][]string{
 		"reviewer":            nil,
 		"turn":                {"harness_tool_unknown_ends_total{} 0"},
+		"compaction":          {"harness_compaction_summaries_total{outcome=failed} 0", "harness_compaction_summaries_total{outcome=ready} 0", "harness_compaction_waits_total{} 0"},
 		workflow.StopDecision: documentedEnds(t),
 	} {
 		m, registry := measured(t)
@@ -220,6 +222,56 @@ func TestExecutorExposesItsCountersAs0(t *testing.T) {
 	m.Writes(t.Context(), "gateway")
 	if got, want := shownAll(t, registry), of("gateway")[:1]; !slices.Equal(got, want) {
 		t.Errorf("a gateway: got %v", got)
+	}
+}
+
+// compacting returns a step of compaction with events.
+func compacting(executor string, used uint32, events ...*harnessv1.Event) *harnessv1.Record {
+	rec := handed(executor, "turn", &harnessv1.Snapshot{TokenBudget: &harnessv1.TokenBudget{UsedTokens: used, MaxInputTokens: 1000}}, func(s *harnessv1.Step) {
+		s.Message = &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{}}
+	})
+	rec.Events = events
+	return rec
+}
+
+func TestCompactionIsCounted(t *testing.T) {
+	started := func(level, job string, background bool) *harnessv1.Event {
+		return &harnessv1.Event{Event: &harnessv1.Event_CompactionStarted{CompactionStarted: &harnessv1.CompactionStarted{Level: level, Job: job, Background: background}}}
+	}
+	completed := &harnessv1.Event{Event: &harnessv1.Event_CompactionCompleted{CompactionCompleted: &harnessv1.CompactionCompleted{
+		Duration: durationpb.New(2 * time.Second), Strategies: []string{"clear", "direct_clear"}, Changes: []*harnessv1.CompactionChange{
+			{Action: harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR, FreedTokens: 300}, {Action: harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR, FreedTokens: 50},
+			{Action: harnessv1.CompactionAction_COMPACTION_ACTION_DROP, FreedTokens: 20},
+		},
+	}}}
+	waits := compacting(workflow.Compaction, 980, started("blocking", "k", false))
+	waits.GetStep().To, waits.GetStep().Message = workflow.Compaction, &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{}}
+	ended := compacting(workflow.Compaction, 500)
+	for _, s := range []*harnessv1.SummaryState{{}, {Ended: true}, {Ended: true, Summary: &harnessv1.SummaryRef{}}, {Ended: true, Error: "x"}} {
+		ended.GetStep().Observed = append(ended.GetStep().Observed, &harnessv1.Observation{Value: &harnessv1.Observation_Summary{Summary: s}})
+	}
+	ended.GetStep().Observed = append(ended.GetStep().Observed, &harnessv1.Observation{Value: &harnessv1.Observation_Tokens{Tokens: 3}})
+	for name, c := range map[string]struct {
+		rec  *harnessv1.Record
+		want []string
+	}{
+		"no pass": {compacting(workflow.Compaction, 250), []string{"harness_context_share{} 1 0.25"}},
+		"a pass": {compacting(workflow.Compaction, 500, started("blocking", "", false), completed), []string{
+			"harness_compaction_duration_seconds{level=blocking} 1 2", "harness_compaction_freed_tokens_total{action=clear} 350",
+			"harness_compaction_freed_tokens_total{action=drop} 20", "harness_compaction_passes_total{level=blocking,strategy=clear} 1",
+			"harness_compaction_passes_total{level=blocking,strategy=direct_clear} 1", "harness_context_share{} 1 0.5",
+		}},
+		"a summary in the background":           {compacting(workflow.Compaction, 500, started("soft", "k", true)), []string{"harness_context_share{} 1 0.5"}},
+		"a wait":                                {waits, []string{"harness_compaction_waits_total{} 1"}},
+		"ends of summaries":                     {ended, []string{"harness_compaction_summaries_total{outcome=failed} 2", "harness_compaction_summaries_total{outcome=ready} 1", "harness_context_share{} 1 0.5"}},
+		"a window without a size":               {handed(workflow.Compaction, "turn", nil, func(s *harnessv1.Step) { s.Message = &harnessv1.Step_CompactionComplete{} }), nil},
+		"a step that another executor hands on": {compacting("reviewer", 500, completed), nil},
+	} {
+		m, registry := measured(t)
+		m.stored(t.Context(), c.rec)
+		if got := shown(t, registry); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, strings.Join(got, "\n"), strings.Join(c.want, "\n"))
+		}
 	}
 }
 

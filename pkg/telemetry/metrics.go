@@ -19,7 +19,8 @@ import (
 // workers, so everything counts once over all processes. Jobs have no records: the worker
 // that calls the model counts them.
 type Metrics struct {
-	meter metric.Meter
+	meter      metric.Meter
+	compaction compactionMetrics
 
 	stepDuration, waitDuration, hopLatency           histogram
 	turnOverhead, turnDuration                       histogram
@@ -90,6 +91,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		u.to.to, err = meter.Int64UpDownCounter(u.of.Name, metric.WithUnit(u.of.Unit), metric.WithDescription(u.of.Description))
 		errs = append(errs, err)
 	}
+	errs = append(errs, m.compaction.create(meter)...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
 	}
@@ -121,6 +123,8 @@ func (m *Metrics) Serves(ctx context.Context, executor string) {
 	switch executor {
 	case workflow.Turn:
 		m.toolUnknown.add(ctx, 0)
+	case workflow.Compaction:
+		m.compaction.serves(ctx)
 	case workflow.StopDecision:
 		for _, e := range ends() {
 			m.runsEnded.add(ctx, 0, e.status, e.reason)

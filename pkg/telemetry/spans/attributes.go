@@ -61,7 +61,11 @@ const (
 	TokensFreed   = attribute.Key("harness.compaction.tokens_freed")
 	JobPurpose    = attribute.Key("harness.job.purpose")
 	JobKey        = attribute.Key("harness.job.key")
-	JobTries      = attribute.Key("harness.job.tries") // in all
+	JobTries      = attribute.Key("harness.job.tries")             // in all
+	Strategies    = attribute.Key("harness.compaction.strategies") // that freed something, in order
+	PassLevel     = attribute.Key("harness.compaction.level")      // soft or blocking
+	PassNumber    = attribute.Key("harness.compaction.pass")       // in the run, from 1
+	SummaryError  = attribute.Key("harness.compaction.error")      // why a summary could not be used
 	HookID        = attribute.Key("harness.hook.id")
 	HookTopic     = attribute.Key("harness.hook.topic")
 	CheckOutput   = attribute.Key("harness.check.output")
@@ -74,6 +78,7 @@ const (
 	invokeAgent = "invoke_agent"
 	Chat        = "chat"
 	ExecuteTool = "execute_tool"
+	Compact     = "compact"
 )
 
 // RunAttributes returns the attributes that identify the spans of a run.

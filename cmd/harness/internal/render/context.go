@@ -285,7 +285,7 @@ func (s Style) weightBar(tokens, window uint32) string {
 	if window == 0 {
 		return ""
 	}
-	eighths := int(min(8*barCells, uint64(tokens)*fullBar*8*barCells/uint64(window))) //nolint:gosec // a few
+	eighths := int(min(8*barCells, uint64(tokens)*fullBar*8*barCells/uint64(window)))
 	if eighths == 0 {
 		return ""
 	}
