@@ -62,6 +62,9 @@ type Entry struct {
 	Images, PDF *bool
 	// ImageTokens is the formula for the tokens of an image.
 	ImageTokens ImageTokens
+	// TokenFactor is how many tokens the model needs for one that pkg/tokens counts, as far as
+	// it is known before the provider has reported any: from MinTokenFactor to MaxTokenFactor.
+	TokenFactor float64
 	// Known reports whether the model is in the catalogue.
 	Known bool
 	// Priced reports whether its prices are.
@@ -170,8 +173,17 @@ func (c *Catalogue) Extend(name string, data []byte) (*Catalogue, error) {
 // date of a snapshot (gpt-4o-2024-08-06, claude-haiku-4-5-20251001) is looked up
 // without the date, unless it has a separate entry. An unknown model of a provider that
 // has the models of another one is described by that one's entry, without prices. Any
-// other unknown model has the fallback window, no prices, and Known false.
+// other unknown model has the fallback window, no prices, and Known false. An entry without
+// a token factor gets the default.
 func (c *Catalogue) Lookup(ref string) Entry {
+	e := c.lookup(ref)
+	if e.TokenFactor == 0 {
+		e.TokenFactor = defaultTokenFactor(ref)
+	}
+	return e
+}
+
+func (c *Catalogue) lookup(ref string) Entry {
 	p, name := c.ProviderOf(ref)
 	if p != nil {
 		ref = p.Name + ":" + name

@@ -77,12 +77,12 @@ func TestExtend(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.Lookup("openai:gpt-4o"); !reflect.DeepEqual(got, catalogue.Entry{Window: 9, Known: true}) {
+	if got := c.Lookup("openai:gpt-4o"); !reflect.DeepEqual(got, catalogue.Entry{Window: 9, Known: true, TokenFactor: 1}) {
 		t.Errorf("the file's entry is %+v", got)
 	}
 	if got := c.Lookup("openai:local"); !reflect.DeepEqual(got, catalogue.Entry{
 		Window: 32768, MaxOutput: 4096, Known: true, Priced: true, Prices: catalogue.Prices{Input: 100_000, Cached: 100_000, Written: 100_000},
-		LongAbove: 16000, Long: catalogue.Prices{Input: 200_000, Cached: 200_000, Written: 200_000, Output: 1_000_000},
+		LongAbove: 16000, Long: catalogue.Prices{Input: 200_000, Cached: 200_000, Written: 200_000, Output: 1_000_000}, TokenFactor: 1.25,
 	}) {
 		t.Errorf("the new entry is %+v", got)
 	}

@@ -3,6 +3,7 @@ package catalogue
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -68,6 +69,7 @@ func (p *parser) abilities(e *Entry) []member {
 		{"images", p.optionalFlag(&e.Images)},
 		{"pdf", p.optionalFlag(&e.PDF)},
 		{"image_tokens", p.imageTokens(&e.ImageTokens)},
+		{"token_factor", p.tokenFactor(&e.TokenFactor)},
 	}
 }
 
@@ -136,5 +138,16 @@ func (p *parser) imageTokens(into *ImageTokens) reader {
 			err = p.fail(n, "%s has no patch: say how many pixels the side of a patch has", name)
 		}
 		return err
+	}
+}
+
+func (p *parser) tokenFactor(into *float64) reader {
+	return func(name string, n *yaml.Node) error {
+		v, err := strconv.ParseFloat(n.Value, 64)
+		if n.Kind != yaml.ScalarNode || err != nil || !(v >= MinTokenFactor && v <= MaxTokenFactor) {
+			return p.fail(n, "%s must be a number from %g to %g", name, MinTokenFactor, MaxTokenFactor)
+		}
+		*into = v
+		return nil
 	}
 }

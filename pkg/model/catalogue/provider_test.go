@@ -97,11 +97,11 @@ func TestModelsOfAnotherProvider(t *testing.T) {
 		"corporate:gw/gpt-5":                own,
 		"corp:gw/gpt-5-2025-08-07":          own,
 		"corp:gpt-5":                        own,
-		"corp:own":                          {Window: 7, Known: true},
-		"corporate:own":                     {Window: 7, Known: true},
-		"corp:gw/unknown":                   {Window: catalogue.FallbackWindow},
-		"openai:gw/gpt-5":                   {Window: catalogue.FallbackWindow},
-		"bedrock:claude-fable-5-x":          {Window: catalogue.FallbackWindow},
+		"corp:own":                          {Window: 7, Known: true, TokenFactor: 1.25},
+		"corporate:own":                     {Window: 7, Known: true, TokenFactor: 1.25},
+		"corp:gw/unknown":                   {Window: catalogue.FallbackWindow, TokenFactor: 1.25},
+		"openai:gw/gpt-5":                   {Window: catalogue.FallbackWindow, TokenFactor: 1},
+		"bedrock:claude-fable-5-x":          {Window: catalogue.FallbackWindow, TokenFactor: 1.25},
 		"azure:gpt-4o-2024-08-06":           withoutPrices("openai:gpt-4o"),
 		"bedrock:anthropic.claude-opus-5-5": withoutPrices("anthropic:claude-opus-5-5"),
 	} {
@@ -159,6 +159,12 @@ func TestProviderReportsThePlace(t *testing.T) {
 		"models: [{ref: 'openai:x', window: 1, thinking: hard}]":                      "1:49: thinking must be adaptive, budget or none",
 		"models: [{ref: 'openai:x', window: 1, image_tokens: {}}]":                    "1:53: image_tokens has no patch",
 		"models: [{ref: 'openai:x', window: 1, image_tokens: {patch: 28, each: -1}}]": "each must be a number of tokens from 0 to 1000000",
+		"models: [{ref: 'openai:x', window: 1, token_factor: 0.99}]":                  "1:53: token_factor must be a number from 1 to 2.5",
+		"models: [{ref: 'openai:x', window: 1, token_factor: 2.51}]":                  "token_factor must be a number from 1 to 2.5",
+		"models: [{ref: 'openai:x', window: 1, token_factor: .nan}]":                  "token_factor must be a number from 1 to 2.5",
+		"models: [{ref: 'openai:x', window: 1, token_factor: NaN}]":                   "token_factor must be a number from 1 to 2.5",
+		"models: [{ref: 'openai:x', window: 1, token_factor: [1]}]":                   "token_factor must be a number from 1 to 2.5",
+		"models: [{ref: 'openai:x', window: 1, token_factor: }]":                      "token_factor must be a number from 1 to 2.5",
 	} {
 		_, err := catalogue.Default().Extend("own.yaml", []byte(file))
 		if err == nil || !place.MatchString(err.Error()) || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), says) {
@@ -179,13 +185,14 @@ func TestModelFields(t *testing.T) {
     images: false
     pdf: true
     image_tokens: {patch: 32, max_side: 2, short_side: 3, max_patches: 4, each: 1.5, base: 6}
+    token_factor: 2.5
   - {ref: "openai:y", window: 5, efforts: []}
 `)
 	no, yes := false, true
 	want := catalogue.Entry{
 		Window: 5, Known: true, Wire: catalogue.WireResponses, Efforts: []harnessv1.Effort{harnessv1.Effort_EFFORT_LOW, harnessv1.Effort_EFFORT_MAX},
 		Thinking: catalogue.ThinkingBudget, AlwaysOn: true, Reads: []string{"y", "z"}, Images: &no, PDF: &yes,
-		ImageTokens: catalogue.ImageTokens{Patch: 32, MaxSide: 2, ShortSide: 3, MaxPatches: 4, Each: 1.5, Base: 6},
+		ImageTokens: catalogue.ImageTokens{Patch: 32, MaxSide: 2, ShortSide: 3, MaxPatches: 4, Each: 1.5, Base: 6}, TokenFactor: 2.5,
 	}
 	if got := e.Lookup("openai:x"); !reflect.DeepEqual(got, want) {
 		t.Errorf("the entry is %+v, want %+v", got, want)
