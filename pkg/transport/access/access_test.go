@@ -307,7 +307,7 @@ func concrete(t *testing.T, m *dynamicpb.Message) proto.Message {
 	var typed proto.Message
 	for _, c := range []proto.Message{
 		&harnessv1.RunRequest{}, &harnessv1.StartRunRequest{}, &harnessv1.WatchRunRequest{}, &harnessv1.WatchRunsRequest{}, &harnessv1.GetRunRequest{},
-		&harnessv1.GetStateRequest{}, &harnessv1.GetConversationRequest{}, &harnessv1.GetBlobRequest{}, &harnessv1.ListRunsRequest{},
+		&harnessv1.GetStateRequest{}, &harnessv1.GetConversationRequest{}, &harnessv1.GetContextRequest{}, &harnessv1.GetBlobRequest{}, &harnessv1.ListRunsRequest{},
 		&harnessv1.ListPendingRequest{}, &harnessv1.SendInputRequest{}, &harnessv1.InterruptRunRequest{}, &harnessv1.ResumeRunRequest{},
 		&harnessv1.CancelRunRequest{}, &harnessv1.DeleteRunRequest{},
 	} {
