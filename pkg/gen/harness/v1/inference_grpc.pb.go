@@ -27,7 +27,7 @@ const (
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
 // InferenceService makes calls of models that are no turns. A custom program serves it
-// to take the place of a model.
+// instead of a model.
 type InferenceServiceClient interface {
 	// Infer makes the call that a job describes, and stores nothing.
 	Infer(ctx context.Context, in *InferRequest, opts ...grpc.CallOption) (*InferResponse, error)
@@ -56,7 +56,7 @@ func (c *inferenceServiceClient) Infer(ctx context.Context, in *InferRequest, op
 // for forward compatibility.
 //
 // InferenceService makes calls of models that are no turns. A custom program serves it
-// to take the place of a model.
+// instead of a model.
 type InferenceServiceServer interface {
 	// Infer makes the call that a job describes, and stores nothing.
 	Infer(context.Context, *InferRequest) (*InferResponse, error)

@@ -1148,7 +1148,7 @@ type TokenBudget struct {
 	FactorModel string `protobuf:"bytes,12,opt,name=factor_model,json=factorModel,proto3" json:"factor_model,omitempty"`
 	// The window that a refusal of the model named; 0: none did.
 	WindowTokens uint32 `protobuf:"varint,13,opt,name=window_tokens,json=windowTokens,proto3" json:"window_tokens,omitempty"`
-	// The model refused the last request as too long, and nothing was answered since. The
+	// The model refused the last request as too long, and has not responded since. The
 	// next compaction is at blocking pressure.
 	Exceeded bool `protobuf:"varint,14,opt,name=exceeded,proto3" json:"exceeded,omitempty"`
 	// Requests in a row that the model refused as too long.

@@ -246,7 +246,7 @@ export const InferResponseSchema: GenMessage<InferResponse> = /*@__PURE__*/
 
 /**
  * InferenceService makes calls of models that are no turns. A custom program serves it
- * to take the place of a model.
+ * instead of a model.
  *
  * @generated from service harness.v1.InferenceService
  */

@@ -716,7 +716,7 @@ export type TokenBudget = Message<"harness.v1.TokenBudget"> & {
   windowTokens: number;
 
   /**
-   * The model refused the last request as too long, and nothing was answered since. The
+   * The model refused the last request as too long, and has not responded since. The
    * next compaction is at blocking pressure.
    *
    * @generated from field: bool exceeded = 14;

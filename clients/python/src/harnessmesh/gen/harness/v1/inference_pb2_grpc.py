@@ -27,7 +27,7 @@ if _version_not_supported:
 
 class InferenceServiceStub:
     """InferenceService makes calls of models that are no turns. A custom program serves it
-    to take the place of a model.
+    instead of a model.
     """
 
     def __init__(self, channel):
@@ -45,7 +45,7 @@ class InferenceServiceStub:
 
 class InferenceServiceServicer:
     """InferenceService makes calls of models that are no turns. A custom program serves it
-    to take the place of a model.
+    instead of a model.
     """
 
     def Infer(self, request, context):
@@ -73,7 +73,7 @@ def add_InferenceServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class InferenceService:
     """InferenceService makes calls of models that are no turns. A custom program serves it
-    to take the place of a model.
+    instead of a model.
     """
 
     @staticmethod

@@ -28,7 +28,7 @@ GRPC_VERSION: str
 
 class InferenceServiceStub:
     """InferenceService makes calls of models that are no turns. A custom program serves it
-    to take the place of a model.
+    instead of a model.
     """
 
     @_typing.overload
@@ -41,7 +41,7 @@ class InferenceServiceStub:
 @_typing.type_check_only
 class InferenceServiceAsyncStub(InferenceServiceStub):
     """InferenceService makes calls of models that are no turns. A custom program serves it
-    to take the place of a model.
+    instead of a model.
     """
 
     def __init__(self, channel: _aio.Channel) -> None: ...
@@ -50,7 +50,7 @@ class InferenceServiceAsyncStub(InferenceServiceStub):
 
 class InferenceServiceServicer(metaclass=_abc_1.ABCMeta):
     """InferenceService makes calls of models that are no turns. A custom program serves it
-    to take the place of a model.
+    instead of a model.
     """
 
     @_abc_1.abstractmethod

@@ -720,7 +720,7 @@ class TokenBudget(_message.Message):
     window_tokens: _builtins.int
     """The window that a refusal of the model named; 0: none did."""
     exceeded: _builtins.bool
-    """The model refused the last request as too long, and nothing was answered since. The
+    """The model refused the last request as too long, and has not responded since. The
     next compaction is at blocking pressure.
     """
     refusals: _builtins.int
