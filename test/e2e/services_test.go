@@ -29,7 +29,7 @@ func TestEveryRoleIsAService(t *testing.T) {
 				address[role] = at
 			}
 		}
-		return len(address) == 6
+		return len(address) == 7
 	})
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()
