@@ -83,7 +83,7 @@ func TestEveryRoleIsAService(t *testing.T) {
 	})
 	// The two, a result for the call, and the guidance of the first turn.
 	messages := prepared.GetRequest().GetMessages()
-	if err != nil || len(messages) != 4 || len(prepared.GetRequest().GetTools()) != 9 || messages[3].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE {
+	if err != nil || len(messages) != 4 || len(prepared.GetRequest().GetTools()) != 10 || messages[3].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE {
 		t.Errorf("the model would be sent %v, %v", prepared, err)
 	}
 }
