@@ -66,6 +66,8 @@ type watchedLog struct {
 	// the same for reads of results.
 	away, unread atomic.Int64
 	unreadable   atomic.Value // digest of a blob that cannot be read
+	// blind makes reads of numbers find nothing while it is above 0, and counts down.
+	blind atomic.Int64
 
 	mu    sync.Mutex
 	acked []string // keys
@@ -89,6 +91,9 @@ func (l *watchedLog) Blob(ctx context.Context, run runlog.Run, digest string) ([
 func (l *watchedLog) BlobAs(ctx context.Context, run runlog.Run, key string) ([]byte, error) {
 	if l.unread.Add(-1) >= 0 {
 		return nil, runlog.ErrUnavailable
+	}
+	if strings.HasPrefix(key, "script-") && l.blind.Add(-1) >= 0 {
+		return nil, nil
 	}
 	return l.Log.BlobAs(ctx, run, key)
 }

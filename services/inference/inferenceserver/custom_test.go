@@ -122,6 +122,8 @@ func TestCustomServicesThatFail(t *testing.T) {
 		"an error":      {[]func(context.Context) (*harnessv1.JobResult, error){returns(&harnessv1.JobResult{Error: "my\nbad", Tries: 4})}, 0, 1, "", "my bad"},
 		"nothing":       {[]func(context.Context) (*harnessv1.JobResult, error){returns(&harnessv1.JobResult{})}, 0, 1, "", "no text"},
 		"says too much": {[]func(context.Context) (*harnessv1.JobResult, error){returns(&harnessv1.JobResult{Text: strings.Repeat("x", 600<<10)})}, 0, 1, "", "too many"},
+		// A service knows the deadline, and ends the call a little before the worker does.
+		"ends early": {[]func(context.Context) (*harnessv1.JobResult, error){fails(codes.Canceled, "deadline")}, 90 * time.Millisecond, -1, "", "no response within 90ms"},
 		"hangs": {[]func(context.Context) (*harnessv1.JobResult, error){func(ctx context.Context) (*harnessv1.JobResult, error) {
 			<-ctx.Done()
 			return nil, ctx.Err()

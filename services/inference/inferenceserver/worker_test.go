@@ -30,7 +30,9 @@ func said(text string) modeltest.Reply {
 // TestJobsAreCarriedOut: on each wire the model gets all texts, and the result has its
 // text, usage and price.
 func TestJobsAreCarriedOut(t *testing.T) {
-	for _, c := range []struct{ ref, wire string }{{"openai:test-model", "chat"}, {"openai:gpt-6.1-sol", "responses"}, {"anthropic:test-model", "messages"}} {
+	for _, c := range []struct{ ref, wire, limit string }{
+		{"openai:test-model", "chat", ""}, {"openai:gpt-6.1-sol", "responses", `"max_output_tokens":900`}, {"anthropic:test-model", "messages", `"max_tokens":900`},
+	} {
 		t.Run(c.wire, func(t *testing.T) {
 			t.Parallel()
 			b := newBed(t, said("The port is 8080."))
@@ -47,7 +49,7 @@ func TestJobsAreCarriedOut(t *testing.T) {
 				t.Errorf("latency %v", got.GetLatency())
 			}
 			if requests := b.model.Requests(); len(requests) != 1 || !strings.Contains(string(requests[0].Body), "The long story of the port 8080.") ||
-				!strings.Contains(string(requests[0].Body), "You summarise.") {
+				!strings.Contains(string(requests[0].Body), "You summarise.") || !strings.Contains(string(requests[0].Body), c.limit) {
 				t.Errorf("requests %v", requests)
 			}
 			b.idle()
@@ -333,22 +335,22 @@ func (p buggyModel) Complete(context.Context, *model.Request, func(model.Delta))
 // all jobs get a result.
 func TestConcurrencyIsBounded(t *testing.T) {
 	const jobs, limit = 12, 3
-	var now, most atomic.Int64
-	server := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply {
-		most.Store(max(most.Load(), now.Add(1)))
-		defer now.Add(-1)
-		return said("Done.")
-	})
-	b := newBedOn(t, steptest.New(t), server)
+	server := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply { return hang("Done.") })
+	b := newBedOn(t, steptest.NewLayout(t, jetstream.Layout{Takeover: runlog.MinTakeover}), server)
 	for i := range jobs {
 		b.create(b.job(fmt.Sprintf("k%d", i), nil))
 	}
 	b.work(func(cfg *inferenceserver.Config) { cfg.Concurrency = limit })
+	b.await("heartbeats of calls that hang", func() bool { return b.log.heartbeats.Load() >= 4*limit })
+	if calls := b.calls(); calls != limit {
+		t.Errorf("%d calls at the same time", calls)
+	}
+	b.model.Release()
 	for i := range jobs {
 		b.result(fmt.Sprintf("k%d", i))
 	}
-	if most.Load() > limit || b.calls() != jobs {
-		t.Errorf("%d calls at the same time, %d in all", most.Load(), b.calls())
+	if b.calls() != jobs {
+		t.Errorf("%d calls in all", b.calls())
 	}
 }
 
@@ -387,6 +389,31 @@ func TestNumbersOfScriptedJobs(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestANumberHasOneJob: two workers that find a number free at the same time do not both
+// get it.
+func TestANumberHasOneJob(t *testing.T) {
+	b := newBed(t)
+	numbers := make(chan uint32, 1)
+	b.work(func(cfg *inferenceserver.Config) {
+		cfg.Open = func(string) (model.Provider, string, error) {
+			return complete(func(ctx context.Context, req *model.Request) (*model.Response, error) {
+				n, err := req.Job.Number(ctx)
+				numbers <- n
+				return &model.Response{Text: "Counted.", FinishReason: "stop"}, err
+			}), "m", nil
+		}
+	})
+	b.create(b.job("k1", nil))
+	if n := <-numbers; n != 1 {
+		t.Errorf("the first job has the number %d", n)
+	}
+	b.log.blind.Store(1)
+	b.create(b.job("k2", nil))
+	if n := <-numbers; n != 2 {
+		t.Errorf("the second job has the number %d", n)
 	}
 }
 
