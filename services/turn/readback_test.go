@@ -12,6 +12,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -57,6 +58,11 @@ func TestMessagesAreReadOnceTheResponseIsStored(t *testing.T) {
 	}
 	if got := names(w.journal[2].GetEvents()); got != "tool_call tool_result tool_denied tool_call tool_error" {
 		t.Errorf("events %s", got)
+	}
+	for _, m := range w.journal[2].GetAppended() {
+		if m.GetToolCallId() == "r" && (m.GetDurability() != harnessv1.Durability_DURABILITY_REPLAYABLE || view.OriginalRef(m) != "m1") {
+			t.Errorf("marked as %s, and read again with %s", m.GetDurability(), view.OriginalRef(m))
+		}
 	}
 	s := o.GetStep().GetSnapshot()
 	if a := s.GetActivity(); a.GetReads() != 0 || a.GetExplores() != 0 {
