@@ -64,7 +64,7 @@ func callRandomly(ctx context.Context, log runlog.Log, seed uint64, n int) []str
 // randomCall draws a call. What it does depends on the draw and on the log alone.
 func randomCall(random *rand.Rand) func(context.Context, runlog.Log) string {
 	run := runlog.Run{Namespace: "default", ID: fmt.Sprintf("r%d", random.IntN(3))}
-	number, nonce, kind := uint64(random.IntN(60)), random.Uint64(), random.IntN(12)
+	number, nonce, kind := uint64(random.IntN(60)), random.Uint64(), random.IntN(14)
 	repeat, outdated := random.IntN(4) == 0, random.IntN(6) == 0
 	return func(ctx context.Context, log runlog.Log) string {
 		view, err := log.View(ctx, run, 0)
@@ -118,9 +118,25 @@ func randomCall(random *rand.Rand) func(context.Context, runlog.Log) string {
 				return result(err, "%v, AckWait above a second: %v", slices.Sorted(slices.Values(names)), log.AckWait() > time.Second)
 			}
 			return result(log.Erase(ctx, run, view.Newest.Sequence*(number%2), runlog.Everything), "erased")
+		case 11, 12:
+			return keyedCall(ctx, log, run, view.Newest, fmt.Sprint(number%5), outdated)
 		}
 		return result(err, "newest %d, step %d, inbox %d", view.Newest.Sequence, view.Step.Sequence, view.InboxSequence)
 	}
+}
+
+// keyedCall stores a job and its result, with outdated for a wrong first record.
+func keyedCall(ctx context.Context, log runlog.Log, run runlog.Run, newest runlog.Entry, key string, outdated bool) string {
+	first := newest.Sequence
+	if entries, err := runlog.Back(ctx, log, newest, 0); err == nil && len(entries) > 0 && !outdated {
+		first = entries[0].Sequence
+	}
+	created, err := log.CreateJob(ctx, &harnessv1.Job{Namespace: run.Namespace, RunId: run.ID, FirstSequence: first, Key: key})
+	text := result(err, "created %v", created)
+	stored, err := log.PutBlobAs(ctx, run, first, key, fmt.Append(nil, first))
+	text += result(err, ", stored %v", stored)
+	data, err := log.BlobAs(ctx, run, key)
+	return text + result(err, ", result %q, %v", data, data == nil)
 }
 
 // result is the error of the run log that err is, or the formatted text.

@@ -36,13 +36,14 @@ func (h *handle) putOnce(ctx context.Context, c once) (stored bool, err error) {
 		stored = c.store()
 		return nil
 	}
-	if err := h.p.interact(ctx, o); err != nil {
+	err = h.p.interact(ctx, o)
+	if err != nil && ctx.Err() == nil {
 		return false, err
 	}
 	if err := h.checkStarted(context.WithoutCancel(ctx), c); err != nil {
 		return false, err
 	}
-	return stored, nil
+	return err == nil && stored, err
 }
 
 // checkStarted returns nil if the run has its first record. Otherwise it deletes what

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -167,4 +168,31 @@ func TestForgottenJobIsDetected(t *testing.T) {
 		}
 	}
 	t.Error("no seed detects it")
+}
+
+// TestJobEndsAreLost checks that reports of ends are lost as pokes are.
+func TestJobEndsAreLost(t *testing.T) {
+	const blobs = 100
+	var reported atomic.Int64
+	run := runlog.Run{Namespace: "default", ID: "r"}
+	sim.Run(t, sim.Config{Rates: sim.Rates{LostPoke: 5000}}, func(w *sim.World) {
+		w.StartRun(run, &harnessv1.Step{To: runlog.End, Snapshot: &harnessv1.Snapshot{}})
+		w.Start("worker", func(ctx context.Context, p *sim.Process) error {
+			stop, err := p.Log().OnJobEnd(func(runlog.Run, string) { reported.Add(1) })
+			if err != nil {
+				return err
+			}
+			defer stop()
+			for i := range blobs {
+				if _, err := p.Log().PutBlobAs(ctx, run, 1, fmt.Sprint("k", i), nil); err != nil {
+					return err
+				}
+			}
+			<-ctx.Done()
+			return nil
+		})
+	})
+	if n := reported.Load(); n < blobs/4 || n > blobs*3/4 {
+		t.Errorf("%d of %d ends were reported", n, blobs)
+	}
 }

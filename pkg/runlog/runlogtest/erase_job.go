@@ -1,6 +1,7 @@
 package runlogtest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -18,6 +19,8 @@ var eraseJobCases = map[string]func(*bed){
 	"erase/jobs, delivered":      eraseJobsDelivered,
 	"erase/jobs, while written":  eraseJobsWhileWritten,
 	"erase/jobs, several of one": eraseJobsConcurrently,
+	"erase/jobs, broken off":     eraseJobsBroken,
+	"erase/jobs, new run":        eraseJobsNewRun,
 }
 
 // lateWrites fails unless writes for c's run, which is gone, are refused and leave
@@ -110,6 +113,8 @@ func eraseJobsKept(b *bed) {
 		for range 2 {
 			b.must(b.log.Erase(b.ctx, c.run, c.entries[i].Sequence, runlog.Everything))
 			c.lateWrites("a")
+			_, err := b.log.PutBlobAs(b.ctx, c.run, c.entries[i].Sequence, "a", nil)
+			b.wantErr(err, runlog.ErrNotFound) // the kept record is not the first
 			c.noJobs()
 		}
 	}
@@ -258,6 +263,64 @@ func eraseJobsConcurrently(b *bed) {
 		b.must(b.log.Erase(b.ctx, c.run, c.newest()*uint64(round%2), runlog.Everything))
 		wg.Wait()
 		c.lateWrites("k")
+		c.noJobs()
+	}
+}
+
+// eraseJobsBroken checks that an erasure that is interrupted at about the deletion of the
+// newest record can be repeated, or has left nothing.
+func eraseJobsBroken(b *bed) {
+	for round := range 9 {
+		c := b.chain(fmt.Sprint("r", round)).withJobs(1+2*(round%3), "a")
+		ctx, cancel := context.WithCancel(b.ctx)
+		ended := make(chan error, 1)
+		go func() { ended <- b.log.Erase(ctx, c.run, 0, runlog.Everything) }()
+		b.until("a newest record that is gone", func() bool { return !c.readable(c.newest()) })
+		cancel()
+		if err := recv(b, ended, "the end of the erasure"); err != nil {
+			b.wantErr(err, runlog.ErrUnavailable)
+		}
+		b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
+		if got := c.under("a"); got != nil {
+			b.Fatalf("%d records: the blob %q is left", c.version(), got)
+		}
+		c.noJobs()
+	}
+}
+
+// eraseJobsNewRun checks that a run of the same name, which starts while erasures still
+// run, keeps its jobs and blobs.
+func eraseJobsNewRun(b *bed) {
+	for round := range 12 {
+		old := b.chain(fmt.Sprint("r", round)).withJobs(1+round%2, "a")
+		var erasures sync.WaitGroup
+		for range 3 {
+			erasures.Go(func() {
+				if err := b.log.Erase(b.ctx, old.run, 0, old.newest()); err != nil {
+					b.Error(err)
+				}
+			})
+		}
+		c := b.chain(old.run.ID)
+		b.until("the next run of the name", func() bool {
+			rec := c.next("repair")
+			sequence, err := b.log.Append(b.ctx, rec)
+			if errors.Is(err, runlog.ErrFenced) {
+				return false
+			}
+			b.must(err)
+			c.stored(rec, sequence)
+			return true
+		})
+		for _, key := range []string{"a", "b"} { // the first may still be the old one's
+			_, err := b.log.CreateJob(b.ctx, c.job(key))
+			b.must(err)
+			_, err = b.log.PutBlobAs(b.ctx, c.run, c.first(), key, []byte("of "+key))
+			b.must(err)
+		}
+		erasures.Wait()
+		c.has("a", "b")
+		b.must(b.log.Erase(b.ctx, c.run, 0, runlog.Everything))
 		c.noJobs()
 	}
 }

@@ -72,6 +72,7 @@ func (b *bed) recvJob(from <-chan runlog.JobDelivery, want *harnessv1.Job, redel
 func jobOnce(b *bed) {
 	c := b.started("r")
 	first := c.create("k")
+	first.Purpose, first = "the caller's", c.job("k") // the stored job is a copy
 	changed := c.job("k")
 	changed.Purpose = "classify"
 	again := func() {
