@@ -84,6 +84,9 @@ func Resolve(name string, in *harnessv1.StepInput, out *harnessv1.StepOutput) (*
 		return nil, fmt.Errorf("%s needs %s, but a bridge makes no observations: read it from the gateway or the tool host before answering",
 			name, strings.Join(needs.GetKeys(), ", "))
 	}
+	if out.GetWait() != nil {
+		return nil, fmt.Errorf("%s waits, but a bridge keeps no waits: return UNAVAILABLE to be called again after a second", name)
+	}
 	answer := out.GetOutcome()
 	if len(answer.GetEvents()) > 0 {
 		return nil, fmt.Errorf("%s returned events, which are derived from the outcome: leave events empty", name)

@@ -131,6 +131,7 @@ func TestResolveNamesTheRejectedField(t *testing.T) {
 		want string
 	}{
 		"needs":            {&harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: []string{"tokens"}}}}, "needs tokens"},
+		"a wait":           {&harnessv1.StepOutput{Output: &harnessv1.StepOutput_Wait{Wait: &harnessv1.Wait{}}}, "return UNAVAILABLE"},
 		"events":           {answer(&harnessv1.Outcome{Events: []*harnessv1.Event{{}}}), "leave events empty"},
 		"from another":     {answer(&harnessv1.Outcome{Step: &harnessv1.Step{From: "turn"}}), "in the name of turn"},
 		"to another":       {answer(&harnessv1.Outcome{Step: &harnessv1.Step{To: "repair"}}), "stopdecision follows it"},
