@@ -9,7 +9,7 @@
 //     redelivery reads first, and is dropped if a newer Step exists.
 //   - A worker that is fenced off stops without a reply: it neither acknowledges the
 //     step nor requests its redelivery, because another worker has it.
-//   - A worker postpones the redelivery only after a validated view has shown that the
+//   - A worker postpones the redelivery only after a validated read has shown that the
 //     newest record is still its own.
 //   - An error or a panic of an executor is stored as a record. After MaxFailures of
 //     them at one step the run fails as poison. The death of a worker does not count.

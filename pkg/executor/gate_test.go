@@ -20,10 +20,10 @@ import (
 // gate is a decision that waits until its run is admitted. Its keys are "gate" and the
 // id of the run.
 type gate struct {
-	until   time.Time   // of the waits; the zero time sets none
 	decided chan choice // receives each decision
 
 	mu       sync.Mutex
+	until    time.Time // of the waits; the zero time sets none
 	admitted map[string]bool
 	changed  map[string]chan struct{}
 	watches  int // that have not been stopped
@@ -45,15 +45,15 @@ func (g *gate) pure() *Pure {
 
 func (g *gate) decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	g.mu.Lock()
-	admitted := g.admitted[in.GetRunId()]
+	admitted, until := g.admitted[in.GetRunId()], g.until
 	g.mu.Unlock()
 	g.decided <- choice{in.GetRunId(), !admitted}
 	if admitted {
 		return outcomeOf(in), nil
 	}
 	wait := &harnessv1.Wait{Keys: []string{"gate", in.GetRunId()}}
-	if !g.until.IsZero() {
-		wait.Until = timestamppb.New(g.until)
+	if !until.IsZero() {
+		wait.Until = timestamppb.New(until)
 	}
 	return waitFor(wait), nil
 }
@@ -89,6 +89,13 @@ func (g *gate) admit(run string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.admitted[run] = true
+}
+
+// setUntil sets the time of the waits.
+func (g *gate) setUntil(until time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.until = until
 }
 
 // report reports a change to the wait of a run.

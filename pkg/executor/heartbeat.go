@@ -8,7 +8,7 @@ import (
 )
 
 // heartbeat postpones the redelivery every third of AckWait, each time only after a
-// validated view has shown that the task still owns the step.
+// validated read has shown that the task still owns the step.
 func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d runlog.Delivery, task *Task) (stop func()) {
 	beat := func() time.Duration { return runlog.Lapse(l.cfg.Log.AckWait()) } // the setting can change
 	done := make(chan struct{})
@@ -22,6 +22,7 @@ func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d 
 	finished := make(chan struct{})
 	go func() {
 		defer close(finished)
+		seen := uint64(0) // nothing up to this sequence is unknown; 0 before the first view
 		for {
 			select {
 			case <-done:
@@ -34,21 +35,21 @@ func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d 
 			// get the step.
 			next, every := beat(), beat()
 			vctx, vcancel := context.WithTimeout(ctx, every/2)
-			view, err := l.cfg.Log.View(vctx, task.Run, task.Tail().Sequence)
+			view, same, err := l.view(vctx, task, seen)
 			vcancel()
 			switch {
 			case err != nil:
 				next = every / 10
+			case same:
+				_ = d.InProgress()
 			case !task.owns(view):
 				cancel(errLost)
 				return
 			default:
 				_ = d.InProgress()
+				seen = max(view.Newest.Sequence, view.InboxSequence)
 				task.sawInbox(view.InboxSequence)
-				task.mu.Lock()
-				f := task.onHeartbeat
-				task.mu.Unlock()
-				if f != nil {
+				if f := task.heartbeatFunc(); f != nil {
 					hctx, hcancel := context.WithTimeout(ctx, every)
 					f(hctx, view)
 					hcancel()
@@ -62,6 +63,34 @@ func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d 
 		close(done)
 		<-finished
 	}
+}
+
+// view returns a validated view of the task's run. A step that waits needs none while
+// nothing is newer than what the view before showed, which ends at seen: same is true
+// then. This keeps waits cheap.
+func (l *loop) view(ctx context.Context, task *Task, seen uint64) (view runlog.View, same bool, err error) {
+	if seen > 0 && task.waits() {
+		newer, err := l.cfg.Log.Newer(ctx, task.Run, seen)
+		if err != nil || !newer {
+			return runlog.View{}, err == nil, err
+		}
+	}
+	view, err = l.cfg.Log.View(ctx, task.Run, task.Tail().Sequence)
+	return view, false, err
+}
+
+// heartbeatFunc returns the function to call at each heartbeat; nil for none.
+func (t *Task) heartbeatFunc() func(context.Context, runlog.View) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.onHeartbeat
+}
+
+// waits reports whether the task waits, and no function is to see the views.
+func (t *Task) waits() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.waiting && t.onHeartbeat == nil
 }
 
 // owns reports whether a view shows that this task still has the step: no record is

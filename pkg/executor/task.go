@@ -43,6 +43,7 @@ type Task struct {
 	onHeartbeat func(ctx context.Context, view runlog.View)
 	failures    uint32
 	inbox       uint64 // sequence of the newest known item of the inbox
+	waiting     bool
 
 	input chan struct{} // contains a token when there is a newer item
 }

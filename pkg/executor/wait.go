@@ -74,8 +74,10 @@ func (t *Task) wait(ctx context.Context, w *watch, until *timestamppb.Timestamp)
 	defer t.delivery.onStop(func() { cancel(errStopping) })()
 	l := t.loop
 	began, end := l.cfg.Now(), telemetry.WaitStopped
+	t.setWaiting(true)
 	l.cfg.Metrics.Waiting(ctx, l.x.Name(), 1)
 	defer func() {
+		t.setWaiting(false)
 		took := l.cfg.Now().Sub(began)
 		t.delivery.waited += took
 		l.cfg.Metrics.Waiting(ctx, l.x.Name(), -1)
@@ -123,6 +125,12 @@ func (t *Task) await(ctx context.Context, w *watch, until *timestamppb.Timestamp
 			return telemetry.WaitPoll
 		}
 	}
+}
+
+func (t *Task) setWaiting(waiting bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.waiting = waiting
 }
 
 // pollPause returns how long the task waits without a report: Config.Poll, a quarter

@@ -69,6 +69,9 @@ func TestWaitEnds(t *testing.T) {
 	}{
 		{"report", never, 0, never, func(_ *bed, g *gate) { g.report(id) }, telemetry.WaitChanged},
 		{"poked input", never, 0, never, func(b *bed, _ *gate) {
+			if err := b.log.Flush(b.t.Context()); err != nil { // the server has the subscription to pokes
+				b.t.Error(err)
+			}
 			input(b)
 			if err := b.writer.Poke(run); err != nil {
 				b.t.Error(err)
@@ -110,6 +113,9 @@ func TestPokeWithoutInputIsIgnored(t *testing.T) {
 	b.runs(Config{Log: b.log, Poll: never, Metrics: m}, g.pure())
 	run := b.startRun("r").Run
 	g.await(b, 2, true)
+	if err := b.log.Flush(t.Context()); err != nil { // the server has the subscription to pokes
+		t.Fatal(err)
+	}
 	poke := func() {
 		if err := b.writer.Poke(run); err != nil {
 			t.Error(err)
@@ -217,10 +223,9 @@ func TestDecisionAfterWaitStartsAgain(t *testing.T) {
 }
 
 // TestStopPutsWaitingStepsBack checks that a worker that stops does not wait for its
-// waits, also while it drains, and that another worker continues immediately.
+// waits, also while it drains, and that another worker continues.
 func TestStopPutsWaitingStepsBack(t *testing.T) {
-	t.Parallel()
-	b, g := newBedWith(t, never), newGate()
+	b, g := newBed(t), newGate()
 	m, reader := measured(t)
 	stop := b.runs(Config{Log: b.log, Poll: never, Drain: never, Metrics: m}, g.pure())
 	for i := range 3 {
@@ -234,27 +239,59 @@ func TestStopPutsWaitingStepsBack(t *testing.T) {
 		t.Errorf("the steps ended as %v, want %v", got, want)
 	}
 	other := newGate()
-	b.runs(Config{Log: b.open(), Poll: never}, other.pure())
 	for i := range 3 {
-		id := fmt.Sprint("r", i)
-		other.admit(id)
+		other.admit(fmt.Sprint("r", i))
 	}
+	b.runs(Config{Log: b.open(), Poll: never}, other.pure())
 	for i := range 3 {
 		b.passed(fmt.Sprint("r", i))
 	}
 }
 
+// TestStopRequestsRedelivery checks that a step whose wait is interrupted by the stop of
+// its worker is put back without a delay.
+func TestStopRequestsRedelivery(t *testing.T) {
+	b, g := newBed(t), newGate()
+	d := &testDelivery{entry: b.step("compaction")}
+	stopping, stop := context.WithCancel(t.Context())
+	l := newLoop(Config{Log: b.log, Poll: never}, g.pure())
+	ended := make(chan telemetry.Outcome)
+	go func() {
+		ended <- l.handle(t.Context(), &stepDelivery{Delivery: d, onStop: func(f func()) func() bool { return context.AfterFunc(stopping, f) }})
+	}()
+	g.await(b, 2, true)
+	stop()
+	if got := <-ended; got != telemetry.PutBack || d.calls() != "[wait nak 0s]" {
+		t.Errorf("the step ended as %s, the delivery: %s", got, d.calls())
+	}
+}
+
+// viewedLog reports each view that has been read.
+type viewedLog struct {
+	Log
+	views chan struct{}
+}
+
+func newViewedLog(log Log) *viewedLog { return &viewedLog{Log: log, views: make(chan struct{}, 1000)} }
+
+func (l *viewedLog) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
+	defer func() { l.views <- struct{}{} }()
+	return l.Log.View(ctx, run, contains)
+}
+
 // TestLostStepEndsItsWait checks that a wait ends, without a reply, when another worker
-// has the step.
+// takes the step after the first heartbeat.
 func TestLostStepEndsItsWait(t *testing.T) {
 	t.Parallel()
 	b, g := newBedWith(t, runlog.MinTakeover), newGate()
 	m, reader := measured(t)
 	d := &testDelivery{entry: b.step("compaction")}
-	l := newLoop(Config{Log: b.log, Poll: never, Metrics: m}, g.pure())
+	log := newViewedLog(b.log)
+	l := newLoop(Config{Log: log, Poll: never, Metrics: m}, g.pure())
 	ended := make(chan telemetry.Outcome)
 	go func() { ended <- l.handle(t.Context(), d.received()) }()
 	g.await(b, 2, true)
+	<-log.views
 	b.step("turn")
 	if got := <-ended; got != telemetry.FencedOff {
 		t.Errorf("the step ended as %s", got)
@@ -289,20 +326,43 @@ func TestWaitSurvivesItsWorker(t *testing.T) {
 	b.passed("r")
 }
 
-// TestWaitKeepsItsDelivery checks that a step that waits for several times the takeover
-// time is not delivered again.
+// TestWaitKeepsItsDelivery checks that a step that waits for twice the takeover time is not delivered again, and that its heartbeats need one view, and one more for
+// each input that comes later. An executor that sees the views gets one with each heartbeat.
 func TestWaitKeepsItsDelivery(t *testing.T) {
-	t.Parallel()
-	b, g := newBedWith(t, runlog.MinTakeover), newGate()
-	m, reader := measured(t)
-	g.until = time.Now().Add(3 * runlog.MinTakeover)
-	b.runs(Config{Log: b.log, Poll: never, Metrics: m}, g.pure())
-	b.startRun("r")
-	g.await(b, 2, true)
-	g.admit("r")
-	b.passed("r")
-	if got := readings(t, reader, "harness.step.redeliveries")["compaction"]; got != 0 {
-		t.Errorf("delivered again %d times", got)
+	const takeover = 3 * time.Second
+	for name, sees := range map[string]bool{"pure": false, "with a function": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b, g := newBedWith(t, takeover), newGate()
+			m, reader := measured(t)
+			log := newViewedLog(b.log)
+			x := g.pure()
+			x.Bind = func(_ context.Context, task *Task) (Decide, ObserveNeeds, error) {
+				if sees {
+					task.OnHeartbeat(func(context.Context, runlog.View) {})
+				}
+				return g.decide, nil, nil
+			}
+			b.runs(Config{Log: log, Poll: never, Metrics: m}, x)
+			run := b.startRun("r").Run
+			g.await(b, 2, true)
+			<-log.views
+			if _, _, err := b.writer.AppendInbox(t.Context(), run, &harnessv1.InboxItem{Id: "i"}, 0); err != nil {
+				t.Fatal(err)
+			}
+			g.await(b, 1, true)
+			g.setUntil(time.Now().Add(2 * takeover))
+			g.report("r")
+			g.await(b, 1, true)
+			g.admit("r")
+			b.passed("r")
+			if got := readings(t, reader, "harness.step.redeliveries")["compaction"]; got != 0 {
+				t.Errorf("delivered again %d times", got)
+			}
+			if got := len(log.views); sees != (got > 3) {
+				t.Errorf("%d views", got)
+			}
+		})
 	}
 }
 

@@ -71,6 +71,13 @@ type Viewer interface {
 	// Errors: ErrNotFound (with contains above 0 only if the run is known to have
 	// nothing but an inbox), ErrUnavailable.
 	View(ctx context.Context, run Run, contains uint64) (View, error)
+
+	// Newer reports whether run has a record or an inbox item above sequence, as a
+	// replica knows it that has the message with sequence. It reads no contents if
+	// there is none, so it costs much less than a View.
+	//
+	// Errors: ErrNotFound (with sequence 0), ErrUnavailable.
+	Newer(ctx context.Context, run Run, sequence uint64) (bool, error)
 }
 
 // Leader reads from the leader of the stream, which does not lag.

@@ -136,6 +136,12 @@ func (h *handle) View(ctx context.Context, run runlog.Run, contains uint64) (v r
 	return v, nil
 }
 
+// Newer answers from a replica that has sequence.
+func (h *handle) Newer(ctx context.Context, run runlog.Run, sequence uint64) (bool, error) {
+	v, err := h.View(ctx, run, sequence)
+	return max(v.Newest.Sequence, v.InboxSequence) > sequence, err
+}
+
 // staleAt draws the last sequence of a replica that answers a read of run.
 func (w *World) staleAt(run runlog.Run, contains uint64) uint64 {
 	places := w.store.places(run, max(contains, 1))

@@ -191,6 +191,19 @@ func BenchmarkView(b *testing.B) {
 	compare(b, least, 1)
 }
 
+func BenchmarkNewer(b *testing.B) {
+	l := open(b, start(b, EmbeddedConfig{}), Config{}, Layout{})
+	run, newest := busy(b, l, 20, 2000)
+	least := getFloor(b, l, newest.Sequence)
+	b.ReportAllocs()
+	for b.Loop() {
+		if newer, err := l.Newer(context.Background(), run, newest.Sequence); newer || err != nil {
+			b.Fatal(newer, err)
+		}
+	}
+	compare(b, least, 1)
+}
+
 func BenchmarkLastInbox(b *testing.B) {
 	l := open(b, start(b, EmbeddedConfig{}), Config{}, Layout{})
 	run, newest := busy(b, l, 20, 2000)

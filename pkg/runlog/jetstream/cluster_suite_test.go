@@ -107,6 +107,16 @@ func (o *ownWrites) View(ctx context.Context, run runlog.Run, contains uint64) (
 	return o.Log.View(ctx, run, max(contains, o.written(o.newest, run), o.written(o.inbox, run)))
 }
 
+// Newer calls the log's Newer until a replica has the newest own write.
+func (o *ownWrites) Newer(ctx context.Context, run runlog.Run, sequence uint64) (bool, error) {
+	for {
+		newer, err := o.Log.Newer(ctx, run, sequence)
+		if err != nil || newer || sequence >= max(o.written(o.newest, run), o.written(o.inbox, run)) || !pause(ctx, lagPause) {
+			return newer, err
+		}
+	}
+}
+
 // LastInbox calls the log's LastInbox until a replica has the newest own write.
 func (o *ownWrites) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
 	for {

@@ -213,20 +213,39 @@ func single(values []string) string {
 	return values[0]
 }
 
-// View reads the newest message of every subject of a run in one batch. The answer
-// counts only if the replica's last sequence is at least contains.
+// View reads the newest message of every subject of a run in one batch.
 func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
-	ctx, cancel := l.bounded(ctx)
-	defer cancel()
-	p := l.partition(run)
-	request, err := json.Marshal(map[string]any{
-		"multi_last": []string{runlog.InboxSubject(p, run), runlog.LogFilter(p, run)},
-	})
+	messages, err := l.newestOf(ctx, run, contains, 0)
 	if err != nil {
 		return runlog.View{}, err
 	}
+	return l.viewOf(run, messages)
+}
+
+// Newer requests what View does, without the messages up to sequence.
+func (l *Log) Newer(ctx context.Context, run runlog.Run, sequence uint64) (bool, error) {
+	messages, err := l.newestOf(ctx, run, sequence, sequence+1)
+	if err != nil {
+		return false, err
+	}
+	return len(messages) > 0, nil
+}
+
+// newestOf requests the newest messages of a run that have a sequence of at least from,
+// one of each subject. The answer counts only if the replica's last sequence is at least
+// contains.
+func (l *Log) newestOf(ctx context.Context, run runlog.Run, contains, from uint64) (messages []*nats.Msg, err error) {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	p := l.partition(run)
+	request, err := json.Marshal(struct {
+		Subjects []string `json:"multi_last"`
+		From     uint64   `json:"seq,omitempty"`
+	}{[]string{runlog.InboxSubject(p, run), runlog.LogFilter(p, run)}, from})
+	if err != nil {
+		return nil, err
+	}
 	for {
-		var messages []*nats.Msg
 		var upTo uint64
 		err := l.retry(ctx, func(ctx context.Context) (err error) {
 			messages, upTo, err = l.replies.multi(ctx, directSubject(runsStream(p)), request)
@@ -234,15 +253,15 @@ func (l *Log) View(ctx context.Context, run runlog.Run, contains uint64) (runlog
 		})
 		switch {
 		case err == nil && upTo >= contains:
-			return l.viewOf(run, messages)
+			return messages, nil
 		case errors.Is(err, errMissing) && contains == 0:
-			return runlog.View{}, fmt.Errorf("run %s: %w", run, runlog.ErrNotFound)
+			return nil, fmt.Errorf("run %s: %w", run, runlog.ErrNotFound)
 		case err != nil && !errors.Is(err, errMissing) && !errors.Is(err, errIncomplete):
-			return runlog.View{}, unavailable("view "+run.String(), err)
+			return nil, unavailable("view "+run.String(), err)
 		}
 		l.counts.stale.Add(1)
 		if !pause(ctx, lagPause) {
-			return runlog.View{}, unavailable("view "+run.String(), fmt.Errorf("replica at %d, need %d", upTo, contains))
+			return nil, unavailable("view "+run.String(), fmt.Errorf("replica at %d, need %d", upTo, contains))
 		}
 	}
 }

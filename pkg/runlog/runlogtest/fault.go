@@ -224,6 +224,14 @@ func (f *Faults) View(ctx context.Context, run runlog.Run, contains uint64) (run
 	return f.Log.View(ctx, run, contains)
 }
 
+// Newer calls the log's Newer once reads may continue.
+func (f *Faults) Newer(ctx context.Context, run runlog.Run, sequence uint64) (bool, error) {
+	if err := f.await(ctx); err != nil {
+		return false, err
+	}
+	return f.Log.Newer(ctx, run, sequence)
+}
+
 // LastInbox calls the log's LastInbox once reads may continue.
 func (f *Faults) LastInbox(ctx context.Context, run runlog.Run) (uint64, error) {
 	if err := f.await(ctx); err != nil {

@@ -3,6 +3,7 @@ package runlogtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,9 @@ var readCases = map[string]func(*bed){
 	"view/nothing":   viewNothing,
 	"view/ctx":       viewCtx,
 	"view/waits":     viewWaits,
+	"newer/nothing":  newerNothing,
+	"newer/any":      newerAny,
+	"newer/waits":    newerWaits,
 }
 
 func readExact(b *bed) {
@@ -225,4 +229,62 @@ func viewWaits(b *bed) {
 	v := recv(b, views, "the view")
 	b.must(recv(b, errs, "the view's error"))
 	b.same(v.Newest, want)
+}
+
+func newerNothing(b *bed) {
+	_, err := b.log.Newer(b.ctx, b.chain("r").run, 0)
+	b.wantErr(err, runlog.ErrNotFound)
+}
+
+// newerAny checks that any record and any item of the run is newer, and that nothing
+// else is.
+func newerAny(b *bed) {
+	c, other := b.chain("r"), b.chain("other")
+	c.append("repair")
+	last := c.newest()
+	for n, add := range []func() uint64{
+		func() uint64 { return c.append("turn").Sequence },
+		func() uint64 { return c.append("").Sequence },
+		func() uint64 {
+			item, _, err := b.log.AppendInbox(b.ctx, c.run, &harnessv1.InboxItem{Id: "i"}, 0)
+			b.must(err)
+			return item
+		},
+		func() uint64 { return c.append("repair").Sequence },
+		func() uint64 { return c.append(runlog.Park).Sequence },
+	} {
+		other.grow(2)
+		b.send(other.run, message(fmt.Sprint("i", n), ""))
+		b.wantNewer(c.run, last, false)
+		added := add()
+		b.wantNewer(c.run, last, true)
+		last = added
+	}
+	b.wantNewer(c.run, last, false)
+}
+
+func (b *bed) wantNewer(run runlog.Run, sequence uint64, want bool) {
+	b.Helper()
+	got, err := b.log.Newer(b.ctx, run, sequence)
+	b.must(err)
+	if got != want {
+		b.Fatalf("newer than %d: %v", sequence, got)
+	}
+}
+
+// newerWaits checks that Newer waits until a replica has the message.
+func newerWaits(b *bed) {
+	c := b.chain("r")
+	next := c.append("turn").Sequence + 1
+	answers, errs := make(chan bool, 1), make(chan error, 1)
+	go func() {
+		newer, err := b.log.Newer(b.ctx, c.run, next)
+		answers <- newer
+		errs <- err
+	}()
+	c.append("turn")
+	if recv(b, answers, "the answer") {
+		b.Error("there is a newer message than the newest")
+	}
+	b.must(recv(b, errs, "its error"))
 }
