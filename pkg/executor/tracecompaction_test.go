@@ -40,7 +40,7 @@ func TestSpanOfAPass(t *testing.T) {
 	span := ended[0]
 	got := map[string]string{}
 	for _, a := range span.Attributes() {
-		got[string(a.Key)] = a.Value.Emit()
+		got[string(a.Key)] = a.Value.String()
 	}
 	want := map[string]string{
 		"harness.run.id": "r", "harness.namespace": "n", "gen_ai.conversation.id": "r", "harness.compaction.tokens_before": "900", "harness.compaction.tokens_after": "500",

@@ -83,7 +83,7 @@ func TestBuiltInRulesFireInOrder(t *testing.T) {
 		c := jit.Context{
 			Turn: small.Draw(t, "turn"), MaxTurns: small.Draw(t, "max"), Reads: small.Draw(t, "reads"), Writes: small.Draw(t, "writes"),
 			Explores: small.Draw(t, "explores"), WorkItemsTotal: small.Draw(t, "items"), ItemAdds: small.Draw(t, "adds"),
-			Compactions: small.Draw(t, "compactions"), ItemsOpen: rapid.Bool().Draw(t, "open"), NextItem: rapid.StringN(0, 300, -1).Draw(t, "next"),
+			Compactions: small.Draw(t, "compactions"), ItemsOpen: rapid.Bool().Draw(t, "open"), NextItem: rapid.StringN(0, 300, -1).Filter(func(s string) bool { return !strings.Contains(s, "%!") }).Draw(t, "next"), // fmt marks a wrong verb with it
 		}
 		var none *jit.Rules
 		fired, failed := none.Evaluate(c, never)
