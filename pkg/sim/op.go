@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"slices"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -77,14 +79,48 @@ type key struct {
 	text string
 	a, b uint64
 	who  string // the caller's name, if all else is equal
-	n    uint64 // distinguishes what is equal otherwise
+	// from holds the callers of the interaction, if also the name is equal: one call can
+	// have two goroutines that do the same, such as the watch of a run and its follower.
+	from callers
+	n    uint64 // distinguishes what is equal otherwise; depends on the order of goroutines
 }
 
 func (k key) compare(o key) int {
 	if c := cmp.Or(cmp.Compare(k.proc, o.proc), cmp.Compare(k.kind, o.kind)); c != 0 {
 		return c
 	}
-	return cmp.Or(cmp.Compare(k.run, o.run), cmp.Compare(k.a, o.a), cmp.Compare(k.b, o.b), cmp.Compare(k.text, o.text), cmp.Compare(k.who, o.who), cmp.Compare(k.n, o.n))
+	if c := cmp.Or(cmp.Compare(k.run, o.run), cmp.Compare(k.a, o.a), cmp.Compare(k.b, o.b), cmp.Compare(k.text, o.text), cmp.Compare(k.who, o.who)); c != 0 {
+		return c
+	}
+	return cmp.Or(k.from.compare(o.from), cmp.Compare(k.n, o.n))
+}
+
+// callers are the program counters of a stack, innermost first.
+type callers [16]uintptr
+
+func callersOf() (c callers) {
+	runtime.Callers(3, c[:])
+	return c
+}
+
+// compare compares the functions by name, so that the order is the same in each build.
+func (c callers) compare(o callers) int {
+	if c == o {
+		return 0
+	}
+	return slices.Compare(c.functions(), o.functions())
+}
+
+func (c callers) functions() []string {
+	frames := runtime.CallersFrames(c[:])
+	var names []string
+	for {
+		f, more := frames.Next()
+		names = append(names, f.Function)
+		if !more {
+			return names
+		}
+	}
 }
 
 // fate is the result that is drawn for an interaction.
@@ -168,7 +204,7 @@ func (p *Process) interact(ctx context.Context, o *op) error {
 	if ctx.Err() != nil {
 		return unavailable(o, context.Cause(ctx))
 	}
-	o.p, o.key.proc, o.key.who, o.done = p, p.index, actorOf(ctx), make(chan struct{})
+	o.p, o.key.proc, o.key.who, o.key.from, o.done = p, p.index, actorOf(ctx), callersOf(), make(chan struct{})
 	if o.deadline.IsZero() {
 		o.deadline = time.Now().Add(patience)
 	}
