@@ -73,7 +73,7 @@ type decision struct {
 
 	level   harnessv1.PressureLevel
 	changes []*harnessv1.CompactionChange
-	problem string // why a summary could not be used
+	problem string // why a summary could not be made or used, until an event has said it
 }
 
 // needsError asks for observations.
@@ -150,6 +150,7 @@ func (d *decision) decide() error {
 			return err
 		}
 	}
+	d.emitProblem()
 	if c := d.Step.GetCompactionComplete(); c != nil {
 		c.Pressure, c.Changes = d.pressureNow(), d.changes
 		for _, change := range d.changes {

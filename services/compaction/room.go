@@ -96,14 +96,13 @@ func (d *decision) commit(p *pass, job *harnessv1.SummaryJob, requested bool) er
 	if requested {
 		d.emitStarted(job, true)
 	}
-	if proto.Equal(p.plan, d.s.GetCompactionPlan()) || d.s.GetCompactionPlan() == nil && proto.Equal(p.plan, &harnessv1.CompactionPlan{Renderer: view.Renderer}) {
+	if len(p.changes) == 0 {
+		if d.s.GetCompactionPlan() != nil || !proto.Equal(p.plan, &harnessv1.CompactionPlan{Renderer: view.Renderer}) {
+			d.s.CompactionPlan = p.plan
+		}
 		return nil
 	}
 	before := d.b.GetUsedTokens()
-	d.s.CompactionPlan = p.plan
-	if len(p.changes) == 0 {
-		return nil
-	}
 	p.plan = proto.CloneOf(p.plan)
 	p.plan.Passes++
 	p.plan.LastPassTurn = d.s.GetTurnCount()
@@ -117,10 +116,23 @@ func (d *decision) commit(p *pass, job *harnessv1.SummaryJob, requested bool) er
 	runstate.OwnActivity(d.s).Compactions++
 	progress.Compacted(d.s.GetProgressTracker(), d.s.GetDoomLoop())
 	d.Emit(event.CompactionCompleted(&harnessv1.CompactionCompleted{
-		TokensBefore: before, TokensAfter: clamp(p.used), FreedTokens: before - min(before, clamp(p.used)), Duration: durationpb.New(d.took(p)),
+		TokensBefore: before, TokensAfter: clamp(p.used), FreedTokens: before - min(before, clamp(p.used)), Duration: durationpb.New(d.took()),
 		Strategies: p.names, Changes: p.changes, Error: d.problem, Pass: p.plan.GetPasses(),
 	}))
+	d.problem = ""
 	return nil
+}
+
+// emitProblem reports why a summary could not be made or used, if no pass has done so.
+func (d *decision) emitProblem() {
+	if d.problem == "" {
+		return
+	}
+	used := d.b.GetUsedTokens()
+	d.Emit(event.CompactionCompleted(&harnessv1.CompactionCompleted{
+		TokensBefore: used, TokensAfter: used, Error: d.problem, Pass: d.s.GetCompactionPlan().GetPasses(), Duration: durationpb.New(d.took()),
+	}))
+	d.problem = ""
 }
 
 // given returns a pass that changes nothing of the view, with the jobs of p.
@@ -152,7 +164,7 @@ func (d *decision) account(p *pass) {
 }
 
 // took returns the time that the pass took: reading the conversation, and waiting.
-func (d *decision) took(p *pass) time.Duration {
+func (d *decision) took() time.Duration {
 	took := d.observed(KeyConversation).GetConversation().GetDuration().AsDuration()
 	for _, job := range d.in.GetStep().GetSnapshot().GetCompactionPlan().GetJobs() {
 		if job.GetWaitingSince() != nil && !job.GetAbandoned() {

@@ -174,10 +174,10 @@ func (d *decision) newJob(p *pass) *harnessv1.SummaryJob {
 	}
 }
 
-// retries reports whether a summary is requested again in a later turn.
+// retries reports whether a summary that was tried is requested again in a later turn.
 func (d *decision) retries(p *pass) bool {
 	failed := p.plan.GetFailed()
-	return d.has(summarize) && failed != nil && failed.GetAttempt() < maxAttempts
+	return d.has(summarize) && failed.GetAttempt() > 0 && failed.GetAttempt() < maxAttempts
 }
 
 // request returns the job whose summary makes room: the one that was requested before, or a
@@ -194,7 +194,9 @@ func (d *decision) request(p *pass) (job *harnessv1.SummaryJob, fresh bool, err 
 	case o == nil:
 		return nil, false, needs(KeyInference)
 	case !o.GetInferenceAvailable():
-		d.problem = "no worker makes summaries: start one with harness serve --roles inference"
+		p.plan = proto.CloneOf(p.plan)
+		job.Attempt-- // it was not tried
+		d.fail(p.plan, job, "no worker makes summaries: start one with harness serve --roles inference")
 		return nil, false, nil
 	}
 	created := d.observed(RequestKey(job)).GetSummaryRequested()

@@ -16,6 +16,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 )
@@ -51,6 +53,7 @@ func (o *observer) request(ctx context.Context, key string) (*harnessv1.SummaryR
 	_, err = o.s.cfg.Jobs.CreateJob(ctx, &harnessv1.Job{
 		Namespace: o.task.Run.Namespace, RunId: o.task.Run.ID, FirstSequence: o.snap.GetFirstSequence(), Key: job.GetKey(), Purpose: summary.Purpose,
 		Model: compaction.Summarizer(o.snap), Request: ref, CreateTime: timestamppb.New(o.s.cfg.Now()), Timeout: o.snap.GetConfig().GetContext().GetSummaryWait(),
+		Traceparent: runtrace.Traceparent(spans.Ref(ctx)),
 	})
 	if errors.Is(err, runlog.ErrTooLarge) || errors.Is(err, runlog.ErrNotFound) {
 		return &harnessv1.SummaryRequested{Job: job, Error: content.Line(err.Error(), content.MaxPreview)}, nil

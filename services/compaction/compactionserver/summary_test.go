@@ -6,10 +6,13 @@ import (
 	"strings"
 	"testing"
 
+	sdktrace "go.opentelemetry.io/otel/sdk/trace"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
@@ -23,6 +26,7 @@ func fullRun(b *steptest.Bed) {
 	s := st.GetSnapshot()
 	s.Config.Context.Compaction, s.Config.Context.MaxInputTokens = proto.Bool(true), proto.Uint32(4000)
 	s.Config.Context.Strategies = []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE}
+	s.Trace = &harnessv1.TraceState{TraceId: []byte("0123456789abcdef"), StretchVersion: 1}
 	s.TokenBudget, s.GoalPreview = &harnessv1.TokenBudget{UnreportedBytes: 60_000}, "Fix it."
 	goal := user(2, content.Inline("Fix it."))
 	goal.Kind = harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT
@@ -71,7 +75,13 @@ func nextJob(b *steptest.Bed) *harnessv1.Job {
 func TestRunWaitsForItsSummary(t *testing.T) {
 	b := steptest.New(t)
 	fullRun(b)
-	b.Start(compactionserver.New(compactionserver.Config{Log: b.Log, Jobs: b.Log, Inference: func(context.Context) bool { return true }}).Run)
+	recorder := tracetest.NewSpanRecorder()
+	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
+	server := compactionserver.New(compactionserver.Config{Log: b.Log, Jobs: b.Log, Inference: func(context.Context) bool { return true }})
+	b.Start(func(ctx context.Context, cfg executor.Config) error {
+		cfg.Tracer = tracer
+		return server.Run(ctx, cfg)
+	})
 	waiting := b.NextStep()
 	jobs := waiting.GetSnapshot().GetCompactionPlan().GetJobs()
 	if waiting.GetTo() != compaction.Name || len(jobs) != 1 || jobs[0].GetWaitingSince() == nil {
@@ -82,6 +92,9 @@ func TestRunWaitsForItsSummary(t *testing.T) {
 	request := &harnessv1.ModelRequest{}
 	if err != nil || proto.Unmarshal(data, request) != nil || job.GetKey() != jobs[0].GetKey() || job.GetPurpose() != summary.Purpose || job.GetModel() != model {
 		t.Fatalf("the job is %v, %v", job, err)
+	}
+	if span := recorder.Started()[0].SpanContext(); job.GetTraceparent() != "00-"+span.TraceID().String()+"-"+span.SpanID().String()+"-01" {
+		t.Errorf("the job is below %q, the execution of the step is span %s of trace %s", job.GetTraceparent(), span.SpanID(), span.TraceID())
 	}
 	if text := request.GetMessages()[1].GetContent().GetInline(); !strings.Contains(text, "Fix it.") || !strings.Contains(text, "#4 result of read_file:\nA long line") {
 		t.Errorf("the request is %s", text)
