@@ -2919,7 +2919,7 @@ type GetContextResponse struct {
 	// Digest of the messages as the record of the response states it; empty if no response
 	// was made of this version.
 	ViewDigest []byte `protobuf:"bytes,10,opt,name=view_digest,json=viewDigest,proto3" json:"view_digest,omitempty"`
-	// Whether the digest is that of the items; unset without view_digest.
+	// Whether the digest is that of the items, on the last page only; unset without view_digest.
 	DigestMatches *bool `protobuf:"varint,11,opt,name=digest_matches,json=digestMatches,proto3,oneof" json:"digest_matches,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

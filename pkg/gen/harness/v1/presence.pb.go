@@ -26,7 +26,7 @@ const (
 // bus: request hm.where.ROLE (one answer is enough) or hm.here (all answer).
 type Presence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The role: gateway, repair, compaction, turn, stopdecision, toolhost.
+	// The role: gateway, repair, compaction, turn, stopdecision, inference, toolhost.
 	Role string `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
 	// The process; no two that live at the same time have the same.
 	Instance string `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"`

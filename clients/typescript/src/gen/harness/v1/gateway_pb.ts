@@ -1582,7 +1582,7 @@ export type GetContextResponse = Message<"harness.v1.GetContextResponse"> & {
   viewDigest: Uint8Array;
 
   /**
-   * Whether the digest is that of the items; unset without view_digest.
+   * Whether the digest is that of the items, on the last page only; unset without view_digest.
    *
    * @generated from field: optional bool digest_matches = 11;
    */

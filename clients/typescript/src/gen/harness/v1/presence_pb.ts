@@ -22,7 +22,7 @@ export const file_harness_v1_presence: GenFile = /*@__PURE__*/
  */
 export type Presence = Message<"harness.v1.Presence"> & {
   /**
-   * The role: gateway, repair, compaction, turn, stopdecision, toolhost.
+   * The role: gateway, repair, compaction, turn, stopdecision, inference, toolhost.
    *
    * @generated from field: string role = 1;
    */

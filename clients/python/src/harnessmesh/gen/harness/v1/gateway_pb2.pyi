@@ -1399,7 +1399,7 @@ class GetContextResponse(_message.Message):
     was made of this version.
     """
     digest_matches: _builtins.bool
-    """Whether the digest is that of the items; unset without view_digest."""
+    """Whether the digest is that of the items, on the last page only; unset without view_digest."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___ContextItem]:
         """The items of this page, in the order of the request."""

@@ -38,7 +38,7 @@ class Presence(_message.Message):
     GOROUTINES_FIELD_NUMBER: _builtins.int
     HEAP_BYTES_FIELD_NUMBER: _builtins.int
     role: _builtins.str
-    """The role: gateway, repair, compaction, turn, stopdecision, toolhost."""
+    """The role: gateway, repair, compaction, turn, stopdecision, inference, toolhost."""
     instance: _builtins.str
     """The process; no two that live at the same time have the same."""
     address: _builtins.str
