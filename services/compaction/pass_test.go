@@ -350,28 +350,34 @@ func TestBlockingPressureWaits(t *testing.T) {
 	})
 }
 
-// TestFailedSummariesAreRequestedThreeTimes with three turns between the requests.
+// TestFailedSummariesAreRequestedThreeTimes with three turns between the requests, those
+// that are longer than what they replace among them.
 func TestFailedSummariesAreRequestedThreeTimes(t *testing.T) {
-	a := newAgent(t, 10_000, func(c *harnessv1.ContextConfig) {
-		c.Strategies = []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE}
-	})
-	for range 13 {
-		a.turn(550, replayable)
-	}
-	asked := map[uint32]uint32{}
-	keys := map[string]bool{}
-	for range 20 {
-		before := len(a.requested)
-		a.step()
-		if len(a.requested) > before {
-			job := a.requested[before]
-			asked[a.s.GetTurnCount()], keys[job.GetKey()] = job.GetAttempt(), true
-			a.summaries[job.GetKey()] = &harnessv1.SummaryState{Ended: true, Error: "garbage"}
+	for name, state := range map[string]func(*harnessv1.SummaryJob) *harnessv1.SummaryState{
+		"garbage": func(*harnessv1.SummaryJob) *harnessv1.SummaryState { return &harnessv1.SummaryState{Ended: true, Error: "garbage"} },
+		"longer": func(job *harnessv1.SummaryJob) *harnessv1.SummaryState {
+			return &harnessv1.SummaryState{Ended: true, Summary: &harnessv1.SummaryRef{Key: job.GetKey(), ThroughMessage: job.GetThroughMessage(), Tokens: 9_000}}
+		},
+	} {
+		a := newAgent(t, 10_000, onlySummaries)
+		for range 13 {
+			a.turn(550, replayable)
 		}
-		a.turn(1, replayable)
-	}
-	if fmt.Sprint(asked) != "map[13:1 17:2 21:3]" || len(keys) != 3 {
-		t.Errorf("requested in turns %v under %d keys", asked, len(keys))
+		asked := map[uint32]uint32{}
+		keys := map[string]bool{}
+		for range 20 {
+			before := len(a.requested)
+			a.step()
+			if len(a.requested) > before {
+				job := a.requested[before]
+				asked[a.s.GetTurnCount()], keys[job.GetKey()] = job.GetAttempt(), true
+				a.summaries[job.GetKey()] = state(job)
+			}
+			a.turn(1, replayable)
+		}
+		if fmt.Sprint(asked) != "map[13:1 17:2 21:3]" || len(keys) != 3 {
+			t.Errorf("%s: requested in turns %v under %d keys", name, asked, len(keys))
+		}
 	}
 }
 

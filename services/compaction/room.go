@@ -65,7 +65,11 @@ func (d *decision) applyReady(p *pass) {
 	plan := proto.CloneOf(p.plan)
 	plan.Ready = nil
 	p.plan = plan
-	if ready.GetFormer() == plan.GetSummary().GetKey() && !p.apply(ready) {
+	switch {
+	case ready.GetFormer() != plan.GetSummary().GetKey():
+	case p.apply(ready):
+		p.plan.Failed = nil // the plan of the pass is another one now
+	default:
 		job := &harnessv1.SummaryJob{Key: ready.GetKey(), ThroughMessage: ready.GetThroughMessage(), Attempt: plan.GetFailed().GetAttempt() + 1}
 		d.fail(plan, job, "the summary is longer than what it replaces")
 	}
@@ -140,7 +144,10 @@ func (d *decision) given(p *pass) *pass {
 	same := d.newPass()
 	if plan := d.s.GetCompactionPlan(); plan != nil || len(p.plan.GetJobs()) > 0 || p.plan.GetFailed() != nil {
 		same.plan = proto.CloneOf(same.plan)
-		same.plan.Jobs, same.plan.Failed = p.plan.GetJobs(), p.plan.GetFailed()
+		same.plan.Jobs = p.plan.GetJobs()
+		if failed := p.plan.GetFailed(); failed != nil { // else a summary was applied, which is given up too
+			same.plan.Failed = failed
+		}
 		if p.plan.GetSummary().GetKey() == same.plan.GetSummary().GetKey() {
 			same.plan.Ready = p.plan.GetReady()
 		}

@@ -93,7 +93,7 @@ func (d *decision) readJobs() error {
 		case state.GetSummary() == nil:
 			d.fail(plan, job, state.GetError())
 		case state.GetSummary().GetFormer() == plan.GetSummary().GetKey():
-			plan.Ready, plan.Failed = state.GetSummary(), nil
+			plan.Ready = state.GetSummary() // a failure before it counts until it is applied
 		}
 	}
 	d.s.CompactionPlan = plan
