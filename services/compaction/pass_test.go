@@ -354,7 +354,9 @@ func TestBlockingPressureWaits(t *testing.T) {
 // that are longer than what they replace among them.
 func TestFailedSummariesAreRequestedThreeTimes(t *testing.T) {
 	for name, state := range map[string]func(*harnessv1.SummaryJob) *harnessv1.SummaryState{
-		"garbage": func(*harnessv1.SummaryJob) *harnessv1.SummaryState { return &harnessv1.SummaryState{Ended: true, Error: "garbage"} },
+		"garbage": func(*harnessv1.SummaryJob) *harnessv1.SummaryState {
+			return &harnessv1.SummaryState{Ended: true, Error: "garbage"}
+		},
 		"longer": func(job *harnessv1.SummaryJob) *harnessv1.SummaryState {
 			return &harnessv1.SummaryState{Ended: true, Summary: &harnessv1.SummaryRef{Key: job.GetKey(), ThroughMessage: job.GetThroughMessage(), Tokens: 9_000}}
 		},
