@@ -42,10 +42,11 @@ func WindowField(s *harnessv1.RunSpec) string {
 // its window. host are the tools of the tool host.
 func CheckOverhead(s *harnessv1.RunSpec, host []*harnessv1.ToolSpec) error {
 	a := s.GetAgent()
+	resolved := resolvedContext(s)
 	tools := slices.Concat(host, harnesstool.Specs(harnesstool.Setting{
-		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: !a.GetAutonomous(),
+		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: !a.GetAutonomous(), Compaction: resolved.GetCompaction(),
 	}), s.GetClientTools())
 	start := cmp.Or(a.GetMode(), mode.Execute)
 	tools = slices.DeleteFunc(tools, func(t *harnessv1.ToolSpec) bool { return !mode.Allows(start, a.GetModes(), t) })
-	return runstate.CheckOverhead(a.GetModel(), resolvedContext(s), a.GetInstructions(), tools)
+	return runstate.CheckOverhead(a.GetModel(), resolved, a.GetInstructions(), tools)
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"sort"
 	"strings"
 	"testing"
 
@@ -61,4 +62,20 @@ func many(n int, description string) []*harnessv1.ToolSpec {
 		tools[i] = &harnessv1.ToolSpec{Name: "tool", Description: description}
 	}
 	return tools
+}
+
+// TestReadArtifactIsOverhead: a run with compaction needs room for the tool that reads back.
+func TestReadArtifactIsOverhead(t *testing.T) {
+	least := func(compaction bool) int {
+		return sort.Search(20_000, func(n int) bool {
+			s := validStart().GetSpec()
+			s.Agent.Model = "nobody:knows"
+			window(uint32(n) + 500)(s) //nolint:gosec // a small number
+			s.Config.Context.Compaction = proto.Bool(compaction)
+			return CheckOverhead(s, nil) == nil
+		})
+	}
+	if with, without := least(true), least(false); with < without+50 {
+		t.Errorf("a run needs %d tokens with compaction, and %d without", with, without)
+	}
 }

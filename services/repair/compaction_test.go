@@ -1,6 +1,7 @@
 package repair_test
 
 import (
+	"sort"
 	"strings"
 	"testing"
 
@@ -110,5 +111,21 @@ func TestRunWhoseToolsFillTheWindow(t *testing.T) {
 				t.Errorf("the run fails with %v", failure)
 			}
 		})
+	}
+}
+
+// TestReadArtifactIsOverhead: a run with compaction needs room for the tool that reads back.
+func TestReadArtifactIsOverhead(t *testing.T) {
+	least := func(compaction bool) int {
+		return sort.Search(8000, func(n int) bool {
+			start := spec()
+			start.Config.Context = &harnessv1.ContextConfig{
+				MaxInputTokens: proto.Uint32(uint32(n) + 1000), Compaction: &compaction, //nolint:gosec // a small number
+			}
+			return decide(t, first(begun(), start, nothing()...)).GetStep().GetTurnComplete().GetError() == nil
+		})
+	}
+	if with, without := least(true), least(false); with < without+50 {
+		t.Errorf("a run needs %d tokens with compaction, and %d without", with, without)
 	}
 }

@@ -80,7 +80,9 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 
 // tools returns the tools that the model gets in the mode in which the run starts.
 func (d *decision) tools(spec *harnessv1.RunSpec, environment *harnessv1.Environment) []*harnessv1.ToolSpec {
-	harness := harnesstool.Specs(harnesstool.Setting{WorkItems: d.s.GetConfig().GetWorkItems().GetEnabled(), Questions: !d.s.GetAutonomous()})
+	harness := harnesstool.Specs(harnesstool.Setting{
+		WorkItems: d.s.GetConfig().GetWorkItems().GetEnabled(), Questions: !d.s.GetAutonomous(), Compaction: d.s.GetConfig().GetContext().GetCompaction(),
+	})
 	all := slices.Concat(environment.GetTools(), harness, spec.GetClientTools())
 	return slices.DeleteFunc(all, func(t *harnessv1.ToolSpec) bool { return !mode.Allows(runstate.Mode(d.s), d.made.Modes, t) })
 }
