@@ -45,8 +45,12 @@ func OfCall(c *harnessv1.LoopConfig, tool string, spec *harnessv1.ToolSpec, argu
 		return nil
 	}
 	a := spec.GetAnnotations()
-	m := &harnessv1.ResultMarks{Durability: a.GetDurability()}
+	usual := usualOf(tool, c.GetContext().GetExternalizeTokens())
+	m := &harnessv1.ResultMarks{Durability: cmp.Or(a.GetDurability(), usual.durability), ExternalizeTokens: usual.externalize}
 	fields := a.GetPreservedFields()
+	if a.GetDurability() == harnessv1.Durability_DURABILITY_UNSPECIFIED && len(fields) == 0 {
+		fields = usual.fields
+	}
 	for _, o := range c.GetContext().GetDurability() {
 		if o.GetTool() != tool {
 			continue
@@ -55,7 +59,7 @@ func OfCall(c *harnessv1.LoopConfig, tool string, spec *harnessv1.ToolSpec, argu
 		if len(o.GetPreservedFields()) > 0 {
 			fields = o.GetPreservedFields()
 		}
-		m.ExternalizeTokens = o.GetExternalizeTokens()
+		m.ExternalizeTokens = cmp.Or(o.GetExternalizeTokens(), m.GetExternalizeTokens())
 	}
 	m.Durability = cmp.Or(m.GetDurability(), harnessv1.Durability_DURABILITY_ANCHORING)
 	if reads := a.GetReads() && !a.GetExplores(); len(fields) > 0 || reads {

@@ -70,6 +70,41 @@ func TestDurability(t *testing.T) {
 	}
 }
 
+// TestUsualTools: tools of known names need declare nothing. What they declare, and the
+// configuration of the run, precede.
+func TestUsualTools(t *testing.T) {
+	short := compacting()
+	short.Context.ExternalizeTokens = proto.Uint32(400)
+	configured := compacting(&harnessv1.ToolDurability{Tool: "web_search", Durability: ephemeral, ExternalizeTokens: proto.Uint32(900)})
+	declared := &harnessv1.ToolSpec{Annotations: &harnessv1.ToolAnnotations{Durability: replayable}}
+	for name, c := range map[string]struct {
+		config      *harnessv1.LoopConfig
+		tool        string
+		spec        *harnessv1.ToolSpec
+		want        harnessv1.Durability
+		externalize uint32
+		fields      string
+	}{
+		"a search":                             {compacting(), "web_search", nil, nonReplayable, 500, ""},
+		"a search that declares more":          {compacting(), "web_search", declared, replayable, 500, ""},
+		"a search that is configured":          {configured, "web_search", nil, ephemeral, 900, ""},
+		"a search with override of durability": {compacting(&harnessv1.ToolDurability{Tool: "web_search", Durability: ephemeral}), "web_search", nil, ephemeral, 500, ""},
+		"a search in a run that shows less":    {short, "web_search", nil, nonReplayable, 0, ""},
+		"a fetched page":                       {compacting(), "web_fetch", nil, nonReplayable, 0, "url=http://a"},
+		"a request":                            {compacting(), "http_request", nil, nonReplayable, 0, "status_code=404 url=http://a"},
+		"a request that declares more":         {compacting(), "http_request", declared, replayable, 0, ""},
+		"a calculation":                        {compacting(), "calculate", nil, replayable, 0, ""},
+		"a tool of a server":                   {compacting(), "mcp__a__web_search", nil, anchoring, 0, ""},
+	} {
+		m := &harnessv1.Message{}
+		mark.Result(m, mark.OfCall(c.config, c.tool, c.spec, `{"url":"http://a"}`), "status_code: 404", nil)
+		if m.GetDurability() != c.want || m.GetExternalizeTokens() != c.externalize || fields(m.GetPreserved()) != c.fields {
+			t.Errorf("%s: %s from %d tokens with %q, want %s from %d with %q",
+				name, m.GetDurability(), m.GetExternalizeTokens(), fields(m.GetPreserved()), c.want, c.externalize, c.fields)
+		}
+	}
+}
+
 func TestNothingIsMarkedWithoutCompaction(t *testing.T) {
 	for name, c := range map[string]*harnessv1.LoopConfig{
 		"none": nil, "unset": {}, "off": {Context: &harnessv1.ContextConfig{Compaction: proto.Bool(false), Durability: []*harnessv1.ToolDurability{{Tool: "tool", Durability: ephemeral}}}},
