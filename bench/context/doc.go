@@ -7,6 +7,9 @@
 // the model are simulated: a summarizer that finds the planted facts in what it is sent, and
 // a provider that reports exact numbers.
 //
+// Another model thinks: a strict server binds its thinking to everything before it, so that a
+// pass invalidates all of it.
+//
 // The tests check each request: it fits the window, what was promised is in it or named by a
 // reference in it, and no run ends for want of room. The benchmarks print how much of each
 // request the provider has cached, and what its input costs compared with the same ladder
