@@ -157,7 +157,7 @@ func (l *loop) take(stopping bool) {
 		RepairTrigger: &harnessv1.RepairTrigger{Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_CONTINUE},
 	}}, func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 		in.Observed = []*harnessv1.Observation{{Key: repair.NeedInbox, Value: &harnessv1.Observation_Inbox{Inbox: &harnessv1.InboxBatch{}}}}
-		return repair.DecideWith(in, l.made)
+		return repair.DecideWith(in, l.made, nil)
 	})
 	complete := l.carryOut(stopping)
 	l.step(&harnessv1.Step{To: stopdecision.Name, Snapshot: l.s, Message: &harnessv1.Step_TurnComplete{TurnComplete: complete}}, func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {

@@ -61,18 +61,6 @@ func CountActivity(s *harnessv1.Snapshot, call interface {
 	}
 }
 
-// Novelty is how new an outcome of a call is in its segment.
-type Novelty int
-
-const (
-	// Known outcomes came about before, and the model is still shown that.
-	Known Novelty = iota
-	// Repeated outcomes came about before, and compaction has taken that away.
-	Repeated
-	// Fresh outcomes are the first of their kind.
-	Fresh
-)
-
 // RecordOutcome records the result of a call for the detection of loops and of stalls, if they
 // are enabled. strict and loose are the call's signatures. An outcome that is repeated counts
 // as progress until the model has the message that its material does not fit. It changes s.

@@ -3,7 +3,6 @@ package repair
 import (
 	"cmp"
 	"fmt"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 
@@ -191,14 +190,10 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 }
 
 // recordOutcome counts an answer from outside for the detection of loops and
-// stalls. An outcome that is not among the last ones counts as new.
+// stalls.
 func (d *decision) recordOutcome(call *harnessv1.PendingCall, result *harnessv1.Content) {
 	strict, loose := progress.Signature(call.GetTool(), content.Key(call.GetArguments()), content.DigestOf(result))
-	novelty := runstate.Fresh
-	if slices.Contains(d.s.GetDoomLoop().GetStrict(), strict) {
-		novelty = runstate.Known
-	}
-	runstate.RecordOutcome(d.s, call.GetTool(), strict, loose, novelty)
+	d.outcomes.Record(d.s, call.GetTool(), strict, loose)
 }
 
 // answerQuestion records the user's answer to a question of the contract. A nil

@@ -120,7 +120,7 @@ func TestReadArtifactIsOverhead(t *testing.T) {
 		return sort.Search(8000, func(n int) bool {
 			start := spec()
 			start.Config.Context = &harnessv1.ContextConfig{
-				MaxInputTokens: proto.Uint32(uint32(n) + 1000), Compaction: &compaction, //nolint:gosec // a small number
+				MaxInputTokens: proto.Uint32(uint32(n) + 1000), Compaction: &compaction,
 			}
 			return decide(t, first(begun(), start, nothing()...)).GetStep().GetTurnComplete().GetError() == nil
 		})

@@ -12,18 +12,21 @@
 //   - An item or an answer has one effect, however often it is sent.
 //   - Repairing a repaired run changes nothing.
 //
-// Decide is a pure function of the step, the definition of the run and the
-// observations. It asks for NeedInbox, for the first trigger also for
-// NeedEnvironment and for NeedContext of each context provider, and for the
-// verdicts of hooks. An observation that is missing is requested, not an error.
+// Decide is a pure function of the step, the definition of the run, its conversation and
+// the observations. It asks for NeedInbox, for the first trigger also for
+// NeedEnvironment and for NeedContext of each context provider, for the
+// verdicts of hooks, and after a compaction for NeedConversation if there are answers. An observation that is missing is requested, not an error.
 package repair
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
@@ -38,6 +41,8 @@ const (
 	NeedEnvironment = "environment"
 	NeedContext     = "context:" // followed by the name of a context provider
 	NeedText        = "text:"    // followed by the digest of a blob of the run
+	// NeedConversation is the conversation of the run, which is passed to DecideWith.
+	NeedConversation = "conversation"
 )
 
 // decision is one call of DecideWith. Its draft becomes the outcome.
@@ -56,6 +61,7 @@ type decision struct {
 	applied   uint32 // items that had an effect
 	repairs   uint32 // calls that repair answered
 
+	outcomes *runstate.Outcomes   // judges answers from outside
 	notes    []hook.Note          // what hooks tell the model
 	verdicts int                  // events of hooks so far
 	failure  *harnessv1.TurnError // why the run cannot continue
@@ -71,13 +77,15 @@ func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return DecideWith(in, made)
+	return DecideWith(in, made, nil)
 }
 
 // DecideWith maps a step with a RepairTrigger to its outcome, or to the
-// observations that it needs first. made is the definition of the run. An error
-// means that the input is not one that repair can receive.
-func DecideWith(in *harnessv1.StepInput, made *agent.Definition) (*harnessv1.StepOutput, error) {
+// observations that it needs first. made is the definition of the run. c is its
+// conversation up to the step, nil if it was not read; without it an answer from outside is
+// compared with the last calls only. An error means that the input is not one that repair
+// can receive.
+func DecideWith(in *harnessv1.StepInput, made *agent.Definition, c *conversation.Conversation) (*harnessv1.StepOutput, error) {
 	trigger, before := in.GetStep().GetRepairTrigger(), in.GetStep().GetSnapshot()
 	if trigger == nil {
 		return nil, errors.New("repair: step.repair_trigger is missing")
@@ -96,6 +104,8 @@ func DecideWith(in *harnessv1.StepInput, made *agent.Definition) (*harnessv1.Ste
 		now:     in.GetNow().AsTime(),
 		trigger: trigger,
 		s:       s,
+
+		outcomes: runstate.NewOutcomes(before, c, view.Shows(c, before.GetCompactionPlan())),
 	}
 	d.Step.Observed = in.GetObserved()
 	if err := d.decide(); err != nil {
@@ -118,6 +128,9 @@ func missing(in *harnessv1.StepInput, trigger *harnessv1.RepairTrigger) *agent.N
 			}
 		}
 	}
+	if comparesAnswers(in) {
+		keys = append(keys, NeedConversation)
+	}
 	needed := &agent.NeedsError{}
 	for _, key := range keys {
 		if agent.Observation(in, key) == nil {
@@ -125,6 +138,18 @@ func missing(in *harnessv1.StepInput, trigger *harnessv1.RepairTrigger) *agent.N
 		}
 	}
 	return needed
+}
+
+// comparesAnswers reports whether the inbox has answers that may repeat a result which
+// compaction has taken out of the view: only the conversation shows that.
+func comparesAnswers(in *harnessv1.StepInput) bool {
+	s := in.GetStep().GetSnapshot()
+	if !s.GetConfig().GetStall().GetEnabled() || !view.Changes(s.GetCompactionPlan()) {
+		return false
+	}
+	return slices.ContainsFunc(agent.Observation(in, NeedInbox).GetInbox().GetItems(), func(i *harnessv1.InboxItem) bool {
+		return i.GetToolAnswer() != nil || i.GetApproval() != nil
+	})
 }
 
 // starts reports whether a trigger is the first of a run.

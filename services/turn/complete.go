@@ -22,9 +22,9 @@ type End struct {
 	Interrupted bool
 	// Error is why the turn failed; nil if it did not.
 	Error *harnessv1.TurnError
-	// Novelty returns how new an outcome of a call, by its signature, is after what came
+	// Outcomes judges how new the outcomes of the calls are after what came
 	// about in the segment before this turn; nil: only the last calls are known.
-	Novelty func(signature uint64) runstate.Novelty
+	Outcomes *runstate.Outcomes
 	// Unadmitted is true if the subscribers of before_step did not let the turn begin.
 	Unadmitted bool
 	// ToolTokens is about what the specs of the tools need of the model's window.
@@ -50,7 +50,7 @@ func (p *Progress) close(s *State) Action {
 	}
 	interrupted := p.interrupted(s)
 	c, err := complete(p.snapshot(s), p, End{
-		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Novelty: p.novelty(s), Unadmitted: p.unadmitted(s),
+		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Outcomes: p.outcomes(s), Unadmitted: p.unadmitted(s),
 		ToolTokens: s.Tools.Tokens, Now: p.execution.now,
 	})
 	if err != nil {

@@ -9,10 +9,12 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -33,11 +35,13 @@ func (s *Server) bind(ctx context.Context, task *executor.Task) (executor.Decide
 	if err != nil {
 		return nil, nil, err
 	}
-	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) { return repair.DecideWith(in, definition) }
 	before := task.Step().GetSnapshot()
 	o := &observer{
 		s: s, task: task, definition: definition, limit: &agent.OutcomeLimit{},
 		read: &harnessv1.Snapshot{InboxCursor: before.GetInboxCursor(), DrainedItems: before.GetDrainedItems()},
+	}
+	decide := func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+		return repair.DecideWith(in, definition, o.conversation)
 	}
 	return decide, o.observe, nil
 }
@@ -49,6 +53,8 @@ type observer struct {
 	definition *agent.Definition
 	limit      *agent.OutcomeLimit
 	read       *harnessv1.Snapshot // the cursor after the items that the decision has read
+
+	conversation *conversation.Conversation // once it is read
 }
 
 func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
@@ -99,6 +105,8 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 			return nil, err
 		}
 		return &harnessv1.Observation{Value: &harnessv1.Observation_Inbox{Inbox: batch}}, nil
+	case repair.NeedConversation:
+		return o.readConversation(ctx)
 	case repair.NeedEnvironment:
 		environment, err := o.s.environment(ctx, spec.GetWorkspace())
 		if err != nil {
@@ -107,6 +115,19 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 		return &harnessv1.Observation{Value: &harnessv1.Observation_Environment{Environment: environment}}, nil
 	}
 	return nil, fmt.Errorf("unknown observation %q", key)
+}
+
+// readConversation reads the conversation of the run up to the step.
+func (o *observer) readConversation(ctx context.Context) (*harnessv1.Observation, error) {
+	began := o.s.now()
+	c, err := o.s.conversations.Load(ctx, o.task.Step().GetSnapshot().GetFirstSequence(), o.task.Tail())
+	if err != nil {
+		return nil, err
+	}
+	o.conversation = c
+	return &harnessv1.Observation{Value: &harnessv1.Observation_Conversation{Conversation: &harnessv1.ConversationRead{
+		Messages: uint64(len(c.Messages)), Duration: durationpb.New(o.s.now().Sub(began)),
+	}}}, nil
 }
 
 func (o *observer) callHook(ctx context.Context, request *harnessv1.HookRequest) (*harnessv1.Observation, error) {

@@ -14,12 +14,15 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/services/repair"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
@@ -211,5 +214,31 @@ func TestRepairServiceDecidesWithoutCommitting(t *testing.T) {
 	if _, err := client.Repair(w.Context(), &harnessv1.RepairRequest{Input: &harnessv1.StepInput{Step: to(runlog.End)}}); status.Code(err) != codes.InvalidArgument ||
 		!strings.Contains(status.Convert(err).Message(), "repair_trigger is missing") {
 		t.Errorf("a step of another kind is refused with %v", err)
+	}
+}
+
+// TestAnswersAfterACompactionAreJudged: the conversation is read for an answer that may
+// repeat what compaction has taken away.
+func TestAnswersAfterACompactionAreJudged(t *testing.T) {
+	w := newWorker(t, nil)
+	call := &harnessv1.ToolCall{Id: "before", Name: "upload", Arguments: content.Inline("{}")}
+	step := parkedFor("c", time.Now())
+	s := step.GetSnapshot()
+	s.MessageCount, s.Config = 2, runstate.Resolve(nil, 0)
+	s.CompactionPlan = &harnessv1.CompactionPlan{Renderer: 1, Watermarks: []*harnessv1.Watermark{{
+		Action: harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR, Class: harnessv1.MessageClass_MESSAGE_CLASS_RESULT, ThroughMessage: 2,
+	}}}
+	w.Put(step, &harnessv1.Message{Id: 1, TurnNumber: 1, Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{call}},
+		&harnessv1.Message{Id: 2, TurnNumber: 1, Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "before", ToolName: "upload", Content: content.Inline("done")})
+	w.Send(&harnessv1.InboxItem{Id: "a", Time: timestamppb.Now(), Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
+		CallId: "c", Result: content.Inline("done"),
+	}}})
+	w.NextStep() // it is woken
+	next := w.NextStep()
+	if got := next.GetSnapshot().GetProgressTracker(); got.GetRepeatedOutcomes() != 1 || got.GetFreshOutcomes() != 0 {
+		t.Errorf("the answer counts as %v", got)
+	}
+	if n := agent.Observation(&harnessv1.StepInput{Observed: next.GetObserved()}, repair.NeedConversation).GetConversation().GetMessages(); n != 2 {
+		t.Errorf("observed a conversation of %d messages", n)
 	}
 }

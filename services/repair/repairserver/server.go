@@ -14,6 +14,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -27,6 +28,7 @@ import (
 type Log interface {
 	interrupt.Log
 	runlog.Appender
+	runlog.Reader
 	runlog.Viewer
 	runlog.Leader
 	runlog.InboxAppender
@@ -55,8 +57,9 @@ type Server struct {
 	erasures      chan struct{} // a token for each erasure in progress
 	scope         *scope
 
-	definitions *agent.Cache
-	interrupts  *interrupt.Watch
+	definitions   *agent.Cache
+	conversations *conversationcache.Cache
+	interrupts    *interrupt.Watch
 }
 
 // Config of a repair worker.
@@ -69,6 +72,9 @@ type Config struct {
 	Hooks *hookcaller.Caller
 	// Remote connects to context providers. Nil: agents can have only those with a text.
 	Remote *remote.Pool
+	// Conversations is a cache that the roles of this process share. Nil: a separate one of
+	// 64 MiB.
+	Conversations *conversationcache.Cache
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
@@ -81,6 +87,9 @@ type Config struct {
 	// Scope limits the runs that this process wakes. Nil: all runs.
 	Scope *Scope
 }
+
+// defaultCache bounds the conversations of a worker with a separate cache, in bytes.
+const defaultCache = 64 << 20
 
 // New returns a repair worker.
 func New(cfg Config) *Server {
@@ -96,10 +105,13 @@ func New(cfg Config) *Server {
 	if cfg.Sweep <= 0 {
 		cfg.Sweep = time.Minute
 	}
+	if cfg.Conversations == nil {
+		cfg.Conversations = conversationcache.New(cfg.Log, defaultCache)
+	}
 	return &Server{
 		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keepDeleted: cfg.KeepDeleted, sweepInterval: cfg.Sweep,
 		erasures: make(chan struct{}, maxErasures), scope: newScope(cfg.Scope),
-		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &agent.Cache{Blob: cfg.Log.Blob},
+		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &agent.Cache{Blob: cfg.Log.Blob}, conversations: cfg.Conversations,
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 	}
 }

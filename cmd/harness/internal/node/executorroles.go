@@ -34,7 +34,7 @@ var repairRole = &roleSpec{
 	name: workflow.Repair, needsToolHost: true,
 	open: func(n *Node, d *dependencies) (*service, error) {
 		return serviceOf(repairserver.New(repairserver.Config{
-			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Remote: d.remote, Logger: n.cfg.Logger, Scope: n.scope(),
+			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Remote: d.remote, Conversations: d.conversations, Logger: n.cfg.Logger, Scope: n.scope(),
 		})), nil
 	},
 }
