@@ -140,6 +140,26 @@ func TestApproveRace(t *testing.T) {
 	}
 }
 
+// TestMessagesPoke: a message makes the worker of its run read the inbox.
+func TestMessagesPoke(t *testing.T) {
+	b := newBed(t)
+	h := b.started("r1")
+	pokes := make(chan runlog.Run, 16)
+	stop, err := b.log.OnPoke(func(r runlog.Run) { pokes <- r })
+	b.must(err)
+	defer stop()
+	_, err = b.client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: b.namespace, RunId: "r1", Input: &harnessv1.SendInputRequest_UserMessage{
+		UserMessage: &harnessv1.UserMessage{Content: content.Inline("Mind the gap.")},
+	}})
+	b.must(err)
+	h.holds(1)
+	for r := range pokes {
+		if r == h.run {
+			break
+		}
+	}
+}
+
 func TestInterruptResumeCancel(t *testing.T) {
 	b := newBed(t)
 	h := b.started("r1")

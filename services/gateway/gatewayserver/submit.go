@@ -22,7 +22,7 @@ func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.Inbox
 	for {
 		switch a := action.(type) {
 		case gateway.Reply:
-			if a.Err == nil && (item.GetInterrupt() != nil || item.GetCancel() != nil) {
+			if a.Err == nil && urgent(item) {
 				s.poke(run)
 			}
 			return a.Admission, a.Err
@@ -34,6 +34,12 @@ func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.Inbox
 		}
 		submission, action = submission.Next(b.result(stage, action))
 	}
+}
+
+// urgent reports whether the worker of a run is to read an input immediately: what ends its
+// turn, and a message, for which a run that waits for a summary ends its wait.
+func urgent(item *harnessv1.InboxItem) bool {
+	return item.GetInterrupt() != nil || item.GetCancel() != nil || item.GetUserMessage() != nil
 }
 
 // poke tells the worker of a run to read its inbox. An input that is sent again
