@@ -20,14 +20,30 @@ const inferenceLapse = time.Minute
 type inferenceWorkers struct {
 	inside bool // in this process
 	now    func() time.Time
+	// locate looks for one that is ready; nil finds none.
+	locate func(ctx context.Context) error
 
 	mu   sync.Mutex
 	seen time.Time // when one was ready
 }
 
-// Available reports whether an inference worker is in this process, or was ready within
-// the last minute. It does not block. A worker is ready only if its consumer exists.
-func (w *inferenceWorkers) Available(context.Context) bool {
+// Available reports whether an inference worker is in this process, was ready within the
+// last minute, or is ready now: the announcements are read every few seconds, and a mesh
+// that has just started may have a worker that was not ready before. A worker is ready only
+// if its consumer exists.
+func (w *inferenceWorkers) Available(ctx context.Context) bool {
+	if w.recent() {
+		return true
+	}
+	if w.locate == nil || w.locate(ctx) != nil {
+		return false
+	}
+	w.found()
+	return true
+}
+
+// recent reports whether a worker is in this process or was ready within the last minute.
+func (w *inferenceWorkers) recent() bool {
 	if w.inside {
 		return true
 	}
@@ -36,13 +52,18 @@ func (w *inferenceWorkers) Available(context.Context) bool {
 	return !w.seen.IsZero() && w.now().Sub(w.seen) < inferenceLapse
 }
 
+// found records that a worker is ready.
+func (w *inferenceWorkers) found() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.seen = w.now()
+}
+
 // record takes the announcements of all processes.
 func (w *inferenceWorkers) record(all []*harnessv1.Presence) {
 	for _, p := range all {
 		if p.GetRole() == workflow.Inference && p.GetReady() {
-			w.mu.Lock()
-			w.seen = w.now()
-			w.mu.Unlock()
+			w.found()
 			return
 		}
 	}
@@ -54,7 +75,7 @@ const WithoutInference = "conversations are not summarised, and a run whose wind
 // warnings returns what is wrong with the mesh without keeping this node from its work.
 // Only a gateway reports it, once for all roles.
 func (m *mesh) warnings() map[string]string {
-	if !slices.Contains(m.n.cfg.Roles, workflow.Gateway) || m.inference.Available(context.Background()) {
+	if !slices.Contains(m.n.cfg.Roles, workflow.Gateway) || m.inference.recent() {
 		return nil
 	}
 	return map[string]string{workflow.Inference: fmt.Sprintf(

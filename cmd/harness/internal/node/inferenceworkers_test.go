@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,8 +17,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
-// TestInferenceIsAvailable: a worker counts for a minute after it was ready, and always
-// in its own process.
+// TestInferenceIsAvailable: a worker counts for a minute after it was ready, always in its
+// own process, and if none is known, when one is found.
 func TestInferenceIsAvailable(t *testing.T) {
 	now := time.Unix(1000, 0)
 	w := &inferenceWorkers{now: func() time.Time { return now }}
@@ -42,6 +43,15 @@ func TestInferenceIsAvailable(t *testing.T) {
 		if got := w.Available(t.Context()); got != step.want {
 			t.Errorf("after %v and %v: available %t", step.wait, step.all, got)
 		}
+	}
+	now = now.Add(time.Hour)
+	missing := errors.New("none")
+	w.locate = func(context.Context) error { return missing }
+	if w.Available(t.Context()) {
+		t.Error("a worker is available that was not found")
+	}
+	if missing = nil; !w.Available(t.Context()) || !w.recent() {
+		t.Error("a worker that is ready now is not available")
 	}
 	inside := newMesh(&Node{cfg: Config{Roles: []string{workflow.Compaction, workflow.Inference}}})
 	if !inside.inference.Available(t.Context()) {

@@ -61,10 +61,17 @@ type role struct {
 }
 
 func newMesh(n *Node) *mesh {
-	return &mesh{
+	m := &mesh{
 		n: n, started: time.Now(), stop: func() {},
 		inference: &inferenceWorkers{inside: slices.Contains(n.cfg.Roles, workflow.Inference), now: time.Now},
 	}
+	if m.shared() {
+		m.inference.locate = func(ctx context.Context) error {
+			_, err := n.log.Locate(ctx, workflow.Inference)
+			return err
+		}
+	}
+	return m
 }
 
 // add records a role and its address.
