@@ -52,10 +52,17 @@ var rolePoints = map[string][]string{
 		"tool_finished", // ToolFinished is stored
 		"killed",        // the tool host has killed the calls of an interrupted turn
 	},
+	workflow.Compaction: {
+		"request_stored", // the request of a summary is stored, its job not created
+		"job_created",    // the job is created, nothing committed
+		"job_ended",      // the result of a job was read and merged, nothing committed
+	},
 	workflow.Inference: {
 		"received", // a job was delivered, nothing done
+		"resolved", // its request was read, no model called
 		"answered", // the model has answered or its tries have failed, nothing stored
 		"stored",   // the result is stored, the job not acknowledged
+		"acked",    // the job is acknowledged
 	},
 	workflow.StopDecision: {
 		"looked", // an output was checked or a subscriber called, nothing stored

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -50,15 +51,20 @@ func (o *observer) request(ctx context.Context, key string) (*harnessv1.SummaryR
 		return nil, err
 	}
 	ref.Preview = "" // binary
+	failpoint.Hit(compaction.Name, "request_stored")
 	_, err = o.s.cfg.Jobs.CreateJob(ctx, &harnessv1.Job{
 		Namespace: o.task.Run.Namespace, RunId: o.task.Run.ID, FirstSequence: o.snap.GetFirstSequence(), Key: job.GetKey(), Purpose: summary.Purpose,
 		Model: compaction.Summarizer(o.snap), Request: ref, CreateTime: timestamppb.New(o.s.cfg.Now()), Timeout: o.snap.GetConfig().GetContext().GetSummaryWait(),
 		Traceparent: runtrace.Traceparent(spans.Ref(ctx)),
 	})
-	if errors.Is(err, runlog.ErrTooLarge) || errors.Is(err, runlog.ErrNotFound) {
+	switch {
+	case errors.Is(err, runlog.ErrTooLarge), errors.Is(err, runlog.ErrNotFound):
 		return &harnessv1.SummaryRequested{Job: job, Error: content.Line(err.Error(), content.MaxPreview)}, nil
+	case err != nil:
+		return nil, err
 	}
-	return &harnessv1.SummaryRequested{Job: job}, err
+	failpoint.Hit(compaction.Name, "job_created")
+	return &harnessv1.SummaryRequested{Job: job}, nil
 }
 
 // Shares of the window of a summarizer.
@@ -179,6 +185,7 @@ func (o *observer) summary(ctx context.Context, key string) (*harnessv1.SummaryS
 		return nil, err
 	}
 	ref.Preview = ""
+	failpoint.Hit(compaction.Name, "job_ended")
 	plan := o.snap.GetCompactionPlan()
 	state.Summary = &harnessv1.SummaryRef{
 		Key: key, ThroughMessage: merged.GetThroughMessage(), Summary: ref, Merged: plan.GetSummary().GetMerged() + 1, Former: plan.GetSummary().GetKey(),

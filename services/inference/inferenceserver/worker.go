@@ -120,6 +120,7 @@ func (w *worker) carryOut(ctx context.Context, d runlog.JobDelivery) (outcome te
 	}
 	failpoint.Hit(inference.Name, "stored")
 	_ = d.Ack()
+	failpoint.Hit(inference.Name, "acked")
 	return outcome, result
 }
 
@@ -158,6 +159,7 @@ func (w *worker) infer(ctx context.Context, job *harnessv1.Job) (result *harness
 	case err != nil:
 		return inference.Failure(job, err.Error()), nil
 	}
+	failpoint.Hit(inference.Name, "resolved")
 	return w.call(ctx, job, in)
 }
 
