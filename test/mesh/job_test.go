@@ -52,7 +52,7 @@ func TestJobsSurviveKills(t *testing.T) {
 	m := meshtest.Start(t, bin, meshtest.Config{Env: []string{"OPENAI_BASE_URL=" + s.BaseURL()}})
 	d, entries := scenario{name: "jobs", script: "turns:\n  - {calls: [{name: work_complete, arguments: {summary: short}}]}\n"}.through(t.Context(), t, m, "jobs")
 	d.ctx = t.Context()
-	want := map[string]int{"received": 1, "answered": 2, "stored": 1}
+	want := map[string]int{"received": 1, "resolved": 1, "answered": 2, "stored": 1, "acked": 1}
 	for _, point := range failpoint.Points(workflow.Inference) {
 		for round := range *rounds {
 			key := fmt.Sprintf("%s-%d", point, round)

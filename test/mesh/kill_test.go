@@ -99,7 +99,7 @@ func TestKillPoints(t *testing.T) {
 	want := undisturbed(t, work, interrupted, deleted, judged)
 	for _, role := range meshtest.Roles {
 		if role == workflow.Inference {
-			continue // these runs have no jobs: see TestJobsSurviveKills
+			continue // these runs have no jobs: see TestJobsSurviveKills and TestSummariesSurviveKills
 		}
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -108,6 +108,8 @@ func TestKillPoints(t *testing.T) {
 			for _, point := range failpoint.Points(role) {
 				s := work
 				switch point {
+				case "request_stored", "job_created", "job_ended":
+					continue // these runs need no summaries
 				case "killed", "cancelled":
 					s = interrupted
 				case "expired", "erased":

@@ -33,6 +33,8 @@ type scenario struct {
 	lines int
 	// deleted makes the driver delete the run once it has ended.
 	deleted bool
+	// cancelled means that the driver cancels the run.
+	cancelled bool
 	// edit changes the spec of the run.
 	edit func(*harnessv1.RunSpec)
 }
@@ -260,7 +262,11 @@ func (d *driver) toEnd(s scenario, after uint64) {
 		}
 	})
 	d.must(err)
-	if result.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || !result.GetAccepted() {
+	done := result.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && result.GetAccepted()
+	if s.cancelled {
+		done = result.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED
+	}
+	if !done {
 		d.t.Errorf("%s ended %v", d.run, result)
 	}
 }

@@ -1,0 +1,185 @@
+package mesh
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+)
+
+// hits returns at which of the times that a worker comes to a point on the way of a summary
+// it dies: the run requests its first summary in the ninth step of compaction, applies it in
+// the tenth, and requests the second one in the seventeenth.
+func hits(point string) []int {
+	all := []int{1, 2, 3}
+	if slices.Contains(failpoint.Points(workflow.Repair), point) && slices.Contains(failpoint.Points(workflow.Turn), point) {
+		all = []int{9, 10, 17} // each step comes to it
+	}
+	return all[:min(*rounds, len(all))]
+}
+
+// TestSummariesSurviveKills kills the workers of compaction and inference at each point on
+// the way of a summary. The run's log is that of a run without kills, and the model is
+// called once for each summary, unless the worker died between its answer and the storing of
+// the result.
+func TestSummariesSurviveKills(t *testing.T) {
+	t.Parallel()
+	for _, role := range []string{workflow.Compaction, workflow.Inference} {
+		t.Run(role, func(t *testing.T) {
+			t.Parallel()
+			m, s := startSummarizing(t, meshtest.Config{})
+			want := compactedAlone(t, m, s)
+			for _, point := range failpoint.Points(role) {
+				times := hits(point)
+				if role == workflow.Inference {
+					times = []int{1, 2, 3}[:min(*rounds, summaries)]
+				}
+				for _, n := range times {
+					killSummary(t, m, s, want, role, point, n)
+					if t.Failed() {
+						return
+					}
+				}
+			}
+		})
+	}
+}
+
+// killSummary takes a run through the scenario while a worker dies at its nth time at a
+// point.
+func killSummary(t *testing.T, m *meshtest.Mesh, s *summaryModel, want, role, point string, n int) {
+	t.Helper()
+	name := role + "." + point
+	m.Process(role).Kill()
+	m.Start(role, meshtest.Arm(fmt.Sprintf("%s=kill@%d", name, n)))
+	m.AwaitReady(role)
+	s.reset(nil)
+	var died atomic.Int64
+	stop := m.Respawn(role, func(int) []meshtest.Option {
+		if _, ok := m.Process(role).Line("failpoint " + name); !ok {
+			t.Errorf("%s died elsewhere:\n%s", role, m.Process(role).Stderr())
+		}
+		died.Add(1)
+		return nil
+	})
+	defer stop()
+	again(t, m, want, fmt.Sprintf("%s-%s-%d", role, point, n))
+	repeats := 0
+	if name == workflow.Inference+".answered" {
+		repeats = 1
+	}
+	s.called(t, fmt.Sprintf("%s@%d", name, n), 1, repeats)
+	meshtest.Eventually(t, fmt.Sprintf("one death at %s@%d", name, n), func() bool { return died.Load() == 1 })
+}
+
+// TestSummarizerIsCalledAgainAfterADeath kills the inference worker while the model answers,
+// once for each summary: its answer is lost, and the next one counts.
+func TestSummarizerIsCalledAgainAfterADeath(t *testing.T) {
+	t.Parallel()
+	m, s := startSummarizing(t, meshtest.Config{})
+	want := compactedAlone(t, m, s)
+	m.Respawn(workflow.Inference, nil)
+	s.reset(func(int) {
+		m.AwaitAlive(workflow.Inference)
+		m.Process(workflow.Inference).Kill()
+	})
+	again(t, m, want, "killed")
+	s.called(t, "killed", 1, summaries)
+}
+
+// TestTwoInferenceWorkers: several runs at the same time, with two workers for their jobs,
+// need one call of the model for each summary.
+func TestTwoInferenceWorkers(t *testing.T) {
+	t.Parallel()
+	m, s := startSummarizing(t, meshtest.Config{})
+	want := compactedAlone(t, m, s)
+	m.Start("inference-2")
+	m.AwaitReady("inference-2")
+	s.reset(nil)
+	const lanes = 4
+	var running sync.WaitGroup
+	for lane := range lanes {
+		running.Go(func() { again(t, m, want, fmt.Sprintf("lane-%d", lane)) })
+	}
+	running.Wait()
+	s.called(t, "two workers", lanes, 0)
+}
+
+// TestRedeliveredJobs stops a worker that has a job, until another worker has carried it out,
+// and continues it then: before the call of the model, and after the result is stored. Both
+// make one call together.
+func TestRedeliveredJobs(t *testing.T) {
+	t.Parallel()
+	m, s := startSummarizing(t, meshtest.Config{})
+	want := compactedAlone(t, m, s)
+	for _, point := range []string{"received", "stored"} {
+		name := workflow.Inference + "." + point
+		m.Process(workflow.Inference).Kill()
+		stopped := m.Start(workflow.Inference, meshtest.Arm(name+"=stop"))
+		m.AwaitReady(workflow.Inference)
+		s.reset(nil)
+		var helping sync.WaitGroup
+		helping.Go(func() {
+			if _, ok := stopped.Line("failpoint " + name); !ok {
+				t.Errorf("the worker ended:\n%s", stopped.Stderr())
+			}
+			m.Start("inference-2")
+		})
+		d, entries := compacted.through(t.Context(), t, m, "redelivered-"+point)
+		helping.Wait()
+		stopped.Signal(syscall.SIGCONT)
+		d.ctx = t.Context()
+		meshtest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
+		d.wellSummarized(entries)
+		same(t, want, d.compactedLog(entries))
+		s.called(t, name, 1, 0)
+		m.Process("inference-2").Kill()
+	}
+}
+
+// TestNATSIsKilledDuringAJob kills the bus while a job waits for a worker, and while the
+// model answers. The job is carried out once.
+func TestNATSIsKilledDuringAJob(t *testing.T) {
+	t.Parallel()
+	m, s := startSummarizing(t, meshtest.Config{})
+	want := compactedAlone(t, m, s)
+	restart := func() {
+		m.Bus.Kill(0)
+		m.Bus.Restart(0)
+		m.Bus.AwaitReady(0)
+	}
+	s.reset(func(n int) {
+		if n == 2 {
+			restart()
+		}
+	})
+	m.Process(workflow.Inference).Kill()
+	var troubling sync.WaitGroup
+	first := make(chan struct{})
+	troubling.Go(func() {
+		<-first
+		restart()
+		m.Start(workflow.Inference)
+	})
+	own := compacted
+	var once sync.Once
+	own.drive = func(_ *driver, e *harnessv1.Event) {
+		if e.GetCompactionStarted().GetJob() != "" {
+			once.Do(func() { close(first) })
+		}
+	}
+	d, entries := own.through(t.Context(), t, m, "pending")
+	troubling.Wait()
+	d.ctx = t.Context()
+	meshtest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
+	d.wellSummarized(entries)
+	same(t, want, d.compactedLog(entries))
+	s.called(t, "the bus was killed", 1, 0)
+}
