@@ -30,11 +30,14 @@ func RecordRefusal(s *harnessv1.Snapshot, r *harnessv1.ModelRetried, toolTokens 
 	b := s.TokenBudget
 	b.Exceeded, b.ToolTokens = true, toolTokens
 	b.Refusals++
-	if window := r.GetWindowTokens(); window > 0 {
-		if b.GetFactorModel() != r.GetModel() {
-			b.FactorModel, b.Factor = r.GetModel(), 0
-		}
+	window, another := r.GetWindowTokens(), b.GetFactorModel() != r.GetModel()
+	switch {
+	case window > 0 && another:
+		b.FactorModel, b.Factor, b.WindowTokens = r.GetModel(), 0, window
+	case window > 0:
 		b.WindowTokens = window
+	case another && b.GetFactorModel() != s.GetModel():
+		b.WindowTokens = 0 // of a fallback model that has not refused this request
 	}
 	if prompt := r.GetPromptTokens(); prompt > 0 {
 		b.ReportedTokens, b.ReportedMessages, b.UnreportedBytes, b.FreedTokens = prompt, s.GetMessageCount(), 0, 0

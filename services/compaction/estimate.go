@@ -48,7 +48,7 @@ func (d *decision) known() uint64 {
 	if reported := uint64(d.b.GetReportedTokens()); reported > 0 {
 		return reported - min(reported, uint64(d.b.GetFreedTokens()))
 	}
-	return uint64(d.cfg.GetSafetyBuffer()) + uint64(d.b.GetToolTokens())
+	return uint64(d.cfg.GetSafetyBuffer()) + scale(uint64(d.b.GetToolTokens()), d.factor())
 }
 
 // needIndex needs the index of the conversation, and the weight of each message.
@@ -71,12 +71,13 @@ func (d *decision) needIndex() error {
 	return nil
 }
 
-// factor returns the tokens that the model needs for one that was counted.
+// factor returns the tokens that the model needs for one that was counted: as its reports
+// show it, before the first one as the run started with it.
 func (d *decision) factor() float64 {
 	if f := d.b.GetFactor(); f >= 1 && d.b.GetFactorModel() == d.s.GetModel() {
 		return f
 	}
-	return firstFactor(d.s.GetModel())
+	return 1
 }
 
 // scale returns counted tokens as the model counts them.

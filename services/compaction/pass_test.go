@@ -421,6 +421,29 @@ func TestExceededWindowOfAFallback(t *testing.T) {
 	}
 }
 
+// TestFactor: messages and tools need as many tokens as the run's model does. The factor of a
+// fallback model does not count.
+func TestFactor(t *testing.T) {
+	const messages, tools, buffer = 100 + 50 + 40 + 3000, 200, 500
+	for _, c := range []struct {
+		factor float64
+		of     string
+		want   uint32
+	}{
+		{0, "", messages + tools + buffer},
+		{1.5, "script:x", (messages+tools)*3/2 + buffer},
+		{1.5, "script:fallback", messages + tools + buffer},
+	} {
+		a := newAgent(t, 10_000, nil)
+		a.s.TokenBudget.Factor, a.s.TokenBudget.FactorModel = c.factor, c.of
+		a.turn(3000, replayable)
+		a.step()
+		if got := a.s.GetTokenBudget().GetUsedTokens(); got != c.want {
+			t.Errorf("%g of %q: the window holds %d tokens, want %d", c.factor, c.of, got, c.want)
+		}
+	}
+}
+
 // TestOneLargeTurn shows of the results of the last turn what fits.
 func TestOneLargeTurn(t *testing.T) {
 	a := newAgent(t, 10_000, nil)

@@ -57,13 +57,13 @@ func (c *Context) Used() uint32 {
 	if c.Step.GetCompactionComplete() != nil && b.GetUsedTokens() > 0 {
 		return b.GetUsedTokens()
 	}
-	known := float64(b.GetReportedTokens()) - float64(b.GetFreedTokens())
-	if b.GetReportedTokens() == 0 {
-		known = float64(b.GetToolTokens()) + float64(c.Config().GetContext().GetSafetyBuffer())
-	}
 	factor := 1.0
 	if b.GetFactorModel() == c.Step.GetSnapshot().GetModel() {
 		factor = max(b.GetFactor(), 1)
+	}
+	known := float64(b.GetReportedTokens()) - float64(b.GetFreedTokens())
+	if b.GetReportedTokens() == 0 {
+		known = factor*float64(b.GetToolTokens()) + float64(c.Config().GetContext().GetSafetyBuffer())
 	}
 	for i := range c.Items {
 		if it := &c.Items[i]; b.GetReportedTokens() == 0 || it.First > b.GetReportedMessages() {

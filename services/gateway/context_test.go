@@ -95,6 +95,7 @@ func TestContextUsed(t *testing.T) {
 		"freed since":               {&harnessv1.TokenBudget{ReportedTokens: 1000, ReportedMessages: 3, FreedTokens: 400, Factor: 2}, false, 600},
 		"freed more than there was": {&harnessv1.TokenBudget{ReportedTokens: 100, ReportedMessages: 3, FreedTokens: 400}, false, 0},
 		"before a report":           {&harnessv1.TokenBudget{ToolTokens: 50}, false, 50 + 500 + 4 + 8 + 104},
+		"before a report, factor":   {&harnessv1.TokenBudget{ToolTokens: 50, Factor: 1.5}, false, 75 + 500 + 174},
 		"a result that is cut":      {&harnessv1.TokenBudget{ReportedTokens: 1000, ReportedMessages: 2}, false, 1000 + 10_000 + 44},
 	} {
 		x := contextOf(nil, c.budget, exchange(text)...)

@@ -70,7 +70,7 @@ func TestReadArtifactIsOverhead(t *testing.T) {
 		return sort.Search(20_000, func(n int) bool {
 			s := validStart().GetSpec()
 			s.Agent.Model = "nobody:knows"
-			window(uint32(n) + 500)(s) //nolint:gosec // a small number
+			window(uint32(n) + 500)(s)
 			s.Config.Context.Compaction = proto.Bool(compaction)
 			return CheckOverhead(s, nil) == nil
 		})

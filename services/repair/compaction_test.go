@@ -129,3 +129,30 @@ func TestReadArtifactIsOverhead(t *testing.T) {
 		t.Errorf("a run needs %d tokens with compaction, and %d without", with, without)
 	}
 }
+
+// TestFirstTokenFactor: a run starts with the factor of its model, which its state keeps.
+func TestFirstTokenFactor(t *testing.T) {
+	on, off := proto.Bool(true), proto.Bool(false)
+	for _, c := range []struct {
+		model      string
+		compaction *bool
+		want       float64
+	}{
+		{"anthropic:claude-opus-5-5", on, 1.6},
+		{"nobody:knows", nil, 1.25},
+		{"openai:gpt-5", on, 0},
+		{"script:turns.yaml", on, 0},
+		{"anthropic:claude-opus-5-5", off, 0},
+	} {
+		start := spec()
+		start.Agent.Model, start.Config.Context = c.model, &harnessv1.ContextConfig{Compaction: c.compaction}
+		b := decide(t, first(begun(), start, nothing()...)).GetStep().GetSnapshot().GetTokenBudget()
+		of := ""
+		if c.want > 0 {
+			of = c.model
+		}
+		if b.GetFactor() != c.want || b.GetFactorModel() != of {
+			t.Errorf("%s, compaction %v: the factor is %g of %q, want %g", c.model, c.compaction, b.GetFactor(), b.GetFactorModel(), c.want)
+		}
+	}
+}

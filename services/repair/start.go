@@ -43,6 +43,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	s.FirstSequence = d.in.GetSequence()
 	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
 	s.Workspace = spec.GetWorkspace()
+	setFactor(s)
 	s.Reasoning = proto.CloneOf(spec.GetAgent().GetReasoning())
 	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
 	d.define(spec)
@@ -76,6 +77,19 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
 	}
 	return nil
+}
+
+// setFactor sets how many tokens the model needs for one that is counted, until its reports
+// show it. The state keeps it, so that a later catalogue does not change the run's estimates.
+func setFactor(s *harnessv1.Snapshot) {
+	factor := catalogue.Lookup(s.GetModel()).TokenFactor
+	if factor <= catalogue.MinTokenFactor || !s.GetConfig().GetContext().GetCompaction() {
+		return
+	}
+	if s.TokenBudget == nil {
+		s.TokenBudget = &harnessv1.TokenBudget{}
+	}
+	s.TokenBudget.Factor, s.TokenBudget.FactorModel = min(factor, catalogue.MaxTokenFactor), s.GetModel()
 }
 
 // tools returns the tools that the model gets in the mode in which the run starts.

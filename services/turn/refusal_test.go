@@ -60,6 +60,9 @@ func TestRequestsThatAreTooLong(t *testing.T) {
 		{"without sizes", nil, []*model.Error{long(0, 0)}, 0, with(func(b *budget) {
 			b.Exceeded, b.Refusals = true, 1
 		}), exhausted},
+		{"without sizes, after another model's window", func(s *harnessv1.Snapshot) { s.TokenBudget.FactorModel = "f" }, []*model.Error{long(0, 0)}, 0, with(func(b *budget) {
+			b.Exceeded, b.Refusals, b.FactorModel, b.WindowTokens = true, 1, "f", 0
+		}), exhausted},
 		{"for the second time", func(s *harnessv1.Snapshot) { s.TokenBudget.Refusals = 1 }, []*model.Error{long(0, 0)}, 0, with(func(b *budget) {
 			b.Exceeded, b.Refusals = true, 2
 		}), exhausted},

@@ -21,7 +21,7 @@ func TestTokenFactor(t *testing.T) {
 		"openai:gpt-4": 1, "openai:gpt-6.1-sol": 1, "azure:gpt-5": 1, "groq:openai/gpt-oss-120b": 1, "openai:gpt-5.99": 1,
 		"anthropic:claude-opus-5-5": 1.6, "anthropic:claude-opus-4-7": 1.6, "anthropic:claude-haiku-5-5": 1.6,
 		"anthropic:claude-opus-4-6": 1.35, "anthropic:claude-haiku-4-5-20251001": 1.35, "anthropic:claude-unknown": 1.25,
-		"qwen:qwen3.8-max": 1.4, "openai:local": 1.25, "unknown": 1.25, "": 1.25,
+		"qwen:qwen3.8-max": 1.4, "openai:local": 1.25, "unknown": 1.25, "": 1.25, "script:turns.yaml": 1,
 	} {
 		if got := Lookup(ref).TokenFactor; got != want {
 			t.Errorf("%q has the token factor %g, want %g", ref, got, want)
