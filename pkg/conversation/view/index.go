@@ -13,7 +13,8 @@ type Index struct {
 	// Entries of the messages, by ID-1.
 	Entries []Entry
 	// Lasting are the messages that no summary hides, in order: the system prompt, the
-	// user's own, those that are kept, and the calls of results that are kept.
+	// user's own, those that are kept, the calls of results that are kept, and the results
+	// of calls that are kept.
 	Lasting []uint64
 	// MediaBytes are the bytes of all images and documents, as they are stored.
 	MediaBytes uint64
@@ -77,7 +78,8 @@ func (x *Index) add(m *harnessv1.Message, tokens uint32) {
 	}
 	x.Entries = append(x.Entries, e)
 	x.MediaBytes += e.MediaBytes
-	if e.Kept || e.IsUser() || e.Role == harnessv1.Role_ROLE_SYSTEM {
+	call := x.Entry(e.Call)
+	if e.Kept || e.IsUser() || e.Role == harnessv1.Role_ROLE_SYSTEM || call != nil && call.Kept {
 		if i, found := slices.BinarySearch(x.Lasting, e.Call); !found && e.Call > 0 {
 			x.Lasting = slices.Insert(x.Lasting, i, e.Call)
 		}

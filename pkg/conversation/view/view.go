@@ -84,14 +84,21 @@ func withoutSummary(plan *harnessv1.CompactionPlan) *harnessv1.CompactionPlan {
 }
 
 // closed returns the number of messages before the first one with a call that has no
-// result yet: results that arrive later do not change what is before it.
+// result among them: results that arrive later do not change what is before it.
 func (v *View) closed() int {
-	for i := v.through; i < len(v.Index.Entries); i++ {
-		if slices.Contains(v.Index.Entries[i].Results, 0) {
-			return i
+	entries := v.Index.Entries
+	closed := len(entries)
+	for i := v.through; i < closed; i++ {
+		if slices.Contains(entries[i].Results, 0) {
+			closed = i
 		}
 	}
-	return len(v.Index.Entries)
+	for i := closed - 1; i >= v.through; i-- { // in other programs a result may follow later calls
+		if results := entries[i].Results; len(results) > 0 && slices.Max(results) > uint64(closed) { //nolint:gosec // a number of messages
+			closed = i
+		}
+	}
+	return closed
 }
 
 // append adds the items of the messages after from, up to the message to.
