@@ -42,8 +42,10 @@ func (p *pass) shortenResults(target uint64) {
 			high = middle - 1
 		}
 	}
-	if plan := p.shortened(low); p.usedWith(plan) < p.used {
+	plan, before := p.shortened(low), p.used
+	if left := p.usedWith(plan); left < before {
 		p.change("shorten", shorten, anyResult, plan)
+		p.used, p.changes[len(p.changes)-1].FreedTokens = left, clamp(before-left)
 	}
 }
 
@@ -54,11 +56,16 @@ func (p *pass) shortened(tokens uint32) *harnessv1.CompactionPlan {
 	})
 }
 
-// usedWith returns the tokens of the window under a plan.
+// usedWith returns the tokens of the window under a plan. It may show more of a message
+// than that of the pass.
 func (p *pass) usedWith(plan *harnessv1.CompactionPlan) uint64 {
-	rules, used := view.NewRules(plan, p.x), p.used
+	rules, used, saved := view.NewRules(plan, p.x), p.used, uint64(0)
 	for i := range p.x.Entries {
-		used -= min(used, scale(p.saved(rules, &p.x.Entries[i]), p.factor))
+		e := &p.x.Entries[i]
+		saved += scale(p.saved(rules, e), p.factor)
+		if was, is := p.rules.Shown(e), rules.Shown(e); is > was {
+			used += scale(uint64(is-was), p.factor)
+		}
 	}
-	return used
+	return used - min(used, saved)
 }

@@ -138,7 +138,7 @@ func (p *pass) span(window uint32) (first, through uint64, ok bool) {
 			}
 			open = max(open, result)
 		}
-		if tokens += uint64(e.Tokens); tokens > room && through > 0 {
+		if tokens += uint64(e.Tokens); tokens > room && ok { // a span that is worth a summary may be longer
 			break
 		}
 		if !e.Kept && !e.IsUser() {
