@@ -46,7 +46,7 @@ func Request(goal string, former *harnessv1.StructuredSummary, messages []*harne
 	b.WriteString("\nWrite the JSON object now.")
 	return &harnessv1.ModelRequest{Messages: []*harnessv1.Message{
 		{Role: harnessv1.Role_ROLE_SYSTEM, Content: content.Inline(instructions)},
-		{Role: harnessv1.Role_ROLE_USER, Content: content.Inline(b.String())},
+		{Role: harnessv1.Role_ROLE_USER, Content: content.Inline(strings.ToValidUTF8(b.String(), "\uFFFD"))},
 	}}
 }
 
@@ -70,7 +70,7 @@ func openItems(s *harnessv1.StructuredSummary) string {
 
 // writeMessage writes a message with its number and its author.
 func writeMessage(b *strings.Builder, m *harnessv1.Message) {
-	text := strings.ToValidUTF8(strings.TrimSpace(content.Text(m.GetContent())), "\uFFFD")
+	text := strings.TrimSpace(content.Text(m.GetContent()))
 	switch m.GetRole() {
 	case harnessv1.Role_ROLE_TOOL:
 		failed := ""

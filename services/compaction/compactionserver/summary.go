@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -120,7 +121,7 @@ func cut(m *harnessv1.Message, limit int) int {
 	shorten := func(c *harnessv1.Content) int {
 		if text := c.GetInline(); len(text) > limit {
 			half := limit / 2
-			c.Value = &harnessv1.Content_Inline{Inline: content.Cut(text, half) + "\n[…]\n" + text[len(text)-half:]}
+			c.Value = &harnessv1.Content_Inline{Inline: content.Cut(text, half) + "\n[…]\n" + strings.ToValidUTF8(text[len(text)-half:], "")}
 		}
 		return len(c.GetInline())
 	}

@@ -20,8 +20,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
 
-// fullRun stores a run at blocking pressure that only a summary can relieve.
-func fullRun(b *steptest.Bed) {
+// fullRun stores a run at blocking pressure that only a summary can relieve, with calls of
+// these arguments.
+func fullRun(b *steptest.Bed, arguments string) {
 	st := step(0, 60_000)
 	s := st.GetSnapshot()
 	s.Config.Context.Compaction, s.Config.Context.MaxInputTokens = proto.Bool(true), proto.Uint32(4000)
@@ -35,7 +36,7 @@ func fullRun(b *steptest.Bed) {
 		call := fmt.Sprintf("c%d", id)
 		messages = append(messages,
 			&harnessv1.Message{Id: id, Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline(""), TurnNumber: 2, ToolCalls: []*harnessv1.ToolCall{
-				{Id: call, Name: "read_file", Arguments: content.Inline(`{"path":"a.go"}`)},
+				{Id: call, Name: "read_file", Arguments: content.Inline(arguments)},
 			}},
 			&harnessv1.Message{
 				Id: id + 1, Role: harnessv1.Role_ROLE_TOOL, ToolCallId: call, ToolName: "read_file", Content: content.Inline(strings.Repeat("A long line of a file.\n", 30)),
@@ -74,7 +75,7 @@ func nextJob(b *steptest.Bed) *harnessv1.Job {
 // model saw it, and the end of the job continues the run.
 func TestRunWaitsForItsSummary(t *testing.T) {
 	b := steptest.New(t)
-	fullRun(b)
+	fullRun(b, `{"path":"a.go"}`)
 	recorder := tracetest.NewSpanRecorder()
 	tracer := sdktrace.NewTracerProvider(sdktrace.WithSpanProcessor(recorder)).Tracer("test")
 	server := compactionserver.New(compactionserver.Config{Log: b.Log, Jobs: b.Log, Inference: func(context.Context) bool { return true }})
@@ -123,12 +124,26 @@ func TestRunWaitsForItsSummary(t *testing.T) {
 // TestMessageEndsTheWait: an item of the inbox sends the run to repair, without a turn.
 func TestMessageEndsTheWait(t *testing.T) {
 	b := steptest.New(t)
-	fullRun(b)
+	fullRun(b, `{"path":"a.go"}`)
 	b.Start(compactionserver.New(compactionserver.Config{Log: b.Log, Jobs: b.Log, Inference: func(context.Context) bool { return true }}).Run)
 	b.NextStep()
 	b.Interrupt()
 	got := b.NextStep()
 	if turn := got.GetTurnComplete(); got.GetTo() != "stopdecision" || !turn.GetInterrupted() || len(got.GetSnapshot().GetCompactionPlan().GetJobs()) != 1 {
 		t.Errorf("committed %v", got)
+	}
+}
+
+// TestRequestForASummaryIsCutBetweenCharacters shortens arguments that are no ASCII: a request
+// that cannot be encoded would fail the run.
+func TestRequestForASummaryIsCutBetweenCharacters(t *testing.T) {
+	for _, text := range []string{strings.Repeat("ж", 800), strings.Repeat("ж", 800) + "x"} {
+		b := steptest.New(t)
+		fullRun(b, `{"text":"`+text+`"}`)
+		stop := b.Start(compactionserver.New(compactionserver.Config{Log: b.Log, Jobs: b.Log, Inference: func(context.Context) bool { return true }}).Run)
+		if got := b.Next().GetStep(); len(got.GetSnapshot().GetCompactionPlan().GetJobs()) != 1 {
+			t.Errorf("committed %v", got)
+		}
+		stop()
 	}
 }
