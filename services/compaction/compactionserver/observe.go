@@ -26,6 +26,7 @@ type observer struct {
 
 	conversation *conversation.Conversation // once it is read
 	view         *view.View
+	weighed      bool // messages were counted
 }
 
 // bind returns the decision about one step, and its observer.
@@ -37,7 +38,9 @@ func (s *Server) bind(_ context.Context, task *executor.Task) (executor.Decide, 
 		}
 		out, err := compaction.DecideWith(in, &o.view.Index)
 		if err != nil || out.GetNeeds() == nil {
-			s.views.Put(task.Run, o.snap.GetFirstSequence(), o.view)
+			if !o.weighed { // else the index has weights that are not stored if the commit fails
+				s.views.Put(task.Run, o.snap.GetFirstSequence(), o.view)
+			}
 			o.view = nil
 		}
 		return out, err
@@ -108,6 +111,9 @@ func (o *observer) read(ctx context.Context) (*harnessv1.Observation, error) {
 	}}}, nil
 }
 
+// maxWeights bounds the weights of a record. Messages beyond it wait for the next decision.
+const maxWeights = 16 << 10
+
 // weigh counts the messages that have no weight, as the model is sent them.
 func (o *observer) weigh(ctx context.Context) (*harnessv1.Observation, error) {
 	c, err := o.load(ctx)
@@ -116,13 +122,14 @@ func (o *observer) weigh(ctx context.Context) (*harnessv1.Observation, error) {
 	}
 	first := uint64(len(c.Weights)) + 1
 	w := &harnessv1.Weights{FirstMessage: first}
-	for _, m := range c.Messages[min(len(c.Weights), len(c.Messages)):] {
+	for _, m := range c.Messages[min(len(c.Weights), len(c.Messages)):min(len(c.Weights)+maxWeights, len(c.Messages))] {
 		n, err := o.tokens(ctx, m)
 		if err != nil {
 			return nil, err
 		}
 		w.Tokens = append(w.Tokens, n)
 	}
+	o.weighed = true
 	return &harnessv1.Observation{Value: &harnessv1.Observation_Weights{Weights: w}}, nil
 }
 

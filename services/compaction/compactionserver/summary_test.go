@@ -2,6 +2,7 @@ package compactionserver_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -145,5 +146,38 @@ func TestRequestForASummaryIsCutBetweenCharacters(t *testing.T) {
 			t.Errorf("committed %v", got)
 		}
 		stop()
+	}
+}
+
+// failingLog is a log whose first append fails.
+type failingLog struct {
+	executor.Log
+	failed bool
+}
+
+func (l *failingLog) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	if !l.failed {
+		l.failed = true
+		return 0, errors.New("refused")
+	}
+	return l.Log.Append(ctx, rec)
+}
+
+// TestWeightsThatWereNotCommittedAreObservedAgain: a plan that depends on weights is stored with
+// them, also if a decision before it, which was not committed, has counted the messages.
+func TestWeightsThatWereNotCommittedAreObservedAgain(t *testing.T) {
+	b := steptest.New(t)
+	fullRun(b, `{"path":"a.go"}`)
+	server := compactionserver.New(compactionserver.Config{Log: b.Log, Jobs: b.Log, Inference: func(context.Context) bool { return true }})
+	b.Start(func(ctx context.Context, cfg executor.Config) error {
+		cfg.Log = &failingLog{Log: cfg.Log}
+		return server.Run(ctx, cfg)
+	})
+	if failed := b.Next().GetJournal().GetExecutorFailed(); failed == nil {
+		t.Fatal("the first decision was committed")
+	}
+	got := b.NextStep()
+	if weights := runlog.Weights(&harnessv1.Record{Body: &harnessv1.Record_Step{Step: got}}); len(weights) != 1 || len(weights[0].GetTokens()) != 42 {
+		t.Errorf("the step has the weights %v", weights)
 	}
 }
