@@ -135,7 +135,7 @@ func (d *decision) applyMode(m *harnessv1.ModeChange) (refusal string) {
 	}
 	d.s.Mode = to
 	d.Emit(event.ModeChanged(from, to))
-	d.GuideOn("mode", "mode", "", mode.ChangeText(from, to, d.made.Modes))
+	d.GuideOn("mode", "mode", "", mode.ChangeText(from, to, d.made.Modes)).Kept = d.Marks()
 	return ""
 }
 

@@ -43,8 +43,8 @@ func TestAnswersAreMarked(t *testing.T) {
 	}
 }
 
-// TestGuidanceOfRepair: a plan and the question that an answer belongs to are kept, and a
-// change of mode replaces the one before. Without compaction nothing is marked.
+// TestGuidanceOfRepair: a plan, the question that an answer belongs to and a change of mode are
+// kept, and a change of mode replaces the one before. Without compaction nothing is marked.
 func TestGuidanceOfRepair(t *testing.T) {
 	mode := func(s *harnessv1.Snapshot) *harnessv1.Outcome {
 		return drain(t, s, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "plan"}}})
@@ -63,7 +63,7 @@ func TestGuidanceOfRepair(t *testing.T) {
 		do    func(*harnessv1.Snapshot) *harnessv1.Outcome
 		topic string
 		kept  bool
-	}{"mode": {mode, "mode", false}, "plan": {plan, "plan", true}, "question": {question, "", true}} {
+	}{"mode": {mode, "mode", true}, "plan": {plan, "plan", true}, "question": {question, "", true}} {
 		on, off := c.do(running()), c.do(marktest.Off(running()))
 		if m := on.GetAppended(); len(m) == 0 || m[0].GetTopic() != c.topic || m[0].GetKept() != c.kept {
 			t.Errorf("%s: appended %v", name, m)

@@ -211,14 +211,14 @@ func (g *guide) instructions() {
 		digests = append(digests, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 		if had[f.GetPath()] != f.GetDigest() {
 			changed = true
-			g.addOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" have changed. From now on they are:\n"+f.GetContent())
+			g.draft.GuideOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" have changed. From now on they are:\n"+f.GetContent()).Kept = g.draft.Marks()
 		}
 		delete(had, f.GetPath())
 	}
 	for _, f := range g.s.Snapshot.GetInstructionFiles() {
 		if _, gone := had[f.GetPath()]; gone {
 			changed = true
-			g.addOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" no longer hold: the file is gone.")
+			g.draft.GuideOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" no longer hold: the file is gone.").Kept = g.draft.Marks()
 		}
 	}
 	if changed {

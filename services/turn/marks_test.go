@@ -243,7 +243,8 @@ func topics(messages ...*harnessv1.Message) []string {
 }
 
 // TestGuidanceHasTopics: the work items, the rules and the instruction files replace what
-// was said of them before. The line that repeats nothing new does not replace the list.
+// was said of them before. The line that repeats nothing new does not replace the list. Changed
+// instructions are kept: the system prompt has the former ones.
 func TestGuidanceHasTopics(t *testing.T) {
 	s := marking()
 	s.TurnCount, s.Workspace, s.Config.Guidance = 4, "/w", &harnessv1.GuidanceConfig{Enabled: proto.Bool(true), Jit: proto.Bool(true)}
@@ -267,7 +268,7 @@ func TestGuidanceHasTopics(t *testing.T) {
 		}
 		return nil
 	}
-	want := []string{"items_state kept", "instructions:AGENTS.md", "instructions:gone.md", "jit:no_reads_after_3_turns"}
+	want := []string{"items_state kept", "instructions:AGENTS.md kept", "instructions:gone.md kept", "jit:no_reads_after_3_turns"}
 	if got := told(); !slices.Equal(got, want) {
 		t.Errorf("the topics are %q, want %q", got, want)
 	}

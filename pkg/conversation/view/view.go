@@ -94,7 +94,7 @@ func (v *View) closed() int {
 		}
 	}
 	for i := closed - 1; i >= v.through; i-- { // in other programs a result may follow later calls
-		if results := entries[i].Results; len(results) > 0 && slices.Max(results) > uint64(closed) { //nolint:gosec // a number of messages
+		if results := entries[i].Results; len(results) > 0 && slices.Max(results) > uint64(closed) {
 			closed = i
 		}
 	}
