@@ -141,7 +141,7 @@ func (p *pass) span(window uint32) (first, through uint64, ok bool) {
 		if tokens += uint64(e.Tokens); tokens > room && ok { // a span that is worth a summary may be longer
 			break
 		}
-		if !e.Kept && !e.IsUser() {
+		if replaced := e.ReplacedBy != 0 && e.ReplacedBy < p.recent; (!e.Kept || replaced) && !e.IsUser() {
 			messages++
 			inView += uint64(p.rules.Shown(e))
 		}

@@ -30,8 +30,8 @@ type Entry struct {
 	// Kept is true for the system prompt and for what compaction leaves alone. The user's
 	// own messages have the class USER instead.
 	Kept bool
-	// ReplacedBy is the message that replaces this guidance, or this read of a plan file;
-	// 0: none does.
+	// ReplacedBy is the message that replaces this guidance, this read of a plan file, or
+	// this report of finished work, which was not accepted then; 0: none does.
 	ReplacedBy uint64
 	// Call is the message with the call of a result; 0 for other messages, and for a
 	// result without one.
@@ -127,11 +127,17 @@ func classOfResult(d harnessv1.Durability) harnessv1.MessageClass {
 	return harnessv1.MessageClass_MESSAGE_CLASS_ANCHORING
 }
 
+// completion begins the keys of reports of finished work: of the model's message, and of
+// the result of its call.
+const completion = "completion:"
+
 // replaces returns the key of what a message replaces; empty if it replaces nothing.
 func replaces(m *harnessv1.Message) string {
 	switch {
 	case m.GetKeptContent() == harnessv1.KeptContent_KEPT_CONTENT_PLAN_FILE:
 		return "plan:" + preserved(m, "path")
+	case m.GetKeptContent() == harnessv1.KeptContent_KEPT_CONTENT_COMPLETION:
+		return completion + m.GetRole().String()
 	case m.GetRole() == harnessv1.Role_ROLE_USER && m.GetTopic() != "":
 		return "topic:" + m.GetTopic()
 	}

@@ -62,6 +62,10 @@ func (x *Index) add(m *harnessv1.Message, tokens uint32) {
 		}
 		x.newest[key] = e.ID
 	}
+	if e.IsUser() { // further work: the report before it lasts
+		delete(x.newest, completion+harnessv1.Role_ROLE_ASSISTANT.String())
+		delete(x.newest, completion+harnessv1.Role_ROLE_TOOL.String())
+	}
 	if len(m.GetToolCalls()) > 0 {
 		e.Results = make([]uint64, len(m.GetToolCalls()))
 		for i, c := range m.GetToolCalls() {

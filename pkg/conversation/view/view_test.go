@@ -12,6 +12,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -47,6 +48,10 @@ func (s *story) turn(t *rapid.T, number uint32) {
 			result.Preserved = []*harnessv1.PreservedField{{Name: "path", Value: "PLAN.md"}}
 		}
 		results = append(results, result)
+	}
+	if calls > 0 && rapid.IntRange(0, 5).Draw(t, "completion") == 0 {
+		mark.Completion(response)
+		mark.Completion(results[0])
 	}
 	s.add(response)
 	if rapid.IntRange(0, 5).Draw(t, "steered") == 0 {
