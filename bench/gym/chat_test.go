@@ -9,28 +9,53 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 )
 
-// model answers what it is sent. It knows nothing else.
+// model answers what it is sent. It knows nothing but the requests so far.
 type model func(c *chat) modeltest.Reply
 
-// chat is what a model is sent, as models look at it.
-type chat struct{ req *modeltest.Request }
+// chat is what a model is sent, as models look at it, and what it remembers.
+type chat struct {
+	req *modeltest.Request
+	*memory
+}
 
-// turn returns the number of the requested answer, from 1.
-func (c *chat) turn() int {
-	n := 1
-	for _, m := range c.req.Messages {
-		if m.Role == "assistant" {
-			n++
+// memory is what a model has seen in the requests so far, its own calls among it: what
+// compaction takes out of a request is not forgotten.
+type memory struct {
+	turns    int
+	messages []modeltest.RequestMessage // of others
+	calls    []modeltest.Call           // of the model
+	seen     map[string]bool
+}
+
+// add adds what is new in a request.
+func (m *memory) add(req *modeltest.Request) {
+	if m.seen == nil {
+		m.seen = map[string]bool{}
+	}
+	m.turns++
+	for _, message := range req.Messages {
+		for _, c := range message.ToolCalls {
+			if !m.seen[c.ID] {
+				m.seen[c.ID] = true
+				m.calls = append(m.calls, c)
+			}
+		}
+		key := message.Role + message.ToolCallID + message.Content
+		if message.Role != "assistant" && !m.seen[key] {
+			m.seen[key] = true
+			m.messages = append(m.messages, message)
 		}
 	}
-	return n
 }
+
+// turn returns the number of the requested answer, from 1.
+func (c *chat) turn() int { return c.turns }
 
 // told reports whether one message after the task contains all words. Only messages
 // to the model count, not results of its calls.
 func (c *chat) told(words ...string) bool {
 	task := true
-	for _, m := range c.req.Messages {
+	for _, m := range c.messages {
 		if m.Role != "user" {
 			continue
 		}
@@ -57,7 +82,7 @@ func (c *chat) toldLast(words ...string) bool {
 
 // answered reports whether one result of its calls contains all words.
 func (c *chat) answered(words ...string) bool {
-	return slices.ContainsFunc(c.req.Messages, func(m modeltest.RequestMessage) bool {
+	return slices.ContainsFunc(c.messages, func(m modeltest.RequestMessage) bool {
 		return m.Role == "tool" && holds(m.Content, words)
 	})
 }
@@ -75,11 +100,9 @@ func (c *chat) result() string {
 // made counts its calls of a tool whose arguments hold all words.
 func (c *chat) made(tool string, words ...string) int {
 	n := 0
-	for _, m := range c.req.Messages {
-		for _, call := range m.ToolCalls {
-			if call.Name == tool && holds(call.Arguments, words) {
-				n++
-			}
+	for _, call := range c.calls {
+		if call.Name == tool && holds(call.Arguments, words) {
+			n++
 		}
 	}
 	return n

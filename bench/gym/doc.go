@@ -9,7 +9,8 @@
 // A failing model either recovers, because the harness tells it something specific, or
 // ends with the right verdict; none ends accepted without having done the work. Next to
 // them work healthy models whose ways look like failing: none of those may be stopped.
+// In a small window, which compaction keeps from overflowing, the verdicts are the same.
 //
-// Models are functions of the request, called by a server with the protocol of a
+// Models are functions of the requests so far, called by a server with the protocol of a
 // provider. docs/gym.md explains how to add one.
 package gym

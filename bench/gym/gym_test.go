@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
@@ -25,13 +26,21 @@ type outcome struct {
 	really bool
 	// by is what the harness did; a bare loop does nothing.
 	by []string
+	// passes of compaction.
+	passes int
 }
 
-// row is what came of a scenario on both sides.
+// row is what came of a scenario on both sides; small is the harness in a small window.
 type row struct {
 	*scenario
-	bare, harness outcome
+	bare, harness, small outcome
 }
+
+// smallWindow is a small window, in tokens. There a model thinks aloud before each call, so
+// that a run of twelve turns fills it.
+const smallWindow = 16_000
+
+var musing = strings.Repeat("I think about it from all sides. ", 100)
 
 // Each failing model recovers or ends with the right verdict, none ends accepted with
 // its work undone, and no healthy model is stopped.
@@ -46,11 +55,14 @@ func TestGym(t *testing.T) {
 		for i, s := range all {
 			t.Run(s.name+"-"+s.kind, func(t *testing.T) {
 				t.Parallel()
-				rows[i] = &row{s, playBare(t, s), playHarness(t, s)}
+				rows[i] = &row{s, playBare(t, s), playHarness(t, s, 0), playHarness(t, s, smallWindow)}
 				rows[i].check(t)
 			})
 		}
 	})
+	if compacted := compactions(rows); compacted < leastCompacted && !slices.Contains(rows, nil) {
+		t.Errorf("%d runs were compacted, expected at least %d", compacted, leastCompacted)
+	}
 	if *tableFile != "" {
 		writeTables(t, *tableFile, rows)
 		return
@@ -68,12 +80,23 @@ func playBare(t *testing.T, s *scenario) outcome {
 	return outcome{turns: turns, tokens: tokens, end: end, really: s.really(w)}
 }
 
-func playHarness(t *testing.T, s *scenario) outcome {
+// playHarness plays a scenario in the harness. window is 0 for that of the model.
+func playHarness(t *testing.T, s *scenario, window uint32) outcome {
 	t.Helper()
 	w := newWorld(t, s.files)
 	id := s.name + "-" + s.kind
+	spec := s.spec
+	if window > 0 {
+		id += "-small"
+		spec = append(slices.Clone(spec), func(spec *harnessv1.RunSpec) {
+			spec.Config.Context = &harnessv1.ContextConfig{MaxInputTokens: &window}
+		})
+	}
 	servedModel := models.add(id, s.model, w.dir)
-	run := meshed(t, s, id, w.dir)
+	if window > 0 {
+		servedModel.musing = musing
+	}
+	run := meshed(t, s, id, w.dir, spec)
 	run.made(w)
 	requests, tokens := servedModel.sent()
 	turns := int(run.result.GetTurnCount())
@@ -81,10 +104,28 @@ func playHarness(t *testing.T, s *scenario) outcome {
 		t.Errorf("%d requests in %d turns", requests, turns)
 	}
 	u := run.result.GetUsage()
-	if got := int(u.GetInputTokens() + u.GetOutputTokens()); got != tokens {
+	if got := int(u.GetInputTokens() + u.GetOutputTokens()); got != tokens && window == 0 {
 		t.Errorf("the result counts %d tokens, the model %d", got, tokens)
 	}
-	return outcome{turns: turns, tokens: tokens, end: run.verdict(), really: s.really(w), by: interventions(run.events)}
+	result := outcome{turns: turns, tokens: tokens, end: run.verdict(), really: s.really(w), by: interventions(run.events)}
+	for _, e := range run.events {
+		if len(e.GetCompactionCompleted().GetStrategies()) > 0 {
+			result.passes++
+		}
+	}
+	return result
+}
+
+// leastCompacted is how many runs in the small window are compacted at least.
+const leastCompacted = 8
+
+func compactions(rows []*row) (n int) {
+	for _, r := range rows {
+		if r != nil && r.small.passes > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // check holds a scenario to what must come of it.
@@ -96,6 +137,10 @@ func (r *row) check(t *testing.T) {
 	}
 	if r.by != "" && !has(got.by, r.by) {
 		t.Errorf("%s (%s) ends %s by %q, and not by %s", r.what, r.kind, got.end, got.by, r.by)
+	}
+	if small := r.small; small.end != got.end || small.really != got.really {
+		t.Errorf("%s (%s) ends %s (done: %t) in a small window, after %d turns, %d passes and %q; want %s (%t)",
+			r.what, r.kind, small.end, small.really, small.turns, small.passes, small.by, got.end, got.really)
 	}
 	switch r.kind {
 	case limit:

@@ -115,8 +115,8 @@ type meshRun struct {
 }
 
 // meshed works on a scenario in the harness until the run has ended. While it waits
-// for its user, attend is the user.
-func meshed(t *testing.T, s *scenario, id, dir string) *meshRun {
+// for its user, attend is the user. edits change what the run is started with.
+func meshed(t *testing.T, s *scenario, id, dir string, edits []func(*harnessv1.RunSpec)) *meshRun {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -128,7 +128,7 @@ func meshed(t *testing.T, s *scenario, id, dir string) *meshRun {
 			Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(true)},
 		},
 	}
-	for _, edit := range s.spec {
+	for _, edit := range edits {
 		edit(spec)
 	}
 	r := &meshRun{t: t, id: id}

@@ -24,7 +24,13 @@ type servedModel struct {
 
 	mu               sync.Mutex
 	requests, tokens int
+	memory           memory
+	// musing is a text before each answer with calls.
+	musing string
 }
+
+// summary is the summary of any part of a conversation.
+const summary = `{"facts":["Some of the work was done."],"current_task":"The goal."}`
 
 // processTB is a testing.TB for what outlives the tests.
 type processTB struct{ testing.TB }
@@ -63,13 +69,22 @@ func (s *modelServer) reply(req *modeltest.Request) modeltest.Reply {
 }
 
 func (v *servedModel) reply(req *modeltest.Request) modeltest.Reply {
-	reply := v.answer(&chat{req})
-	in, out := weigh(req, v.dir), weighReply(reply)
 	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(req.Tools) == 0 {
+		reply := modeltest.Reply{Text: summary}
+		reply.Usage = &modeltest.Usage{Input: uint64(weigh(req, v.dir)), Output: uint64(weighReply(reply))}
+		return reply
+	}
+	v.memory.add(req)
+	reply := v.answer(&chat{req, &v.memory})
+	if len(reply.Calls) > 0 {
+		reply.Text = v.musing + reply.Text
+	}
+	in, out := weigh(req, v.dir), weighReply(reply)
 	v.requests++
 	v.tokens += in + out
 	n := v.requests
-	v.mu.Unlock()
 	for i := range reply.Calls {
 		reply.Calls[i].ID = fmt.Sprintf("call_%d_%d", n, i)
 	}

@@ -28,7 +28,7 @@ var tables = []table{
 		name: "models",
 		columns: []string{
 			"model", "kind", "bare loop: turns", tokenColumn, "claims", "really done",
-			"harness: turns", tokenColumn, "verdict", "really done", "interventions",
+			"harness: turns", tokenColumn, "verdict", "really done", "in 16,000 tokens: verdict", "interventions",
 		},
 		cells: (*row).cells,
 		of:    func(s *scenario) bool { return s.kind != limit },
@@ -57,7 +57,7 @@ func (r *row) cells() []string {
 	return []string{
 		r.what, r.kind,
 		fmt.Sprint(r.bare.turns), rounded(r.bare.tokens), r.bare.end, yes(r.bare.really),
-		fmt.Sprint(r.harness.turns), rounded(r.harness.tokens), r.harness.end, yes(r.harness.really), by,
+		fmt.Sprint(r.harness.turns), rounded(r.harness.tokens), r.harness.end, yes(r.harness.really), r.small.end, by,
 	}
 }
 
