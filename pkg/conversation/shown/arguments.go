@@ -23,7 +23,7 @@ func (c cutter) arguments(text string) string {
 	}
 	var out strings.Builder
 	copied := 0
-	for at := strings.IndexByte(text, '"'); at < len(text); {
+	for at := strings.IndexByte(text, '"'); at >= 0; {
 		end := endOfString(text, at)
 		if end-at > c.limit && !isName(text[end:]) {
 			if short, ok := c.value(text[at:end]); ok {
@@ -32,11 +32,9 @@ func (c cutter) arguments(text string) string {
 				copied = end
 			}
 		}
-		next := strings.IndexByte(text[end:], '"')
-		if next < 0 {
-			break
+		if at = strings.IndexByte(text[end:], '"'); at >= 0 {
+			at += end
 		}
-		at = end + next
 	}
 	out.WriteString(text[copied:])
 	return out.String()

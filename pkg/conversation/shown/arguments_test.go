@@ -36,6 +36,16 @@ func TestArgumentsKeepTheirShape(t *testing.T) {
 	}
 }
 
+// TestArgumentsWithoutStringsAreUnchanged: a model may write any JSON, also a long list of
+// numbers.
+func TestArgumentsWithoutStringsAreUnchanged(t *testing.T) {
+	for _, text := range []string{"[" + strings.Repeat("1,", 3000) + "1]", strings.Repeat("1", 3000), strings.Repeat(" ", 3000) + "{}"} {
+		if got := showArguments(t, 300, text); got != text {
+			t.Errorf("shown %s", got)
+		}
+	}
+}
+
 // TestStringsAreBoundAsTheyAreSent: what escapes of a string need counts too.
 func TestStringsAreBoundAsTheyAreSent(t *testing.T) {
 	for name, text := range map[string]string{"line breaks": strings.Repeat("\n", 3000), "controls": strings.Repeat("\x01\"", 2000), "markup": strings.Repeat("<&>", 2000)} {
