@@ -232,7 +232,7 @@ func (r *run) inline(items []view.Item) []*harnessv1.Message {
 func (r *run) weight(m *harnessv1.Message) uint32 {
 	n, ok := r.weights[m]
 	if !ok {
-		n = shown.Weight(gpt, nil, m)
+		n = shown.ModelOf(nil, gpt).Weight(m)
 		r.weights[m] = n
 	}
 	return n

@@ -44,6 +44,10 @@ type pass struct {
 	// version of the step that the pass is decided on.
 	version uint64
 
+	// unweighed is true if the pass clears images or documents that the run's model is not
+	// sent, so that the estimate does not show what that frees for another model.
+	unweighed bool
+
 	changes []*harnessv1.CompactionChange
 	names   []string // of the strategies that freed something, in order
 }
@@ -133,7 +137,7 @@ func (p *pass) change(name string, action harnessv1.CompactionAction, class harn
 	change := &harnessv1.CompactionChange{Action: action, Class: class}
 	p.x.Between(1, uint64(len(p.x.Entries)), p.hidden(), func(e *view.Entry) bool {
 		saved := p.saved(rules, e)
-		if saved == 0 {
+		if saved == 0 && rules.MediaCleared(e) == p.rules.MediaCleared(e) {
 			return true
 		}
 		tokens := scale(saved, p.factor)

@@ -93,7 +93,7 @@ func (d *decision) commit(p *pass, job *harnessv1.SummaryJob, requested bool) er
 		p = d.given(p)
 	}
 	limit := uint64(d.b.GetMaxInputTokens())
-	if p.used > limit || d.b.GetExceeded() && len(p.changes) == 0 && p.used >= limit {
+	if p.used > limit && !p.unweighed || d.b.GetExceeded() && len(p.changes) == 0 && p.used >= limit {
 		d.exhaust(p)
 		return nil
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"image"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -106,10 +105,8 @@ func TestMediaReachTheModel(t *testing.T) {
 		v := newViewer(t, calls(call("a", "read_file", `{"path":"report.pdf"}`)), complete)
 		workspace := t.TempDir()
 		write(t, workspace, "report.pdf", string(document))
-		settings := t.TempDir()
-		write(t, settings, "agent.yaml", "name: reader\ncontext: {compaction: false}\n")
 		code, stdout, _ := start(t, v.environment(), "run", "--data", t.TempDir(), "--workspace", workspace, "--output", "json",
-			"--attach", attached, "--agent", filepath.Join(settings, "agent.yaml"), "--model", "openai:gpt-3.5-turbo", "What is this?").wait()
+			"--attach", attached, "--model", "openai:gpt-3.5-turbo", "What is this?").wait()
 		v.check(t)
 		if code != 0 || object(t, stdout)["accepted"] != true || len(v.seen) != 2 || len(v.seen[1]) > 0 {
 			t.Fatalf("exit %d after %d requests: %s", code, len(v.seen), stdout)

@@ -7,6 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 )
 
@@ -34,8 +35,38 @@ func TestWeight(t *testing.T) {
 		"opaque parts":       {thought, nil, base + 101 + 1000},
 		"more than a number": {picture, flat(1 << 40), 1<<32 - 1},
 	} {
-		if got := shown.Weight(model, c.formula, c.m); got != c.want {
+		if got := (shown.Model{Ref: model, Images: c.formula, Takes: media.Takes{Images: true}}).Weight(c.m); got != c.want {
 			t.Errorf("%s: %d tokens, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestWeightFollowsWhatTheModelTakes: an image or a document that the model is sent as a line
+// of text weighs as much as that line.
+func TestWeightFollowsWhatTheModelTakes(t *testing.T) {
+	m := user(content.Inline("What is this?"))
+	m.Parts = []*harnessv1.Part{
+		{Kind: &harnessv1.Part_Media{Media: &harnessv1.Media{Type: media.PNG, Width: 1500, Height: 1000}}},
+		{Kind: &harnessv1.Part_Media{Media: &harnessv1.Media{Type: media.PDF, Pages: 40}}},
+	}
+	own, err := catalogue.Default().Extend("own.yaml", []byte("models: [{ref: 'openai:gpt-3.5-turbo', window: 16000, images: true, pdf: false}]"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const image, document = 1500 * 1000 / 750, 40 * media.PageTokens
+	for _, c := range []struct {
+		in       *catalogue.Catalogue
+		ref      string
+		from, to uint32
+	}{
+		{nil, "openai:gpt-3.5-turbo", 60, 200},
+		{own, "openai:gpt-3.5-turbo", image, image + 120},
+		{nil, "deepseek:deepseek-flash", image, image + 120},
+		{nil, "script:a.yaml", image + document, image + document + 20},
+		{nil, "provider-of-another-process:x", image + document, image + document + 20},
+	} {
+		if got := shown.ModelOf(c.in, c.ref).Weight(m); got < c.from || got > c.to {
+			t.Errorf("%s: %d tokens, want %d to %d", c.ref, got, c.from, c.to)
 		}
 	}
 }

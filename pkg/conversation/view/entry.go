@@ -43,7 +43,8 @@ type Entry struct {
 	externalizeTokens uint32 // of the message, instead of the watermark's
 	stub, brief       uint32 // tokens when cleared and when externalised
 	callTokens        uint32 // of the call of a result
-	mediaTokens       uint32 // of images and documents
+	textTokens        uint32 // of texts and calls, estimated
+	mediaTokens       uint32 // of images and documents, as the model is sent them
 	calls             uint32 // number of calls
 }
 
@@ -70,8 +71,9 @@ func newEntry(m *harnessv1.Message, tokens uint32) Entry {
 		e.MediaBytes += p.GetMedia().GetBlob().GetSize() + uint64(len(p.GetMedia().GetData()))
 		bytes += uint64(len(p.GetOpaque().GetInline())) + p.GetOpaque().GetBlob().GetSize()
 	}
-	e.mediaTokens = clamp(media.MessageTokens(m, nil))
-	e.setTokens(tokens, bytes)
+	e.textTokens, e.mediaTokens = clamp(framing+bytes/bytesPerToken), clamp(media.MessageTokens(m, nil))
+	e.Tokens = clamp(uint64(e.textTokens) + uint64(e.mediaTokens))
+	e.weigh(tokens)
 	e.brief = briefTokens(m)
 	return e
 }
@@ -82,11 +84,15 @@ const bytesPerToken = 4
 // framing is the number of tokens that frame a message.
 const framing = 4
 
-// setTokens sets the tokens of a message, from its size if it has no weight.
-func (e *Entry) setTokens(tokens uint32, bytes uint64) {
-	e.Tokens, e.Weighed = tokens, tokens > 0
-	if !e.Weighed {
-		e.Tokens = clamp(framing + bytes/bytesPerToken + uint64(e.mediaTokens))
+// weigh sets the weight of a message that has none; 0 is no weight. The weight shows how much
+// of it are images and documents: next to nothing if the model takes none.
+func (e *Entry) weigh(tokens uint32) {
+	if e.Weighed || tokens == 0 {
+		return
+	}
+	e.Tokens, e.Weighed = tokens, true
+	if e.mediaTokens > 0 {
+		e.mediaTokens = tokens - min(tokens, e.textTokens)
 	}
 }
 

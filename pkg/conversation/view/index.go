@@ -40,7 +40,7 @@ func (x *Index) Add(c *conversation.Conversation) (changed uint64) {
 	}
 	for i := x.weighed; i < min(len(c.Weights), len(x.Entries)); i++ {
 		if e := &x.Entries[i]; c.Weights[i] > 0 && !e.Weighed {
-			e.Tokens, e.Weighed = c.Weights[i], true
+			e.weigh(c.Weights[i])
 			if changed == 0 {
 				changed = e.ID
 			}
@@ -138,8 +138,8 @@ func (x *Index) Turn() uint32 {
 // Weigh adds weights that were observed. A message keeps the weight that it has.
 func (x *Index) Weigh(w *harnessv1.Weights) {
 	for i, tokens := range w.GetTokens() {
-		if e := x.Entry(w.GetFirstMessage() + uint64(i)); e != nil && !e.Weighed && tokens > 0 {
-			e.Tokens, e.Weighed = tokens, true
+		if e := x.Entry(w.GetFirstMessage() + uint64(i)); e != nil {
+			e.weigh(tokens)
 		}
 	}
 }

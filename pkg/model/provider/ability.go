@@ -39,23 +39,3 @@ func CheckEffort(c *catalogue.Catalogue, ref string, effort harnessv1.Effort) er
 	}
 	return fmt.Errorf("model %s takes the efforts %s; not %s: choose one of them", ref, strings.Join(names, ", "), catalogue.EffortName(effort))
 }
-
-// Takes reports whether a model takes images and PDF. A scripted model takes both.
-func Takes(c *catalogue.Catalogue, ref string) (images, pdf bool) {
-	if strings.HasPrefix(ref, scripted+":") {
-		return true, true
-	}
-	p, _ := c.ProviderOf(ref)
-	if p == nil {
-		return false, false
-	}
-	images, pdf = p.Images, p.PDF
-	e := c.Lookup(ref)
-	if e.Images != nil {
-		images = *e.Images
-	}
-	if e.PDF != nil {
-		pdf = *e.PDF
-	}
-	return images, pdf
-}

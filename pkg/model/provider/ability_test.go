@@ -48,19 +48,6 @@ func TestCheckEffort(t *testing.T) {
 	}
 }
 
-func TestTakes(t *testing.T) {
-	c := extended(t, "models: [{ref: 'groq:eyes', window: 1, images: true, pdf: true}, {ref: 'openai:blind', window: 1, images: false, pdf: false}]")
-	for ref, want := range map[string][2]bool{
-		"openai:gpt-6-astra": {true, true}, "openai:unknown": {true, true}, "openai:o3-mini": {}, "openai:blind": {}, "anthropic:claude-opus-5-5": {true, true},
-		"bedrock:anthropic.claude-opus-5-5": {true, true}, "azure:gpt-4": {}, "groq:unknown": {}, "groq:eyes": {true, true}, "deepseek:deepseek-flash": {true, false},
-		"deepseek:deepseek-v4-pro": {}, "xai:grok-4.3": {true, true}, "xai:grok-4.5": {true, false}, "script:a.yaml": {true, true}, "nobody:x": {}, "": {},
-	} {
-		if images, pdf := provider.Takes(c, ref); images != want[0] || pdf != want[1] {
-			t.Errorf("%s takes images %v and PDF %v, want %v", ref, images, pdf, want)
-		}
-	}
-}
-
 // TestEffortIsSent: a request to a model that takes no effort names none, also as a
 // fallback, and one to a model that takes others the nearest.
 func TestEffortIsSent(t *testing.T) {

@@ -85,6 +85,6 @@ func (o *opener) reads(name string) []string {
 
 // takes returns the images and documents that a model takes.
 func (o *opener) takes(name string) media.Takes {
-	images, documents := Takes(o.catalogue, o.described.Name+":"+name)
+	images, documents := o.catalogue.Takes(o.described.Name + ":" + name)
 	return media.Takes{Images: images, Documents: documents}
 }

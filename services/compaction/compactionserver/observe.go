@@ -12,7 +12,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
@@ -166,13 +165,12 @@ func (o *observer) count(ctx context.Context) (*harnessv1.Observation, error) {
 	return &harnessv1.Observation{Value: &harnessv1.Observation_Tokens{Tokens: count}}, nil
 }
 
-// tokens returns the tokens of a message as the model is sent it, images by the model's
-// formula in the built-in catalogue.
+// tokens returns the tokens of a message as the model is sent it.
 func (o *observer) tokens(ctx context.Context, m *harnessv1.Message) (uint32, error) {
 	cfg, model := o.snap.GetConfig(), o.snap.GetModel()
 	sent, err := o.s.texts.Messages(ctx, o.task.Run, model, runstate.ShownTokens(cfg), cfg.GetContext().GetCompaction(), []*harnessv1.Message{m})
 	if err != nil {
 		return 0, err
 	}
-	return shown.Weight(model, catalogue.Lookup(model).ImageTokens, sent[0]), nil
+	return shown.ModelOf(o.s.cfg.Catalogue, model).Weight(sent[0]), nil
 }

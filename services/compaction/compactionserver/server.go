@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	// Window returns the largest prompt that a model takes, in tokens, 0 if it is unknown.
 	// Nil: all are unknown.
 	Window func(ref string) uint32
+	// Catalogue has the images and documents that models take. Nil: the embedded one.
+	Catalogue *catalogue.Catalogue
 	// Conversations is a cache that the roles of this process share. Nil: a separate one of
 	// 64 MiB.
 	Conversations *conversationcache.Cache

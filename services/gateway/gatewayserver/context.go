@@ -12,7 +12,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
@@ -60,10 +59,9 @@ func (s *Server) getContext(ctx context.Context, run runlog.Run, page gateway.Co
 		ToolTokens: c.Step.GetSnapshot().GetTokenBudget().GetToolTokens(), TotalItems: uint32(len(c.Items)), //nolint:gosec // far below
 		ViewDigest: c.Response.GetViewDigest(),
 	}
-	images := catalogue.Lookup(c.Step.GetSnapshot().GetModel()).ImageTokens
-	weigh := func(m *harnessv1.Message) uint32 { return shown.Weight(c.Step.GetSnapshot().GetModel(), images, m) }
+	model := shown.ModelOf(s.catalogue, c.Step.GetSnapshot().GetModel())
 	for i := range items {
-		resp.Items = append(resp.Items, c.Describe(&items[i], sent[i], weigh))
+		resp.Items = append(resp.Items, c.Describe(&items[i], sent[i], model.Weight))
 	}
 	if page.First == 0 {
 		resp.Plan = c.Plan()

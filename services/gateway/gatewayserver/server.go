@@ -47,6 +47,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
@@ -86,6 +87,8 @@ type Config struct {
 	// others may not; 0 otherwise. It is added to a spec that does not set it. Nil means
 	// that no window is known.
 	Window func(model string) uint32
+	// Catalogue has the images and documents that models take. Nil: the embedded one.
+	Catalogue *catalogue.Catalogue
 	// Effort returns an error if a model is known not to take an effort; its text names
 	// those that the model takes. Nil disables the check.
 	Effort func(model string, effort harnessv1.Effort) error
@@ -117,6 +120,7 @@ type Server struct {
 	tools      func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error
 	window     func(model string) uint32
+	catalogue  *catalogue.Catalogue
 	effort     func(model string, effort harnessv1.Effort) error
 	logger     *slog.Logger
 	instance   string
@@ -164,6 +168,7 @@ func New(cfg Config) *Server {
 		workspaces: cfg.Workspaces,
 		tools:      cfg.Tools,
 		window:     cfg.Window,
+		catalogue:  cfg.Catalogue,
 		effort:     cfg.Effort,
 		hooks:      cfg.Hooks,
 		logger:     cfg.Logger,

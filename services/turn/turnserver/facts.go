@@ -10,8 +10,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/media"
-	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
@@ -86,8 +84,8 @@ func (t *execution) describe(ctx context.Context) (*turn.RequestFacts, error) {
 func (t *execution) weigh(ctx context.Context, f *turn.RequestFacts) error {
 	s, c := t.state.Snapshot, t.conversation
 	w := weigher{
-		texts: t.server.shown, run: t.run, model: s.GetModel(), limit: runstate.ShownTokens(s.GetConfig()),
-		formula: catalogue.Lookup(s.GetModel()).ImageTokens, messages: c.Messages,
+		texts: t.server.shown, run: t.run, model: shown.ModelOf(t.server.cfg.Catalogue, s.GetModel()), limit: runstate.ShownTokens(s.GetConfig()),
+		messages: c.Messages,
 	}
 	known := min(len(c.Weights), len(c.Messages))
 	last := min(known+maxWeights, len(c.Messages))
@@ -121,9 +119,8 @@ func (t *execution) weigh(ctx context.Context, f *turn.RequestFacts) error {
 type weigher struct {
 	texts    *shown.Texts
 	run      runlog.Run
-	model    string
+	model    shown.Model
 	limit    uint32
-	formula  media.Formula
 	messages []*harnessv1.Message // of the conversation
 	weights  []uint32             // of its first messages
 }
@@ -134,7 +131,7 @@ func (w *weigher) stored(ctx context.Context, m *harnessv1.Message) (uint32, err
 	if err != nil {
 		return 0, err
 	}
-	return shown.Weight(w.model, w.formula, sent), nil
+	return w.model.Weight(sent), nil
 }
 
 // sent returns the tokens of a message of the request: the weight of the one in the
@@ -146,7 +143,7 @@ func (w *weigher) sent(ctx context.Context, m *harnessv1.Message) (uint32, error
 			return w.weights[id-1], err
 		}
 	}
-	return shown.Weight(w.model, w.formula, m), nil
+	return w.model.Weight(m), nil
 }
 
 // show returns a message of the conversation as it is sent without compaction.
@@ -154,7 +151,7 @@ func (w *weigher) show(ctx context.Context, m *harnessv1.Message) (*harnessv1.Me
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	all, err := w.texts.Messages(ctx, w.run, w.model, w.limit, true, []*harnessv1.Message{m})
+	all, err := w.texts.Messages(ctx, w.run, w.model.Ref, w.limit, true, []*harnessv1.Message{m})
 	if err != nil {
 		return nil, err
 	}

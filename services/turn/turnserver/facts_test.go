@@ -74,7 +74,7 @@ func (b *bed) prepared(s *harnessv1.Snapshot, messages ...*harnessv1.Message) *h
 // weighed returns the weights of the messages of a request, and of the whole request.
 func weighed(r *harnessv1.ModelRequest) (weights []uint32, total uint32) {
 	for _, m := range r.GetMessages() {
-		weights = append(weights, shown.Weight(r.GetModel(), nil, m))
+		weights = append(weights, shown.ModelOf(nil, r.GetModel()).Weight(m))
 		total += weights[len(weights)-1]
 	}
 	for _, spec := range r.GetTools() {

@@ -35,6 +35,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -64,6 +65,8 @@ type Config struct {
 	// Window returns the largest prompt that a model takes, in tokens, 0 if it is
 	// unknown. Nil: all are unknown. A fallback model with a smaller window is skipped.
 	Window func(ref string) uint32
+	// Catalogue has the images and documents that models take. Nil: the embedded one.
+	Catalogue *catalogue.Catalogue
 	// Reasons reports whether a model is known to reason, so that it may be silent for
 	// longer. Nil: none is.
 	Reasons func(ref string) bool

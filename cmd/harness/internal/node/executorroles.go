@@ -57,7 +57,8 @@ var compactionRole = &roleSpec{
 	name: workflow.Compaction,
 	open: func(n *Node, d *dependencies) (*service, error) {
 		return serviceOf(compactionserver.New(compactionserver.Config{
-			Log: n.runs(), Jobs: n.runs(), Inference: n.mesh.inference.Available, Window: n.window, Conversations: d.conversations, Logger: n.cfg.Logger,
+			Log: n.runs(), Jobs: n.runs(), Inference: n.mesh.inference.Available, Window: n.window, Catalogue: n.cfg.Catalogue,
+			Conversations: d.conversations, Logger: n.cfg.Logger,
 		})), nil
 	},
 }
@@ -68,7 +69,7 @@ var turnRole = &roleSpec{
 		return serviceOf(turnserver.New(turnserver.Config{
 			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Conversations: d.conversations,
 			HostPatience: n.cfg.HostPatience, Logger: n.cfg.Logger,
-			Open: n.openModel, Window: n.window, Reasons: n.cfg.Catalogue.Reasons, Content: n.telemetry.Content(),
+			Open: n.openModel, Window: n.window, Catalogue: n.cfg.Catalogue, Reasons: n.cfg.Catalogue.Reasons, Content: n.telemetry.Content(),
 			Price: func(ref string, r *model.Response) uint64 { return provider.Price(n.cfg.Catalogue, ref, r) },
 		})), nil
 	},

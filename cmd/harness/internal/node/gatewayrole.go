@@ -21,7 +21,7 @@ var gatewayRole = &roleSpec{name: workflow.Gateway, public: true, open: openGate
 
 func openGateway(n *Node, d *dependencies) (*service, error) {
 	gateway := gatewayserver.New(gatewayserver.Config{
-		Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Tracer: n.telemetry.Tracer(),
+		Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Catalogue: n.cfg.Catalogue, Tracer: n.telemetry.Tracer(),
 		Workspaces: func(ctx context.Context, workspace string) error {
 			_, err := d.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
 			return err
