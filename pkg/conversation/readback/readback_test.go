@@ -333,7 +333,7 @@ func TestSearchIsBounded(t *testing.T) {
 		}
 		request.Offset, _ = strconv.Atoi(at[2])
 	}
-	if pages == 0 || pages > 3 {
+	if pages == 0 || pages > 16 {
 		t.Errorf("continued %d times", pages)
 	}
 }

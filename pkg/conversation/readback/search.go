@@ -17,7 +17,7 @@ const (
 	maxMatches      = 100
 	maxInstructions = 2_000
 	maxBytes        = 16 << 20
-	maxSteps        = 1 << 30
+	maxSteps        = 1 << 27 // about a second
 )
 
 // Sizes of what is shown of a line, in bytes.
