@@ -191,7 +191,7 @@ func (j *judgement) take(e hook.Effects) {
 		j.failed, j.point = e, pointAfter
 	case pointAfter:
 		if text, ok := e.Text("result"); ok && j.reply != nil {
-			j.reply.message.Content = content.Inline(text)
+			j.reply.message.Content, j.reply.message.Parts = content.Inline(text), nil
 			mark.Result(j.reply.message, j.reply.marks, text, nil)
 		}
 		j.apply(j.failed)

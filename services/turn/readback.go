@@ -4,6 +4,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
@@ -37,5 +38,6 @@ func (j *judgement) read(result readback.Result) {
 	j.reading = nil
 	j.draft.Emit(event.ToolEnded(call.GetId(), call.GetName(), result.Failed, nil))
 	j.reply = j.respond(call, result.Text, result.Failed, true)
+	j.reply.message.Parts = media.Parts(result.Media)
 	j.advance()
 }

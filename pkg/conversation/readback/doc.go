@@ -9,9 +9,10 @@
 //
 // # Invariants
 //
-//   - A result has at most the given number of tokens, and names the offset at which to
+//   - The text of a result has at most the given number of tokens, and names the offset at which to
 //     continue if more is left. Following these offsets shows every byte once.
 //   - Opaque parts and reasoning are never shown.
+//   - A page attaches the images and documents whose lines it shows, as far as there is room.
 //   - The same conversation and request give the same result.
 //   - A search ends: matches, bytes and the size of a pattern are bounded.
 //

@@ -86,7 +86,7 @@ const whole = `[m1: system prompt]
 You are an agent.
 [m2: user]
 Fix it.
-[image/png chart .png, 4096 bytes; it cannot be read back. To see it again, read the file again.]
+[image/png chart .png, 4096 bytes; it is attached when its message is read without a pattern.]
 [m3: harness, turn 1]
 [harness] Look first.
 [m4: assistant, turn 1]
@@ -136,7 +136,7 @@ func TestReferencesThatAreWrong(t *testing.T) {
 		{readback.Request{Ref: "m999999999999999999"}, `this run has messages m1 to m7`},
 		{readback.Request{Ref: "m6-m5"}, `use m5-m6`},
 		{readback.Request{Ref: "m7", Offset: 3}, `offset 3: m7 has 3 bytes; use a smaller offset.`},
-		{readback.Request{Ref: "m1-m2", Offset: 1 << 60}, `m1-m2 has 122 bytes`},
+		{readback.Request{Ref: "m1-m2", Offset: 1 << 60}, `m1-m2 has 119 bytes`},
 		{readback.Request{Ref: "m1", Pattern: "("}, `pattern "(": error parsing regexp: missing closing ): ` + "`(`" + `; expected RE2 syntax`},
 		{readback.Request{Ref: "m1", Pattern: "(?=a)"}, `expected RE2 syntax`},
 		{readback.Request{Ref: "m1", Pattern: "(.{500}){2}|(.{500}){2}|.{1000}"}, `too complex`},

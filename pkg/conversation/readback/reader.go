@@ -25,6 +25,8 @@ type Reader struct {
 // Result is what a model is sent as the result of a call.
 type Result struct {
 	Text string
+	// Media are the images and documents whose lines are in the text of a page.
+	Media []*harnessv1.Media
 	// Failed is true if the call was wrong. The text tells the model how to correct it.
 	Failed bool
 }
@@ -80,22 +82,23 @@ func (r *Reader) fits(text string) (tokens int, ok bool) {
 // page returns the text of a span from an offset on: as much as fits.
 func (r *Reader) page(ctx context.Context, s *span, offset, limit int) (Result, error) {
 	for {
-		text, err := r.part(ctx, s, offset, limit)
+		text, files, err := r.part(ctx, s, offset, limit)
 		if err != nil {
 			return Result{}, err
 		}
 		tokens, ok := r.fits(text)
 		if ok || limit <= leastBytes {
-			return Result{Text: text}, nil
+			return Result{Text: text, Media: files.attached}, nil
 		}
 		limit = max(leastBytes, min(limit*r.Tokens/tokens, limit-limit/16))
 	}
 }
 
 // part returns up to limit bytes of the text of a span from an offset on, with a heading for
-// each message, and where to continue.
-func (r *Reader) part(ctx context.Context, s *span, offset, limit int) (string, error) {
+// each message, and where to continue. It ends before a file for which there is no room.
+func (r *Reader) part(ctx context.Context, s *span, offset, limit int) (string, *files, error) {
 	var b strings.Builder
+	attached := &files{room: uint64(max(r.Tokens, 0))}
 	start, next, more := 0, offset, false // start of the message in the span's text
 	for id := s.first; id <= s.last; id++ {
 		m := s.messages[id-1]
@@ -109,10 +112,16 @@ func (r *Reader) part(ctx context.Context, s *span, offset, limit int) (string, 
 		}
 		text, err := r.text(ctx, m)
 		if err != nil {
-			return "", err
+			return "", nil, err
 		}
 		from := runeStart(text, next-start)
 		to := lineEnd(text, from, min(len(text), from+limit-(next-offset)))
+		if end := attached.add(m, from, to); end < to {
+			if more = end <= from; more {
+				break
+			}
+			to = end
+		}
 		b.WriteString(s.heading(id, from, to, len(text)))
 		writeLines(&b, strings.ToValidUTF8(text[from:to], "\uFFFD"))
 		next = start + to
@@ -124,7 +133,8 @@ func (r *Reader) part(ctx context.Context, s *span, offset, limit int) (string, 
 	if more {
 		fmt.Fprintf(&b, "[More is left. Continue with ref %s, offset %d.]", s.ref, next)
 	}
-	return strings.TrimSuffix(b.String(), "\n"), nil
+	attached.note(&b)
+	return strings.TrimSuffix(b.String(), "\n"), attached, nil
 }
 
 // writeLines writes a text, and ends its last line.

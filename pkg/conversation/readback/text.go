@@ -9,10 +9,12 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// piece is a part of a message's text: a literal, or a content that may be in a blob.
+// piece is a part of a message's text: a literal, or a content that may be in a blob. file is
+// the image or document that a literal stands for.
 type piece struct {
 	literal string
 	content *harnessv1.Content
+	file    *harnessv1.Media
 }
 
 func (p piece) size() int {
@@ -45,6 +47,7 @@ func piecesOf(m *harnessv1.Message) []piece {
 	for _, p := range m.GetParts() {
 		if file := p.GetMedia(); file != nil {
 			line(describeMedia(file))
+			pieces[len(pieces)-1].file = file
 		}
 	}
 	if len(pieces) == 0 {
@@ -60,7 +63,7 @@ func describeMedia(m *harnessv1.Media) string {
 	if m.GetName() != "" {
 		name = " " + content.OneLine(m.GetName())
 	}
-	return fmt.Sprintf("[%s%s, %d bytes; it cannot be read back. To see it again, read the file again.]", m.GetType(), name, bytes)
+	return fmt.Sprintf("[%s%s, %d bytes; it is attached when its message is read without a pattern.]", m.GetType(), name, bytes)
 }
 
 // sizeOf returns the size of a message's text in bytes, without reading blobs.

@@ -173,7 +173,7 @@ func withoutMedia(m *harnessv1.Message) *harnessv1.Message {
 			if text != "" {
 				text += "\n"
 			}
-			text += mediaText(file)
+			text += mediaText(file, OriginalRef(m))
 			continue
 		}
 		c.Parts = append(c.Parts, p)

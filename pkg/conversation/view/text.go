@@ -75,11 +75,11 @@ func firstLine(c *harnessv1.Content, ref string) string {
 }
 
 // mediaText returns the line that an image or a document is replaced by.
-func mediaText(m *harnessv1.Media) string {
+func mediaText(m *harnessv1.Media, ref string) string {
 	bytes := m.GetBlob().GetSize() + uint64(len(m.GetData()))
 	name := m.GetName()
 	if name != "" {
 		name = " " + name
 	}
-	return fmt.Sprintf("[Cleared: %s%s, %d bytes. To see it again, read the file again.]", m.GetType(), name, bytes)
+	return fmt.Sprintf("[Cleared: %s%s, %d bytes. See it again with %s, ref %s.]", m.GetType(), name, bytes, ReadArtifact, ref)
 }

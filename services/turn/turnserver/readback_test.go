@@ -8,6 +8,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
 // TestMessagesAreReadBack: the model gets messages of the run whole, page by page, with what
@@ -96,4 +97,29 @@ func TestWhatIsNotShownIsNotSeen(t *testing.T) {
 			t.Errorf("cleared through %d, read %q: %v", c.through, b.results(journal...)["c2"], p)
 		}
 	}
+}
+
+// TestImagesAreReadBack: the result has the image of the message that was read.
+func TestImagesAreReadBack(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, calls(call("look", "read_artifact", "ref", "m1")), calls(done))
+	s := b.state()
+	s.MessageCount = 1
+	data, err := b.Log.PutBlob(b.Context(), b.Run, []byte("an image"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	image := &harnessv1.Media{Type: media.PNG, Width: 30, Height: 20, Name: "a.png", Blob: &harnessv1.BlobRef{Digest: data.GetDigest(), Size: data.GetSize()}}
+	b.Put(&harnessv1.Step{From: "compaction", To: "turn", Snapshot: s, Message: &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{}}},
+		&harnessv1.Message{Id: 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline(goal), Parts: media.Parts([]*harnessv1.Media{image})})
+	b.start()
+	journal, _ := b.records()
+	for _, rec := range journal {
+		for _, m := range rec.GetAppended() {
+			if m.GetToolCallId() == "look" && len(m.GetParts()) == 1 && proto.Equal(m.GetParts()[0].GetMedia(), image) {
+				return
+			}
+		}
+	}
+	t.Errorf("no result has the image: %v", journal)
 }
