@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -310,6 +311,17 @@ func TestBlockingPressureWaits(t *testing.T) {
 		}
 		if took := a.completed()[0].GetDuration().AsDuration(); took < 30*time.Second {
 			t.Errorf("the pass took %s", took)
+		}
+	})
+	t.Run("but not beyond the time budget", func(t *testing.T) {
+		a := filled()
+		a.s.Config.Budgets.WallClock, a.s.RunningSince = durationpb.New(time.Minute), timestamppb.New(a.now)
+		if out := a.step(); !out.GetWait().GetUntil().AsTime().Equal(a.now.Add(time.Minute)) {
+			t.Fatalf("the output is %v", out)
+		}
+		a.now = a.now.Add(time.Minute)
+		if out := a.step(); !out.GetOutcome().GetStep().GetTurnComplete().GetInterrupted() || a.s.GetCompactionPlan().GetJobs()[0].GetAbandoned() {
+			t.Errorf("the output is %v", out)
 		}
 	})
 	t.Run("but not when something arrives", func(t *testing.T) {

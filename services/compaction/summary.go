@@ -231,14 +231,18 @@ func (d *decision) await(p *pass, job *harnessv1.SummaryJob) (waits bool, err er
 		return false, nil
 	}
 	o := d.observed(KeyArrived)
+	deadline, limited := runstate.WallClockDeadline(d.s)
 	switch {
 	case o == nil:
 		return false, needs(KeyArrived)
-	case o.GetInboxWaiting(): // repair takes it; the wait continues after that
+	case o.GetInboxWaiting(), limited && !now.Before(deadline): // repair takes it, or parks the run; the wait continues after that
 		d.s.CompactionPlan = p.plan
 		d.Step.To = workflow.StopDecision
 		d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: d.s.GetTurnCount() + 1, Interrupted: true}}
 		return true, nil
+	}
+	if limited && deadline.Before(until) {
+		until = deadline
 	}
 	return false, &waitError{&harnessv1.Wait{Keys: []string{KeySummary + job.GetKey()}, Until: timestamppb.New(until)}}
 }
