@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -55,13 +56,42 @@ func CheckName(name string) error {
 }
 
 // writableFields are the fields of the snapshot that the executor name may change.
-// Compaction may also change the token budget.
+// Compaction may also change the token budget, and what the view leaves out.
 func writableFields(name string) []protoreflect.Name {
 	fields := []protoreflect.Name{"mode", "model", "fallback_models", "hooks"}
 	if name == workflow.Compaction {
-		fields = append(fields, "token_budget")
+		fields = append(fields, "token_budget", "compaction_plan")
 	}
 	return fields
+}
+
+// maxWatermarks bounds the watermarks of a plan.
+const maxWatermarks = 16
+
+// checkPlan returns an error for a plan of compaction that no view can be made of. Summaries
+// and their jobs are in blobs, which a bridge cannot store.
+func checkPlan(name string, before, after *harnessv1.Snapshot) error {
+	plan := after.GetCompactionPlan()
+	if proto.Equal(plan, before.GetCompactionPlan()) {
+		return nil
+	}
+	if r := plan.GetRenderer(); plan != nil && (r == 0 || r > view.Renderer) {
+		return fmt.Errorf("%s set compaction_plan.renderer to %d: expected 1 to %d", name, r, view.Renderer)
+	}
+	if n := len(plan.GetWatermarks()); n > maxWatermarks {
+		return fmt.Errorf("%s set %d watermarks, which exceeds the limit of %d", name, n, maxWatermarks)
+	}
+	for _, w := range plan.GetWatermarks() {
+		if through, n := w.GetThroughMessage(), before.GetMessageCount(); through > n {
+			return fmt.Errorf("%s set a watermark at message %d: the run has %d messages", name, through, n)
+		}
+	}
+	had := before.GetCompactionPlan()
+	if !proto.Equal(plan.GetSummary(), had.GetSummary()) || !proto.Equal(plan.GetReady(), had.GetReady()) ||
+		!slices.EqualFunc(plan.GetJobs(), had.GetJobs(), func(a, b *harnessv1.SummaryJob) bool { return proto.Equal(a, b) }) {
+		return fmt.Errorf("%s changed a summary or a job in compaction_plan: change only its watermarks and counts", name)
+	}
+	return nil
 }
 
 // PassOn returns the outcome of a step that its executor leaves unchanged.
@@ -188,6 +218,9 @@ func checkSnapshot(name string, before, after *harnessv1.Snapshot) error {
 		}
 		return fmt.Errorf("%s changed snapshot.%s: only %s may change; return the other fields as received, or leave the snapshot out",
 			name, f.Name(), list(writableFields(name)))
+	}
+	if err := checkPlan(name, before, after); err != nil {
+		return err
 	}
 	if len(a.GetUnknown()) != len(b.GetUnknown()) {
 		return fmt.Errorf("%s lost fields of the snapshot that its protos do not know: generate its stubs from the protos of this version, or leave the snapshot out", name)

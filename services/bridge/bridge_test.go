@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -178,6 +179,41 @@ func TestCheckNameRejectsReservedNames(t *testing.T) {
 	} {
 		if err := CheckName(name); (err == nil) != good {
 			t.Errorf("%q: %v", name, err)
+		}
+	}
+}
+
+// TestCompactionSetsWatermarks of a plan that a view can be made of, and nothing else of it.
+func TestCompactionSetsWatermarks(t *testing.T) {
+	in := afterTurn()
+	in.Step.Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{}}
+	in.Step.Snapshot.Workflow = workflow.Default()
+	in.Step.Snapshot.CompactionPlan = &harnessv1.CompactionPlan{Renderer: view.Renderer, Jobs: []*harnessv1.SummaryJob{{Key: "k"}}}
+	mark := &harnessv1.Watermark{Action: harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR, Class: harnessv1.MessageClass_MESSAGE_CLASS_RESULT, ThroughMessage: 4}
+	for want, set := range map[string]func(*harnessv1.Snapshot){
+		"":              func(s *harnessv1.Snapshot) { s.CompactionPlan.Watermarks = append(s.CompactionPlan.Watermarks, mark) },
+		"renderer":      func(s *harnessv1.Snapshot) { s.CompactionPlan.Renderer = view.Renderer + 1 },
+		"17 watermarks": func(s *harnessv1.Snapshot) { s.CompactionPlan.Watermarks = make([]*harnessv1.Watermark, 17) },
+		"the run has 3 mess": func(s *harnessv1.Snapshot) {
+			s.MessageCount = 3
+			s.CompactionPlan.Watermarks = []*harnessv1.Watermark{mark}
+		},
+		"a summary": func(s *harnessv1.Snapshot) { s.CompactionPlan.Summary = &harnessv1.SummaryRef{Key: "made up"} },
+		"or a job":  func(s *harnessv1.Snapshot) { s.CompactionPlan = nil },
+	} {
+		given := proto.CloneOf(in)
+		s := proto.CloneOf(in.GetStep().GetSnapshot())
+		set(s)
+		given.Step.Snapshot.MessageCount = s.GetMessageCount()
+		got, err := Resolve(workflow.Compaction, given, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Snapshot: s}}))
+		switch {
+		case want == "" && (err != nil || len(got.GetStep().GetSnapshot().GetCompactionPlan().GetWatermarks()) != 1):
+			t.Errorf("a watermark: %v, %v", got, err)
+		case want != "" && (err == nil || !strings.Contains(err.Error(), want)):
+			t.Errorf("%s: %v", want, err)
+		}
+		if _, err := Resolve("critic", given, answer(&harnessv1.Outcome{Step: &harnessv1.Step{Snapshot: s}})); err == nil {
+			t.Errorf("%s: accepted from an executor that is not compaction", want)
 		}
 	}
 }
