@@ -127,10 +127,16 @@ func (p *pass) userTokens() uint64 {
 	return n
 }
 
-// drop leaves out cleared results with their calls.
+// drop leaves out cleared results with their calls. One message names all of them.
 func (d *decision) drop(p *pass) {
-	if d.has(drop) {
-		p.step(strategy{"drop", drop, []harnessv1.MessageClass{anyResult}, 0}, p.recent-1, d.target())
+	if !d.has(drop) {
+		return
+	}
+	named := slices.ContainsFunc(p.plan.GetWatermarks(), func(w *harnessv1.Watermark) bool { return w.GetAction() == drop })
+	before := len(p.changes)
+	p.step(strategy{"drop", drop, []harnessv1.MessageClass{anyResult}, 0}, p.recent-1, d.target())
+	if len(p.changes) > before && !named {
+		p.used += scale(view.DroppedTokens, p.factor)
 	}
 }
 

@@ -181,6 +181,9 @@ func (c *Context) reason(it *view.Item, stored, sent *harnessv1.Message) string 
 		}
 		return fmt.Sprintf("summarised up to %s, but for calls whose results are shown", view.Ref(w.GetThroughMessage())) + c.pass(w)
 	case drop:
+		if stored == nil {
+			return "calls and results that are not shown" + c.pass(w)
+		}
 		return "without calls whose results are not shown" + c.pass(w)
 	case shorten:
 		return fmt.Sprintf("shortened to %d tokens: %s", w.GetShownTokens(), c.covered(w))

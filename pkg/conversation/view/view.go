@@ -20,6 +20,7 @@ type View struct {
 	items    []Item
 	final    int    // items that new messages do not change
 	through  int    // messages that are in the final items
+	dropped  uint64 // first message that is dropped and not summarised; 0: there is none
 	plan     []byte // binary form of the plan that the items are of
 }
 
@@ -40,6 +41,9 @@ func (v *View) Update(c *conversation.Conversation, plan *harnessv1.CompactionPl
 		v.messages = append(v.messages, numbered(m, uint64(len(v.messages))+1))
 	}
 	r := &renderer{rules: NewRules(plan, &v.Index), x: &v.Index, messages: v.messages}
+	if v.through == 0 {
+		v.dropped = r.firstDropped()
+	}
 	v.items = v.items[:v.final]
 	closed := v.closed()
 	v.append(r, v.through, closed, plan, summary)
@@ -105,16 +109,22 @@ func (v *View) closed() int {
 func (v *View) append(r *renderer, from, to int, plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSummary) {
 	var shown []*harnessv1.Message
 	meta := map[uint64]Item{}
+	notes := map[*harnessv1.Message]Item{} // of no message
 	through := plan.GetSummary().GetThroughMessage()
 	pending := through > uint64(from) && through <= uint64(to) //nolint:gosec // numbers of messages
 	add := func(it Item) {
 		shown = append(shown, it.Message)
-		meta[it.Message.GetId()] = it
+		if meta[it.Message.GetId()] = it; it.Message.GetId() == 0 {
+			notes[it.Message] = it
+		}
 	}
 	v.Index.Between(uint64(from)+1, uint64(to), through, func(e *Entry) bool { //nolint:gosec // numbers of messages
 		if pending && e.ID > through {
 			add(summaryItem(plan, summary, r))
 			pending = false
+		}
+		if e.ID == v.dropped {
+			add(r.droppedItem(e.ID))
 		}
 		if it, ok := r.item(e); ok {
 			add(it)
@@ -125,7 +135,10 @@ func (v *View) append(r *renderer, from, to int, plan *harnessv1.CompactionPlan,
 		add(summaryItem(plan, summary, r))
 	}
 	for _, m := range conversation.View(shown) {
-		it := meta[m.GetId()]
+		it, noted := notes[m]
+		if !noted {
+			it = meta[m.GetId()]
+		}
 		if m.GetId() == 0 && m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_REPAIR {
 			it = Item{Tokens: framing + noteTokens/2}
 		}
