@@ -47,7 +47,9 @@ type run struct {
 	weights map[*harnessv1.Message]uint32
 	jobs    map[string]uint32 // turn in which a job was created
 	latency uint32            // turns that a summary takes
-	sent    []*harnessv1.Message
+	// summarize is the summarizer: it writes the summary of messages.
+	summarize func([]*harnessv1.Message) string
+	sent      []*harnessv1.Message
 	// sentPasses is the number of passes before the last request.
 	sentPasses uint32
 	figures    figures
@@ -74,7 +76,7 @@ func newRun(t testing.TB, window uint32, change func(*harnessv1.ContextConfig)) 
 	}
 	r := &run{
 		t: t, blobs: map[string][]byte{}, now: time.Unix(1_000_000, 0), facts: map[string]uint64{}, weights: map[*harnessv1.Message]uint32{},
-		jobs: map[string]uint32{}, latency: 1,
+		jobs: map[string]uint32{}, latency: 1, summarize: plantedFacts,
 		s: &harnessv1.Snapshot{
 			Phase: harnessv1.Phase_PHASE_EXECUTING, Workflow: workflow.Default(), FirstSequence: 1, Model: gpt, GoalPreview: "Do the work.",
 			TokenBudget: &harnessv1.TokenBudget{ToolTokens: toolTokens}, Config: runstate.Resolve(&harnessv1.LoopConfig{Context: cfg}, 0),
@@ -240,7 +242,18 @@ func (r *run) weight(m *harnessv1.Message) uint32 {
 
 var planted = regexp.MustCompile(`FACT-\d+-\d+`)
 
-// summary returns the summary of a job: the planted facts that its span holds.
+// plantedFacts returns a summary of the planted facts in messages.
+func plantedFacts(messages []*harnessv1.Message) string {
+	var facts []string
+	for _, m := range messages {
+		for _, fact := range planted.FindAllString(content.Text(m.GetContent()), -1) {
+			facts = append(facts, fmt.Sprintf(`{"text":%q,"messages":[%d]}`, fact, m.GetId()))
+		}
+	}
+	return fmt.Sprintf(`{"facts":[%s],"decisions":["go on"],"current_task":"the work"}`, strings.Join(facts, ","))
+}
+
+// summary returns the summary of a job.
 func (r *run) summary(key string) *harnessv1.SummaryState {
 	if r.s.GetTurnCount() < r.jobs[key] {
 		return &harnessv1.SummaryState{}
@@ -252,13 +265,8 @@ func (r *run) summary(key string) *harnessv1.SummaryState {
 			job = j
 		}
 	}
-	var facts []string
-	for _, m := range r.c.Messages[job.GetFirstMessage()-1 : job.GetThroughMessage()] {
-		for _, fact := range planted.FindAllString(content.Text(m.GetContent()), -1) {
-			facts = append(facts, fmt.Sprintf(`{"text":%q,"messages":[%d]}`, fact, m.GetId()))
-		}
-	}
-	next, err := summary.Parse(fmt.Sprintf(`{"facts":[%s],"decisions":["go on"],"current_task":"the work"}`, strings.Join(facts, ",")), job.GetFirstMessage(), job.GetThroughMessage())
+	text := r.summarize(r.c.Messages[job.GetFirstMessage()-1 : job.GetThroughMessage()])
+	next, err := summary.Parse(text, job.GetFirstMessage(), job.GetThroughMessage())
 	if err != nil {
 		r.t.Fatal(err)
 	}
