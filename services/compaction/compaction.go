@@ -73,6 +73,7 @@ type decision struct {
 
 	level   harnessv1.PressureLevel
 	changes []*harnessv1.CompactionChange
+	urgent  bool   // without a summary the turn fails
 	problem string // why a summary could not be made or used, until an event has said it
 }
 

@@ -3,8 +3,11 @@ package compaction_test
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // onlySummaries makes summaries the only strategy of a run.
@@ -49,5 +52,30 @@ func TestMissingWorkerIsAnEvent(t *testing.T) {
 	}
 	if a.step(); len(a.requested) != 1 || a.requested[0].GetAttempt() != 1 {
 		t.Errorf("requested %v", a.requested)
+	}
+}
+
+// TestFullWindowsRetryImmediately: if only a summary can make room, one that failed or hangs is
+// requested again in the same turn, and the run ends only after the last attempt.
+func TestFullWindowsRetryImmediately(t *testing.T) {
+	a := newAgent(t, 10_000, onlySummaries)
+	for range 20 {
+		a.s.TurnCount++
+		a.add(550, &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("A long thought.")})
+	}
+	var out *harnessv1.StepOutput
+	for attempt := 1; attempt <= 3; attempt++ {
+		if out = a.step(); len(a.requested) != attempt || a.requested[attempt-1].GetAttempt() != uint32(attempt) || out.GetOutcome().GetStep().GetTo() != workflow.Compaction {
+			t.Fatalf("attempt %d: requested %v, the output is %v", attempt, a.requested, out)
+		}
+		if attempt == 2 { // hangs
+			a.now = a.now.Add(time.Hour)
+			continue
+		}
+		a.summaries[a.requested[attempt-1].GetKey()] = &harnessv1.SummaryState{Ended: true, Error: "garbage"}
+	}
+	out = a.step()
+	if kind := out.GetOutcome().GetStep().GetTurnComplete().GetError().GetKind(); kind != harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED || len(a.requested) != 3 {
+		t.Errorf("requested %d, the output is %v", len(a.requested), out)
 	}
 }

@@ -16,7 +16,8 @@ import (
 )
 
 // makeRoom makes a pass. At soft pressure it is given up if it is not worth breaking the
-// prefix of the provider's cache.
+// prefix of the provider's cache. If the window is over its limit after it, it is made
+// again, with a summary that was to be requested in a later turn.
 func (d *decision) makeRoom() error {
 	if err := d.needIndex(); err != nil {
 		return err
@@ -46,8 +47,14 @@ func (d *decision) makeRoom() error {
 		job = nil
 	}
 	if job == nil {
-		d.drop(p)
-		d.lastResort(p)
+		last := *p
+		d.drop(&last)
+		d.lastResort(&last)
+		if last.used > uint64(d.b.GetMaxInputTokens()) && !d.urgent {
+			d.urgent = true
+			return d.makeRoom()
+		}
+		p = &last
 	}
 	return d.commit(p, job, requested)
 }

@@ -21,7 +21,7 @@ const (
 	leastSpanMessages = 3    // of a span
 	leastSpanTokens   = 500  // of a span
 	spanShare         = 0.60 // of the window that a span holds at most; longer ones are taken in parts
-	retryTurns        = 3    // after a failure before another request
+	retryTurns        = 3    // after a failure before another request, unless the turn cannot wait
 	maxAttempts       = 3    // requests that may fail in a row
 	maxJobs           = 4    // whose usage is still to be counted
 )
@@ -160,7 +160,7 @@ func (d *decision) newJob(p *pass) *harnessv1.SummaryJob {
 		if attempt = failed.GetAttempt() + 1; attempt > maxAttempts && failed.GetThroughMessage() > p.plan.GetSummary().GetThroughMessage() {
 			return nil
 		}
-		if d.s.GetTurnCount() < failed.GetTurn()+retryTurns {
+		if d.s.GetTurnCount() < failed.GetTurn()+retryTurns && !d.urgent {
 			return nil
 		}
 	}
@@ -227,6 +227,7 @@ func (d *decision) await(p *pass, job *harnessv1.SummaryJob) (waits bool, err er
 	until := job.GetWaitingSince().AsTime().Add(d.cfg.GetSummaryWait().AsDuration())
 	if !now.Before(until) {
 		p.plan = abandoned(p.plan, job.GetKey())
+		d.s.CompactionPlan = abandoned(d.s.GetCompactionPlan(), job.GetKey())
 		d.problem = fmt.Sprintf("the summary was not there after %s", d.cfg.GetSummaryWait().AsDuration().Round(time.Second))
 		return false, nil
 	}
