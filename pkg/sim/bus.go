@@ -19,6 +19,8 @@ type handle struct {
 	p *Process
 	// fence is this process's spelling of the filter of its fences.
 	fence string
+	// overwrites makes a keyed blob replace the one that is stored.
+	overwrites bool
 }
 
 var _ runlog.Log = (*handle)(nil)
@@ -32,6 +34,16 @@ func SpellFence(log runlog.Log, spelling string) runlog.Log {
 		panic("sim: SpellFence takes the log of a process, before it is decorated")
 	}
 	return &handle{p: h.p, fence: spelling}
+}
+
+// OverwriteBlobs returns log with keyed blobs that replace those that are stored. Tests use
+// it to show that the invariants detect such a fault.
+func OverwriteBlobs(log runlog.Log) runlog.Log {
+	h, ok := log.(*handle)
+	if !ok {
+		panic("sim: OverwriteBlobs takes the log of a process, before it is decorated")
+	}
+	return &handle{p: h.p, fence: h.fence, overwrites: true}
 }
 
 // Append proposes a record.

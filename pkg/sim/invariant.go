@@ -52,6 +52,8 @@ type logState struct {
 	open     bool
 	segment  uint32
 	expired  bool
+	counted  map[string]bool                  // jobs whose usage is counted
+	spans    map[string]*harnessv1.SummaryJob // by key
 }
 
 // busInvariants returns what holds for every log, whatever its writers do.
@@ -64,7 +66,7 @@ func busInvariants() []Invariant {
 
 // stock returns the invariants that hold for every log that executors write.
 func stock() []Invariant {
-	return []Invariant{
+	return append(summaryInvariants(), []Invariant{
 		{Name: "gap-free log", Stored: gapFree},
 		{Name: "nothing after the end", Stored: nothingAfter},
 		{Name: "legal phases", Stored: legalPhases},
@@ -74,7 +76,7 @@ func stock() []Invariant {
 		{Name: "one session at a time", Stored: sessions},
 		{Name: "records never change", Final: unchanged},
 		{Name: "watchers see all", Final: watchersSaw},
-	}
+	}...)
 }
 
 func (w *World) checkStored(m *message) {

@@ -83,9 +83,13 @@ func (h *handle) PutBlobAs(ctx context.Context, run runlog.Run, first uint64, na
 	}
 	s := h.p.world.store
 	data = bytes.Clone(data)
+	put := s.putBlobAs
+	if h.overwrites {
+		put = s.overwriteBlobAs
+	}
 	stored, err := h.putOnce(ctx, once{
 		run: run, first: first, key: name, kind: onBlobAs,
-		store:  func() bool { return s.putBlobAs(run, name, keyedBlob{first, data}) },
+		store:  func() bool { return put(run, name, keyedBlob{first, data}) },
 		remove: func() { s.removeBlobAs(run, name, first, first) },
 	})
 	if err != nil {

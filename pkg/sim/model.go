@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -35,10 +36,19 @@ type modelCall struct {
 // calls, then completion.
 func Goal(name string, turns int) string { return fmt.Sprintf("%s %d", name, turns) }
 
+// LongGoal is a Goal whose responses have a number of words each, and report the size of
+// their requests as usage.
+func LongGoal(name string, turns, words int) string {
+	return fmt.Sprintf("%s %d %d words", name, turns, words)
+}
+
 // Complete calls the model once.
 func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(model.Delta)) (*model.Response, error) {
 	w := m.p.world
 	plan := planOf(w.cfg.Seed, r)
+	if r.Job != nil {
+		plan = summaryPlan(r)
+	}
 	far := time.Now().Add(24 * time.Hour)
 	var begun string
 	o := &op{key: key{kind: onModel, run: plan.name, a: uint64(plan.at)}, deadline: far} //nolint:gosec // small
@@ -46,7 +56,7 @@ func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(mo
 	if err := m.p.interact(ctx, o); err != nil {
 		return nil, failed(ctx, err)
 	}
-	if invalid := w.checkRequest(plan.name, r); invalid != "" {
+	if invalid := w.checkRequest(plan.name, r); invalid != "" && r.Job == nil {
 		w.mu.Lock()
 		w.broken("valid conversation", invalid)
 		w.mu.Unlock()
@@ -145,6 +155,9 @@ func (w *World) healModel() {
 	}
 }
 
+// bytesPerToken is the usual ratio of texts.
+const bytesPerToken = 4
+
 // plan is the model's response at one place of a conversation.
 type plan struct {
 	name string
@@ -152,6 +165,10 @@ type plan struct {
 	text string
 	kind string
 	ops  int
+	// words is the length of the text; last is the last message of a summary's span.
+	words, last int
+	// bytes is the size of the request.
+	bytes int
 }
 
 // planOf returns the next response in a conversation.
@@ -161,15 +178,24 @@ func planOf(seed uint64, r *model.Request) plan {
 	for _, m := range r.Messages {
 		switch {
 		case m.GetRole() == harnessv1.Role_ROLE_ASSISTANT:
-			p.at++
+			p.at++ // of all that the view shows
+			if n := 0; len(m.GetContent().GetInline()) > 0 {
+				if _, err := fmt.Sscanf(m.GetContent().GetInline(), "response %d", &n); err == nil {
+					p.at = n
+				}
+			}
 		case m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT:
 			if inputs++; inputs == 1 {
-				_, _ = fmt.Sscanf(m.GetContent().GetInline(), "%s %d", &p.name, &turns)
+				_, _ = fmt.Sscanf(m.GetContent().GetInline(), "%s %d %d", &p.name, &turns, &p.words)
 			}
 		}
+		p.bytes += len(content.Text(m.GetContent()))
 	}
 	random := rand.New(rand.NewPCG(seed^hashOf(p.name), uint64(p.at))) //nolint:gosec // repeatable on purpose
-	p.text = fmt.Sprintf("response %d", p.at+1)
+	for _, t := range r.Tools {
+		p.bytes += len(t.GetDescription()) + len(t.GetParametersSchema())
+	}
+	p.text = fmt.Sprintf("response %d", p.at+1) + strings.Repeat(" and so on", p.words/3)
 	if p.at >= turns+2*(inputs-1) {
 		p.kind = "complete"
 		if random.IntN(6) == 0 && p.at < turns+2*inputs+6 {
@@ -185,9 +211,15 @@ func planOf(seed uint64, r *model.Request) plan {
 
 // response returns the plan with fresh call ids.
 func (p plan) response(w *World) *model.Response {
+	if p.kind == "summary" {
+		return p.summarize(w)
+	}
 	r := &model.Response{
 		Text: p.text, FinishReason: "tool_calls", Model: "sim",
 		Usage: &harnessv1.Usage{InputTokens: uint64(100 + 20*p.at), OutputTokens: 20}, //nolint:gosec // small
+	}
+	if p.words > 0 {
+		r.Usage.InputTokens = uint64(p.bytes / bytesPerToken) //nolint:gosec // positive
 	}
 	add := func(tool, arguments string) {
 		w.nextCall++

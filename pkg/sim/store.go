@@ -42,6 +42,7 @@ type Log struct {
 	blobs          map[string][]byte
 	jobs           map[string]*message  // by key
 	keyed          map[string]keyedBlob // by key
+	first          map[string]keyedBlob // that were stored first under their keys
 	state          logState
 	lives          int // erased runs of the name
 }
@@ -69,7 +70,7 @@ func newStore() *store { return &store{runs: map[runlog.Run]*Log{}} }
 func (s *store) of(run runlog.Run) *Log {
 	l := s.runs[run]
 	if l == nil {
-		l = &Log{Run: run, blobs: map[string][]byte{}, jobs: map[string]*message{}, keyed: map[string]keyedBlob{}}
+		l = &Log{Run: run, blobs: map[string][]byte{}, jobs: map[string]*message{}, keyed: map[string]keyedBlob{}, first: map[string]keyedBlob{}}
 		s.runs[run] = l
 		s.order = append(s.order, l)
 	}

@@ -40,7 +40,17 @@ func (s *store) putBlobAs(run runlog.Run, name string, blob keyedBlob) bool {
 	if have, ok := l.keyed[name]; ok && have.first >= blob.first {
 		return false
 	}
-	l.keyed[name] = blob
+	l.keyed[name], l.first[name] = blob, blob
+	return true
+}
+
+// overwriteBlobAs is putBlobAs with the fault that the second blob of a key replaces the first
+// one.
+func (s *store) overwriteBlobAs(run runlog.Run, name string, blob keyedBlob) bool {
+	if s.putBlobAs(run, name, blob) {
+		return true
+	}
+	s.of(run).keyed[name] = blob
 	return true
 }
 

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -16,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
+	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
@@ -23,10 +26,11 @@ import (
 
 // mesh is a whole mesh in a world: two processes for each role, two tool hosts and
 // clients that drive a few runs. log decorates the run log of each process; nil leaves
-// it unchanged.
+// it unchanged. With summaries, it has inference workers, and runs with small windows.
 type mesh struct {
-	log  func(role string, p *sim.Process, log runlog.Log) runlog.Log
-	runs int
+	log       func(role string, p *sim.Process, log runlog.Log) runlog.Log
+	runs      int
+	summaries bool
 }
 
 func (m mesh) start(w *sim.World) {
@@ -53,8 +57,17 @@ func (m mesh) start(w *sim.World) {
 			return repairserver.New(repairserver.Config{Log: log, ToolHost: p.ToolHosts(), Logger: slog.New(slog.DiscardHandler), KeepDeleted: 20 * time.Second}).Run(ctx, config(p, log))
 		})
 		start("compaction", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
-			return compactionserver.New(compactionserver.Config{Log: log}).Run(ctx, config(p, log))
+			c := compactionserver.Config{Log: log}
+			if m.summaries {
+				c.Jobs, c.Inference = log, func(context.Context) bool { return true }
+			}
+			return compactionserver.New(c).Run(ctx, config(p, log))
 		})
+		if m.summaries {
+			start("inference", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
+				return inferenceserver.New(inferenceserver.Config{Log: log, Open: p.Model(), Random: func() float64 { return 0.5 }}).Run(ctx, config(p, log))
+			})
+		}
 		start("turn", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
 			s := turnserver.New(turnserver.Config{
 				Log: log, ToolHost: p.ToolHosts(), Open: p.Model(), Random: func() float64 { return 0.5 },
@@ -106,8 +119,25 @@ func (m mesh) start(w *sim.World) {
 			spec.Config.Tools.ApprovalTimeout = durationpb.New(time.Duration(1+random.IntN(longest)) * time.Second)
 			spec.Config.Tools.AnswerTimeout = durationpb.New(time.Duration(1+random.IntN(longest)) * time.Second)
 		}
+		if m.summaries && random.IntN(4) > 0 {
+			fill(name, spec, random)
+		}
 		clients.Drive(name, spec)
 	}
+}
+
+// fill gives a run a small window and long responses, so that it needs summaries.
+func fill(name string, spec *harnessv1.RunSpec, random *rand.Rand) {
+	turns := uint32(14)
+	spec.Goal, spec.Config.Stop.MaxTurns = content.Inline(sim.LongGoal(name, 10, 150+random.IntN(300))), &turns
+	c := &harnessv1.ContextConfig{
+		MaxInputTokens: proto.Uint32(3_000), SoftThreshold: proto.Float64(0.75), BlockingThreshold: proto.Float64(0.85), Target: proto.Float64(0.6),
+		RecentMessages: proto.Uint32(3), RecentShare: proto.Float64(0.1), SummaryWait: durationpb.New(time.Duration(5+random.IntN(60)) * time.Second),
+	}
+	if random.IntN(3) > 0 {
+		c.Strategies = []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE}
+	}
+	spec.Config.Context = c
 }
 
 // executors of the mesh.

@@ -49,7 +49,18 @@ var reached = []string{
 	"SessionResume resume", "SessionResume timer", "SessionResume user_message",
 	"StepEnd awaiting_tool", "StepEnd error", "StepEnd interrupted",
 	"Journal_ToolFinished TOOL_OUTCOME_CANCELLED", "Journal_ToolFinished TOOL_OUTCOME_UNKNOWN",
+	"CompactionCompleted summarize", "CompactionCompleted clear summarize", "CompactionCompleted direct_clear",
+	"compaction to compaction", "compaction to stopdecision", // a wait, and the end of one for an input
+	"summary:", "summary: no response within s", "summary: the summarizer returned no JSON object",
 	"parked: approval", "parked: budget_exceeded:tool_calls", "parked: client_tool", "parked: interrupted", "parked: provider_unavailable", "parked: question",
+}
+
+// noDigit leaves out digits.
+func noDigit(r rune) rune {
+	if r >= '0' && r <= '9' {
+		return -1
+	}
+	return r
 }
 
 // namesOf returns the names of what a record contains.
@@ -70,11 +81,18 @@ func namesOf(rec *harnessv1.Record) []string {
 			name += " " + b.StepEnd.GetOutcome()
 		case *harnessv1.Event_SessionComplete:
 			name += " " + b.SessionComplete.GetReason().GetKind()
+		case *harnessv1.Event_CompactionCompleted:
+			name += " " + strings.Join(b.CompactionCompleted.GetStrategies(), " ")
 		}
 		names = append(names, name)
 	}
 	if s := rec.GetStep(); s != nil {
-		names = append(names, "step to "+s.GetTo())
+		names = append(names, "step to "+s.GetTo(), s.GetFrom()+" to "+s.GetTo())
+		for _, o := range s.GetObserved() {
+			if end := o.GetSummary(); end.GetEnded() {
+				names = append(names, strings.TrimRight("summary: "+strings.Map(noDigit, end.GetError()), " "))
+			}
+		}
 		if s.GetTo() == runlog.Park {
 			names = append(names, "parked: "+s.GetSnapshot().GetStopReason().GetKind())
 		}

@@ -15,7 +15,7 @@ import (
 
 var (
 	oneSeed  = flag.Int64("seed", -1, "run this seed alone")
-	seeds    = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: 3,000, 500 with -short or under the race detector")
+	seeds    = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: 2,500, 500 with -short or under the race detector")
 	from     = flag.Uint64("from", 0, "the first of them")
 	repeated = flag.Int("repeated", 50, "how many seeds TestReproduces runs twice")
 	whole    = flag.Bool("trace", false, "print the whole trace of -seed")
@@ -38,7 +38,7 @@ func many() int {
 	case underRace || testing.Short():
 		return 500
 	}
-	return 3000
+	return 2500
 }
 
 // shape returns the world of a seed.
@@ -56,7 +56,7 @@ func shape(seed uint64) (sim.Config, mesh) {
 	case 4:
 		cfg.Rates, cfg.Replicated = sim.Hangs(), seed%2 == 0
 	}
-	return cfg, mesh{runs: 2 + int(seed/5%3)}
+	return cfg, mesh{runs: 2 + int(seed/5%3), summaries: seed/5%4 == 3}
 }
 
 func again(seed uint64) string {
