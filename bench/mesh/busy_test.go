@@ -3,11 +3,17 @@ package mesh
 import (
 	"context"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
@@ -15,8 +21,10 @@ import (
 const (
 	streaming = "model"   // the model has its request and has not answered yet
 	commands  = "command" // a command runs
+	waiting   = "summary" // the window is full, and the summary is being made
 )
 
+// doings are those of a turn.
 var doings = []string{commands, streaming}
 
 // busyRun is a run that does one thing until something happens to it.
@@ -31,6 +39,9 @@ type busyRun struct {
 // occupy starts n runs and waits until each of them is doing that.
 func (f *fleet) occupy(doing string, n int) []*busyRun {
 	f.b.Helper()
+	if doing == waiting {
+		return f.fill(n)
+	}
 	dir := workspace(f.b)
 	file := script(f.b, "waits", 1, func(int) string { return "{delay: 1h, text: Late.}" })
 	if doing == commands {
@@ -51,6 +62,38 @@ func (f *fleet) occupy(doing string, n int) []*busyRun {
 	}
 	for _, o := range all {
 		meshtest.Eventually(f.b, "the turn is claimed", func() bool { return f.claimed(o) })
+	}
+	return all
+}
+
+// fill starts n runs and waits until each of them waits for a summary.
+func (f *fleet) fill(n int) []*busyRun {
+	f.b.Helper()
+	s := spec(script(f.b, "fills", 20, func(int) string {
+		return fmt.Sprintf("{text: '%s', calls: [{name: read_file, arguments: {path: a.txt}}]}", strings.Repeat("On and on it goes. ", 150))
+	}), workspace(f.b))
+	file := strings.TrimPrefix(s.GetAgent().GetModel(), "script:")
+	text, err := os.ReadFile(file)
+	must(f.b, err)
+	must(f.b, os.WriteFile(file, append(text, "jobs:\n  summarize:\n    - {delay: 1h, text: Late.}\n"...), 0o600))
+	s.Config.Context = &harnessv1.ContextConfig{
+		MaxInputTokens: proto.Uint32(9_000), SoftThreshold: proto.Float64(0.79), BlockingThreshold: proto.Float64(0.8), Target: proto.Float64(0.6),
+		RecentMessages: proto.Uint32(4), SummaryWait: durationpb.New(time.Hour),
+		Strategies: []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE},
+	}
+	var all []*busyRun
+	for _, run := range f.start(n, s) {
+		all = append(all, &busyRun{run: run, doing: waiting})
+	}
+	for _, o := range all {
+		meshtest.Eventually(f.b, "the run waits for a summary", func() bool {
+			ctx, cancel := bounded()
+			defer cancel()
+			view, err := f.m.Log().View(ctx, o.run, 0)
+			must(f.b, err)
+			step := view.Newest.Record.GetStep()
+			return step.GetFrom() == workflow.Compaction && step.GetTo() == workflow.Compaction
+		})
 	}
 	return all
 }

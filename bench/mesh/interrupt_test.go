@@ -16,7 +16,9 @@ import (
 // BenchmarkInterrupt interrupts runs and reports the time from the call until a
 // watching client sees run.interrupted: with live workers, alone and next to 64 runs
 // that never wait, and with a worker that has just been killed while another one is
-// available. An iteration interrupts 20 runs of each kind, 5 with a dead worker.
+// available. An iteration interrupts 20 runs of each kind, 5 with a dead worker. Live
+// workers have runs, too, that wait for a summary: x-turn is their median compared with
+// that of runs whose model is called.
 func BenchmarkInterrupt(b *testing.B) {
 	const each, eachDead = 20, 5
 	m := meshtest.Start(b, bin, meshtest.Config{Takeover: benchTakeover, Workers: 2})
@@ -30,7 +32,7 @@ func BenchmarkInterrupt(b *testing.B) {
 			}
 			times := map[string]series{}
 			for range b.N {
-				for _, doing := range doings {
+				for _, doing := range append(doings[:len(doings):len(doings)], waiting) {
 					f := newFleet(b, m)
 					for _, o := range f.occupy(doing, each) { // one after the other
 						times[doing] = append(times[doing], f.interrupt([]*busyRun{o})...)
@@ -39,6 +41,7 @@ func BenchmarkInterrupt(b *testing.B) {
 				}
 			}
 			reportInterrupts(b, times)
+			b.ReportMetric(float64(times[waiting].at(0.5))/float64(times[streaming].at(0.5)), "x-turn")
 		})
 	}
 	b.Run("worker=dead/others=0", func(b *testing.B) {
@@ -69,8 +72,11 @@ func BenchmarkInterrupt(b *testing.B) {
 }
 
 func reportInterrupts(b *testing.B, times map[string]series) {
-	for _, doing := range doings {
+	for _, doing := range append(doings[:len(doings):len(doings)], waiting) {
 		s := times[doing]
+		if len(s) == 0 {
+			continue
+		}
 		b.Logf("%-8s %v", doing, s)
 		b.ReportMetric(millis(s.at(0.5)), doing+"-p50-ms")
 		b.ReportMetric(millis(s.at(0.99)), doing+"-p99-ms")

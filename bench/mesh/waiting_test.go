@@ -1,0 +1,37 @@
+package mesh
+
+import (
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+)
+
+// BenchmarkWaiting reports the time of a turn of one run while 300 runs wait for summaries,
+// and the ratio to its time without them, which is measured first and last. A ratio above 2
+// fails the benchmark.
+func BenchmarkWaiting(b *testing.B) {
+	const waits, most = 300, 2.0
+	m := meshtest.Start(b, bin, meshtest.Config{Takeover: benchTakeover})
+	alone := func() float64 {
+		f := newFleet(b, m)
+		f.start(1, spec(reads(b, 0), workspace(b)))
+		f.warmUp()
+		s, _ := runMesh(f)
+		return s.rate()
+	}
+	for range b.N {
+		first := alone()
+		f := newFleet(b, m)
+		f.occupy(waiting, waits)
+		among := alone()
+		f.cancel()
+		least := max(first, alone())
+		b.ReportMetric(1e6/among, "turn-us")
+		b.ReportMetric(1e6/least, "alone-us")
+		b.ReportMetric(least/among, "x-alone")
+		if least > among*most {
+			b.Errorf("%.0f turns a second while %d runs wait for summaries, and %.0f without them", among, waits, least)
+		}
+	}
+	b.ReportMetric(0, "ns/op")
+}
