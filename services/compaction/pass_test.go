@@ -258,7 +258,7 @@ func TestSummaryInTheBackground(t *testing.T) {
 		t.Fatalf("requested %v, step to %s", a.requested, out.GetOutcome().GetStep().GetTo())
 	}
 	job := a.requested[0]
-	if job.GetFirstMessage() != 2 || job.GetThroughMessage() < 10 || job.GetThroughMessage()%2 != 0 {
+	if job.GetFirstMessage() != 3 || job.GetThroughMessage() < 10 || job.GetThroughMessage()%2 != 0 {
 		t.Errorf("the span is %d to %d", job.GetFirstMessage(), job.GetThroughMessage())
 	}
 	a.turn(20, replayable)

@@ -123,8 +123,10 @@ func activeJob(plan *harnessv1.CompactionPlan) *harnessv1.SummaryJob {
 // is false if they are too few.
 func (p *pass) span(window uint32) (first, through uint64, ok bool) {
 	first = p.plan.GetSummary().GetThroughMessage() + 1
-	if first == 1 {
-		first = 2 // after the system prompt
+	if first == 1 { // the system prompt and the goal are shown
+		for goal := p.x.Goal(); first < p.recent && (first == goal || p.x.Entry(first).Role == harnessv1.Role_ROLE_SYSTEM); {
+			first++
+		}
 	}
 	room := uint64(spanShare * float64(window) / p.factor)
 	var tokens, inView uint64
