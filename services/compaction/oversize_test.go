@@ -70,3 +70,22 @@ func TestShortenedResultsThatGrowAreCounted(t *testing.T) {
 func said() *harnessv1.Message {
 	return &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline("Looking.")}
 }
+
+// TestOnePassDoesWhatTheNextWouldDo: at blocking pressure the ladder frees less than soft
+// pressure needs. Results are cleared directly in the same pass.
+func TestOnePassDoesWhatTheNextWouldDo(t *testing.T) {
+	a := newAgent(t, 10_000, func(c *harnessv1.ContextConfig) {
+		c.Strategies = []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR}
+	})
+	for range 3 {
+		a.turn(500, replayable)
+	}
+	for range 8 {
+		a.turn(900, nonReplayable)
+	}
+	a.step()
+	a.step()
+	if done := a.completed(); len(done) != 1 || done[0].GetTokensAfter() >= 8_000 {
+		t.Errorf("the passes are %v", done)
+	}
+}

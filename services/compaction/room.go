@@ -85,7 +85,8 @@ func (d *decision) applyReady(p *pass) {
 // lastResort clears results directly, those of the recent part included, and then shortens
 // what is left of them.
 func (d *decision) lastResort(p *pass) {
-	if d.full(p) || d.level == soft && len(p.changes) == 0 && !d.retries(p) {
+	// At soft pressure the next turn would do it, in another pass.
+	if d.full(p) || p.used >= uint64(d.b.GetSoftTokens()) && !d.retries(p) {
 		p.directClear()
 	}
 	if d.full(p) {
