@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -40,6 +41,7 @@ type Task struct {
 	tail        runlog.Entry      // newest record: the journal's last, or the step
 	messages    uint64            // messages appended by the journal
 	bytes       uint64            // bytes of these messages
+	media       media.Room        // of their images and documents
 	onHeartbeat func(ctx context.Context, view runlog.View)
 	failures    uint32
 	inbox       uint64 // sequence of the newest known item of the inbox
@@ -84,6 +86,7 @@ func (t *Task) count(rec *harnessv1.Record) {
 	t.messages += uint64(len(rec.GetAppended()))
 	for _, m := range rec.GetAppended() {
 		t.bytes += runstate.MessageBytes(m)
+		t.media = t.media.Plus(media.MessageRoom(m))
 	}
 }
 
@@ -149,6 +152,7 @@ func (t *Task) Snapshot() *harnessv1.Snapshot {
 		}
 		s.TokenBudget.UnreportedBytes += t.bytes
 	}
+	runstate.AddMedia(s, t.media)
 	return s
 }
 

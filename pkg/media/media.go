@@ -13,6 +13,12 @@
 //   - Show and Tokens are pure. Show is a fold over all messages: a message at the end
 //     changes what is shown of those before it only if the request would become too large.
 //
+// In a run with compaction the view of the conversation decides which images and documents a
+// request shows: compaction clears the oldest before a request has no room for all of them.
+// Show is applied to every request of a provider and guarantees the limits: for runs without
+// compaction, for a message that exceeds them alone, and for what a model, which may be a
+// fallback, does not take.
+//
 // Check fails with an error of one line that can follow the name of a file or field.
 package media
 

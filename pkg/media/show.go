@@ -1,6 +1,7 @@
 package media
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -32,9 +33,12 @@ const (
 // equal for many requests. The newest one is always shown, unless it exceeds the limit
 // alone.
 //
+// refs is true if the model can read messages again by their ids, with read_artifact. The line
+// of media that no longer fit then names the message.
+//
 // Messages are not changed: the result has copies of those that differ, with the same
 // ids. Contents are inline. Only messages of the user and of tools have media.
-func Show(messages []*harnessv1.Message, takes Takes) []*harnessv1.Message {
+func Show(messages []*harnessv1.Message, takes Takes, refs bool) []*harnessv1.Message {
 	shown := window(messages, takes)
 	if len(shown) == 0 {
 		return messages
@@ -43,7 +47,7 @@ func Show(messages []*harnessv1.Message, takes Takes) []*harnessv1.Message {
 	for i, m := range messages {
 		out[i] = m
 		if carries(m) {
-			out[i], shown = replace(m, shown, takes)
+			out[i], shown = replace(m, shown, refs)
 		}
 	}
 	return out
@@ -61,13 +65,13 @@ const (
 
 // window returns the state of each image and document, in order.
 func window(messages []*harnessv1.Message, takes Takes) []state {
-	limit := room{bytes: MaxRequest, items: DefaultItems}
+	limit := RequestRoom
 	if takes.MaxItems > 0 {
-		limit.items = uint64(takes.MaxItems)
+		limit.Items = uint64(takes.MaxItems)
 	}
-	var used room
+	var used Room
 	var states []state
-	var needs []room // by state
+	var needs []Room // by state
 	oldest := 0
 	for _, m := range messages {
 		if !carries(m) {
@@ -78,51 +82,30 @@ func window(messages []*harnessv1.Message, takes Takes) []state {
 			if media == nil {
 				continue
 			}
-			n, at := roomOf(media), len(states)
+			n, at := RoomOf(media), len(states)
 			switch {
 			case IsDocument(media) && !takes.Documents, !IsDocument(media) && !takes.Images:
-				states, needs = append(states, refused), append(needs, room{})
+				states, needs = append(states, refused), append(needs, Room{})
 				continue
-			case n.exceeds(limit):
-				states, needs = append(states, oversized), append(needs, room{})
+			case n.Exceeds(limit):
+				states, needs = append(states, oversized), append(needs, Room{})
 				continue
 			}
 			states, needs = append(states, taken), append(needs, n)
-			used.add(n)
-			if !used.exceeds(limit) {
+			used = used.Plus(n)
+			if !used.Exceeds(limit) {
 				continue
 			}
-			for ; oldest < at && used.exceeds(limit.half()); oldest++ {
+			for ; oldest < at && used.Exceeds(limit.Half()); oldest++ {
 				if states[oldest] == taken {
 					states[oldest] = outdated
-					used.remove(needs[oldest])
+					used = used.Minus(needs[oldest])
 				}
 			}
 		}
 	}
 	return states
 }
-
-// room is what media need in a request.
-type room struct {
-	bytes uint64 // as they are sent
-	items uint64 // images and pages
-}
-
-func roomOf(m *harnessv1.Media) room {
-	n := room{bytes: (Bytes(m) + 2) / 3 * 4, items: 1}
-	if IsDocument(m) {
-		n.items = uint64(max(m.GetPages(), 1))
-	}
-	return n
-}
-
-func (r *room) add(n room)    { r.bytes, r.items = r.bytes+n.bytes, r.items+n.items }
-func (r *room) remove(n room) { r.bytes, r.items = r.bytes-n.bytes, r.items-n.items }
-
-func (r room) half() room { return room{bytes: r.bytes / 2, items: r.items / 2} }
-
-func (r room) exceeds(limit room) bool { return r.bytes > limit.bytes || r.items > limit.items }
 
 // carries reports whether a message may have media.
 func carries(m *harnessv1.Message) bool {
@@ -131,7 +114,7 @@ func carries(m *harnessv1.Message) bool {
 
 // replace returns a message with lines instead of the media that are not taken. states
 // begins with those of the message; rest are those of the next ones.
-func replace(m *harnessv1.Message, states []state, takes Takes) (shown *harnessv1.Message, rest []state) {
+func replace(m *harnessv1.Message, states []state, refs bool) (shown *harnessv1.Message, rest []state) {
 	var parts []*harnessv1.Part
 	lines := make([]string, 0, 1+len(m.GetParts()))
 	if text := m.GetContent().GetInline(); strings.TrimSpace(text) != "" {
@@ -147,7 +130,7 @@ func replace(m *harnessv1.Message, states []state, takes Takes) (shown *harnessv
 		if states[0] == taken {
 			parts = append(parts, p)
 		} else {
-			lines = append(lines, Line(media, states[0].why(m, media)))
+			lines = append(lines, Line(media, states[0].why(m, media, refs)))
 		}
 		states = states[1:]
 	}
@@ -160,9 +143,12 @@ func replace(m *harnessv1.Message, states []state, takes Takes) (shown *harnessv
 }
 
 // why returns why an image or document is not shown, and how the model can look at it.
-func (s state) why(m *harnessv1.Message, media *harnessv1.Media) string {
+func (s state) why(m *harnessv1.Message, media *harnessv1.Media, refs bool) string {
 	again := "To see it again, ask the user to attach it again."
-	if m.GetRole() == harnessv1.Role_ROLE_TOOL {
+	switch {
+	case refs && m.GetId() > 0:
+		again = fmt.Sprintf("See it again with read_artifact, ref m%d.", m.GetId())
+	case m.GetRole() == harnessv1.Role_ROLE_TOOL:
 		again = "To see it again, repeat the call of " + m.GetToolName() + "."
 	}
 	switch s {

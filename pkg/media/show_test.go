@@ -70,7 +70,7 @@ func TestShowReplacesWhatTheTargetDoesNotTake(t *testing.T) {
 		{media.Takes{Documents: true}, "report.pdf  made by a model", []string{"Look.\n" + image, " ", "Seen."}},
 		{media.Takes{}, "made by a model", []string{"Look.\n" + image + "\n" + document, page, "Seen."}},
 	} {
-		names, texts := shown(media.Show(messages, c.takes))
+		names, texts := shown(media.Show(messages, c.takes, false))
 		if strings.Join(names, " ") != c.names || strings.Join(texts, "|") != strings.Join(c.texts, "|") {
 			t.Errorf("%+v: %q with %q, want %q with %q", c.takes, names, texts, c.names, c.texts)
 		}
@@ -82,7 +82,7 @@ func TestShowReplacesWhatTheTargetDoesNotTake(t *testing.T) {
 
 func TestShowKeepsMessagesWithoutMedia(t *testing.T) {
 	messages := []*harnessv1.Message{message(user, "a"), message(assistant, "b", picture("made by a model", 400))}
-	if got := media.Show(messages, media.Takes{}); &got[0] != &messages[0] {
+	if got := media.Show(messages, media.Takes{}, false); &got[0] != &messages[0] {
 		t.Errorf("the messages were copied")
 	}
 }
@@ -110,7 +110,7 @@ func TestOldMediaGiveWay(t *testing.T) {
 			for _, p := range c.parts {
 				messages = append(messages, message(toolRole, "result", p))
 			}
-			if names, texts := shown(media.Show(messages, c.takes)); strings.Join(names, " ") != c.want {
+			if names, texts := shown(media.Show(messages, c.takes, false)); strings.Join(names, " ") != c.want {
 				t.Errorf("shown %q with %q, want %s", names, texts, c.want)
 			}
 		})
@@ -122,7 +122,7 @@ func TestLinesTellHowToLookAgain(t *testing.T) {
 		message(user, "first", picture("a.png", 12<<20)), message(toolRole, "second", picture("b.png", 4<<20)), message(user, "third", picture("c.png", 8<<20)),
 		message(user, "fourth", paper("d.pdf", 3, 22<<20)),
 	}
-	_, texts := shown(media.Show(messages, all))
+	_, texts := shown(media.Show(messages, all, false))
 	for i, want := range []string{
 		"first\n[image a.png, 1280×720, 9 MB: no longer shown, to make room for newer ones. To see it again, ask the user to attach it again.]",
 		"second\n[image b.png, 1280×720, 3 MB: no longer shown, to make room for newer ones. To see it again, repeat the call of read_file.]",
@@ -131,6 +131,12 @@ func TestLinesTellHowToLookAgain(t *testing.T) {
 	} {
 		if texts[i] != want {
 			t.Errorf("message %d is %q, want %q", i, texts[i], want)
+		}
+	}
+	_, texts = shown(media.Show(messages, all, true))
+	for i := range 2 {
+		if want := "no longer shown, to make room for newer ones. See it again with read_artifact, ref m7.]"; !strings.HasSuffix(texts[i], want) {
+			t.Errorf("message %d is %q, want the end %q", i, texts[i], want)
 		}
 	}
 }
@@ -142,7 +148,7 @@ func TestScreenshots(t *testing.T) {
 	changes := 0
 	for i := range 60 {
 		messages = append(messages, message(toolRole, "result", picture(fmt.Sprint(i), 4_800_000)))
-		now := media.Show(messages, all)
+		now := media.Show(messages, all, false)
 		var sent uint64
 		for _, m := range now {
 			for _, p := range m.GetParts() {
@@ -190,7 +196,7 @@ func TestShowIsAFold(t *testing.T) {
 				}
 			}
 			messages = append(messages, m)
-			request := media.Show(messages, takes)
+			request := media.Show(messages, takes, false)
 			names, _ := shown(request)
 			var sent uint64
 			items := 0

@@ -16,8 +16,21 @@ func AppendMessages(s *harnessv1.Snapshot, turn uint32, messages ...*harnessv1.M
 		m.Id = s.GetMessageCount()
 		m.TurnNumber = turn
 		s.TokenBudget.UnreportedBytes += MessageBytes(m)
+		AddMedia(s, media.MessageRoom(m))
 	}
 	return messages
+}
+
+// AddMedia counts images and documents that were appended, in a run with compaction. The
+// number bounds what the next request has of them. It changes s.
+func AddMedia(s *harnessv1.Snapshot, room media.Room) {
+	if room.Items == 0 || !s.GetConfig().GetContext().GetCompaction() {
+		return
+	}
+	if s.TokenBudget == nil {
+		s.TokenBudget = &harnessv1.TokenBudget{}
+	}
+	s.TokenBudget.MediaBytes += room.InBytes()
 }
 
 // mediaBytes is how many bytes of text weigh as much as a token of an image or document:

@@ -11,6 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -231,6 +232,24 @@ func TestErrorKinds(t *testing.T) {
 	for kind, name := range want {
 		if got := runstate.ErrorKind(kind); got != name {
 			t.Errorf("%s is called %q, want %q", kind, got, name)
+		}
+	}
+}
+
+// TestAppendedMediaAreCounted in the room that they need in a request, in a run with
+// compaction.
+func TestAppendedMediaAreCounted(t *testing.T) {
+	for _, compaction := range []bool{true, false} {
+		s := &harnessv1.Snapshot{Config: &harnessv1.LoopConfig{Context: &harnessv1.ContextConfig{Compaction: &compaction}}}
+		runstate.AppendMessages(s, 1, &harnessv1.Message{Parts: media.Parts([]*harnessv1.Media{
+			{Type: media.PNG, Blob: &harnessv1.BlobRef{Size: 3_000_000}}, {Type: media.PDF, Pages: 30, Blob: &harnessv1.BlobRef{Size: 300}},
+		})}, &harnessv1.Message{})
+		want := uint64(31 * media.MaxRequest / media.DefaultItems)
+		if !compaction {
+			want = 0
+		}
+		if got := s.GetTokenBudget().GetMediaBytes(); got != want {
+			t.Errorf("with compaction %t: %d bytes, want %d", compaction, got, want)
 		}
 	}
 }

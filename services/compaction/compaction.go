@@ -34,6 +34,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
@@ -211,12 +212,13 @@ func (d *decision) setThresholds() {
 }
 
 // pressure returns the threshold that the window has reached. A request that was refused as
-// too long is at blocking pressure, and so are too many bytes of images and documents.
+// too long is at blocking pressure, and so are more images and documents than a request has
+// room for.
 func (d *decision) pressure() harnessv1.PressureLevel {
 	if d.b.GetExceeded() {
 		return blocking
 	}
-	if d.x != nil && d.mediaBytes() > maxMediaBytes {
+	if d.x != nil && shownMedia(d.x, view.NewRules(d.s.GetCompactionPlan(), d.x)).Exceeds(media.RequestRoom) {
 		return blocking
 	}
 	return d.pressureNow()

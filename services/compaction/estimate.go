@@ -5,6 +5,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
 // framing is the number of tokens that frame a message.
@@ -21,7 +22,7 @@ func (d *decision) estimate() error {
 	bytes := d.b.GetUnreportedBytes()
 	if d.x == nil {
 		atMost := known + scale(framed+bytes, d.factor())
-		if atMost < uint64(d.b.GetSoftTokens()) && !d.b.GetExceeded() && d.b.GetMediaBytes() <= maxMediaBytes {
+		if atMost < uint64(d.b.GetSoftTokens()) && !d.b.GetExceeded() && d.b.GetMediaBytes() <= media.MaxRequest {
 			d.b.UsedTokens = clamp(known + scale(framed+bytes/bytesPerToken, d.factor()))
 			return nil
 		}
@@ -38,7 +39,7 @@ func (d *decision) estimate() error {
 		since += uint64(d.s.GetCompactionPlan().GetSummary().GetTokens())
 	}
 	d.b.UsedTokens = clamp(d.known() + scale(since, d.factor()))
-	d.b.MediaBytes = d.mediaBytes()
+	d.b.MediaBytes = shownMedia(d.x, rules).InBytes()
 	return nil
 }
 
@@ -110,28 +111,6 @@ func observedTokens(all []*harnessv1.Observation) *uint32 {
 		}
 	}
 	return nil
-}
-
-// maxMediaBytes bounds the bytes of images and documents in a request before they are
-// encoded, in base64: 20 MB encoded.
-const maxMediaBytes = 15_000_000
-
-// mediaBytes returns the bytes of the images and documents that the view shows.
-func (d *decision) mediaBytes() uint64 {
-	if d.x.MediaBytes <= maxMediaBytes {
-		return d.x.MediaBytes
-	}
-	rules := view.NewRules(d.s.GetCompactionPlan(), d.x)
-	var bytes uint64
-	for i := range d.x.Entries {
-		e := &d.x.Entries[i]
-		if e.MediaBytes > 0 && !rules.MediaCleared(e) {
-			if action, _ := rules.Action(e); action == harnessv1.CompactionAction_COMPACTION_ACTION_UNSPECIFIED {
-				bytes += e.MediaBytes
-			}
-		}
-	}
-	return bytes
 }
 
 func clamp(n uint64) uint32 { return uint32(min(n, math.MaxUint32)) }

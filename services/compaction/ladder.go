@@ -35,7 +35,7 @@ func (d *decision) clear(p *pass) {
 	limit, target, least := p.recent-1, d.target(), d.cfg.GetClearTokens()
 	p.clearGuidance(target)
 	p.step(strategy{"clear", clearing, []harnessv1.MessageClass{ephemeral}, least}, limit, target)
-	p.clearMedia(limit, target, maxMediaBytes/2, d.b.GetExceeded())
+	p.clearMedia(limit, target, d.b.GetExceeded())
 	p.step(strategy{"clear", clearing, []harnessv1.MessageClass{replayable, anchoring}, least}, limit, target)
 }
 
@@ -53,44 +53,6 @@ func (p *pass) clearGuidance(target uint64) {
 	})
 	if found && p.used > target {
 		p.change(st.name, st.action, guidance, plan)
-	}
-}
-
-// leastMedia is a number of tokens that most images and documents exceed.
-const leastMedia = 64
-
-// clearMedia clears images and documents, oldest first, until the window is down to target
-// tokens and the rest has at most bytes. If a request was refused as too long, it clears those
-// as well that the run's model does not take: a fallback model that does may have refused it.
-func (p *pass) clearMedia(limit, target, bytes uint64, exceeded bool) {
-	if p.x.MediaBytes == 0 {
-		return
-	}
-	var shown, reached uint64
-	for i := range p.x.Entries {
-		if e := &p.x.Entries[i]; !p.rules.MediaCleared(e) {
-			shown += e.MediaBytes
-		}
-	}
-	st := strategy{"clear", clearing, []harnessv1.MessageClass{mediaClass}, 0}
-	all := view.NewRules(p.moved(st, limit), p.x)
-	left := p.used
-	for id := uint64(1); id <= limit && (left > target || shown > bytes); id++ {
-		e := p.x.Entry(id)
-		if e.MediaBytes == 0 || p.rules.MediaCleared(e) {
-			continue
-		}
-		saved := p.saved(all, e)
-		if saved == 0 && shown <= bytes && !exceeded {
-			continue // the model is sent a line already
-		}
-		p.unweighed = p.unweighed || exceeded && saved < leastMedia
-		left -= min(left, scale(saved, p.factor))
-		shown -= min(shown, e.MediaBytes)
-		reached = id
-	}
-	if reached > 0 {
-		p.change(st.name, clearing, mediaClass, p.moved(st, reached))
 	}
 }
 

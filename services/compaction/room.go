@@ -28,6 +28,7 @@ func (d *decision) makeRoom() error {
 	p := d.newPass()
 	d.clear(p)
 	d.externalize(p)
+	p.clearRecentMedia()
 	if p.used > d.target() {
 		d.applyReady(p)
 	}
@@ -166,7 +167,7 @@ func (d *decision) given(p *pass) *pass {
 // account sets the estimate under the plan of a pass. What the last report covers is now less
 // than what it says.
 func (d *decision) account(p *pass) {
-	d.b.UsedTokens, d.b.Exceeded = clamp(p.used), false
+	d.b.UsedTokens, d.b.Exceeded, d.b.MediaBytes = clamp(p.used), false, shownMedia(p.x, p.rules).InBytes()
 	if d.b.GetReportedTokens() == 0 {
 		return
 	}

@@ -220,7 +220,7 @@ func isCut(stored, sent *harnessv1.Message) bool {
 func (c *Context) mediaMark(it *view.Item) *harnessv1.Watermark {
 	e := c.Index.Entry(it.First)
 	w := c.mark(clearing, harnessv1.MessageClass_MESSAGE_CLASS_MEDIA)
-	if w == nil || e == nil || e.MediaBytes == 0 || it.Last > w.GetThroughMessage() {
+	if w == nil || e == nil || !e.HasMedia() || it.Last > w.GetThroughMessage() {
 		return nil
 	}
 	return w

@@ -7,6 +7,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -50,6 +51,7 @@ type Progress struct {
 	messages     uint64                        // appended by the journal
 	weight       uint64                        // of those messages
 	followed     uint64                        // weight of those after the response
+	media        media.Room                    // of the images and documents of those messages
 	cutOff       bool                          // the calls of the response were dropped
 	arguments    map[string]*harnessv1.Content // of calls, as they run
 	written      map[string]*harnessv1.Content // of calls, as the model wrote them
@@ -107,6 +109,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 	var weight uint64
 	for _, m := range rec.GetAppended() {
 		weight += runstate.MessageBytes(m)
+		p.media = p.media.Plus(media.MessageRoom(m))
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
 			p.results = append(p.results, result{call: m.GetToolCallId(), tool: m.GetToolName(), digest: content.DigestOf(m.GetContent())})
 		}
@@ -282,5 +285,6 @@ func (p *Progress) snapshot(s *State) *harnessv1.Snapshot {
 		}
 		counted.TokenBudget.UnreportedBytes += p.weight
 	}
+	runstate.AddMedia(counted, p.media)
 	return counted
 }

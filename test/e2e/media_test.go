@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"image"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -150,17 +151,23 @@ func TestScreenshotsStayBelowTheLimit(t *testing.T) {
 		if len(r.Body) > 20<<20 {
 			t.Errorf("request %d has %d bytes, want at most 20 MB", i, len(r.Body))
 		}
+		next := 0 // file that has not been seen in this request
 		for j, m := range v.seen[i] {
-			if want := files[i*group-len(v.seen[i])+j]; !bytes.Equal(m.Data, want) {
-				t.Errorf("file %d of %d in request %d is another one", j, len(v.seen[i]), i)
+			at := slices.IndexFunc(files[next:i*group], func(want []byte) bool { return bytes.Equal(m.Data, want) })
+			if at < 0 {
+				t.Errorf("file %d of %d in request %d was not read, or is out of order", j, len(v.seen[i]), i)
 			}
+			next += at + 1
+		}
+		if strings.Contains(v.text[i], "no longer shown") {
+			t.Errorf("request %d hides what the view of the run shows", i)
 		}
 		if i > 0 && len(v.seen[i]) < group/2 {
 			t.Errorf("request %d has %d files", i, len(v.seen[i]))
 		}
 		if i > 0 && len(v.seen[i]) <= len(v.seen[i-1]) {
 			cuts++
-			if !strings.Contains(v.text[i], "no longer shown, to make room for newer ones. To see it again, repeat the call of read_file.]") {
+			if !strings.Contains(v.text[i], "[Cleared: image/png ") || !strings.Contains(v.text[i], "See it again with read_artifact, ref m") {
 				t.Errorf("request %d lacks the way to look again", i)
 			}
 		}

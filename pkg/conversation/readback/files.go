@@ -50,8 +50,8 @@ func (f *files) attach(file *harnessv1.Media) bool {
 	return true
 }
 
-// note names the files that are too large to be attached.
-func (f *files) note(b *strings.Builder) {
+// reportTooLarge names the files that are too large to be attached.
+func (f *files) reportTooLarge(b *strings.Builder) {
 	for _, file := range f.tooLarge {
 		fmt.Fprintf(b, "[Not attached: %s needs about %d tokens, and a result may have %d. Look at it in smaller parts.]\n",
 			media.Label(file), media.Tokens(file, nil), largest*f.room)

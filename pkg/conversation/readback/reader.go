@@ -133,7 +133,7 @@ func (r *Reader) part(ctx context.Context, s *span, offset, limit int) (string, 
 	if more {
 		fmt.Fprintf(&b, "[More is left. Continue with ref %s, offset %d.]", s.ref, next)
 	}
-	attached.note(&b)
+	attached.reportTooLarge(&b)
 	return strings.TrimSuffix(b.String(), "\n"), attached, nil
 }
 

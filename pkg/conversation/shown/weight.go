@@ -44,7 +44,7 @@ func ModelOf(c *catalogue.Catalogue, ref string) Model {
 // Runs weigh messages for their first model. A fallback model that takes less is sent less. One
 // that takes more may refuse the request as too long, which leads to a compaction.
 func (w Model) Weight(m *harnessv1.Message) uint32 {
-	sent := media.Show([]*harnessv1.Message{m}, w.Takes)[0]
+	sent := media.Show([]*harnessv1.Message{m}, w.Takes, true)[0]
 	n := uint64(tokens.Message(w.Ref, sent)) + media.MessageTokens(sent, w.Images) //nolint:gosec // a count
 	for _, p := range m.GetParts() {
 		o := p.GetOpaque()

@@ -25,8 +25,8 @@ type Entry struct {
 	Weighed bool
 	// Bytes of its content.
 	Bytes uint64
-	// MediaBytes are the bytes of its images and documents, as they are stored.
-	MediaBytes uint64
+	// Media is the room that its images and documents need in a request.
+	Media media.Room
 	// Kept is true for the system prompt and for what compaction leaves alone. The user's
 	// own messages have the class USER instead.
 	Kept bool
@@ -54,6 +54,9 @@ func (e *Entry) IsUser() bool { return e.Class == harnessv1.MessageClass_MESSAGE
 // IsResult reports whether the message is the result of a call.
 func (e *Entry) IsResult() bool { return e.Role == harnessv1.Role_ROLE_TOOL }
 
+// HasMedia reports whether the message has images or documents.
+func (e *Entry) HasMedia() bool { return e.Media.Items > 0 }
+
 // newEntry describes a message. tokens is its weight, 0 if it has none.
 func newEntry(m *harnessv1.Message, tokens uint32) Entry {
 	e := Entry{
@@ -68,9 +71,9 @@ func newEntry(m *harnessv1.Message, tokens uint32) Entry {
 		bytes += size(c.GetArguments()) + uint64(len(c.GetName())+len(c.GetId()))
 	}
 	for _, p := range m.GetParts() {
-		e.MediaBytes += p.GetMedia().GetBlob().GetSize() + uint64(len(p.GetMedia().GetData()))
 		bytes += uint64(len(p.GetOpaque().GetInline())) + p.GetOpaque().GetBlob().GetSize()
 	}
+	e.Media = media.MessageRoom(m)
 	e.textTokens, e.mediaTokens = clamp(framing+bytes/bytesPerToken), clamp(media.MessageTokens(m, nil))
 	e.Tokens = clamp(uint64(e.textTokens) + uint64(e.mediaTokens))
 	e.weigh(tokens)

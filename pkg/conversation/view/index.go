@@ -5,6 +5,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
 // Index describes the messages of a conversation. It grows with it: Add reads only what is
@@ -16,8 +17,8 @@ type Index struct {
 	// user's own, those that are kept, the calls of results that are kept, and the results
 	// of calls that are kept.
 	Lasting []uint64
-	// MediaBytes are the bytes of all images and documents, as they are stored.
-	MediaBytes uint64
+	// Media is the room that all images and documents need in a request.
+	Media media.Room
 
 	newest  map[string]uint64 // message that replaces earlier ones, by what it replaces
 	calls   map[string]place  // calls without a result, by id
@@ -81,7 +82,7 @@ func (x *Index) add(m *harnessv1.Message, tokens uint32) {
 		}
 	}
 	x.Entries = append(x.Entries, e)
-	x.MediaBytes += e.MediaBytes
+	x.Media = x.Media.Plus(e.Media)
 	call := x.Entry(e.Call)
 	if e.Kept || e.IsUser() || e.Role == harnessv1.Role_ROLE_SYSTEM || call != nil && call.Kept {
 		if i, found := slices.BinarySearch(x.Lasting, e.Call); !found && e.Call > 0 {

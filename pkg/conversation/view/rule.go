@@ -132,8 +132,27 @@ func (r *Rules) ofResult(e *Entry) (harnessv1.CompactionAction, *harnessv1.Water
 // MediaCleared reports whether the images and documents of a message are left out.
 func (r *Rules) MediaCleared(e *Entry) bool {
 	w := r.marks[clearing][mediaClass]
-	return e.MediaBytes > 0 && w != nil && e.ID <= w.GetThroughMessage()
+	return e.HasMedia() && w != nil && e.ID <= w.GetThroughMessage()
 }
+
+// ShowsMedia reports whether the images and documents of a message are shown.
+func (r *Rules) ShowsMedia(e *Entry) bool {
+	if !e.HasMedia() || r.MediaCleared(e) {
+		return false
+	}
+	action, _ := r.Action(e)
+	return action == include || action == shorten || action == externalize && e.IsUser()
+}
+
+// SendsMedia reports whether images and documents that are shown are sent to the run's model,
+// as far as the weight of the message tells: of those that it does not take it is sent lines.
+func (r *Rules) SendsMedia(e *Entry) bool {
+	return r.ShowsMedia(e) && (!e.Weighed || uint64(e.mediaTokens) >= lineTokens*e.Media.Items)
+}
+
+// lineTokens is more than a line needs that replaces an image or document. Almost all images
+// need more.
+const lineTokens = 64
 
 // covers reports whether a watermark applies to a message of its class.
 func (r *Rules) covers(w *harnessv1.Watermark, e *Entry) bool {
@@ -167,7 +186,11 @@ func (r *Rules) Shown(e *Entry) uint32 {
 	case clearing:
 		tokens = min(tokens, r.clearedTokens(e))
 	case externalize:
-		tokens = min(tokens, e.brief)
+		brief := e.brief
+		if r.ShowsMedia(e) {
+			brief += e.mediaTokens
+		}
+		tokens = min(tokens, brief)
 	case shorten:
 		tokens = min(tokens, w.GetShownTokens()+noteTokens)
 	case drop:

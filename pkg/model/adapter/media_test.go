@@ -159,3 +159,19 @@ func TestMediaThatCannotBeReadFailTheTry(t *testing.T) {
 		t.Errorf("a request without its media was sent")
 	}
 }
+
+// TestHiddenMediaNameTheirMessage: a line that replaces an image for lack of room names the
+// message, if the request has the tool that reads it.
+func TestHiddenMediaNameTheirMessage(t *testing.T) {
+	p, sent := mediaServer(t, func(string) media.Takes { return media.Takes{Images: true, MaxItems: 1} })
+	req := mediaRequest()
+	for i, says := range []string{"ask the user to attach it again.]", "See it again with read_artifact, ref m1.]"} {
+		if _, err := p.Complete(t.Context(), req, nil); err != nil {
+			t.Fatal(err)
+		}
+		if text := (*sent)[0].Text; !strings.Contains(text, says) {
+			t.Errorf("request %d lacks %q:\n%s", i, says, text)
+		}
+		req.Tools = []*harnessv1.ToolSpec{{Name: "read_artifact"}}
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
@@ -43,7 +44,7 @@ func (p *Provider) prepare(ctx context.Context, req *model.Request, name string)
 	if p.protocol.Takes != nil {
 		takes = p.protocol.Takes(name)
 	}
-	shown := media.Show(req.Messages, takes)
+	shown := media.Show(req.Messages, takes, readsBack(req.Tools))
 	selected := opaque.Select(shown, req.Tools, target)
 	rest := selected
 	sent := *req
@@ -60,6 +61,11 @@ func (p *Provider) prepare(ctx context.Context, req *model.Request, name string)
 		}
 	}
 	return &preparedRequest{request: &sent, target: target, opaque: len(selected) > 0}, nil
+}
+
+// readsBack reports whether a request has the tool that reads messages again.
+func readsBack(tools []*harnessv1.ToolSpec) bool {
+	return slices.ContainsFunc(tools, func(t *harnessv1.ToolSpec) bool { return t.GetName() == view.ReadArtifact })
 }
 
 // endpoint identifies the provider and its address.
