@@ -143,6 +143,9 @@ func (d *decision) decide() error {
 		return err
 	}
 	d.level = d.pressure()
+	if d.level == none {
+		d.s.CompactionPlan = withoutWait(d.s.GetCompactionPlan())
+	}
 	if d.b.GetUsedTokens() != before {
 		d.emitUsage()
 	}

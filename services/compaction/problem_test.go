@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
@@ -78,4 +79,66 @@ func TestFullWindowsRetryImmediately(t *testing.T) {
 	if kind := out.GetOutcome().GetStep().GetTurnComplete().GetError().GetKind(); kind != harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED || len(a.requested) != 3 {
 		t.Errorf("requested %d, the output is %v", len(a.requested), out)
 	}
+}
+
+// TestLongMessageOfTheUser that has just arrived is shown with its beginning, rather than
+// ending the run.
+func TestLongMessageOfTheUser(t *testing.T) {
+	a := newAgent(t, 10_000, nil)
+	a.turn(200, replayable)
+	id := a.add(11_000, &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: content.Inline(strings.Repeat("word ", 11_000))})
+	out := a.step()
+	if out.GetOutcome().GetStep().GetTo() != workflow.Turn || a.s.GetTokenBudget().GetUsedTokens() >= 9_500 {
+		t.Fatalf("%d tokens are left, the output is %v", a.s.GetTokenBudget().GetUsedTokens(), out)
+	}
+	x := &view.Index{}
+	x.Add(&a.c)
+	if action, _ := view.NewRules(a.s.GetCompactionPlan(), x).Action(x.Entry(id)); action != harnessv1.CompactionAction_COMPACTION_ACTION_EXTERNALIZE {
+		t.Errorf("the message is %s", action)
+	}
+}
+
+// TestWaitIsAnnouncedOnce: a pass that waited for its summary began with the wait.
+func TestWaitIsAnnouncedOnce(t *testing.T) {
+	a := waitingAgent(t)
+	a.summarized(300)
+	a.step()
+	started := 0
+	for _, e := range a.events {
+		if e.GetCompactionStarted() != nil {
+			started++
+		}
+	}
+	if started != 1 || len(a.completed()) != 1 {
+		t.Errorf("%d begin, %d end", started, len(a.completed()))
+	}
+}
+
+// TestWaitBeginsAnew when the window was not full in between.
+func TestWaitBeginsAnew(t *testing.T) {
+	a := waitingAgent(t)
+	full := a.s.GetTokenBudget().GetUsedTokens()
+	a.s.TokenBudget.ReportedTokens, a.s.TokenBudget.ReportedMessages, a.s.TokenBudget.UnreportedBytes = 3_000, a.s.GetMessageCount(), 0
+	a.step()
+	if job := a.s.GetCompactionPlan().GetJobs()[0]; job.GetWaitingSince() != nil {
+		t.Fatalf("the run still waits: %v", job)
+	}
+	a.now = a.now.Add(time.Hour)
+	a.s.TokenBudget.ReportedTokens = full
+	if out := a.step(); out.GetOutcome().GetStep().GetTo() != workflow.Compaction || !a.s.GetCompactionPlan().GetJobs()[0].GetWaitingSince().AsTime().Equal(a.now) {
+		t.Errorf("the output is %v", out)
+	}
+}
+
+// waitingAgent returns a run that waits for a summary.
+func waitingAgent(t *testing.T) *agent {
+	t.Helper()
+	a := newAgent(t, 10_000, onlySummaries)
+	for range 16 {
+		a.turn(550, replayable)
+	}
+	if out := a.step(); out.GetOutcome().GetStep().GetTo() != workflow.Compaction {
+		t.Fatalf("the output is %v", out)
+	}
+	return a
 }

@@ -2,6 +2,7 @@ package compaction
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -47,6 +48,7 @@ func (d *decision) makeRoom() error {
 		}
 		job = nil
 	}
+	p.plan = withoutWait(p.plan)
 	if job == nil {
 		last := *p
 		d.drop(&last)
@@ -83,15 +85,17 @@ func (d *decision) applyReady(p *pass) {
 	}
 }
 
-// lastResort clears results directly, those of the recent part included, and then shortens
-// what is left of them.
+// lastResort clears results directly, those of the recent part included, then shortens what
+// is left of them, and at last shows only the beginning of long messages of the user.
 func (d *decision) lastResort(p *pass) {
 	// At soft pressure the next turn would do it, in another pass.
 	if d.full(p) || p.used >= uint64(d.b.GetSoftTokens()) && !d.retries(p) {
 		p.directClear()
 	}
 	if d.full(p) {
-		p.shortenResults(max(d.target(), uint64(d.b.GetSoftTokens())-1))
+		target := max(d.target(), uint64(d.b.GetSoftTokens())-1)
+		p.shortenResults(target)
+		p.step(strategy{"externalize", externalize, []harnessv1.MessageClass{user}, longUserTokens}, uint64(len(p.x.Entries)), target)
 	}
 }
 
@@ -121,7 +125,7 @@ func (d *decision) commit(p *pass, job *harnessv1.SummaryJob, requested bool) er
 	p.plan.LastPassTurn = d.s.GetTurnCount()
 	count(p.plan, p.x)
 	d.s.CompactionPlan = p.plan
-	if !requested {
+	if !requested && !d.waited() {
 		d.emitStarted(nil, false)
 	}
 	d.changes = p.changes
@@ -179,6 +183,14 @@ func (d *decision) account(p *pass) {
 	d.b.FreedTokens = clamp(reported - min(reported, p.used))
 }
 
+// waited reports whether the step before has stated that the run waits for a summary, and
+// with that that a pass begins.
+func (d *decision) waited() bool {
+	return slices.ContainsFunc(d.in.GetStep().GetSnapshot().GetCompactionPlan().GetJobs(), func(job *harnessv1.SummaryJob) bool {
+		return job.GetWaitingSince() != nil && !job.GetAbandoned()
+	})
+}
+
 // took returns the time that the pass took: reading the conversation, and waiting.
 func (d *decision) took() time.Duration {
 	took := d.observed(KeyConversation).GetConversation().GetDuration().AsDuration()
@@ -194,6 +206,9 @@ func (d *decision) took() time.Duration {
 func (d *decision) exhaust(p *pass) {
 	if d.s.GetCompactionPlan() != nil || len(p.changes) > 0 {
 		d.s.CompactionPlan = p.plan
+	}
+	if len(p.changes) > 0 {
+		d.account(p)
 	}
 	d.Step.To = workflow.StopDecision
 	d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{

@@ -23,7 +23,7 @@ const (
 	spanShare         = 0.60 // of the window that a span holds at most; longer ones are taken in parts
 	retryTurns        = 3    // after a failure before another request, unless the turn cannot wait
 	maxAttempts       = 3    // requests that may fail in a row
-	maxJobs           = 4    // whose usage is still to be counted
+	maxJobs           = 4    // of which the usage is still to be counted
 )
 
 // keyLength is the length of the key of a job in hexadecimal digits.
@@ -167,7 +167,7 @@ func (d *decision) newJob(p *pass) *harnessv1.SummaryJob {
 		}
 	}
 	first, through, ok := p.span(d.b.GetMaxInputTokens())
-	if !ok || len(p.plan.GetJobs()) >= maxJobs || runstate.ExceededBudget(d.s, d.in.GetNow().AsTime()) != nil {
+	if !ok || runstate.ExceededBudget(d.s, d.in.GetNow().AsTime()) != nil {
 		return nil
 	}
 	return &harnessv1.SummaryJob{
@@ -211,6 +211,9 @@ func (d *decision) request(p *pass) (job *harnessv1.SummaryJob, fresh bool, err 
 		return nil, false, nil
 	}
 	p.plan = proto.CloneOf(p.plan)
+	if n := len(p.plan.Jobs); n >= maxJobs { // all are abandoned; the oldest will hardly end
+		p.plan.Jobs = p.plan.Jobs[n-maxJobs+1:]
+	}
 	p.plan.Jobs = append(p.plan.Jobs, job)
 	return job, true, nil
 }
@@ -258,6 +261,17 @@ func withWait(plan *harnessv1.CompactionPlan, key string, now time.Time) *harnes
 			job.WaitingSince = timestamppb.New(now)
 		}
 	}
+	return next
+}
+
+// withoutWait returns a plan in which the run waits for no job: the next wait begins anew.
+func withoutWait(plan *harnessv1.CompactionPlan) *harnessv1.CompactionPlan {
+	job := activeJob(plan)
+	if job.GetWaitingSince() == nil {
+		return plan
+	}
+	next := proto.CloneOf(plan)
+	activeJob(next).WaitingSince = nil
 	return next
 }
 

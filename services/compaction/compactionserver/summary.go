@@ -1,23 +1,19 @@
 package compactionserver
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
-	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
@@ -66,70 +62,6 @@ func (o *observer) request(ctx context.Context, key string) (*harnessv1.SummaryR
 	}
 	failpoint.Hit(compaction.Name, "job_created")
 	return &harnessv1.SummaryRequested{Job: job}, nil
-}
-
-// Shares of the window of a summarizer.
-const (
-	requestShare = 0.70 // that a request fills at most
-	leastShown   = 100  // tokens that are shown of a message at least
-)
-
-// bytesPerToken bounds the bytes of a token in the texts of a request.
-const bytesPerToken = 3
-
-// summaryRequest returns the request for the summary of a job's span. If it is too long for
-// the summarizer, long messages are shortened.
-func (o *observer) summaryRequest(
-	ctx context.Context, c *conversation.Conversation, job *harnessv1.SummaryJob, former *harnessv1.StructuredSummary,
-) (*harnessv1.ModelRequest, error) {
-	window := cmp.Or(o.s.cfg.Window(compaction.Summarizer(o.snap)), o.snap.GetConfig().GetContext().GetMaxInputTokens())
-	room := requestShare*float64(window) - float64(summary.Overhead(former)/bytesPerToken)
-	var messages []*harnessv1.Message
-	bytes := 0
-	span := c.Messages[job.GetFirstMessage()-1 : min(job.GetThroughMessage(), uint64(len(c.Messages)))]
-	sent, err := o.s.texts.Messages(ctx, o.task.Run, o.snap.GetModel(), runstate.ShownTokens(o.snap.GetConfig()), false, span)
-	if err != nil {
-		return nil, err
-	}
-	for _, m := range sent {
-		whole := proto.CloneOf(m)
-		whole.Parts = nil
-		messages = append(messages, whole)
-		bytes += len(whole.GetContent().GetInline())
-		for _, call := range whole.GetToolCalls() {
-			bytes += len(call.GetArguments().GetInline())
-		}
-	}
-	limit := int(max(room, 0)) * bytesPerToken
-	for most := limit; bytes > limit && most >= leastShown*bytesPerToken; most /= 2 {
-		bytes = 0
-		for _, m := range messages {
-			bytes += cut(m, most)
-		}
-	}
-	goal := ""
-	if content.Text(o.snap.GetGoal()) != "" {
-		goal = content.Text(o.snap.GetGoal())
-	}
-	request := summary.Request(cmp.Or(goal, o.snap.GetGoalPreview()), former, messages)
-	request.Model = compaction.Summarizer(o.snap)
-	return request, nil
-}
-
-// cut shortens the texts of a message to a number of bytes each, and returns their bytes.
-func cut(m *harnessv1.Message, limit int) int {
-	shorten := func(c *harnessv1.Content) int {
-		if text := c.GetInline(); len(text) > limit {
-			half := limit / 2
-			c.Value = &harnessv1.Content_Inline{Inline: content.Cut(text, half) + "\n[…]\n" + strings.ToValidUTF8(text[len(text)-half:], "")}
-		}
-		return len(c.GetInline())
-	}
-	bytes := shorten(m.GetContent())
-	for _, call := range m.GetToolCalls() {
-		bytes += shorten(call.GetArguments())
-	}
-	return bytes
 }
 
 // former returns the summary that the view shows; nil if there is none.
