@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -107,6 +108,12 @@ func checkRecent(c *harnessv1.ContextConfig) error {
 var ladder = []harnessv1.CompactionAction{
 	harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR, harnessv1.CompactionAction_COMPACTION_ACTION_EXTERNALIZE,
 	harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE, harnessv1.CompactionAction_COMPACTION_ACTION_DROP,
+}
+
+// IsSettable reports whether a value of an enum can be set in a field of a request: not every
+// action of compaction is a strategy.
+func IsSettable(f protoreflect.FieldDescriptor, value protoreflect.EnumNumber) bool {
+	return value != 0 && (f.FullName() != "harness.v1.ContextConfig.strategies" || slices.Contains(ladder, harnessv1.CompactionAction(value)))
 }
 
 func checkStrategies(strategies []harnessv1.CompactionAction) error {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
 // The JSON of requests has the proto fields as in agent and contract files and as
@@ -207,7 +208,7 @@ func enum(f protoreflect.FieldDescriptor, value json.RawMessage, path string) (v
 	}
 	var names []string
 	for i := range values.Len() {
-		if values.Get(i).Number() != 0 {
+		if gateway.IsSettable(f, values.Get(i).Number()) {
 			names = append(names, strings.TrimPrefix(string(values.Get(i).Name()), prefix))
 		}
 	}

@@ -249,6 +249,8 @@ func TestBadInput(t *testing.T) {
 		{"POST", "/v1/runs", `{"goal":""}`, nil, 400, "goal", "goal: must not be empty"},
 		{"POST", "/v1/runs", `{"goal":7}`, nil, 400, "goal", "goal: expected a text in quotes"},
 		{"POST", "/v1/runs", `{"goal":"x","agent":[]}`, nil, 400, "agent", "agent: expected an object: {…}"},
+		{"POST", "/v1/runs", `{"goal":"x","config":{"context":{"strategies":["FORGET"]}}}`, nil, 400, "config.context.strategies[0]",
+			`config.context.strategies[0]: "FORGET": expected one of CLEAR, EXTERNALIZE, SUMMARIZE, DROP`},
 		{"POST", "/v1/runs", `{"goal":"x","agent":{"tools":[{"name":"a","policy":"alow"}]}}`, nil, 400, "agent.tools[0].policy", `agent.tools[0].policy: "alow": expected one of ALLOW, ASK, DENY`},
 		{"POST", "/v1/runs", `{"goal":"x","agent":{"tools":[{"name":"a","polcy":"allow"}]}}`, nil, 400, "agent.tools[0].polcy", "agent.tools[0].polcy: unknown field; did you mean policy?"},
 		{"POST", "/v1/runs", `{"goal":"x","config":{"budgets":{"turns":-1}}}`, nil, 400, "config.budgets.turns", "config.budgets.turns: -1: expected a whole number from 0 to 4294967295"},

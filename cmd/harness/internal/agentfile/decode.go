@@ -10,6 +10,8 @@ import (
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
 // decoder fills messages from YAML nodes. It reports invalid values and reads on, so
@@ -176,7 +178,7 @@ func scalar(f protoreflect.FieldDescriptor, n *yaml.Node) (v protoreflect.Value,
 	case protoreflect.EnumKind:
 		e := enumValue(f.Enum(), n.Value)
 		if e == nil {
-			return v, "one of " + strings.Join(enumNames(f.Enum()), ", ")
+			return v, "one of " + strings.Join(enumNames(f), ", ")
 		}
 		return protoreflect.ValueOfEnum(e.Number()), ""
 	case protoreflect.BoolKind:
@@ -225,10 +227,11 @@ func enumValue(e protoreflect.EnumDescriptor, name string) protoreflect.EnumValu
 	return v
 }
 
-func enumNames(e protoreflect.EnumDescriptor) []string {
+// enumNames returns the names of the values that a field can have.
+func enumNames(f protoreflect.FieldDescriptor) []string {
 	var names []string
-	for i := range e.Values().Len() {
-		if v := e.Values().Get(i); v.Number() != 0 {
+	for i := range f.Enum().Values().Len() {
+		if v := f.Enum().Values().Get(i); gateway.IsSettable(f, v.Number()) {
 			names = append(names, EnumName(v))
 		}
 	}

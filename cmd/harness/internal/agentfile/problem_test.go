@@ -89,7 +89,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"context: {recent_share: 0.7}":                            "a.yaml:1:25: context.recent_share: 0.7: must be in (0, 0.6]",
 		"context: {strategies: [drop, drop]}":                     "a.yaml:1:30: context.strategies[1]: duplicate strategy DROP",
 		"context: {strategies: [shorten]}":                        "a.yaml:1:24: context.strategies[0]: SHORTEN: must be CLEAR, EXTERNALIZE, SUMMARIZE or DROP",
-		"context: {strategies: [squeeze]}":                        `a.yaml:1:24: strategies: "squeeze": expected one of`,
+		"context: {strategies: [squeeze]}":                        `a.yaml:1:24: strategies: "squeeze": expected one of clear, externalize, summarize, drop`,
 		"context: {durability: [{tool: a}]}":                      "a.yaml:1:24: context.durability[0].durability: ",
 		"context: {summarizer: {model: gpt}}":                     `a.yaml:1:31: context.summarizer.model: "gpt": must be PROVIDER:NAME`,
 		"context: {summarizer: {model: 'grpc:a'}}":                `a.yaml:1:31: context.summarizer.model: "grpc:a": must be PROVIDER:NAME or grpc:HOST:PORT`,
@@ -219,6 +219,14 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%q:\n got %v\nwant %s", text, err, want)
 		}
+	}
+}
+
+// TestErrorsNameOnlyWhatCanBeSet: not every action of compaction is a strategy.
+func TestErrorsNameOnlyWhatCanBeSet(t *testing.T) {
+	_, err := agentfile.Parse("a.yaml", []byte("context: {strategies: [squeeze]}"), nil)
+	if err == nil || !strings.HasSuffix(err.Error(), "expected one of clear, externalize, summarize, drop") {
+		t.Errorf("got %v", err)
 	}
 }
 
