@@ -53,6 +53,39 @@ func Show(messages []*harnessv1.Message, takes Takes, refs bool) []*harnessv1.Me
 	return out
 }
 
+// Hidden returns for each message why Show leaves out images or documents of it, for people;
+// empty if it leaves out none.
+func Hidden(messages []*harnessv1.Message, takes Takes) []string {
+	why := make([]string, len(messages))
+	shown := window(messages, takes)
+	for i, m := range messages {
+		if !carries(m) {
+			continue
+		}
+		all, left := 0, map[state]int{}
+		for _, p := range m.GetParts() {
+			if p.GetMedia() != nil {
+				left[shown[all]]++
+				all++
+			}
+		}
+		shown = shown[all:]
+		var reasons []string
+		for _, s := range [...]state{refused, oversized, outdated} {
+			if left[s] > 0 {
+				reasons = append(reasons, fmt.Sprintf("%d of %d images and documents are not sent: %s", left[s], all, whyHidden[s]))
+			}
+		}
+		why[i] = strings.Join(reasons, ", ")
+	}
+	return why
+}
+
+// whyHidden are reasons for people.
+var whyHidden = map[state]string{
+	refused: "the model does not take them", oversized: "they exceed the limit of a request", outdated: "newer ones need the room in the request",
+}
+
 // state is what becomes of an image or document in a request.
 type state int
 

@@ -230,3 +230,24 @@ func newOnes(names []string, i int) (found []string) {
 	}
 	return found
 }
+
+// TestHidden: a reason for each message of which Show leaves something out, and for no other.
+func TestHidden(t *testing.T) {
+	messages := []*harnessv1.Message{
+		message(user, "a", picture("a.png", 12<<20)), message(assistant, "made", picture("made", 400)), message(toolRole, "b", paper("b.pdf", 3, 400), picture("b.png", 400)),
+		message(user, "c", picture("c.png", 8<<20)), message(user, "d", picture("d.png", 22<<20)), message(user, "e"),
+	}
+	want := []string{
+		"1 of 1 images and documents are not sent: newer ones need the room in the request", "",
+		"1 of 2 images and documents are not sent: the model does not take them", "",
+		"1 of 1 images and documents are not sent: they exceed the limit of a request", "",
+	}
+	takes := media.Takes{Images: true}
+	got := media.Hidden(messages, takes)
+	shown := media.Show(messages, takes, false)
+	for i := range messages {
+		if got[i] != want[i] || (got[i] != "") != (shown[i] != messages[i]) {
+			t.Errorf("message %d: %q, want %q", i, got[i], want[i])
+		}
+	}
+}

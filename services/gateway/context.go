@@ -101,8 +101,9 @@ func (c *Context) weight(id uint64) uint32 {
 const shownText = 2000
 
 // Describe returns an item as clients see it. sent is its message as it is sent; weigh
-// counts the tokens of such a message.
-func (c *Context) Describe(it *view.Item, sent *harnessv1.Message, weigh func(*harnessv1.Message) uint32) *harnessv1.ContextItem {
+// counts the tokens of such a message. hidden is why the request leaves out images or documents
+// that the view shows; empty if it leaves out none.
+func (c *Context) Describe(it *view.Item, sent *harnessv1.Message, weigh func(*harnessv1.Message) uint32, hidden string) *harnessv1.ContextItem {
 	d := &harnessv1.ContextItem{
 		FirstMessage: it.First, LastMessage: it.Last, Role: sent.GetRole(), Kind: sent.GetKind(), TurnNumber: sent.GetTurnNumber(), Action: it.Action,
 		Text: content.Cut(content.Text(sent.GetContent()), shownText), ToolName: sent.GetToolName(),
@@ -120,7 +121,10 @@ func (c *Context) Describe(it *view.Item, sent *harnessv1.Message, weigh func(*h
 	}
 	if d.Reason = c.reason(it, stored, sent); d.Reason == "" {
 		d.Tokens = cmp.Or(recorded, weigh(sent))
-		d.OriginalTokens = d.Tokens
+		d.OriginalTokens, d.Reason = d.Tokens, hidden
+		if hidden != "" {
+			d.Ref = c.ref(it, stored)
+		}
 		return d
 	}
 	if d.Action == include && c.mediaMark(it) != nil {

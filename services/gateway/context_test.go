@@ -150,7 +150,7 @@ func TestContextReasons(t *testing.T) {
 	} {
 		x := contextOf(&harnessv1.CompactionPlan{Renderer: 1, Watermarks: []*harnessv1.Watermark{c.mark}}, nil, all()...)
 		i := slices.IndexFunc(x.Items, func(it view.Item) bool { return it.First == c.id })
-		got := x.Describe(&x.Items[i], x.Items[i].Message, func(*harnessv1.Message) uint32 { return 9 })
+		got := x.Describe(&x.Items[i], x.Items[i].Message, func(*harnessv1.Message) uint32 { return 9 }, "")
 		if got.GetReason() != want || got.GetRef() != c.ref || got.GetAction() != c.done || got.GetTokens() != 9 {
 			t.Errorf("%v: got %v, want %q", c.mark, got, want)
 		}
@@ -168,7 +168,7 @@ func TestContextOfCutArguments(t *testing.T) {
 	cut := proto.CloneOf(whole)
 	whole.ToolCalls[0].Arguments = content.Inline(`{"content":"a very long text"}`)
 	for sent, want := range map[*harnessv1.Message]string{whole: "", cut: "shown with at most 10000 tokens, as every result and argument"} {
-		got := x.Describe(&x.Items[1], sent, func(*harnessv1.Message) uint32 { return 9 })
+		got := x.Describe(&x.Items[1], sent, func(*harnessv1.Message) uint32 { return 9 }, "")
 		if got.GetReason() != want || got.GetTokens() != 9 || got.GetOriginalTokens() != 9 || (got.GetRef() == "m2") != (want != "") || !slices.Equal(got.GetCalls(), []string{"read_file"}) {
 			t.Errorf("got %v", got)
 		}
@@ -178,7 +178,7 @@ func TestContextOfCutArguments(t *testing.T) {
 // TestContextWithoutResult: the placeholder of a missing result belongs to no message.
 func TestContextWithoutResult(t *testing.T) {
 	x := contextOf(nil, nil, exchange("short")[:2]...)
-	got := x.Describe(&x.Items[2], x.Items[2].Message, func(*harnessv1.Message) uint32 { return 9 })
+	got := x.Describe(&x.Items[2], x.Items[2].Message, func(*harnessv1.Message) uint32 { return 9 }, "")
 	if got.GetFirstMessage() != 0 || got.GetRef() != "" || got.GetReason() != "" || got.GetToolName() != "read_file" || got.GetTokens() != 9 {
 		t.Errorf("got %v", got)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
@@ -60,8 +61,9 @@ func (s *Server) getContext(ctx context.Context, run runlog.Run, page gateway.Co
 		ViewDigest: c.Response.GetViewDigest(),
 	}
 	model := shown.ModelOf(s.catalogue, c.Step.GetSnapshot().GetModel())
+	hidden := media.Hidden(view.Messages(c.Items), shown.ModelOf(s.catalogue, c.Model()).Takes)[page.First:]
 	for i := range items {
-		resp.Items = append(resp.Items, c.Describe(&items[i], sent[i], model.Weight))
+		resp.Items = append(resp.Items, c.Describe(&items[i], sent[i], model.Weight, hidden[i]))
 	}
 	if page.First == 0 {
 		resp.Plan = c.Plan()

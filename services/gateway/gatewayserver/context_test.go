@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
@@ -414,4 +415,30 @@ func describePlan(ranges []*harnessv1.PlanRange) string {
 			strings.TrimPrefix(r.GetClass().String(), "MESSAGE_CLASS_"), r.GetMessages(), r.GetVersion()))
 	}
 	return strings.Join(parts, ", ")
+}
+
+// TestContextNamesMediaThatAreNotSent: what the wire leaves out is named on whichever page the
+// message is, although the view shows it.
+func TestContextNamesMediaThatAreNotSent(t *testing.T) {
+	k := newTalk(t)
+	paper := func(pages uint32) *harnessv1.Message {
+		return &harnessv1.Message{Role: harnessv1.Role_ROLE_USER, Content: content.Inline("Read this."), Parts: media.Parts([]*harnessv1.Media{
+			{Type: media.PDF, Pages: pages, Name: "a.pdf", Blob: &harnessv1.BlobRef{Digest: strings.Repeat("a", 64), Size: 900}},
+		})}
+	}
+	k.add(&harnessv1.Record{Body: k.stepTo("compaction", func(*harnessv1.Step) {})}, paper(60), paper(60), paper(120))
+	got := k.get(&harnessv1.GetContextRequest{PageSize: 3})
+	items := got.GetItems()
+	for got.GetNextPageToken() != "" {
+		got = k.get(&harnessv1.GetContextRequest{PageSize: 3, PageToken: got.GetNextPageToken()})
+		items = append(items, got.GetItems()...)
+	}
+	for i, want := range []string{
+		"1 of 1 images and documents are not sent: newer ones need the room in the request", "", "1 of 1 images and documents are not sent: they exceed the limit of a request",
+	} {
+		item := items[len(items)-3+i]
+		if item.GetReason() != want || (item.GetRef() != "") != (want != "") {
+			t.Errorf("document %d: %q, ref %q, want %q", i, item.GetReason(), item.GetRef(), want)
+		}
+	}
 }
