@@ -73,7 +73,12 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.AppendTo(0, m)
 		d.Emit(event.GuidanceInjected("contract", "", text))
 	}
-	if err := runstate.CheckOverhead(s.GetModel(), s.GetConfig().GetContext(), prompt, d.tools(spec, environment)); err != nil {
+	tools := d.tools(spec, environment)
+	if s.TokenBudget == nil {
+		s.TokenBudget = &harnessv1.TokenBudget{}
+	}
+	s.TokenBudget.ToolTokens = runstate.ToolTokens(tools)
+	if err := runstate.CheckOverhead(s.GetModel(), s.GetConfig().GetContext(), prompt, tools); err != nil {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
 	}
 	return nil

@@ -211,7 +211,8 @@ func (g *guide) instructions() {
 		digests = append(digests, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 		if had[f.GetPath()] != f.GetDigest() {
 			changed = true
-			g.draft.GuideOn("instructions:"+f.GetPath(), "instructions", "", "The instructions in "+f.GetPath()+" have changed. From now on they are:\n"+f.GetContent()).Kept = g.draft.Marks()
+			text := "The instructions in " + f.GetPath() + " have changed. From now on they are:\n" + f.GetContent()
+			g.draft.GuideOn("instructions:"+f.GetPath(), "instructions", "", text).Kept = g.draft.Marks()
 		}
 		delete(had, f.GetPath())
 	}

@@ -75,11 +75,6 @@ type setKey struct {
 	definition string // digest; empty without user-defined modes
 }
 
-// bytesPerSchemaToken is a lower bound of what schemas need. Their few hundred
-// tokens count only until a provider has reported the real number, so they are
-// not worth loading a vocabulary for.
-const bytesPerSchemaToken = 3
-
 // maxSets bounds the tool sets that are kept. Runs whose clients declare the same
 // tools share one.
 const maxSets = 64
@@ -139,9 +134,7 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 	if tools.List, err = listOf(specs); err != nil {
 		return nil, err
 	}
-	for _, t := range specs {
-		tools.Tokens += uint32(len(t.GetName())+len(t.GetDescription())+len(t.GetParametersSchema())) / bytesPerSchemaToken //nolint:gosec // a few KB
-	}
+	tools.Tokens = runstate.ToolTokens(specs)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.sets) >= maxSets {

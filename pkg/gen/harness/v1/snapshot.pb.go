@@ -1141,8 +1141,8 @@ type TokenBudget struct {
 	FreedTokens uint32 `protobuf:"varint,9,opt,name=freed_tokens,json=freedTokens,proto3" json:"freed_tokens,omitempty"`
 	// The messages up to this one have weights.
 	WeighedMessages uint64 `protobuf:"varint,10,opt,name=weighed_messages,json=weighedMessages,proto3" json:"weighed_messages,omitempty"`
-	// Tokens that the model needs for one that was counted, learnt from its reports, in
-	// [1, 2.5]; 0: nothing was learnt.
+	// Tokens that the model needs for one that was counted, in [1, 2.5]: at the start that of
+	// the catalogue, later learnt from the model's reports; 0: nothing is known.
 	Factor float64 `protobuf:"fixed64,11,opt,name=factor,proto3" json:"factor,omitempty"`
 	// The model that factor and window_tokens were learnt from.
 	FactorModel string `protobuf:"bytes,12,opt,name=factor_model,json=factorModel,proto3" json:"factor_model,omitempty"`
@@ -1153,7 +1153,8 @@ type TokenBudget struct {
 	Exceeded bool `protobuf:"varint,14,opt,name=exceeded,proto3" json:"exceeded,omitempty"`
 	// Requests in a row that the model refused as too long.
 	Refusals uint32 `protobuf:"varint,15,opt,name=refusals,proto3" json:"refusals,omitempty"`
-	// Bytes of the images and documents in the window, as they are encoded.
+	// Upper bound of the bytes of the images and documents in the window, as they are
+	// encoded; at least 200,000 for each.
 	MediaBytes    uint64 `protobuf:"varint,16,opt,name=media_bytes,json=mediaBytes,proto3" json:"media_bytes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -694,8 +694,8 @@ export type TokenBudget = Message<"harness.v1.TokenBudget"> & {
   weighedMessages: bigint;
 
   /**
-   * Tokens that the model needs for one that was counted, learnt from its reports, in
-   * [1, 2.5]; 0: nothing was learnt.
+   * Tokens that the model needs for one that was counted, in [1, 2.5]: at the start that of
+   * the catalogue, later learnt from the model's reports; 0: nothing is known.
    *
    * @generated from field: double factor = 11;
    */
@@ -731,7 +731,8 @@ export type TokenBudget = Message<"harness.v1.TokenBudget"> & {
   refusals: number;
 
   /**
-   * Bytes of the images and documents in the window, as they are encoded.
+   * Upper bound of the bytes of the images and documents in the window, as they are
+   * encoded; at least 200,000 for each.
    *
    * @generated from field: uint64 media_bytes = 16;
    */

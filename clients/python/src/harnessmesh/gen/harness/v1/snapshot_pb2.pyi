@@ -712,8 +712,8 @@ class TokenBudget(_message.Message):
     weighed_messages: _builtins.int
     """The messages up to this one have weights."""
     factor: _builtins.float
-    """Tokens that the model needs for one that was counted, learnt from its reports, in
-    [1, 2.5]; 0: nothing was learnt.
+    """Tokens that the model needs for one that was counted, in [1, 2.5]: at the start that of
+    the catalogue, later learnt from the model's reports; 0: nothing is known.
     """
     factor_model: _builtins.str
     """The model that factor and window_tokens were learnt from."""
@@ -726,7 +726,9 @@ class TokenBudget(_message.Message):
     refusals: _builtins.int
     """Requests in a row that the model refused as too long."""
     media_bytes: _builtins.int
-    """Bytes of the images and documents in the window, as they are encoded."""
+    """Upper bound of the bytes of the images and documents in the window, as they are
+    encoded; at least 200,000 for each.
+    """
     def __init__(
         self,
         *,
