@@ -114,8 +114,8 @@ func TestWaitIsAnnouncedOnce(t *testing.T) {
 	}
 }
 
-// TestWaitBeginsAnew when the window was not full in between.
-func TestWaitBeginsAnew(t *testing.T) {
+// TestWaitBeginsAgain when the window was not full in between.
+func TestWaitBeginsAgain(t *testing.T) {
 	a := waitingAgent(t)
 	full := a.s.GetTokenBudget().GetUsedTokens()
 	a.s.TokenBudget.ReportedTokens, a.s.TokenBudget.ReportedMessages, a.s.TokenBudget.UnreportedBytes = 3_000, a.s.GetMessageCount(), 0

@@ -264,7 +264,7 @@ func withWait(plan *harnessv1.CompactionPlan, key string, now time.Time) *harnes
 	return next
 }
 
-// withoutWait returns a plan in which the run waits for no job: the next wait begins anew.
+// withoutWait returns a plan in which the run waits for no job, so that a later wait has its whole time.
 func withoutWait(plan *harnessv1.CompactionPlan) *harnessv1.CompactionPlan {
 	job := activeJob(plan)
 	if job.GetWaitingSince() == nil {
