@@ -15,7 +15,7 @@ import (
 // spanOfPass adds the span of the pass of compaction that an outcome has, under the span of
 // ctx. It ends now and begins as long before as the pass took.
 func spanOfPass(ctx context.Context, run runlog.Run, outcome *harnessv1.Outcome) {
-	level := ""
+	level := "blocking" // of a pass that waited: the step before has its beginning
 	for _, e := range outcome.GetEvents() {
 		if started := e.GetCompactionStarted(); started != nil {
 			level = started.GetLevel()

@@ -1,14 +1,17 @@
-//go:build failpoint
+//go:build failpoint && linux
 
 package failpoint
 
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // Enabled reports whether this program has failpoints.
@@ -69,8 +72,9 @@ func Hit(role, point string) {
 		return
 	}
 	fmt.Fprintf(os.Stderr, "failpoint %s.%s %s\n", role, point, a.name)
-	_ = syscall.Kill(os.Getpid(), a.signal)
-	if a.signal == syscall.SIGKILL {
-		select {} // wait until the signal arrives
-	}
+	// The signal is for this thread, which does not return before the signal arrives: one
+	// for the process can arrive at another thread while this one continues.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	_ = unix.Tgkill(os.Getpid(), unix.Gettid(), a.signal)
 }

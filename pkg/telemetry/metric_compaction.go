@@ -86,7 +86,7 @@ func (c *compactionMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
 			c.summaries.add(ctx, 1, "failed")
 		}
 	}
-	level := ""
+	level := afterWait
 	for _, e := range rec.GetEvents() {
 		if started := e.GetCompactionStarted(); started != nil {
 			level = started.GetLevel()
@@ -104,6 +104,10 @@ func (c *compactionMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
 	}
 }
 
+// afterWait is the level of a pass that waited for its summary: the record that states the
+// wait has its beginning.
+const afterWait = "blocking"
+
 // completed counts a pass.
 func (c *compactionMetrics) completed(ctx context.Context, p *harnessv1.CompactionCompleted, level string) {
 	for _, strategy := range p.GetStrategies() {
@@ -112,5 +116,7 @@ func (c *compactionMetrics) completed(ctx context.Context, p *harnessv1.Compacti
 	for _, change := range p.GetChanges() {
 		c.freed.add(ctx, uint64(change.GetFreedTokens()), strings.ToLower(strings.TrimPrefix(change.GetAction().String(), "COMPACTION_ACTION_")))
 	}
-	c.duration.record(ctx, p.GetDuration().AsDuration().Seconds(), level)
+	if len(p.GetStrategies()) > 0 { // else only a summary has failed
+		c.duration.record(ctx, p.GetDuration().AsDuration().Seconds(), level)
+	}
 }
