@@ -31,11 +31,6 @@ const (
 	rounds  = 10
 )
 
-func TestMain(m *testing.M) {
-	steptest.Supervise()
-	m.Run()
-}
-
 func BenchmarkTurn1000(b *testing.B) {
 	for b.Loop() {
 		text := newRun(b, false)

@@ -12,14 +12,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestMain lets the test binary be the program, for tests that need a process.
 func TestMain(m *testing.M) {
-	toolhostserver.Supervise() // commands of tools are watched over by this program
 	if os.Getenv("HARNESS_TEST_AS_PROGRAM") != "" {
 		main()
 	}

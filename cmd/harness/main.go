@@ -8,11 +8,9 @@ import (
 	"syscall"
 
 	_ "github.com/harnessmesh/harnessmesh/cmd/harness/internal/gcrate" // before the packages that allocate
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
 )
 
 func main() {
-	toolhostserver.Supervise() // does not return in the processes that watch over commands
 	// A closed reader makes a write fail instead of killing the process during a run.
 	// Notify, not Ignore: child processes inherit ignored signals.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)

@@ -22,7 +22,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	toolhostserver.Supervise()
 	// Under the race detector a process sleeps for a second as it exits, and each
 	// command has its own process to wait for.
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))

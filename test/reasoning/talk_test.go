@@ -21,7 +21,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	steptest.Supervise()
 	goleak.VerifyTestMain(m)
 }
 

@@ -23,11 +23,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
-	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
 
 func TestMain(m *testing.M) {
-	steptest.Supervise()
 	goleak.VerifyTestMain(m)
 }
 

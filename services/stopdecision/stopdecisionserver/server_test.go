@@ -33,7 +33,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	steptest.Supervise()
 	goleak.VerifyTestMain(m)
 }
 

@@ -19,7 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	Supervise()
 	if os.Getenv(socketVariable) != "" {
 		serveUntilKilled()
 	}

@@ -45,7 +45,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
@@ -131,18 +130,10 @@ type Server struct {
 	tombstones map[string]toolhost.Fate
 }
 
-// Supervise must be called first in main, and in TestMain of packages that run a tool
-// host. If the process was started to supervise a command, it does that and never
-// returns; otherwise it returns immediately.
-func Supervise() { command.Supervise() }
-
 // New opens the ledger and kills commands that an earlier host on it, or on a lost ledger
 // at this place, left running. It returns an error if another host uses the ledger or its
-// folder, or if Supervise was not called.
+// folder.
 func New(config Config) (*Server, error) {
-	if !command.Supervised() {
-		return nil, errors.New("tool host: call toolhostserver.Supervise first in main; without it each command would start the whole program")
-	}
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}

@@ -31,7 +31,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	steptest.Supervise()
 	goleak.VerifyTestMain(m)
 }
 

@@ -32,12 +32,9 @@ import (
 // patience bounds a test; one that hangs fails with what it waited for.
 const patience = time.Minute
 
-// Supervise must be the first call of a TestMain whose tests start a tool host: the
-// host starts each command through this program.
-func Supervise() {
-	toolhostserver.Supervise()
-	// Under the race detector a process sleeps for a second when it exits, and each
-	// command has a process that waits for it.
+// init sets the environment of commands: under the race detector a process sleeps for a
+// second when it exits, and each command has a process that waits for it.
+func init() {
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 }
 

@@ -16,14 +16,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/openapitest"
 )
-
-func TestMain(m *testing.M) {
-	toolhostserver.Supervise() // commands of tools are watched over by this program
-	os.Exit(m.Run())
-}
 
 // script is a model that does what a client has to answer for.
 const script = `turns:

@@ -1,10 +1,10 @@
 // Package command runs shell commands and kills everything that they start.
 //
 // On Linux a command runs under a supervisor, which is this program started again (see
-// Supervise). The supervisor adopts every orphan of the command and ends only when all
-// its processes are dead; it kills them when the shell has ended, when the caller's
-// context ends, and when the host dies. Every process carries a mark in its environment,
-// by which a later host finds and kills what an earlier one left behind.
+// package supervisor). The supervisor confines the command, adopts every orphan of it and
+// ends only when all its processes are dead; it kills them when the shell has ended, when
+// the caller's context ends, and when the host dies. Every process carries a mark in its
+// environment, by which a later host finds and kills what an earlier one left behind.
 //
 // On other systems a command gets a process group, and the group is killed.
 package command
@@ -12,6 +12,8 @@ package command
 import (
 	"io"
 	"time"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
 )
 
 const (
@@ -36,6 +38,8 @@ type Command struct {
 	Environ []string
 	// Mark is the value of MarkVariable.
 	Mark string
+	// Plan confines it; nil means that it is not confined.
+	Plan *Plan
 	// Input is its standard input; empty means none.
 	Input string
 	// Output receives standard output. Errors receives standard error; nil means that
@@ -43,19 +47,8 @@ type Command struct {
 	Output, Errors io.Writer
 }
 
-// Exit describes how a command ended. All its processes are dead. Supervisors send it to
-// the host as JSON.
-type Exit struct {
-	// Code is the exit code; 128 + signal if a signal killed the shell.
-	Code int `json:"code"`
-	// Signal is the number of that signal, 0 for none.
-	Signal int `json:"signal"`
-	// Left has the names of the processes that the shell left running and that were
-	// killed.
-	Left []string `json:"left,omitempty"`
-	// Error is why the command could not be started.
-	Error string `json:"error,omitempty"`
-	// Stopped reports that the command was killed before the shell ended, because the
-	// context ended or the host died.
-	Stopped bool `json:"stopped,omitempty"`
-}
+// Exit describes how a command ended.
+type Exit = supervisor.Exit
+
+// Plan is the confinement of a command.
+type Plan = supervisor.Plan

@@ -12,6 +12,9 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -24,18 +27,20 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	lifelineEnd, lifeline := pipes.open()
 	report, reportEnd := pipes.open()
 	streams := c.open(&pipes)
-	if pipes.err != nil {
-		return Exit{}, pipes.err
+	plan, err := planFile(c.Plan)
+	if err = errors.Join(pipes.err, err); err != nil {
+		return Exit{}, err
 	}
+	defer func() { _ = plan.Close() }()
 	cmd := &exec.Cmd{
 		Path:        "/proc/self/exe",
-		Args:        []string{supervisorName, c.Line},
+		Args:        []string{supervisor.Name, c.Line},
 		Env:         append(c.Environ, MarkVariable+"="+c.Mark),
 		Dir:         c.Dir,
 		Stdin:       streams.stdin(),
 		Stdout:      streams.outputEnd,
 		Stderr:      streams.errorsEnd,
-		ExtraFiles:  []*os.File{lifelineEnd, reportEnd},
+		ExtraFiles:  []*os.File{lifelineEnd, reportEnd, plan},
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
@@ -69,7 +74,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	<-reported // the kernel has closed its end
 
 	var exit Exit
-	err := json.Unmarshal(reportText, &exit)
+	err = json.Unmarshal(reportText, &exit)
 	if err != nil {
 		err = fmt.Errorf("the supervisor was killed before it could report: %w", err)
 		if left := killMarked(func(mark string) bool { return mark == c.Mark }, killTimeout); left > 0 {
@@ -79,4 +84,25 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	streams.drain()
 	readers.Wait()
 	return exit, err
+}
+
+// planFile returns a file in memory with a plan, empty for none.
+func planFile(plan *Plan) (*os.File, error) {
+	fd, err := unix.MemfdCreate("plan", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	file := os.NewFile(uintptr(fd), "plan")
+	if plan == nil {
+		return file, nil
+	}
+	err = json.NewEncoder(file).Encode(plan)
+	if err == nil {
+		_, err = file.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
 }

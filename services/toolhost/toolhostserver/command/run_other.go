@@ -6,19 +6,10 @@ import (
 	"context"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
-
-var supervised atomic.Bool
-
-// Supervise returns immediately: this system has no supervisors.
-func Supervise() { supervised.Store(true) }
-
-// Supervised reports whether Supervise was called.
-func Supervised() bool { return supervised.Load() }
 
 // KillFormer returns 0: the commands of earlier hosts cannot be found on this system.
 func KillFormer(func(mark string) bool) int { return 0 }

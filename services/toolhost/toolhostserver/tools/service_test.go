@@ -20,7 +20,6 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	toolhostserver.Supervise()
 	goleak.VerifyTestMain(m)
 }
 

@@ -1,8 +1,9 @@
-package command
+package supervisor
 
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"math"
 	"os"
@@ -10,69 +11,39 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	// supervisorName is argv[0] of a supervisor; argv[1] is the command line.
-	supervisorName = "harness-command-supervisor"
-	// File descriptors that a supervisor inherits: the lifeline, which ends when the
-	// host closes it or dies, and the one for the report.
-	lifelineFD = 3
-	reportFD   = 4
-	// leaveGrace is how long processes may run after the shell has ended, such as the
-	// last ones of a pipeline, which are still writing.
-	leaveGrace = 100 * time.Millisecond
-)
+// leaveGrace is how long processes may run after the shell has ended, such as the last
+// ones of a pipeline, which are still writing.
+const leaveGrace = 100 * time.Millisecond
 
-// Supervise must be called first in main, and in TestMain of packages that run
-// commands. If the process was started to supervise a command, it does that and never
-// returns; otherwise it returns immediately.
-//
-// A supervisor is this program started again, in its own session and without the host's
-// credentials. It adopts every orphan below it, so that no process of the command
-// escapes by forking twice or by leaving its session, and it ends only when all are
-// dead. It kills them when the shell has ended and when its lifeline ends. The kernel
-// ends the lifeline also when the host is killed.
-//
-// Not covered: processes that other daemons start on the command's behalf (a container
-// engine, at, systemd-run), and a process whose supervisor was killed and that neither
-// its environment nor its parent identifies.
-func Supervise() {
-	supervised.Store(true)
-	if len(os.Args) != 2 || os.Args[0] != supervisorName {
+// init supervises a command if the process was started for it, and does not return then.
+func init() {
+	if len(os.Args) != 2 || os.Args[0] != Name {
 		return
 	}
-	// The shell dies with this thread (Pdeathsig), so the thread must stay.
-	runtime.LockOSThread()
-	report, err := json.Marshal(supervise(os.Args[1]))
-	if err == nil {
-		_, err = unix.Write(reportFD, append(report, '\n'))
-	}
-	if err != nil {
+	if err := Send(os.NewFile(reportFD, "report"), supervise(os.Args[1])); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-// supervised records that Supervise was called.
-var supervised atomic.Bool
-
-// Supervised reports whether Supervise was called. If it was not, this program started
-// again would repeat its own work instead of supervising a command.
-func Supervised() bool { return supervised.Load() }
-
 func supervise(line string) Exit {
-	// The command inherits neither these two nor other descriptors of the host.
-	unix.CloseOnExec(lifelineFD)
-	unix.CloseOnExec(reportFD)
-	_ = unix.CloseRange(reportFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
+	// The command inherits neither these nor other descriptors of the host.
+	for fd := range planFD + 1 - lifelineFD {
+		unix.CloseOnExec(lifelineFD + fd)
+	}
+	_ = unix.CloseRange(planFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return Exit{Error: "the system cannot adopt orphans: " + err.Error()}
+	}
+	plan, err := readPlan()
+	if err != nil {
+		return Exit{Error: "its confinement could not be read: " + err.Error()}
 	}
 	// Not ignored, which the shell would inherit, but without effect here.
 	unused := make(chan os.Signal, 1)
@@ -88,11 +59,7 @@ func supervise(line string) Exit {
 	if atEOF(lifelineFD) {
 		return Exit{Stopped: true} // the host died before this process could be found
 	}
-	pid, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", line}, &syscall.ProcAttr{
-		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	pid, err := startShell(line, plan)
 	if err != nil {
 		return Exit{Error: err.Error()}
 	}
@@ -102,6 +69,49 @@ func supervise(line string) Exit {
 		exit.Left = nil
 	}
 	return exit
+}
+
+// readPlan reads the confinement of the command; nil means none.
+func readPlan() (*Plan, error) {
+	file := os.NewFile(planFD, "plan")
+	defer func() { _ = file.Close() }()
+	data, err := io.ReadAll(file)
+	if err != nil || len(data) == 0 {
+		return nil, err
+	}
+	plan := &Plan{}
+	return plan, json.Unmarshal(data, plan)
+}
+
+// startShell starts the shell from a thread that is confined as the plan says. What a
+// thread cannot do, its children cannot do; the other threads of the supervisor can. The
+// shell dies with its thread (Pdeathsig), so the thread stays until the process ends.
+func startShell(line string, plan *Plan) (pid int, err error) {
+	started := make(chan struct{})
+	go func() {
+		runtime.LockOSThread()
+		if pid, err = fork(line, plan); err != nil {
+			close(started)
+			return
+		}
+		close(started)
+		select {}
+	}()
+	<-started
+	return pid, err
+}
+
+func fork(line string, plan *Plan) (int, error) {
+	argv, files, err := plan.confine([]string{"/bin/sh", "-c", line})
+	if err != nil {
+		return 0, err
+	}
+	path := argv[0]
+	argv[0] = path[strings.LastIndexByte(path, '/')+1:]
+	return syscall.ForkExec(path, argv, &syscall.ProcAttr{
+		Env: os.Environ(), Files: append([]uintptr{0, 1, 2}, files...),
+		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
+	})
 }
 
 // awaitEOF returns when the other end of a pipe is closed.
@@ -172,7 +182,7 @@ func killDescendants() []string {
 	killed := make(map[int]string)
 	pause := time.Millisecond
 	for reap() {
-		frozen := freeze(func() []process { return descendants(os.Getpid()) })
+		frozen := Freeze(func() []Process { return descendants(os.Getpid()) })
 		for pid, name := range frozen {
 			_ = unix.Kill(pid, unix.SIGKILL)
 			killed[pid] = name
