@@ -147,10 +147,7 @@ func (t *Task) Snapshot() *harnessv1.Snapshot {
 	defer t.mu.Unlock()
 	s.MessageCount += t.messages
 	if t.bytes > 0 {
-		if s.TokenBudget == nil {
-			s.TokenBudget = &harnessv1.TokenBudget{}
-		}
-		s.TokenBudget.UnreportedBytes += t.bytes
+		runstate.OwnBudget(s).UnreportedBytes += t.bytes
 	}
 	runstate.AddMedia(s, t.media)
 	return s

@@ -20,14 +20,19 @@ func MayCompact(s *harnessv1.Snapshot) bool {
 	return Compacts(s) && s.GetTokenBudget().GetRefusals() == 0
 }
 
+// OwnBudget returns the token budget of s for the caller to change.
+func OwnBudget(s *harnessv1.Snapshot) *harnessv1.TokenBudget {
+	if s.TokenBudget == nil {
+		s.TokenBudget = &harnessv1.TokenBudget{}
+	}
+	return s.TokenBudget
+}
+
 // RecordRefusal records that a model refused the request with all messages of s as too
 // long, and the sizes that the refusal names. toolTokens is about what the tools of the
 // request need. It changes s.
 func RecordRefusal(s *harnessv1.Snapshot, r *harnessv1.ModelRetried, toolTokens uint32) {
-	if s.TokenBudget == nil {
-		s.TokenBudget = &harnessv1.TokenBudget{}
-	}
-	b := s.TokenBudget
+	b := OwnBudget(s)
 	b.Exceeded, b.ToolTokens = true, toolTokens
 	b.Refusals++
 	window, another := r.GetWindowTokens(), b.GetFactorModel() != r.GetModel()

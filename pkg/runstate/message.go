@@ -8,14 +8,12 @@ import (
 // AppendMessages numbers messages and counts their bytes against the model's
 // window. It changes s and the messages, and returns them.
 func AppendMessages(s *harnessv1.Snapshot, turn uint32, messages ...*harnessv1.Message) []*harnessv1.Message {
-	if s.TokenBudget == nil {
-		s.TokenBudget = &harnessv1.TokenBudget{}
-	}
+	b := OwnBudget(s)
 	for _, m := range messages {
 		s.MessageCount++
 		m.Id = s.GetMessageCount()
 		m.TurnNumber = turn
-		s.TokenBudget.UnreportedBytes += MessageBytes(m)
+		b.UnreportedBytes += MessageBytes(m)
 		AddMedia(s, media.MessageRoom(m))
 	}
 	return messages
@@ -27,10 +25,7 @@ func AddMedia(s *harnessv1.Snapshot, room media.Room) {
 	if room.Items == 0 || !s.GetConfig().GetContext().GetCompaction() {
 		return
 	}
-	if s.TokenBudget == nil {
-		s.TokenBudget = &harnessv1.TokenBudget{}
-	}
-	s.TokenBudget.MediaBytes += room.InBytes()
+	OwnBudget(s).MediaBytes += room.InBytes()
 }
 
 // mediaBytes is how many bytes of text weigh as much as a token of an image or document:

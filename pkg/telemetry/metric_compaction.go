@@ -46,19 +46,13 @@ func (c *compactionMetrics) create(meter metric.Meter) (errs []error) {
 		of Instrument
 		to *histogram
 	}{{contextShare, &c.share}, {compactionDuration, &c.duration}} {
-		var err error
-		h.to.keys = h.of.Attributes
-		h.to.to, err = meter.Float64Histogram(h.of.Name, metric.WithUnit(h.of.Unit), metric.WithDescription(h.of.Description), metric.WithExplicitBucketBoundaries(h.of.Buckets...))
-		errs = append(errs, err)
+		errs = append(errs, h.to.create(meter, h.of))
 	}
 	for _, n := range []struct {
 		of Instrument
 		to *counter
 	}{{compactionPasses, &c.passes}, {compactionFreed, &c.freed}, {compactionWaits, &c.waits}, {compactionSummaries, &c.summaries}} {
-		var err error
-		n.to.keys = n.of.Attributes
-		n.to.to, err = meter.Int64Counter(n.of.Name, metric.WithUnit(n.of.Unit), metric.WithDescription(n.of.Description))
-		errs = append(errs, err)
+		errs = append(errs, n.to.create(meter, n.of))
 	}
 	return errs
 }

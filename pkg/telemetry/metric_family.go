@@ -66,6 +66,13 @@ type histogram struct {
 	to metric.Float64Histogram
 }
 
+// create creates the instrument.
+func (h *histogram) create(meter metric.Meter, of Instrument) (err error) {
+	h.keys = of.Attributes
+	h.to, err = meter.Float64Histogram(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description), metric.WithExplicitBucketBoundaries(of.Buckets...))
+	return err
+}
+
 func (h *histogram) record(ctx context.Context, value float64, labels ...string) {
 	h.to.Record(ctx, value, h.with(labels...))
 }
@@ -73,6 +80,13 @@ func (h *histogram) record(ctx context.Context, value float64, labels ...string)
 type counter struct {
 	family
 	to metric.Int64Counter
+}
+
+// create creates the instrument.
+func (c *counter) create(meter metric.Meter, of Instrument) (err error) {
+	c.keys = of.Attributes
+	c.to, err = meter.Int64Counter(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Description))
+	return err
 }
 
 func (c *counter) add(ctx context.Context, n uint64, labels ...string) {

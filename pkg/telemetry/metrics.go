@@ -50,10 +50,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		{modelDuration, &m.modelDuration}, {modelTokens, &m.modelTokens}, {toolDuration, &m.toolDuration},
 		{jobDuration, &m.jobDuration}, {appends, &m.appends}, {rpcDuration, &m.rpcDuration}, {httpDuration, &m.httpDuration},
 	} {
-		var err error
-		h.to.keys = h.of.Attributes
-		h.to.to, err = meter.Float64Histogram(h.of.Name, metric.WithUnit(h.of.Unit), metric.WithDescription(h.of.Description), metric.WithExplicitBucketBoundaries(h.of.Buckets...))
-		errs = append(errs, err)
+		errs = append(errs, h.to.create(meter, h.of))
 	}
 	for _, c := range []struct {
 		of Instrument
@@ -65,10 +62,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		{modelCacheWrites, &m.modelCacheWrites}, {modelReasoning, &m.modelReasoning}, {toolUnknown, &m.toolUnknown}, {unsettled, &m.unsettled},
 		{jobTokens, &m.jobTokens},
 	} {
-		var err error
-		c.to.keys = c.of.Attributes
-		c.to.to, err = meter.Int64Counter(c.of.Name, metric.WithUnit(c.of.Unit), metric.WithDescription(c.of.Description))
-		errs = append(errs, err)
+		errs = append(errs, c.to.create(meter, c.of))
 	}
 	for _, g := range []struct {
 		of Instrument

@@ -18,6 +18,14 @@ var families = []family{
 	{"gpt-4", "-", cl100k}, {"gpt-3.5", "-", cl100k}, {"gpt-35", "-", cl100k}, {"text-embedding", "-", cl100k},
 }
 
+// The limits of the factor of a model whose vocabulary is not public: the tokens that it needs
+// for one that is counted. A model that reports fewer reports something else, and one that
+// needs more than MaxFactor is not known.
+const (
+	MinFactor = 1.0
+	MaxFactor = 2.5
+)
+
 // Known reports whether the vocabulary of a model, by its name or reference, is public,
 // so that Count is exact for it.
 func Known(model string) bool { return familyOf(model) != nil }

@@ -107,11 +107,8 @@ func DecideWith(in *harnessv1.StepInput, x *view.Index) (*harnessv1.StepOutput, 
 		return nil, errors.New("compaction: the step has no snapshot")
 	}
 	s := runstate.Clone(in.GetStep().GetSnapshot())
-	if s.TokenBudget == nil {
-		s.TokenBudget = &harnessv1.TokenBudget{}
-	}
 	d := &decision{
-		Draft: runstate.NewStep(Name, s, s.GetTurnCount()), in: in, s: s, b: s.TokenBudget, cfg: s.GetConfig().GetContext(), x: x, repaired: repaired,
+		Draft: runstate.NewStep(Name, s, s.GetTurnCount()), in: in, s: s, b: runstate.OwnBudget(s), cfg: s.GetConfig().GetContext(), x: x, repaired: repaired,
 	}
 	d.Step.To, d.Step.Observed = workflow.Next(s.GetWorkflow(), Name), in.GetObserved()
 	d.Step.Message = &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{Repair: repaired}}

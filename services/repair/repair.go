@@ -13,9 +13,10 @@
 //   - Repairing a repaired run changes nothing.
 //
 // Decide is a pure function of the step, the definition of the run, its conversation and
-// the observations. It asks for NeedInbox, for the first trigger also for
-// NeedEnvironment and for NeedContext of each context provider, for the
-// verdicts of hooks, and after a compaction for NeedConversation if there are answers. An observation that is missing is requested, not an error.
+// the observations. It asks for NeedInbox, for the first trigger also for NeedEnvironment
+// and for NeedContext of each context provider, for the verdicts of hooks, and after a
+// compaction for NeedConversation if there are answers. An observation that is missing is
+// requested, not an error.
 package repair
 
 import (

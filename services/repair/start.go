@@ -20,6 +20,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -74,10 +75,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.Emit(event.GuidanceInjected("contract", "", text))
 	}
 	tools := d.tools(spec, environment)
-	if s.TokenBudget == nil {
-		s.TokenBudget = &harnessv1.TokenBudget{}
-	}
-	s.TokenBudget.ToolTokens = runstate.ToolTokens(tools)
+	runstate.OwnBudget(s).ToolTokens = runstate.ToolTokens(tools)
 	if err := runstate.CheckOverhead(s.GetModel(), s.GetConfig().GetContext(), prompt, tools); err != nil {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
 	}
@@ -88,13 +86,11 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 // show it. The state keeps it, so that a later catalogue does not change the run's estimates.
 func setFactor(s *harnessv1.Snapshot) {
 	factor := catalogue.Lookup(s.GetModel()).TokenFactor
-	if factor <= catalogue.MinTokenFactor || !s.GetConfig().GetContext().GetCompaction() {
+	if factor <= tokens.MinFactor || !s.GetConfig().GetContext().GetCompaction() {
 		return
 	}
-	if s.TokenBudget == nil {
-		s.TokenBudget = &harnessv1.TokenBudget{}
-	}
-	s.TokenBudget.Factor, s.TokenBudget.FactorModel = min(factor, catalogue.MaxTokenFactor), s.GetModel()
+	b := runstate.OwnBudget(s)
+	b.Factor, b.FactorModel = min(factor, tokens.MaxFactor), s.GetModel()
 }
 
 // tools returns the tools that the model gets in the mode in which the run starts.

@@ -2,13 +2,6 @@ package turn
 
 import "github.com/harnessmesh/harnessmesh/pkg/tokens"
 
-// Bounds of what is learnt from the report of a request: a provider that reports less than
-// what was counted reports something else, and so does one that reports much more.
-const (
-	leastFactor = 1
-	mostFactor  = 2.5
-)
-
 // addRequest adds what the record of the response says of its request.
 func (c *completion) addRequest() {
 	r, b := c.p.Response, c.s.GetTokenBudget()
@@ -25,5 +18,5 @@ func (c *completion) addRequest() {
 	if b.GetFactorModel() != r.GetModel() {
 		b.FactorModel, b.WindowTokens = r.GetModel(), 0
 	}
-	b.Factor = min(max(float64(reported)/float64(counted), leastFactor), mostFactor)
+	b.Factor = min(max(float64(reported)/float64(counted), tokens.MinFactor), tokens.MaxFactor)
 }

@@ -280,10 +280,7 @@ func (p *Progress) snapshot(s *State) *harnessv1.Snapshot {
 	counted := runstate.Clone(s.Snapshot)
 	counted.MessageCount += p.messages
 	if p.weight > 0 {
-		if counted.TokenBudget == nil {
-			counted.TokenBudget = &harnessv1.TokenBudget{}
-		}
-		counted.TokenBudget.UnreportedBytes += p.weight
+		runstate.OwnBudget(counted).UnreportedBytes += p.weight
 	}
 	runstate.AddMedia(counted, p.media)
 	return counted

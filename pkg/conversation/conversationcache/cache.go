@@ -37,6 +37,9 @@ type entry struct {
 	sequence uint64
 }
 
+// DefaultBytes bounds the conversations of a worker that shares no cache.
+const DefaultBytes = 64 << 20
+
 // New returns a cache of at most limit bytes over a log.
 func New(log runlog.Reader, limit uint64) *Cache {
 	return &Cache{log: log, limit: limit, order: list.New(), at: map[incarnation]*list.Element{}}

@@ -10,7 +10,7 @@ import (
 )
 
 // piece is a part of a message's text: a literal, or a content that may be in a blob. file is
-// the image or document that a literal stands for.
+// the image or document that a literal names.
 type piece struct {
 	literal string
 	content *harnessv1.Content

@@ -63,7 +63,7 @@ type Entry struct {
 	// ImageTokens is the formula for the tokens of an image.
 	ImageTokens ImageTokens
 	// TokenFactor is how many tokens the model needs for one that pkg/tokens counts, as far as
-	// it is known before the provider has reported any: from MinTokenFactor to MaxTokenFactor.
+	// it is known before the provider has reported any: from tokens.MinFactor to tokens.MaxFactor.
 	TokenFactor float64
 	// Known reports whether the model is in the catalogue.
 	Known bool

@@ -6,6 +6,8 @@ import (
 	"strconv"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 )
 
 // models returns a reader of the list of models:
@@ -144,8 +146,8 @@ func (p *parser) imageTokens(into *ImageTokens) reader {
 func (p *parser) tokenFactor(into *float64) reader {
 	return func(name string, n *yaml.Node) error {
 		v, err := strconv.ParseFloat(n.Value, 64)
-		if n.Kind != yaml.ScalarNode || err != nil || !(v >= MinTokenFactor && v <= MaxTokenFactor) {
-			return p.fail(n, "%s must be a number from %g to %g", name, MinTokenFactor, MaxTokenFactor)
+		if n.Kind != yaml.ScalarNode || err != nil || !(v >= tokens.MinFactor && v <= tokens.MaxFactor) {
+			return p.fail(n, "%s must be a number from %g to %g", name, tokens.MinFactor, tokens.MaxFactor)
 		}
 		*into = v
 		return nil

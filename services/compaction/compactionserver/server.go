@@ -66,9 +66,6 @@ const maxIndexed = 500_000
 // maxTexts bounds the contents of messages in memory, in bytes.
 const maxTexts = 8 << 20
 
-// defaultCache bounds the conversations of a worker with a separate cache, in bytes.
-const defaultCache = 64 << 20
-
 // Server is the compaction executor and its gRPC form.
 type Server struct {
 	harnessv1.UnimplementedCompactionServiceServer
@@ -80,7 +77,7 @@ type Server struct {
 // New returns a compaction worker.
 func New(cfg Config) *Server {
 	if cfg.Conversations == nil {
-		cfg.Conversations = conversationcache.New(cfg.Log, defaultCache)
+		cfg.Conversations = conversationcache.New(cfg.Log, conversationcache.DefaultBytes)
 	}
 	if cfg.Inference == nil || cfg.Jobs == nil {
 		cfg.Inference = func(context.Context) bool { return false }

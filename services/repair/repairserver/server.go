@@ -88,9 +88,6 @@ type Config struct {
 	Scope *Scope
 }
 
-// defaultCache bounds the conversations of a worker with a separate cache, in bytes.
-const defaultCache = 64 << 20
-
 // New returns a repair worker.
 func New(cfg Config) *Server {
 	if cfg.Logger == nil {
@@ -106,7 +103,7 @@ func New(cfg Config) *Server {
 		cfg.Sweep = time.Minute
 	}
 	if cfg.Conversations == nil {
-		cfg.Conversations = conversationcache.New(cfg.Log, defaultCache)
+		cfg.Conversations = conversationcache.New(cfg.Log, conversationcache.DefaultBytes)
 	}
 	return &Server{
 		log: cfg.Log, toolHost: cfg.ToolHost, logger: cfg.Logger, now: cfg.Now, keepDeleted: cfg.KeepDeleted, sweepInterval: cfg.Sweep,

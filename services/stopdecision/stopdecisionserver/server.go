@@ -53,9 +53,6 @@ type Config struct {
 	Now func() time.Time
 }
 
-// cacheBytes bounds the default cache of conversations.
-const cacheBytes = 64 << 20
-
 // Server is the stop decision executor and its gRPC form.
 type Server struct {
 	harnessv1.UnimplementedStopDecisionServiceServer
@@ -73,7 +70,7 @@ func New(cfg Config) *Server {
 		cfg.Now = time.Now
 	}
 	if cfg.Conversations == nil {
-		cfg.Conversations = conversationcache.New(cfg.Log, cacheBytes)
+		cfg.Conversations = conversationcache.New(cfg.Log, conversationcache.DefaultBytes)
 	}
 	return &Server{
 		cfg: cfg, definitions: &agent.Cache{Blob: cfg.Log.Blob},
