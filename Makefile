@@ -23,7 +23,7 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .PHONY: help
 help: ## List the targets
-	@awk 'BEGIN {FS = ":.*?## "} /^[a-z-]+:.*?## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*?## "} /^[a-z-]+:.*?## / {printf "  %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: ## See an agent fix a program, without an API key
@@ -60,16 +60,21 @@ test-clients: ## Test the clients in Python and TypeScript against a real server
 	clients/typescript/test.sh
 	$(GO) test -tags polyglot $(TESTFLAGS) ./test/polyglot
 
+.PHONY: sandbox-usable
+sandbox-usable: ## Compare 200 commands of public projects in the sandbox with outside, for about an hour (needs the package registries)
+	$(GO) test -tags usable -count=1 -timeout 4h -v $(TESTFLAGS) ./test/usable
+
 .PHONY: test-deploy
 test-deploy: ## Test the manifests, the dashboard and the alerts against the program
 	$(GO) -C deploy/k8s/verify test $(TESTFLAGS) ./...
 	$(GO) -C deploy/observe test $(TESTFLAGS) ./...
 
 .PHONY: soak
-soak: ## Run for hours what CI runs shortly: 100,000 seeds of the simulator (SOAKFLAGS='-from 100000' for others), 20 kills at each failpoint of the mesh, larger state spaces
+soak: ## Run for hours what CI runs shortly: 100,000 seeds of the simulator (SOAKFLAGS='-from 100000' for others), 20 kills at each failpoint of the mesh, larger state spaces, half an hour of random faults
 	$(GO) test ./test/simulation -run TestSeeds -timeout 24h -v -seeds 100000 -progress $(SOAKFLAGS)
 	$(GO) test ./test/explore -timeout 24h -large
-	$(GO) test ./test/mesh -timeout 24h -rounds 20
+	$(GO) test ./test/mesh -timeout 24h -rounds 20 -cuts 200
+	$(GO) test ./test/chaos -timeout 24h -length 30m -v -seed $$(date +%s)
 
 .PHONY: check
 check: ## Run all that CI runs: tests, lint, drift, breaking changes, race, clients, deployment, benchmarks once

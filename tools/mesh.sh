@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the programs of the Procfile and runs the mesh on this machine: a NATS
 # server and a process per role. Ctrl-C stops it. What it stores stays in
-# .cache/mesh/data.
+# .cache/mesh/data, with the password of NATS in nats.creds.
 #
 #   tools/mesh.sh            the Procfile of the repository
 #   tools/mesh.sh PROCFILE   another one, without building anything
@@ -26,6 +26,25 @@ require_free_ports() {
 			exit 1
 		fi
 	done
+}
+
+# make_credentials makes the password of NATS, once: a file for the processes, and the
+# server's configuration. Only this user can read them.
+make_credentials() {
+	if [ ! -s "$dir/data/nats.creds" ]; then
+		(
+			umask 077
+			password=$(od -An -N32 -tx1 /dev/urandom | tr -d ' \n')
+			printf 'mesh:%s\n' "$password" >"$dir/data/nats.creds.new"
+			mv "$dir/data/nats.creds.new" "$dir/data/nats.creds"
+		)
+	fi
+	(
+		umask 077
+		password=$(cut -d: -f2- "$dir/data/nats.creds")
+		rm -f "$dir/data/nats.conf"
+		printf 'include "../../../deploy/local/nats.conf"\nauthorization { user: mesh, password: "%s" }\n' "$password" >"$dir/data/nats.conf"
+	)
 }
 
 # supervise NAME COMMAND runs the command until it exits with 0 or is stopped.
@@ -95,14 +114,16 @@ stop() {
 
 if [ $# -eq 0 ]; then
 	require_free_ports
-	mkdir -p "$dir/data"
+	mkdir -p "$dir/data" "$dir/scripts"
+	cp examples/script.yaml "$dir/scripts/notes.yaml"
+	make_credentials
 	export CGO_ENABLED=0
 	go build -o "$dir/harness" ./cmd/harness
 	go build -o "$dir/nats-server" github.com/nats-io/nats-server/v2
 	require_free_ports # still
 	cat <<END
-a run      mkdir -p $dir/work && $dir/harness run --server 127.0.0.1:7447 --workspace $dir/work --model script:examples/script.yaml --yolo "Write the notes."
-who is up  $dir/harness doctor
+a run      mkdir -p $dir/work && $dir/harness run --server 127.0.0.1:7447 --workspace $dir/work --model script:$dir/scripts/notes.yaml --yolo "Write the notes."
+who is up  $dir/harness doctor --nats-creds $dir/data/nats.creds
 a crash    kill -9 the processes of both turn workers during a run; Ctrl-C stops the mesh
 END
 fi

@@ -28,7 +28,7 @@ func letterScenario(name, what string) scenario {
 		files: map[string]string{"harvest.txt": "Eleven barrels of cider.\n"},
 		spec:  edits(withItems()),
 		really: func(w *world) bool {
-			return w.artifacts["w2"] == letter
+			return w.artifacts["w1"] == letter || w.artifacts["w2"] == letter // a bare loop leaves the revision as an item
 		},
 	}
 }
@@ -58,10 +58,9 @@ func revised(c *chat) modeltest.Reply {
 
 const flagTool = "work_item_flag_revision"
 
-// ignoresAudits has a contract that requires a passed audit.
+// ignoresAudits has no contract: an audit that fails keeps its item open.
 func ignoresAudits() []*scenario {
 	s := letterScenario("ignores-audit", "finds faults in its own work and claims to be done")
-	s.spec = append(s.spec, contract(holdsText("audit", "artifact:audit", `"verdict":\s*"pass"`)))
 	return failing(s, func(listening bool) model {
 		return func(c *chat) modeltest.Reply {
 			switch {
@@ -72,7 +71,7 @@ func ignoresAudits() []*scenario {
 			}
 			return done("The letter is written and checked.")
 		}
-	}, auditTold, doomLoop, rejected("contract_not_satisfied"))
+	}, auditTold, doomLoop, rejected("work_items_incomplete"))
 }
 
 // auditor works as an agent with work items should.
@@ -84,19 +83,5 @@ func auditor() *scenario {
 		}
 		return revised(c)
 	}
-	return &s
-}
-
-// ignoresAudit is the same without a contract.
-func ignoresAudit() *scenario {
-	s := letterScenario("ignores-audit", "finds faults in its own work, gets a request to revise it, and claims to be done; no contract")
-	s.model = func(c *chat) modeltest.Reply {
-		if c.turn() <= 4 {
-			return audited(c)
-		}
-		return done("The letter is written and checked.")
-	}
-	s.verdict, s.by = accepted, auditTold
-	s.instead = "Require the audit in the contract: CONTAINS_TEXT in `artifact:ID`, or check the work itself."
 	return &s
 }

@@ -11,7 +11,7 @@ import (
 
 // healthyOnes are models whose ways look like failing and are not.
 func healthyOnes() []*scenario {
-	all := []*scenario{longReader(), poller(), patientPoller(), tester(), slowWriter(), rereader(), asker(), auditor(), diarist(), summariser(), hasty()}
+	all := []*scenario{longReader(), poller(), patientPoller(), tester(), slowWriter(), rereader(), asker(), auditor(), diarist(), summariser(), hasty(), forgetsRole()}
 	for _, s := range all {
 		s.kind, s.verdict = healthy, accepted
 	}
@@ -201,5 +201,19 @@ func hasty() *scenario {
 		really: reported,
 		spec:   edits(contract(thereIs("report.md"))),
 		model:  inOrder(calls(write("report.md", "A report.\n"), done("The report is written.").Calls[0])),
+	}
+}
+
+// forgetsRole plans a deliverable: the role that an item has counts for its artifact.
+func forgetsRole() *scenario {
+	return &scenario{
+		name: "forgets-role", what: "plans a deliverable and stores the artifact without its role",
+		goal: "Write a letter to Anna about the harvest.", spec: edits(withItems()),
+		really: func(w *world) bool { return w.artifacts["w1"] == letter },
+		model: inOrder(
+			calls(add("The letter", "DELIVERABLE")),
+			calls(call("work_item_set_artifact", args{"id": "w1", "content": letter}), set("w1", "DONE")),
+			done("The letter is written."),
+		),
 	}
 }

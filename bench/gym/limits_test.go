@@ -9,7 +9,7 @@ import (
 
 // limits are failures that the harness does not detect. Each has a remedy.
 func limits() []*scenario {
-	all := []*scenario{believed(), skipsItems(), oldSuccess(), claimsInWords(), ignoresAudit(), forgetsRole(), waitsLong(), sameOutput()}
+	all := []*scenario{believed(), skipsItems(), oldSuccess(), claimsInWords(), waitsLong(), sameOutput()}
 	for _, s := range all {
 		s.kind = limit
 	}
@@ -64,21 +64,6 @@ func claimsInWords() *scenario {
 		model:   inOrder(textAndCalls("The test says PASS.", done("The test passes.").Calls...)),
 		verdict: accepted,
 		instead: "Words satisfy a contract for words. Check a file, or run a command.",
-	}
-}
-
-func forgetsRole() *scenario {
-	return &scenario{
-		name: "forgets-role", what: "plans a deliverable and stores the artifact without its role",
-		goal: "Write a letter to Anna about the harvest.", spec: edits(withItems()),
-		really: func(w *world) bool { return w.artifacts["w1"] == letter },
-		model: inOrder(
-			calls(add("The letter", "DELIVERABLE")),
-			calls(call("work_item_set_artifact", args{"id": "w1", "content": letter}), set("w1", "DONE")),
-			done("The letter is written."),
-		),
-		verdict: accepted,
-		instead: "The first artifact of an item is WORKING unless its role is given with it. Put this into the instructions, or require a file in the contract.",
 	}
 }
 

@@ -21,6 +21,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 )
 
 // The models, and the mesh that all runs share: the shipped binary, one process with
@@ -89,7 +90,7 @@ func startProcess(dir string) (stop func(), err error) {
 			}
 		}
 	})
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), keytest.With(filepath.Join(dir, "data")))
 	if err != nil {
 		return nil, err
 	}

@@ -215,6 +215,8 @@ func (l *loop) perform(action turn.Action, response *model.Response) turn.Event 
 		return turn.RequestPrepared{}
 	case turn.AskModel:
 		return turn.ModelAnswered{Response: response}
+	case turn.ProposeCalls:
+		return turn.Proposals{}
 	case turn.CheckInbox:
 		return turn.InboxChecked{}
 	case turn.SendCall:

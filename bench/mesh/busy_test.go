@@ -46,7 +46,7 @@ func (f *fleet) occupy(doing string, n int) []*busyRun {
 	file := script(f.b, "waits", 1, func(int) string { return "{delay: 1h, text: Late.}" })
 	if doing == commands {
 		file = script(f.b, "sleeps", 1, func(int) string {
-			return "{text: This takes a while., calls: [{name: run_command, arguments: {command: 'echo > begun-$$; exec sleep 3600'}}]}"
+			return "{text: This takes a while., calls: [{name: run_command, arguments: {command: 'mktemp begun-XXXXXX; exec sleep 3600'}}]}"
 		})
 	}
 	var all []*busyRun

@@ -2,7 +2,6 @@ package mesh
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -19,24 +18,10 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	code := func() int {
-		if f := flag.Lookup("test.bench"); f.Value.String() == "" {
-			return m.Run() // nothing to build for
-		}
-		dir, err := os.MkdirTemp("", "harness-bench")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		scratch = dir
-		if bin, err = meshtest.Build("../..", dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}()
-	os.Exit(code)
+	if flag.Lookup("test.bench").Value.String() == "" {
+		os.Exit(m.Run()) // nothing to build for
+	}
+	os.Exit(meshtest.Run(m, &bin, &scratch))
 }
 
 func must(b *testing.B, err error) {

@@ -8,45 +8,26 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 // BenchmarkTakeover kills or stops a turn worker that has five runs whose model streams
 // and five that run a command. It reports the time until another worker has claimed
-// each, and the takeover time of the bus. The two workers change roles in every round.
-// An iteration is one round of each signal.
+// each, and the takeover time of the bus. An iteration is one mesh for each signal: a step
+// in which two workers died waits for others.
 func BenchmarkTakeover(b *testing.B) {
-	const each = 5
 	for _, takeover := range []time.Duration{time.Second, 5 * time.Second} {
 		b.Run("takeover="+takeover.String(), func(b *testing.B) {
-			m := meshtest.Start(b, bin, meshtest.Config{Takeover: takeover})
-			f := newFleet(b, m)
-			defer f.cancel()
-			var all []*busyRun
-			for range each {
-				for _, doing := range doings {
-					// Heartbeats count from the claim: this spreads them.
-					pause(runlog.Lapse(runlog.AckWaitOf(takeover)) / each)
-					all = append(all, f.occupy(doing, 1)...)
-				}
-			}
-			m.Start("turn-2")
-			m.AwaitReady("turn-2")
-			holder, other := "turn", "turn-2"
 			times := map[string]series{}
 			for range b.N {
 				for _, how := range []struct {
 					name   string
 					signal syscall.Signal
 				}{{"kill", syscall.SIGKILL}, {"stop", syscall.SIGSTOP}} {
-					pause(runlog.Lapse(runlog.AckWaitOf(takeover))) // a heartbeat's period
-					for doing, s := range takeOver(f, all, holder, other, how.signal) {
+					for doing, s := range takeOver(b, takeover, how.signal) {
 						times[how.name+"/"+doing] = append(times[how.name+"/"+doing], s...)
 					}
-					m.Process(holder).Kill()
-					m.Start(holder)
-					m.AwaitReady(holder)
-					holder, other = other, holder
 				}
 			}
 			var worst time.Duration
@@ -69,27 +50,42 @@ func BenchmarkTakeover(b *testing.B) {
 // pause waits for a random part of d, so that signals come at random times.
 func pause(d time.Duration) { <-time.After(rand.N(d)) }
 
-// takeOver takes a worker from its runs and returns how long each waited for the other
-// worker's claim.
-func takeOver(f *fleet, all []*busyRun, holder, other string, signal syscall.Signal) map[string]series {
-	f.b.Helper()
-	for _, o := range all {
-		if !o.of(f.m.Process(holder)) {
-			f.b.Fatalf("%s is with %s, not with %s", o.run, o.worker, holder)
+// takeOver takes a worker from its runs and returns how long each waited for the claim of
+// another worker.
+func takeOver(b *testing.B, takeover time.Duration, signal syscall.Signal) map[string]series {
+	b.Helper()
+	const each = 5
+	m := meshtest.Start(b, bin, meshtest.Config{Takeover: takeover})
+	defer func() { // the next mesh has the machine alone
+		for _, name := range append(workflow.Roles(), "turn-2") {
+			m.Process(name).Kill()
+		}
+	}()
+	f := newFleet(b, m)
+	defer f.cancel()
+	period := runlog.Lapse(runlog.AckWaitOf(takeover)) // of heartbeats
+	var all []*busyRun
+	for range each {
+		for _, doing := range doings {
+			pause(period / each) // heartbeats count from the claim: this spreads them
+			all = append(all, f.occupy(doing, 1)...)
 		}
 	}
+	m.Start("turn-2")
+	m.AwaitReady("turn-2")
+	pause(period)
 	times := map[string]series{}
 	at := time.Now()
-	f.m.Process(holder).Signal(signal)
+	m.Process("turn").Signal(signal)
 	for _, o := range all {
 		var e runlog.Entry
-		meshtest.Eventually(f.b, fmt.Sprintf("%s is taken over", o.run), func() bool {
+		meshtest.Eventually(b, fmt.Sprintf("%s is taken over", o.run), func() bool {
 			var ok bool
 			e, ok = f.claim(o)
 			return ok
 		})
-		if !o.of(f.m.Process(other)) {
-			f.b.Fatalf("%s was claimed by %s, which is not %s", o.run, o.worker, other)
+		if !o.of(m.Process("turn-2")) {
+			b.Fatalf("%s was claimed by %s, which is not turn-2", o.run, o.worker)
 		}
 		times[o.doing] = append(times[o.doing], committed(e).Sub(at))
 	}

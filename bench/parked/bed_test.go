@@ -181,6 +181,10 @@ func (b *bed) park(n int) {
 		return nil
 	})
 	agent := &harnessv1.AgentSpec{Model: "script:" + b.script}
+	// With network commands ask at every level of confinement.
+	asking := &harnessv1.LoopConfig{
+		Sandbox: &harnessv1.SandboxConfig{Network: &harnessv1.SandboxNetwork{Mode: harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_ALL}},
+	}
 	var starting errgroup.Group
 	for i := range n {
 		select {
@@ -191,7 +195,9 @@ func (b *bed) park(n int) {
 		starting.Go(func() error {
 			_, err := b.m.Client().StartRun(ctx, &harnessv1.StartRunRequest{
 				RequestId: fmt.Sprintf("parked-%d", i),
-				Spec:      &harnessv1.RunSpec{Agent: agent, Workspace: b.workspace, Goal: content.Inline(fmt.Sprintf("Run the command of task %d when it is allowed.", i))},
+				Spec: &harnessv1.RunSpec{
+					Agent: agent, Config: asking, Workspace: b.workspace, Goal: content.Inline(fmt.Sprintf("Run the command of task %d when it is allowed.", i)),
+				},
 			})
 			return err
 		})

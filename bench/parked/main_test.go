@@ -2,7 +2,6 @@ package parked
 
 import (
 	"flag"
-	"fmt"
 	"os"
 	"testing"
 
@@ -19,21 +18,8 @@ var (
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	code := func() int {
-		if testing.Short() && flag.Lookup("test.bench").Value.String() == "" {
-			return m.Run() // nothing to build for
-		}
-		dir, err := os.MkdirTemp("", "harness-parked")
-		if err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		if bin, err = meshtest.Build("../..", dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		return m.Run()
-	}()
-	os.Exit(code)
+	if testing.Short() && flag.Lookup("test.bench").Value.String() == "" {
+		os.Exit(m.Run()) // nothing to build for
+	}
+	os.Exit(meshtest.Run(m, &bin, nil))
 }

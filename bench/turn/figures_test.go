@@ -151,7 +151,7 @@ func appendBare(b *testing.B, all []oneTurn, mode string) figures {
 	must(b, err)
 	defer log.Close()
 	f := figures{perTurn: make([]float64, len(all))}
-	version, sequence := uint64(0), uint64(0)
+	var newest runlog.Entry
 	before := effortOf(b, os.Getpid(), dir)
 	for i, t := range all {
 		copies := make([]runlog.Entry, len(t.records))
@@ -161,10 +161,10 @@ func appendBare(b *testing.B, all []oneTurn, mode string) figures {
 		}
 		start := time.Now()
 		for _, e := range copies {
-			version++
-			e.Record.Version, e.Record.PrevSequence = version, sequence
-			sequence, err = log.Append(ctx, e.Record)
+			runlog.Link(e.Record, newest)
+			e.Sequence, err = log.Append(ctx, e.Record)
 			must(b, err)
+			newest = runlog.Entry{Header: runlog.HeaderOf(e.Record), Record: e.Record, Sequence: e.Sequence}
 		}
 		f.perTurn[i] = float64(time.Since(start).Nanoseconds()) / 1000
 		f.appends += float64(len(copies)) / float64(len(all))

@@ -34,7 +34,7 @@ func build(b *testing.B) string {
 func runMesh(ctx context.Context, b *testing.B, harness, data, mode string, env []string) effort {
 	b.Helper()
 	dir, script := workspace(b)
-	serve := exec.CommandContext(ctx, harness, "serve", "--data", data, "--sync", mode, "--listen", "127.0.0.1:0")
+	serve := exec.CommandContext(ctx, harness, "serve", "--data", data, "--sync", mode, "--listen", "127.0.0.1:0", "--scripts", os.TempDir())
 	serve.Env = append(append(os.Environ(), "HARNESS_LOG_LEVEL=error"), env...)
 	stderr, err := serve.StderrPipe()
 	must(b, err)

@@ -16,4 +16,6 @@ export HARNESS
 "$VENV/bin/ruff" check --quiet --no-cache .
 "$VENV/bin/ruff" format --check --quiet --no-cache .
 "$VENV/bin/mypy" --cache-dir "$VENV/mypy"
+# Where gateways note their keys, so that the user's own folder is unchanged.
+export XDG_CONFIG_HOME="$(cd ../.. && pwd)/.cache/python/config"
 exec "$VENV/bin/python" -B -m pytest -p no:cacheprovider "$@"

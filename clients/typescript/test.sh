@@ -15,4 +15,6 @@ fi
 export HARNESS
 rm -rf dist
 node_modules/.bin/tsc
+# Where gateways note their keys, so that the user's own folder is unchanged.
+export XDG_CONFIG_HOME="$(cd ../.. && pwd)/.cache/typescript/config"
 exec node --test --test-reporter=spec --test-concurrency=2 "$@" dist/test/*.test.js

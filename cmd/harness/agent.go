@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/starter"
 	"github.com/harnessmesh/harnessmesh/schemas"
 )
@@ -33,7 +35,7 @@ func (c *agentInitCmd) run(_ context.Context, a *app) (int, error) {
 	for _, path := range paths {
 		fmt.Fprintln(a.out, path)
 	}
-	a.printNote("edit them, then run: harness agent check %s", quote(paths[0]))
+	a.printNote("edit them, then run: harness agent check %s %s", quote(paths[0]), quote(paths[1]))
 	return follow.ExitDone, nil
 }
 
@@ -67,7 +69,7 @@ func (c *agentCheckCmd) run(ctx context.Context, a *app) (int, error) {
 			continue
 		}
 		for _, problem := range problems {
-			fmt.Fprintln(a.out, problem)
+			fmt.Fprintln(a.out, render.Clean(problem.Error()))
 		}
 	}
 	return code, nil
@@ -79,6 +81,9 @@ func (c *agentCheckCmd) check(ctx context.Context, a *app, path string) (agentfi
 		kind = ""
 	}
 	kind, file, err := agentfile.Check(path, kind)
+	if err == nil && file != nil {
+		a.warnChecks(file.Contract, filepath.Dir(path), ".")
+	}
 	if err != nil || file == nil || !c.Reach {
 		return kind, err
 	}

@@ -22,7 +22,7 @@ func TestAgentInitAndCheck(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "mine")
 		got := call(t, nil, "", "agent", "init", "--example", example, dir)
 		agent, contract := filepath.Join(dir, "agent.yaml"), filepath.Join(dir, "contract.yaml")
-		if got.code != 0 || got.out != agent+"\n"+contract+"\n" || !strings.Contains(got.err, "harness agent check "+agent) {
+		if got.code != 0 || strings.TrimSuffix(got.out, filepath.Join(dir, "test.sh")+"\n") != agent+"\n"+contract+"\n" || !strings.Contains(got.err, "harness agent check "+agent+" "+contract+"\n") {
 			t.Fatalf("%+v", got)
 		}
 		if got := call(t, nil, "", "agent", "init", dir); got.code != 1 || !strings.Contains(got.err, "is not overwritten") || strings.Count(got.err, "\n") != 1 {

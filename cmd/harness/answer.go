@@ -26,6 +26,8 @@ type answerCmd struct {
 	Call  string   `name:"call" placeholder:"ID" help:"Id of the call, if it could be mistaken for text."`
 	File  string   `placeholder:"FILE" help:"File that contains the answer."`
 	Error bool     `help:"The call failed; the answer is the error message."`
+
+	continuation `embed:""`
 }
 
 func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
@@ -36,12 +38,13 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	if len(words) == 0 && c.File == "" {
 		return follow.ExitError, errors.New("missing TEXT: write the answer after the run, - to read it from stdin, or --file FILE")
 	}
-	session, err := c.connect(ctx, a, backend.Store)
+	resumes := c.resumes(a)
+	f, err := c.open(ctx, a, resumes)
+	defer func() { a.disconnect(ctx, f.session) }()
 	if err != nil {
-		return follow.ExitError, err
+		return before(err)
 	}
-	defer a.disconnect(ctx, session)
-	call, words, err := c.pick(ctx, a, session, words)
+	call, words, err := c.pick(ctx, a, f.session, words)
 	if err != nil {
 		return follow.ExitError, err
 	}
@@ -52,17 +55,9 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	if call.GetKind() == runstate.KindQuestion && strings.TrimSpace(text) == "" {
 		return follow.ExitError, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
 	}
-	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
-		Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(),
-		Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
-			CallId: call.GetCallId(), Result: inline(text), IsError: c.Error,
-		}},
-	})
-	if err != nil {
-		return follow.ExitError, err
-	}
-	c.stored(a, session, "the answer to "+call.GetCallId()+" is stored")
-	return follow.ExitDone, nil
+	return c.answered(ctx, a, f, call.GetCallId(), resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
+		ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: inline(text), IsError: c.Error},
+	}})
 }
 
 // words returns the arguments after the run.

@@ -157,7 +157,8 @@ waits for its client: lookup_order id=12
   harness answer r c2 RESULT` + server + `
   or --file FILE, or --error WHY
 
-waits for approval: run_command command="make c3"
+waits for approval: run_command
+    command: make c3
   It runs a command. · call c3
   harness approve r c3` + server + `
   or with --always, or --deny --reason WHY

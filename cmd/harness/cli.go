@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
@@ -27,11 +28,13 @@ type cli struct {
 
 	Run       runCmd       `cmd:"" help:"Start a run and follow it."`
 	Serve     serveCmd     `cmd:"" help:"Serve roles of the mesh."`
+	Daemon    daemonCmd    `cmd:"" help:"Show, stop or restart the background process of this user, or print its log."`
 	Provision provisionCmd `cmd:"" help:"Create the streams and consumers on a NATS server."`
-	Doctor    doctorCmd    `cmd:"" help:"List the processes of the mesh, whether they are ready, and what is missing."`
+	Doctor    doctorCmd    `cmd:"" help:"Examine this machine: keys, model, data, disk; or a mesh: its processes, and what is missing."`
 	Watch     watchCmd     `cmd:"" help:"Follow a run from its start, or from a version."`
 	Show      showCmd      `cmd:"" help:"Show the status of a run."`
 	List      listCmd      `cmd:"" help:"List runs, newest first."`
+	Last      lastCmd      `cmd:"" help:"Print the id of the newest run."`
 	Send      sendCmd      `cmd:"" help:"Send a message to a run."`
 	Answer    answerCmd    `cmd:"" help:"Answer a question, or a call of a tool that the client runs."`
 	Approve   approveCmd   `cmd:"" help:"Approve or deny a tool call."`
@@ -42,6 +45,10 @@ type cli struct {
 	Agent     agentCmd     `cmd:"" help:"Create and check agent files, and print their schemas."`
 	Demo      demoCmd      `cmd:"" help:"Run a scripted agent that fixes a small program; needs no model."`
 	Version   versionCmd   `cmd:"" help:"Print the version."`
+	Help      helpCmd      `cmd:"" help:"Print the help of a verb, or the list of verbs."`
+
+	Completion completionCmd `cmd:"" help:"Print the script that completes command lines in bash, zsh or fish."`
+	Complete   completeCmd   `cmd:"" hidden:"" help:"Complete a command line, for the scripts of completion."`
 }
 
 // command is a verb. An error is printed as one line and makes the exit code 1
@@ -58,6 +65,9 @@ type stdio struct {
 	signals <-chan os.Signal
 	// environ are all variables of the environment, as NAME=VALUE.
 	environ []string
+	// program is the path of this program, which runs again as background process; empty: it
+	// does not.
+	program string
 }
 
 // app is one run of the program.
@@ -65,6 +75,8 @@ type app struct {
 	stdio
 	env func(string) string
 	log *slog.Logger
+	// level is that of log.
+	level slog.Level
 	// logs is where log goes.
 	logs *outlet
 	// given are the flags of the command line, without those of the environment.
@@ -73,6 +85,8 @@ type app struct {
 	inherited map[string]bool
 	// catalogue is the file that extends the model catalogue; empty: none.
 	catalogue string
+	// parser is the definition of the command line.
+	parser *kong.Kong
 }
 
 // exitRequest carries the exit code that kong requests, after --help.
@@ -96,7 +110,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 	var c cli
 	parser, err := kong.New(&c,
 		kong.Name("harness"),
-		kong.Description("A control plane that makes a chat model a reliable long-running agent.\n\nEvery flag can be set in the environment as HARNESS_ and its name, such as HARNESS_MAX_TURNS=20."),
+		kong.Description("A control plane that makes a chat model a reliable long-running agent.\n\nEvery flag can be set in the environment as HARNESS_ and its name, such as HARNESS_MAX_TURNS=20. harness --version prints the version."),
 		kong.Writers(std.out, std.err),
 		kong.Exit(func(code int) { panic(exitRequest(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
@@ -111,8 +125,9 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 	if err != nil {
 		return a.fail(follow.ExitError, fmt.Errorf("invalid command line definition: %w", err))
 	}
+	a.parser = parser
 	a.warnUnknown(parser.Model)
-	parsed, err := parser.Parse(stateValue(args))
+	parsed, err := parser.Parse(stateValue(versionVerb(args)))
 	if err != nil {
 		return a.fail(follow.ExitError, err)
 	}
@@ -122,6 +137,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 			delete(a.inherited, path.Flag.Name)
 		}
 	}
+	a.level = level(c.LogLevel)
 	a.log = slog.New(telemetry.Handler(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level(c.LogLevel)})))
 	verb, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
@@ -171,7 +187,9 @@ func message(err error) string {
 	return text
 }
 
-func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
+// oneLine returns a text, of which a server may have written a part, in a form that is safe
+// for a terminal.
+func oneLine(text string) string { return content.OneLine(text) }
 
 // note writes a remark to stderr.
 func (a *app) printNote(format string, args ...any) {
@@ -217,6 +235,15 @@ func (a *app) cancelOnSignal(parent context.Context) (ctx context.Context, stop 
 func isTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// versionVerb replaces --version before all verbs by the verb. It is no flag of the program
+// because verbs have flags of that name.
+func versionVerb(args []string) []string {
+	if len(args) > 0 && args[0] == "--version" {
+		return append([]string{"version"}, args[1:]...)
+	}
+	return args
 }
 
 // stateValue allows --state without a version.

@@ -150,6 +150,8 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"run", "--model", "script:" + agent, "go"}, "--model"},
 		{[]string{"run", "--workspace", dir + "/none", "--model", "openai:m", "go"}, ""},
 		{[]string{"serve", "--roles", "king"}, "--roles"},
+		{[]string{"serve", "--peer-connections", "0"}, "--peer-connections: 0: expected at least 1"},
+		{[]string{"serve", "--idle-timeout", "0s"}, "--idle-timeout"},
 		{[]string{"serve", "--data", dir + "/data", "--metrics", "9464"}, "--metrics"},
 		{[]string{"serve", "--sync", "never"}, "--sync"},
 		{[]string{"serve", "--nats", "nats://x:1", "--sync", "always"}, "--sync"},
@@ -164,7 +166,7 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{[]string{"answer"}, "run"},
 		{[]string{"answer", "r", "x", "--namespace", "*"}, "--namespace"},
 		{[]string{"delete", "a b"}, "RUN"},
-		{[]string{"delete"}, "run"},
+		{[]string{"delete"}, "RUN"},
 		{append([]string{"show", "r"}, server...), "cannot be reached"},
 		{[]string{"--log-level", "loud", "version"}, "--log-level"},
 	} {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -23,12 +24,45 @@ func allProcesses() []*harnessv1.Presence {
 	return there
 }
 
+// consumersOf are those of a bus in use: of executors, and the two more of repair.
+func consumersOf(names ...string) []jetstream.Consumer {
+	var all []jetstream.Consumer
+	for _, name := range append(names, "wake", "timers") {
+		all = append(all, jetstream.Consumer{Name: name, Waiting: 1})
+	}
+	return all
+}
+
+// TestDoctorKnowsCustomExecutors: one with a process is no problem, whatever it reports, and
+// one without is named with the steps that wait for it.
+func TestDoctorKnowsCustomExecutors(t *testing.T) {
+	there := append(allProcesses(), &harnessv1.Presence{Role: workflow.Bridge, Instance: "bridge-1", Ready: true, StartTime: timestamppb.Now()})
+	consumers := append(consumersOf(append(workflow.Roles(), "reviewer")...), jetstream.Consumer{Name: "auditor", Pending: 2, AckPending: 1})
+	d := diagnose(there, consumers)
+	if len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "no process consumes the steps of the executor auditor, of which 3 are waiting: start its program, or `harness serve --roles bridge --executor auditor") {
+		t.Errorf("problems: %q", d.Problems)
+	}
+	var out bytes.Buffer
+	if err := (&doctorCmd{Output: "text"}).show(&app{stdio: stdio{out: &out}}, d); err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"EXECUTOR CONSUMED WAITING WORKING auditor no 2 1 reviewer yes 0 0", "bridge yes"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, out.String())
+		}
+	}
+	if last := d.Processes[len(d.Processes)-1]; last.Role != workflow.Bridge {
+		t.Errorf("the bridge is not after the roles: %v", d.Processes)
+	}
+}
+
 // The doctor shows what each process takes in units that people read, and a dash
 // for a process that does not say it.
 func TestDoctorShowsWhatProcessesTake(t *testing.T) {
 	there := allProcesses()
 	there[1].Goroutines, there[1].HeapBytes = 0, 0
-	d := diagnose(there, workflow.Roles())
+	d := diagnose(there, consumersOf(workflow.Roles()...))
 	var out bytes.Buffer
 	c := doctorCmd{Output: "text"}
 	if err := c.show(&app{stdio: stdio{out: &out}}, d); err != nil {
@@ -67,12 +101,12 @@ func TestDoctorShowsWhatProcessesTake(t *testing.T) {
 }
 
 func TestDoctorNamesWhatIsMissing(t *testing.T) {
-	if d := diagnose(allProcesses(), workflow.Roles()); len(d.Problems) != 0 || len(d.Processes) != len(workflow.Roles()) {
+	if d := diagnose(allProcesses(), consumersOf(workflow.Roles()...)); len(d.Problems) != 0 || len(d.Processes) != len(workflow.Roles()) {
 		t.Errorf("a whole mesh has problems: %+v", d)
 	}
 	there := allProcesses()[2:]
 	there[0].Ready, there[0].Reason = false, "it is starting"
-	problems := strings.Join(diagnose(there, workflow.Default()).Problems, "\n")
+	problems := strings.Join(diagnose(there, consumersOf(workflow.Default()...)).Problems, "\n")
 	for _, want := range []string{
 		"repair repair-1 is not ready: it is starting", "no process has the role toolhost: start `harness serve --roles toolhost`",
 		"no process has the role inference: conversations are not summarised,", "start `harness serve --roles inference`, with the keys",

@@ -30,7 +30,7 @@ const prefix = "HARNESS_"
 
 // warnUnknown warns about unknown HARNESS_ variables, which are probably misspelt.
 func (a *app) warnUnknown(model *kong.Application) {
-	known := []string{failpoint.Variable}
+	known := []string{failpoint.Variable, envTraceURL}
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {
 		for _, f := range n.Flags {

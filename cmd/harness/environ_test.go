@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -52,6 +54,32 @@ func TestAMistakeInTheEnvironmentIsNamedByItsVariable(t *testing.T) {
 				t.Errorf("%s: %q does not say %q", c.pair, said, w)
 			}
 		}
+	}
+}
+
+// TestNoDocumentedVariableIsWarnedOf: each that the documentation names is known.
+func TestNoDocumentedVariableIsWarnedOf(t *testing.T) {
+	pages, err := filepath.Glob("../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatal("no pages", err)
+	}
+	var pairs []string
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range regexp.MustCompile(`\bHARNESS_[A-Z0-9_]*[A-Z0-9]\b`).FindAllString(string(text), -1) {
+			if name != "HARNESS_SINC" { // the example of a mistake
+				pairs = append(pairs, name+"=")
+			}
+		}
+	}
+	if len(pairs) < 10 {
+		t.Fatalf("only %d variables are found", len(pairs))
+	}
+	if _, said := environment(t, pairs, "version"); said != "" {
+		t.Error(said)
 	}
 }
 

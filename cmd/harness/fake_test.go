@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"sync"
@@ -27,6 +28,11 @@ import (
 // fake is a gateway whose runs do what a test tells them. It is served over a
 // real connection.
 type fake struct {
+	// blobs are parts of texts by digest; any other text names its digest.
+	blobs map[string][]string
+	// prompt is the system prompt of conversations; empty: none.
+	prompt string
+
 	harnessv1.UnimplementedGatewayServiceServer
 	address string
 
@@ -93,7 +99,7 @@ func (f *fake) add(id, namespace string, spec *harnessv1.RunSpec) *fakeRun {
 		f: f, spec: spec, changed: make(chan struct{}),
 		run: &harnessv1.Run{
 			Namespace: namespace, RunId: id, Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, MaxTurns: 50, Version: 1,
-			Goal: spec.GetGoal().GetInline(), Model: spec.GetAgent().GetModel(), Segment: 1,
+			Goal: spec.GetGoal().GetInline(), Model: spec.GetAgent().GetModel(), Segment: 1, StartedBy: "nina",
 			CreateTime: timestamppb.New(fixed), UpdateTime: timestamppb.New(fixed),
 		},
 	}
@@ -236,11 +242,13 @@ func refusal(code codes.Code, reason harnessv1.ErrorReason, text string) error {
 	return st.Err()
 }
 
+var generatedID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^r-[a-z2-7]{8}$`) })
+
 func (f *fake) StartRun(_ context.Context, q *harnessv1.StartRunRequest) (*harnessv1.StartRunResponse, error) {
 	f.mu.Lock()
 	f.starts = append(f.starts, q)
 	id := q.GetRunId()
-	if id == "" {
+	if generatedID().MatchString(id) { // tests know the order of runs, not their ids
 		id = fmt.Sprintf("r%d", len(f.starts))
 	}
 	_, existed := f.runs[id]
@@ -397,18 +405,20 @@ func (f *fake) ResumeRun(_ context.Context, q *harnessv1.ResumeRunRequest) (*har
 func (f *fake) ListRuns(_ context.Context, q *harnessv1.ListRunsRequest) (*harnessv1.ListRunsResponse, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	// Two pages, so that the token is seen to be used.
-	ids := []string{"a", "b"}
-	answer := &harnessv1.ListRunsResponse{NextPageToken: "b"}
-	if q.GetPageToken() != "" {
-		ids, answer.NextPageToken = ids[1:], ""
-	} else {
-		ids = ids[:1]
-	}
-	for _, id := range ids {
-		if r := f.runs[id]; r != nil && (len(q.GetStatuses()) == 0 || q.GetStatuses()[0] == r.run.GetStatus()) {
-			answer.Runs = append(answer.Runs, r.run)
+	var runs []*harnessv1.Run
+	for _, id := range slices.Sorted(maps.Keys(f.runs)) {
+		if r := f.runs[id]; len(q.GetStatuses()) == 0 || q.GetStatuses()[0] == r.run.GetStatus() {
+			runs = append(runs, r.run)
 		}
+	}
+	// One run on a page, so that the token is seen to be used.
+	at, _ := strconv.Atoi(q.GetPageToken())
+	answer := &harnessv1.ListRunsResponse{}
+	if at < len(runs) {
+		answer.Runs = runs[at : at+1]
+	}
+	if at+1 < len(runs) {
+		answer.NextPageToken = strconv.Itoa(at + 1)
 	}
 	return answer, nil
 }
@@ -453,7 +463,11 @@ func (f *fake) DeleteRun(_ context.Context, q *harnessv1.DeleteRunRequest) (*har
 }
 
 func (f *fake) GetBlob(q *harnessv1.GetBlobRequest, stream grpc.ServerStreamingServer[harnessv1.GetBlobResponse]) error {
-	for _, part := range []string{"the whole ", "text of " + q.GetDigest()} {
+	parts := f.blobs[q.GetDigest()]
+	if parts == nil {
+		parts = []string{"the whole ", "text of " + q.GetDigest()}
+	}
+	for _, part := range parts {
 		if err := stream.Send(&harnessv1.GetBlobResponse{Chunk: []byte(part)}); err != nil {
 			return err
 		}
@@ -466,7 +480,11 @@ func reasoningPart(text string) *harnessv1.Part_Reasoning {
 }
 
 func (f *fake) GetConversation(context.Context, *harnessv1.GetConversationRequest) (*harnessv1.GetConversationResponse, error) {
-	return &harnessv1.GetConversationResponse{Messages: []*harnessv1.Message{
+	var prompt []*harnessv1.Message
+	if f.prompt != "" {
+		prompt = append(prompt, &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Content: inline(f.prompt)})
+	}
+	return &harnessv1.GetConversationResponse{Messages: append(prompt, []*harnessv1.Message{
 		{Id: 1, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: inline("Mend it."), Parts: media.Parts([]*harnessv1.Media{
 			{Type: media.PNG, Width: 1280, Height: 720, Name: "chart.png", Blob: &harnessv1.BlobRef{Digest: "d1", Size: 245_760}},
 			{Type: media.PDF, Pages: 40, Blob: &harnessv1.BlobRef{Digest: "d2", Size: 1 << 20}},
@@ -483,7 +501,7 @@ func (f *fake) GetConversation(context.Context, *harnessv1.GetConversationReques
 				{Kind: reasoningPart("")}, {Kind: &harnessv1.Part_Text{Text: 14}}, {Kind: &harnessv1.Part_Call{Call: 1}},
 			},
 		},
-	}}, nil
+	}...)}, nil
 }
 
 func (f *fake) GetState(_ context.Context, q *harnessv1.GetStateRequest) (*harnessv1.GetStateResponse, error) {

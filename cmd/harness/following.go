@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -27,7 +28,9 @@ type runFollower struct {
 	// output is text, json or jsonl.
 	output string
 	// render is auto, markdown or plain: how text shows the run.
-	render   string
+	render string
+	// guidance shows the guidance that opens every run.
+	guidance bool
 	noDeltas bool
 	// after is the version after which events are shown.
 	after uint64
@@ -37,6 +40,12 @@ type runFollower struct {
 	resume string
 	// onlyWatch makes a signal leave the run unchanged.
 	onlyWatch bool
+	// stored ends with what is stored, because nothing can continue the run.
+	stored bool
+	// newModel is the model of --model for an existing run, PROVIDER:NAME; empty: the run's.
+	newModel string
+	// transcript is the file that gets the conversation; empty: none does.
+	transcript string
 	// header is shown first, in text.
 	model, workspace, goal string
 }
@@ -61,11 +70,15 @@ func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 	cfg := follow.Config{
 		Client: f.session.Client, Namespace: f.target.Namespace, Run: f.run,
 		After: f.after, Sent: f.sent, NoDeltas: f.noDeltas || f.output == "json",
-		Printer: printer, Signals: a.signals, Lost: f.session.Lost, Unread: f.onlyWatch && f.output == "jsonl",
+		Printer: printer, Signals: a.signals, Lost: f.session.Lost, Stored: f.stored, Unread: f.onlyWatch && f.output == "jsonl",
 	}
-	if isTerminal(a.in) && isTerminal(a.err) {
-		cfg.Prompt = follow.NewPrompt(a.in, a.err, render.Clean)
+	cfg.Leave = !f.session.Local
+	if f.session.Process != nil {
+		cfg.Rejoin = func(ctx context.Context, resume bool) (harnessv1.GatewayServiceClient, string, error) {
+			return f.rejoin(ctx, a, resume)
+		}
 	}
+	cfg.Prompt = a.prompt(ctx)
 	followed := ctx
 	if f.onlyWatch {
 		var stop func()
@@ -82,10 +95,16 @@ func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 	case errors.Is(err, errSignal):
 		a.printNote("detached; the run continues")
 		return follow.ExitParked, nil
+	case errors.Is(err, follow.ErrStopped):
+		a.printNote("%s; to continue: harness resume %s%s", err, f.run, f.target.words(a))
+		return follow.ExitParked, nil
 	case errors.Is(err, follow.ErrLeft):
 		a.printNote("%s", message(err))
 		a.printNote("to continue: harness resume %s%s", f.run, f.target.words(a))
 		f.session = nil // leave without waiting
+		return follow.ExitParked, nil
+	case errors.Is(err, follow.ErrStored):
+		a.printNote("%s: data directory %s cannot be written", err, f.target.Data)
 		return follow.ExitParked, nil
 	case errors.Is(err, follow.ErrUnread):
 		return follow.ExitError, nil
@@ -106,6 +125,9 @@ func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, fmt.Errorf("stdout: %w", err)
 	}
 	f.hints(ctx, a, text, result)
+	if err := f.writeTranscript(ctx); err != nil {
+		return follow.ExitError, fmt.Errorf("--transcript: %w", err)
+	}
 	return follow.ExitCode(result), nil
 }
 
@@ -127,7 +149,7 @@ func (f *runFollower) print(a *app, text narrator, r *harnessv1.HarnessResult) e
 		if answer == "" {
 			return nil
 		}
-		line = []byte(f.rendered(a, answer))
+		return emitRaw(a.out, []byte(f.rendered(a, answer)))
 	}
 	if err != nil {
 		return err
@@ -147,8 +169,12 @@ func (f *runFollower) unseen(a *app, text narrator, r *harnessv1.HarnessResult) 
 	return whole
 }
 
-// emit writes a line to stdout, whose reader may have gone away.
-func emit(out io.Writer, line []byte) error {
+// emit writes lines of text or of JSON to stdout. What no text and no JSON of this program
+// has, because a terminal might obey it, becomes an escape of JSON.
+func emit(out io.Writer, lines []byte) error { return emitRaw(out, content.EscapeJSON(lines)) }
+
+// emitRaw writes lines to stdout, whose reader may have gone away.
+func emitRaw(out io.Writer, line []byte) error {
 	_, err := out.Write(append(line, '\n'))
 	if errors.Is(err, os.ErrClosed) || isBrokenPipe(err) {
 		return nil

@@ -16,47 +16,51 @@ func (provisionCmd) Help() string {
 }
 
 func (doctorCmd) Help() string {
-	return "Example:\n\n  harness doctor --nats nats://bus:4222"
+	return "Without a NATS server at the default address it examines this machine.\n\nExamples:\n\n  harness doctor\n  harness doctor --nats nats://bus:4222"
 }
 
 func (watchCmd) Help() string {
-	return "Example:\n\n  harness watch r-20261121-103015-x7k2q --output jsonl"
+	return "Example:\n\n  harness watch r-x7k2qm4a --output jsonl"
 }
 
 func (showCmd) Help() string {
-	return "Example:\n\n  harness show r-20261121-103015-x7k2q --conversation"
+	return "Example:\n\n  harness show r-x7k2qm4a --conversation"
 }
 
 func (listCmd) Help() string {
-	return "Example:\n\n  harness list --status running,parked"
+	return "Example:\n\n  harness list --status running,parked --limit 20"
+}
+
+func (lastCmd) Help() string {
+	return "Example:\n\n  harness show $(harness last)"
 }
 
 func (sendCmd) Help() string {
-	return "Example:\n\n  harness send r-20261121-103015-x7k2q 'also update the changelog'"
+	return "Example:\n\n  harness send r-x7k2qm4a 'also update the changelog'"
 }
 
 func (answerCmd) Help() string {
-	return "Example:\n\n  harness answer r-20261121-103015-x7k2q 'use PostgreSQL'"
+	return "Example:\n\n  harness answer r-x7k2qm4a 'use PostgreSQL'"
 }
 
 func (approveCmd) Help() string {
-	return "Example:\n\n  harness approve r-20261121-103015-x7k2q --deny --reason 'not on this branch'"
+	return "Example:\n\n  harness approve r-x7k2qm4a --deny --reason 'not on this branch'"
 }
 
 func (interruptCmd) Help() string {
-	return "Example:\n\n  harness interrupt r-20261121-103015-x7k2q"
+	return "Example:\n\n  harness interrupt r-x7k2qm4a"
 }
 
 func (resumeCmd) Help() string {
-	return "Example:\n\n  harness resume r-20261121-103015-x7k2q --max-turns 100"
+	return "Example:\n\n  harness resume r-x7k2qm4a --max-turns 100"
 }
 
 func (cancelCmd) Help() string {
-	return "Example:\n\n  harness cancel r-20261121-103015-x7k2q --reason 'no longer needed'"
+	return "Example:\n\n  harness cancel r-x7k2qm4a --reason 'no longer needed'"
 }
 
 func (deleteCmd) Help() string {
-	return "Example:\n\n  harness delete r-20261121-103015-x7k2q"
+	return "Example:\n\n  harness delete --older-than 30d"
 }
 
 func (agentInitCmd) Help() string {
@@ -77,4 +81,12 @@ func (demoCmd) Help() string {
 
 func (versionCmd) Help() string {
 	return "Example:\n\n  harness version"
+}
+
+func (helpCmd) Help() string {
+	return "Example:\n\n  harness help agent check"
+}
+
+func (completionCmd) Help() string {
+	return "Examples:\n\n  source <(harness completion bash)\n  source <(harness completion zsh)\n  harness completion fish | source"
 }

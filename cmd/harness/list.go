@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -18,6 +16,7 @@ import (
 type listCmd struct {
 	target `embed:""`
 	Status []string `placeholder:"STATUS" help:"Only runs with this status: running, parked, done, stalled, failed or cancelled."`
+	Limit  uint32   `placeholder:"N" help:"Only the newest N runs. Default: all."`
 	Output string   `enum:"text,json" default:"text" help:"Format of the output: text or json."`
 }
 
@@ -25,13 +24,9 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
 		return follow.ExitError, err
 	}
-	var statuses []harnessv1.RunStatus
-	for _, name := range c.Status {
-		number, ok := harnessv1.RunStatus_value["RUN_STATUS_"+strings.ToUpper(name)]
-		if !ok || number == 0 {
-			return follow.ExitError, fmt.Errorf("--status: %q: expected running, parked, done, stalled, failed or cancelled", name)
-		}
-		statuses = append(statuses, harnessv1.RunStatus(number))
+	statuses, err := statusesOf(c.Status)
+	if err != nil {
+		return follow.ExitError, err
 	}
 	session, err := c.connect(ctx, a, backend.Read)
 	switch {
@@ -46,7 +41,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	defer a.disconnect(ctx, session)
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
-	runs, err := c.runs(ctx, session, statuses)
+	runs, more, err := c.runs(ctx, session, statuses)
 	if err != nil {
 		return follow.ExitError, err
 	}
@@ -63,22 +58,43 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return follow.ExitError, err
 	}
-	return follow.ExitDone, emit(a.out, out)
+	if err := emit(a.out, out); err != nil {
+		return follow.ExitError, err
+	}
+	if more {
+		a.printNote("there are older runs; --limit %d lists more", 2*uint64(c.Limit))
+	}
+	return follow.ExitDone, nil
 }
 
-func (c *listCmd) runs(ctx context.Context, s *backend.Session, statuses []harnessv1.RunStatus) ([]*harnessv1.Run, error) {
-	request := &harnessv1.ListRunsRequest{Namespace: c.Namespace, Statuses: statuses, PageSize: 1000}
-	var runs []*harnessv1.Run
-	for {
-		page, err := s.Client.ListRuns(ctx, request)
-		if err != nil {
-			return nil, err
+// statusesOf returns the statuses that flags name.
+func statusesOf(names []string) (statuses []harnessv1.RunStatus, err error) {
+	for _, name := range names {
+		number, ok := harnessv1.RunStatus_value["RUN_STATUS_"+strings.ToUpper(name)]
+		if !ok || number == 0 {
+			return nil, fmt.Errorf("--status: %q: expected running, parked, done, stalled, failed or cancelled", name)
 		}
-		runs = append(runs, page.GetRuns()...)
-		if request.PageToken = page.GetNextPageToken(); request.GetPageToken() == "" {
-			return runs, nil
-		}
+		statuses = append(statuses, harnessv1.RunStatus(number))
 	}
+	return statuses, nil
+}
+
+// runs returns the newest runs, and whether the limit left some out.
+func (c *listCmd) runs(ctx context.Context, s *backend.Session, statuses []harnessv1.RunStatus) (runs []*harnessv1.Run, more bool, err error) {
+	page := uint32(runsPage)
+	if c.Limit > 0 {
+		page = min(page, c.Limit+1)
+	}
+	for run, err := range c.listed(ctx, s, statuses, page) {
+		switch {
+		case err != nil:
+			return nil, false, err
+		case c.Limit > 0 && len(runs) == int(c.Limit):
+			return runs, true, nil
+		}
+		runs = append(runs, run)
+	}
+	return runs, false, nil
 }
 
 // reportIdle prints a note about the runs that are RUNNING while no process works on them.
@@ -113,20 +129,9 @@ func (c *listCmd) json(ctx context.Context, _ *app, s *backend.Session, runs []*
 }
 
 func (c *listCmd) table(ctx context.Context, a *app, s *backend.Session, runs []*harnessv1.Run) ([]byte, error) {
-	var text strings.Builder
-	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "RUN\tSTATUS\tTURNS\tUPDATED\tMODEL\tGOAL")
-	for _, r := range runs {
-		status := render.StatusName(r.GetStatus())
-		if kind := r.GetReason().GetKind(); kind != "" {
-			status += " " + kind
-		}
-		fmt.Fprintf(w, "%s\t%s\t%d/%d\t%s\t%s\t%s\n", c.name(r), render.Clean(status), r.GetTurnCount(), r.GetMaxTurns(),
-			r.GetUpdateTime().AsTime().Local().Format(time.DateTime), render.Short(r.GetModel(), 40), render.Short(r.GetGoal(), 60))
-	}
-	w.Flush()
+	table := newRunTable(runs, c.name, time.Now()).text(a.width(a.out))
 	below, err := c.below(ctx, a, s, runs)
-	return []byte(strings.TrimSuffix(text.String()+below, "\n")), err
+	return []byte(strings.TrimSuffix(table+below, "\n")), err
 }
 
 // name returns the name of a run in a list.

@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 const (
@@ -40,7 +41,7 @@ func waiting(runs []*harnessv1.Run) (calls, timers []*harnessv1.Run) {
 	for _, r := range runs {
 		switch kind := r.GetReason().GetKind(); {
 		case r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED:
-		case kind == "provider_unavailable":
+		case kind == "provider_unavailable", kind == runstate.KindWait:
 			timers = append(timers, r)
 		case kind != "interrupted" && !strings.HasPrefix(kind, budgetExceeded):
 			calls = append(calls, r)

@@ -35,6 +35,15 @@ func (p place) run(args ...string) []string {
 	return append([]string{"run", "--data", p.data, "--workspace", p.workspace, "--model", "script:" + p.script}, args...)
 }
 
+// asking lets commands have network, so that they ask at every level of confinement.
+const asking = "sandbox: {network: all}\n"
+
+// runAsking is run for an agent whose commands ask.
+func (p place) runAsking(t *testing.T, args ...string) []string {
+	t.Helper()
+	return p.run(append(p.agent(t, asking), args...)...)
+}
+
 const (
 	finishes = `turns:
   - {text: Looking., calls: [{name: list_directory, arguments: {}}]}
@@ -96,7 +105,7 @@ func TestLocalRun(t *testing.T) {
 
 func TestLocalApproval(t *testing.T) {
 	p := newPlace(t, asks)
-	got := call(t, nil, "", p.run("--run-id", "r", "go")...)
+	got := call(t, nil, "", p.runAsking(t, "--run-id", "r", "go")...)
 	if got.code != 4 || !strings.Contains(got.err, "harness approve r ") || got.out != "" {
 		t.Fatalf("%+v", got)
 	}
@@ -109,10 +118,10 @@ func TestLocalApproval(t *testing.T) {
 	if got := call(t, nil, "", "resume", "r", "--data", p.data); got.code != 0 || !strings.Contains(got.out, "It ran.") {
 		t.Errorf("%+v", got)
 	}
-	if got := call(t, nil, "", p.run("--allow", "run_command", "go")...); got.code != 0 {
+	if got := call(t, nil, "", p.runAsking(t, "--allow", "run_command", "go")...); got.code != 0 {
 		t.Errorf("%+v", got)
 	}
-	if got := call(t, nil, "", p.run("--yolo", "go")...); got.code != 0 {
+	if got := call(t, nil, "", p.runAsking(t, "--yolo", "go")...); got.code != 0 {
 		t.Errorf("%+v", got)
 	}
 }

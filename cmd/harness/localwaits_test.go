@@ -20,7 +20,7 @@ const (
       - {name: run_command, arguments: {command: echo hello > hello.txt}}
   - {calls: [{name: work_complete, arguments: {summary: It is painted.}}]}
 `
-	hasClient = `client_tools:
+	hasClient = asking + `client_tools:
   - {name: lookup_order, description: Finds an order., parameters_schema: {type: object, properties: {id: {type: integer}}, required: [id]}}
 answer_timeout: 36h
 `
@@ -115,7 +115,7 @@ func TestAutonomousAgentPromptsNoUser(t *testing.T) {
 
 func TestLocalDelete(t *testing.T) {
 	p := newPlace(t, asks)
-	if got := call(t, nil, "", p.run("--run-id", "r", "go")...); got.code != 4 {
+	if got := call(t, nil, "", p.runAsking(t, "--run-id", "r", "go")...); got.code != 4 {
 		t.Fatalf("%+v", got)
 	}
 	if got := call(t, nil, "", "delete", "r", "--data", p.data); got.code != 0 || !strings.HasPrefix(got.out, "r deleted; ") || strings.Count(got.out+got.err, "\n") != 1 {
@@ -137,7 +137,7 @@ func TestLocalDelete(t *testing.T) {
 // A run that would fail for want of its model is not touched.
 func TestARunWhoseModelIsNotThere(t *testing.T) {
 	p := newPlace(t, asks)
-	if got := call(t, nil, "", p.run("--run-id", "r", "go")...); got.code != 4 {
+	if got := call(t, nil, "", p.runAsking(t, "--run-id", "r", "go")...); got.code != 4 {
 		t.Fatalf("%+v", got)
 	}
 	if got := call(t, nil, "", "approve", "r", "--data", p.data); got.code != 0 {
@@ -167,7 +167,7 @@ func TestFallbackModelResumesTheRunOfAMissingModel(t *testing.T) {
 	if err := os.WriteFile(other, []byte(asks), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if got := call(t, nil, "", p.run(append(p.agent(t, "fallback_models: ['script:"+other+"']"), "--run-id", "r", "go")...)...); got.code != 4 {
+	if got := call(t, nil, "", p.run(append(p.agent(t, asking+"fallback_models: ['script:"+other+"']"), "--run-id", "r", "go")...)...); got.code != 4 {
 		t.Fatalf("%+v", got)
 	}
 	if err := os.Remove(p.script); err != nil {

@@ -57,15 +57,17 @@ func (f *runFollower) newNarrator(ctx context.Context, a *app) narrator {
 		}
 		return whole
 	}
+	style := a.style(a.err)
+	style.Guidance = f.guidance
 	if !f.laidOut(a, a.err) {
-		return render.NewText(a.err, a.style(a.err), fetch)
+		return render.NewText(a.err, style, fetch)
 	}
 	initial := render.Initial{Begun: f.after > 0}
 	if answer, err := f.session.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: f.target.Namespace, RunId: f.run, Version: f.after}); err == nil {
 		initial.State = answer.GetSnapshot()
 	}
 	live := render.NewLive(render.LiveConfig{
-		Out: a.err, Style: a.style(a.err), Size: func() (int, int) { return a.size(a.err) },
+		Out: a.err, Style: style, Size: func() (int, int) { return a.size(a.err) },
 		Fetch: fetch, Initial: initial, Still: !a.capable(a.err),
 	})
 	a.logs.redirect(live)

@@ -20,5 +20,9 @@ func main() {
 	if !signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(signals, syscall.SIGHUP)
 	}
-	os.Exit(run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, signals: signals, environ: os.Environ()}, os.Getenv))
+	program, err := os.Executable()
+	if err != nil {
+		program = "" // no background process then
+	}
+	os.Exit(run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, signals: signals, environ: os.Environ(), program: program}, os.Getenv))
 }

@@ -174,7 +174,7 @@ func TestApprovalsAtTheTerminal(t *testing.T) {
 			t.Fatalf("got %v, want %v", f.inputs, want)
 		}
 	}
-	if !strings.Contains(screen.String(), `{"command":"make c1"}`) {
+	if !strings.Contains(screen.String(), "command: make c1\r\n") {
 		t.Errorf("the arguments are missing:\n%s", screen)
 	}
 }
@@ -207,65 +207,88 @@ func TestControlDAtTheQuestionLeavesTheRunParked(t *testing.T) {
 	}
 }
 
-func TestControlCAtTheQuestionInterruptsTheRun(t *testing.T) {
+func TestControlCAtTheQuestionKeepsIt(t *testing.T) {
 	f := serveFake(t)
 	inTurn(f, "c1")
 	cmd := program(t, "run", "--server", f.address, "go")
 	screen, keyboard := onTerminal(t, cmd)
 	screen.expect(t, "[n] no: ", 1)
 	fmt.Fprint(keyboard, "\x03")
-	screen.expect(t, "harness resume r1", 1)
+	screen.expect(t, "harness approve r1 c1", 1)
 	if code := exitCode(t, cmd); code != 4 {
 		t.Errorf("exit code %d:\n%s", code, screen)
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.inputs) != 0 {
+		t.Errorf("the run got %v", f.inputs)
+	}
 }
 
-func TestSignals(t *testing.T) {
-	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
-		t.Run(sig.String(), func(t *testing.T) {
-			f := serveFake(t)
-			took := make(chan struct{}, 2)
-			var deaf atomic.Bool
-			f.behave(func(r *fakeRun) {
-				r.event(&harnessv1.Event{TurnNumber: 1, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
-			}, func(r *fakeRun, id string, _ proto.Message) {
-				if !deaf.Load() {
-					r.interrupted(id)
-				}
-				took <- struct{}{}
-			})
-			start := func() (*exec.Cmd, *text) {
-				cmd, errs := program(t, "run", "--server", f.address, "go"), newText()
-				cmd.Stderr = errs
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
-				}
-				t.Cleanup(func() { _ = cmd.Process.Kill() })
-				errs.expect(t, "turn 1/50", 1)
-				return cmd, errs
-			}
-			send := func(cmd *exec.Cmd) {
-				if err := cmd.Process.Signal(sig); err != nil {
-					t.Fatal(err)
-				}
-			}
-			cmd, errs := start()
-			send(cmd)
-			if code := exitCode(t, cmd); code != 4 || !strings.Contains(errs.String(), "harness resume r1 --server "+f.address) {
-				t.Errorf("exit code %d:\n%s", code, errs)
-			}
+// TestTerminationLeavesTheRun checks that a client that is ended sends nothing.
+func TestTerminationLeavesTheRun(t *testing.T) {
+	f := serveFake(t)
+	f.behave(func(r *fakeRun) {
+		r.event(&harnessv1.Event{TurnNumber: 1, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
+	}, func(_ *fakeRun, _ string, input proto.Message) { t.Errorf("a client that was ended sends %v", input) })
+	cmd, errs := program(t, "run", "--server", f.address, "go"), newText()
+	cmd.Stderr = errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill() })
+	errs.expect(t, "turn 1/50", 1)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if code := exitCode(t, cmd); code != 4 || !strings.Contains(errs.String(), "--server "+f.address) {
+		t.Errorf("exit code %d:\n%s", code, errs)
+	}
+}
 
-			<-took
-			deaf.Store(true) // no kill reaches the run: the second signal leaves it
-			cmd, errs = start()
-			send(cmd)
-			errs.expect(t, "a second signal leaves immediately", 1)
-			<-took
-			send(cmd)
-			if code := exitCode(t, cmd); code != 4 || !strings.Contains(errs.String(), "harness resume r2") {
-				t.Errorf("exit code %d:\n%s", code, errs)
-			}
-		})
+// TestInterrupts checks that a first interrupt stops the run, and a second one leaves it.
+func TestInterrupts(t *testing.T) {
+	f := serveFake(t)
+	took := make(chan struct{}, 2)
+	var deaf atomic.Bool
+	f.behave(func(r *fakeRun) {
+		r.event(&harnessv1.Event{TurnNumber: 1, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
+	}, func(r *fakeRun, id string, _ proto.Message) {
+		if !deaf.Load() {
+			r.interrupted(id)
+		}
+		took <- struct{}{}
+	})
+	start := func() (*exec.Cmd, *text) {
+		cmd, errs := program(t, "run", "--server", f.address, "go"), newText()
+		cmd.Stderr = errs
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		errs.expect(t, "turn 1/50", 1)
+		return cmd, errs
+	}
+	send := func(cmd *exec.Cmd) {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd, errs := start()
+	send(cmd)
+	if code := exitCode(t, cmd); code != 4 || !strings.Contains(errs.String(), "harness resume r1 --server "+f.address) {
+		t.Errorf("exit code %d:\n%s", code, errs)
+	}
+
+	<-took
+	deaf.Store(true) // no kill reaches the run: the second signal leaves it
+	cmd, errs = start()
+	send(cmd)
+	errs.expect(t, "a second signal leaves immediately", 1)
+	<-took
+	send(cmd)
+	if code := exitCode(t, cmd); code != 4 || !strings.Contains(errs.String(), "harness resume r2") {
+		t.Errorf("exit code %d:\n%s", code, errs)
 	}
 }
 
@@ -283,5 +306,40 @@ func TestASignalLeavesAWatchedRunAlone(t *testing.T) {
 	}
 	if code := exitCode(t, cmd); code != 4 || len(f.inputs) != 0 {
 		t.Errorf("exit code %d, inputs %v:\n%s", code, f.inputs, errs)
+	}
+}
+
+// TestACallOutsideTheSandboxIsShownWhole and can be allowed only once: its command is
+// longer than what events carry, and its lines are shown as lines.
+func TestACallOutsideTheSandboxIsShownWhole(t *testing.T) {
+	f := serveFake(t)
+	f.blobs = map[string][]string{"d": {`{"command":"echo one\n`, `echo two","unconfined":"it needs the key"}`}}
+	f.behave(func(r *fakeRun) {
+		call := anApproval("c1")
+		call.OnlyOnce, call.Why = true, "it wants to run outside of the sandbox: it needs the key"
+		call.Arguments = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "d", Size: 60, Preview: `{"command":"ec`}}}
+		r.waits(call)
+	}, func(r *fakeRun, id string, input proto.Message) {
+		a := input.(*harnessv1.Approval)
+		if a.GetDecision() != harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE {
+			t.Errorf("the answer is %v", a)
+		}
+		r.accept(id, "approval")
+		r.event(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
+			CallId: "c1", Tool: "run_command", Decision: a.GetDecision(),
+		}}})
+		r.done()
+	})
+	cmd := program(t, "run", "--server", f.address, "go")
+	screen, keyboard := onTerminal(t, cmd)
+	screen.expect(t, "Let it run? [y] yes  [n] no: ", 1)
+	_, _ = keyboard.Write([]byte("a\n"))
+	screen.expect(t, "Let it run? [y] yes  [n] no: ", 2)
+	_, _ = keyboard.Write([]byte("y\n"))
+	if code := exitCode(t, cmd); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if got := seen(t, screen); !strings.Contains(got, "command:\n  │ echo one\n  │ echo two\n") || strings.Contains(got, "always for this run") {
+		t.Errorf("%s", got)
 	}
 }

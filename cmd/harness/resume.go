@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
@@ -16,8 +14,10 @@ import (
 // resumeCmd resumes a run and follows it.
 type resumeCmd struct {
 	oneRun       `embed:""`
+	modelFlag    `embed:""`
 	Output       string        `enum:"text,json,jsonl" default:"text" help:"As in run."`
 	Render       string        `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
+	Guidance     bool          `help:"As in run."`
 	NoStream     bool          `help:"Show the model's text only once it is complete."`
 	MaxTurns     *uint32       `placeholder:"N" help:"New budget of turns."`
 	MaxToolCalls *uint32       `placeholder:"N" help:"New budget of tool calls."`
@@ -30,21 +30,28 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
 		return follow.ExitError, err
 	}
-	f := &runFollower{target: &c.target, run: c.RunID, output: c.Output, render: c.Render, noDeltas: c.NoStream}
+	if err := checkModel(a, &c.Model, c.Server == ""); err != nil {
+		return follow.ExitError, err
+	}
+	f := &runFollower{target: &c.target, run: c.RunID, newModel: c.Model, output: c.Output, render: c.Render, guidance: c.Guidance, noDeltas: c.NoStream}
 	defer func() { a.disconnect(ctx, f.session) }()
 	current, err := f.drive(ctx, a)
 	if err != nil {
 		return before(err)
 	}
+	c.RunID = f.run
 	f.after = current.GetRun().GetVersion()
+	if c.Model != "" {
+		f.model = c.Model
+	}
 	// Also for a running run: an unprocessed interrupt may be in its inbox, and the
 	// gateway knows.
 	id := follow.NewID()
 	answer, err := f.session.Client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{
-		Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Budgets: c.extends(),
+		Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Budgets: c.extends(), Model: c.Model,
 	})
 	ended := fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED)
-	if ended && c.extends() == nil {
+	if ended && c.extends() == nil && c.Model == "" {
 		// A message that was stored before may have resumed and ended it.
 		if now, err := f.current(ctx); err == nil && now.GetRun().GetVersion() > f.after {
 			return f.follow(ctx, a)
@@ -56,7 +63,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 			c.RunID, render.StatusName(current.GetRun().GetStatus()), c.RunID, c.words(a))
 	case err != nil:
 		return follow.ExitError, c.named(err)
-	case c.extends() != nil:
+	case c.extends() != nil, c.Model != "":
 		f.sent = []string{id} // stored also for a run that runs
 	case !answer.GetAlreadyRunning():
 		f.sent, f.resume = []string{id}, id
@@ -76,7 +83,7 @@ func (c *resumeCmd) extends() *harnessv1.Budgets {
 // budgetFlags maps the field of a request to the flag of resume that sets it.
 var budgetFlags = map[string]string{
 	"budgets.turns": "--max-turns", "budgets.tool_calls": "--max-tool-calls", "budgets.tokens": "--max-tokens",
-	"budgets.cost_usd": "--max-cost", "budgets.wall_clock": "--timeout",
+	"budgets.cost_usd": "--max-cost", "budgets.wall_clock": "--timeout", "model": "--model",
 }
 
 // named replaces the field in an error by the flag that sets it.
@@ -84,13 +91,7 @@ func (c *resumeCmd) named(err error) error {
 	if fault.ReasonOf(err) != fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD) {
 		return err
 	}
-	text := message(err)
-	for field, flag := range budgetFlags {
-		if rest, found := strings.CutPrefix(text, field+":"); found {
-			return errors.New(flag + ":" + rest)
-		}
-	}
-	return err
+	return namedField(err, budgetFlags)
 }
 
 // movePatience is how long a run may take to continue after a message.

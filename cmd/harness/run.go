@@ -28,12 +28,16 @@ type runCmd struct {
 	Catalogue   string   `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue."`
 	Output      string   `enum:"text,json,jsonl" default:"text" help:"Format of stdout: the answer (text), one object (json), or one line per event (jsonl)."`
 	Render      string   `enum:"auto,markdown,plain" default:"auto" help:"How text output shows the run: live with rendered Markdown (markdown), or line by line (plain). auto: markdown on a terminal."`
+	Guidance    bool     `help:"Also show the guidance that opens every run, in text output."`
+	Transcript  string   `placeholder:"FILE" help:"Write the conversation to FILE when the command ends: one JSON object per message and line."`
 	NoStream    bool     `help:"Request complete responses from the model instead of a stream."`
 	Goal        []string `arg:"" optional:"" help:"The task for the agent; - reads it from stdin."`
 }
 
 // startFlags do not apply to an existing run: its spec never changes.
-var startFlags = []string{"agent", "contract", "mode", "model", "effort", "workspace", "workflow", "yolo", "allow", "max-turns", "max-tool-calls", "timeout", "run-id"}
+var startFlags = []string{
+	"agent", "contract", "mode", "effort", "workspace", "workflow", "yolo", "unconfined", "allow", "max-turns", "max-tool-calls", "timeout", "run-id",
+}
 
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.target.check(a); err != nil {
@@ -41,6 +45,9 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if a.given["catalogue"] && c.Server != "" {
 		return follow.ExitError, errors.New("--catalogue: not supported with --server; set it there: harness serve --catalogue FILE")
+	}
+	if err := checkTranscript(c.Transcript); err != nil {
+		return follow.ExitError, err
 	}
 	a.catalogue = c.Catalogue
 	if c.Server == "" {
@@ -80,14 +87,15 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 			return follow.ExitError, err
 		}
 	}
-	spec, file, err := c.spec(a, goal, c.Server == "")
+	spec, file, err := c.spec(ctx, a, goal, c.Server == "")
 	if err != nil {
-		return follow.ExitError, err
+		return before(err)
 	}
 	if c.Server == "" {
 		if err := c.reach(ctx, a, file); err != nil {
 			return before(err)
 		}
+		a.warnChecks(spec.GetContract(), spec.GetWorkspace())
 	}
 	spec.Media = files
 	if c.NoStream {
@@ -105,12 +113,14 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, fil
 		// The same command is the same request and starts no second run.
 		keep = append(keep, c.RunID)
 		request.RequestId = requestID(request)
+	} else {
+		request.RunId = follow.NewRunID()
 	}
 	session, err := c.connect(ctx, a, backend.Own, keep...)
 	if err != nil {
 		return before(err)
 	}
-	f := &runFollower{target: &c.target, session: session, output: c.Output, render: c.Render, noDeltas: c.NoStream}
+	f := &runFollower{target: &c.target, session: session, output: c.Output, render: c.Render, guidance: c.Guidance, noDeltas: c.NoStream, transcript: c.Transcript}
 	defer func() { a.disconnect(ctx, f.session) }()
 
 	started, err := startRun(ctx, a, session, request)
@@ -185,18 +195,25 @@ func requestID(request *harnessv1.StartRunRequest) string {
 
 // continueRun sends an existing run a message and follows it.
 func (c *runCmd) continueRun(ctx context.Context, a *app, text string, files []*harnessv1.Media) (int, error) {
-	f := &runFollower{target: &c.target, run: c.Continue, output: c.Output, render: c.Render, noDeltas: c.NoStream, goal: text}
+	if err := checkModel(a, &c.Model, c.Server == ""); err != nil {
+		return follow.ExitError, err
+	}
+	f := &runFollower{target: &c.target, run: c.Continue, newModel: c.Model, output: c.Output, render: c.Render, guidance: c.Guidance,
+		noDeltas: c.NoStream, transcript: c.Transcript, goal: text}
 	defer func() { a.disconnect(ctx, f.session) }()
 	current, err := f.drive(ctx, a)
 	if err != nil {
 		return before(err)
 	}
 	f.after = current.GetRun().GetVersion()
-	id := follow.NewID()
-	if err := sendMessage(ctx, f.session, c.Namespace, c.Continue, id, text, files); err != nil {
+	if err := f.changeModel(ctx); err != nil {
 		return follow.ExitError, err
 	}
-	f.sent = []string{id}
+	id := follow.NewID()
+	if err := sendMessage(ctx, f.session, c.Namespace, f.run, id, text, files); err != nil {
+		return follow.ExitError, err
+	}
+	f.sent = append(f.sent, id)
 	return f.follow(ctx, a)
 }
 

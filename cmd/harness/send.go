@@ -15,7 +15,8 @@ import (
 type sendCmd struct {
 	oneRun      `embed:""`
 	attachFlags `embed:""`
-	Text        []string `arg:"" optional:"" help:"The message; - reads it from stdin. Optional with --mode, --replan or --attach."`
+	modelFlag   `embed:""`
+	Text        []string `arg:"" optional:"" help:"The message; - reads it from stdin. Optional with --mode, --model, --replan or --attach."`
 	Mode        string   `placeholder:"NAME" help:"Change the mode first: plan, execute, or a custom mode of the agent."`
 	Replan      bool     `help:"Request a new plan before the next turn; TEXT is the reason, not a message."`
 }
@@ -38,7 +39,10 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, errors.New("--attach: not supported with --replan, which sends no message")
 	}
 	var text string
-	if len(c.Text) > 0 || c.Mode == "" && !c.Replan && len(c.Attach) == 0 {
+	if err := checkModel(a, &c.Model, c.Server == ""); err != nil {
+		return follow.ExitError, err
+	}
+	if len(c.Text) > 0 || c.Mode == "" && c.Model == "" && !c.Replan && len(c.Attach) == 0 {
 		var err error
 		if text, err = a.said(c.Text, "TEXT"); err != nil {
 			return follow.ExitError, err
@@ -78,6 +82,12 @@ func (c *sendCmd) send(ctx context.Context, s *backend.Session, text string, fil
 	}
 	said := func() error { return sendMessage(ctx, s, c.Namespace, c.RunID, follow.NewID(), text, files) }
 	hasMessage := text != "" || len(files) > 0
+	if c.Model != "" {
+		if _, err := changeModel(ctx, s, c.Namespace, c.RunID, c.Model); err != nil {
+			return nil, err
+		}
+		sent = append(sent, "the model")
+	}
 	const theMode, theMessage = "the mode", "the message"
 	if c.Mode != "" {
 		err := mode()
@@ -85,14 +95,14 @@ func (c *sendCmd) send(ctx context.Context, s *backend.Session, text string, fil
 		switch {
 		case ended && hasMessage && !c.Replan:
 			if err := said(); err != nil {
-				return nil, err
+				return sent, err
 			}
 			if err := mode(); err != nil {
-				return []string{theMessage}, err
+				return append(sent, theMessage), err
 			}
-			return []string{theMessage, theMode}, nil
+			return append(sent, theMessage, theMode), nil
 		case err != nil:
-			return nil, err
+			return sent, err
 		}
 		sent = append(sent, theMode)
 	}
@@ -120,10 +130,15 @@ func (c *sendCmd) give(ctx context.Context, s *backend.Session, request *harness
 
 // named replaces the field in an error by the flag or argument that sets it.
 func (c *sendCmd) named(err error) error {
+	return namedField(err, map[string]string{"mode_change.mode": "--mode", "replan.reason": "TEXT"})
+}
+
+// namedField replaces the field in an error by what sets it, by field.
+func namedField(err error, names map[string]string) error {
 	text := message(err)
-	for field, flag := range map[string]string{"mode_change.mode": "--mode", "replan.reason": "TEXT"} {
+	for field, name := range names {
 		if rest, found := strings.CutPrefix(text, field+":"); found {
-			return errors.New(flag + ":" + rest)
+			return errors.New(name + ":" + rest)
 		}
 	}
 	return err

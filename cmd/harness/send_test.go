@@ -133,11 +133,15 @@ func TestReviewsAndContractQuestionsAreAnswered(t *testing.T) {
 	}
 	f := serveFake(t)
 	f.add("r", "default", aSpec()).waits(aReview("v1"))
+	outside := anApproval("o1")
+	outside.OnlyOnce = true
+	f.add("o", "default", aSpec()).waits(outside)
 	for _, test := range []struct {
 		args []string
 		want string
 	}{
 		{[]string{"approve", "r", "--always"}, "--always: call v1 waits for a review"},
+		{[]string{"approve", "o", "--always"}, "--always: call o1 leaves the sandbox"},
 		{[]string{"answer", "r", "fine"}, "waits for a review, not for an answer: harness approve r v1"},
 	} {
 		got := call(t, nil, "", append(test.args, "--server", f.address)...)
@@ -145,7 +149,7 @@ func TestReviewsAndContractQuestionsAreAnswered(t *testing.T) {
 			t.Errorf("%q: %+v", test.args, got)
 		}
 	}
-	if got := call(t, nil, "", "show", "r", "--server", f.address); !strings.Contains(got.out, "waits for a review: run_command command=\"make v1\"") ||
+	if got := call(t, nil, "", "show", "r", "--server", f.address); !strings.Contains(got.out, "waits for a review: run_command\n    command: make v1\n") ||
 		!strings.Contains(got.out, "harness approve r v1") || !strings.Contains(got.out, "or harness resume, which continues it") {
 		t.Errorf("show: %+v", got)
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
-	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
 
 // defaultDrain is how long work may continue after the signal.
@@ -23,28 +22,35 @@ const defaultDrain = 10 * time.Second
 
 // serveCmd serves roles until a signal.
 type serveCmd struct {
-	Roles        []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, inference, turn, stopdecision, toolhost and bridge; bridge is not in all."`
-	Executor     string        `placeholder:"NAME" help:"bridge: name of the executor in workflows."`
-	Target       string        `placeholder:"HOST:PORT" help:"bridge: address at which the executor serves harness.v1.ExecutorService."`
-	TargetTime   *durationFlag `name:"target-timeout" placeholder:"D" help:"bridge: timeout of a call of the executor. Default: 5m."`
-	Listen       string        `default:"127.0.0.1:7447" placeholder:"ADDR" help:"Address of the gateway, or of a single role. With several roles, the others use free ports. Port 0 is any free port."`
-	NATS         string        `name:"nats" placeholder:"URL" help:"NATS server. Default: an embedded one."`
-	NATSWait     *durationFlag `name:"nats-wait" placeholder:"D" help:"How long to wait for NATS at the start. Default: 3s."`
-	Advertise    string        `placeholder:"HOST" help:"Host at which other processes reach this one; required if --listen is 0.0.0.0 or [::]. Default: the host of --listen."`
-	NATSCreds    string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key). Put a password into the URL."`
-	Takeover     *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or disconnected before another one gets its step, at least 1s; for the embedded server. Default: 5s."`
-	Drain        *durationFlag `placeholder:"D" help:"How long work may continue after SIGTERM; unfinished steps are redelivered. Default: 10s."`
-	Concurrency  int           `placeholder:"N" help:"Steps that each executor in this process works on at the same time, at least 1. Default: 256; jobs of inference: 8."`
-	Instance     string        `placeholder:"NAME" help:"Unique name of this process. Default: host, pid and a random part."`
-	HostPatience *durationFlag `placeholder:"D" help:"How long to wait for the tool host of a started call while another one answers; then the result of the call is unknown. Default: 2m."`
-	CORS         []string      `name:"cors" placeholder:"ORIGIN" help:"Origin of web pages that may call the gateway over HTTP, such as https://app.example, or * for all; repeatable."`
-	Insecure     bool          `help:"Listen on other addresses than loopback without TLS or tokens. Every client that connects can run commands here."`
-	Catalogue    string        `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue, for the gateway, the turn role and the inference role."`
-	Metrics      string        `placeholder:"ADDR" help:"HTTP address of /metrics for Prometheus, /healthz and /readyz, such as 127.0.0.1:9464; serves no secrets. Default: none."`
-	Data         string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
-	Sync         string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk: always (default) survives a power failure, interval is faster."`
+	Roles              []string      `default:"all" placeholder:"ROLE" help:"Roles to serve: all, or a list of gateway, repair, compaction, inference, turn, stopdecision, toolhost and bridge; bridge is not in all."`
+	Executor           string        `placeholder:"NAME" help:"bridge: name of the executor in workflows."`
+	Target             string        `placeholder:"HOST:PORT" help:"bridge: address at which the executor serves harness.v1.ExecutorService."`
+	TargetTime         *durationFlag `name:"target-timeout" placeholder:"D" help:"bridge: timeout of a call of the executor. Default: 5m."`
+	Listen             string        `placeholder:"ADDR" help:"Address of this process, at which all of its roles are called. Port 0 is any free port. Default: 127.0.0.1:7447 with the gateway, else 127.0.0.1:0."`
+	NATS               string        `name:"nats" placeholder:"URL" help:"NATS server. Default: an embedded one."`
+	NATSWait           *durationFlag `name:"nats-wait" placeholder:"D" help:"How long to wait for NATS at the start. Default: 3s."`
+	Advertise          string        `placeholder:"HOST" help:"Host at which other processes reach this one; required if --listen is 0.0.0.0 or [::]. Default: the host of --listen."`
+	NATSCreds          string        `name:"nats-creds" placeholder:"FILE" help:"File with the credentials of a NATS user: JWT and key, or one line USER:PASSWORD."`
+	Takeover           *durationFlag `placeholder:"D" help:"How long a worker may be dead, hung or disconnected before another one gets its step, at least 1s; for the embedded server. Default: 5s."`
+	Drain              *durationFlag `placeholder:"D" help:"How long work may continue after SIGTERM; unfinished steps are redelivered. Default: 10s."`
+	Concurrency        int           `placeholder:"N" help:"Steps that each executor in this process works on at the same time, at least 1. Default: 256; jobs of inference: 8."`
+	Instance           string        `placeholder:"NAME" help:"Unique name of this process. Default: host, pid and a random part."`
+	HostPatience       *durationFlag `placeholder:"D" help:"How long to wait for the tool host of a started call while another one answers; then the result of the call is unknown. Default: 2m."`
+	CORS               []string      `name:"cors" placeholder:"ORIGIN" help:"Origin of web pages that may call the gateway over HTTP, such as https://app.example, or * for all, with --tokens; repeatable."`
+	IdleTimeout        *durationFlag `name:"idle-timeout" placeholder:"D" help:"How long a connection to --listen may have no call. Default: 10m."`
+	PeerConnections    int           `placeholder:"N" help:"Connections of one peer to --listen at the same time, at least 1. Default: 1024."`
+	Insecure           bool          `help:"Listen on other addresses than loopback without TLS or tokens. Every client that connects can run commands here."`
+	Catalogue          string        `placeholder:"FILE" help:"File with context windows and prices of models; overrides the built-in catalogue, for the gateway, the turn role and the inference role."`
+	Metrics            string        `placeholder:"ADDR" help:"HTTP address of /metrics for Prometheus, /healthz and /readyz, such as 127.0.0.1:9464; serves no secrets. Default: none."`
+	Data               string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness, which processes of a mesh with --nats share."`
+	Scripts            string        `placeholder:"DIR" help:"Folder of scripted models (script:FILE), for the gateway, the turn role and the inference role: runs that are started over the network can use its files, and no others. Default: none."`
+	AllowTarget        []string      `placeholder:"HOST:PORT" help:"Service that runs may name in hooks, checks, context providers and summarizers (grpc) if they are started over the network with a token; repeatable. Default: none."`
+	SandboxLeast       string        `enum:"off,kernel,full" default:"off" placeholder:"off|kernel|full" help:"Least level at which the tool host runs commands. A host below it is not ready."`
+	SandboxPrivateHost []string      `placeholder:"HOST" help:"Host whose addresses are private that commands may reach if their run names it too, such as proxy.corp.example:8080; repeatable."`
+	Sync               string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk: always (default) survives a power failure, interval is faster."`
 
 	secureFlags
+	meshFlags
 	natsTLS
 }
 
@@ -73,6 +79,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Concurrency < 0 || a.given["concurrency"] && c.Concurrency == 0 {
 		return follow.ExitError, fmt.Errorf("--concurrency: %d: expected at least 1", c.Concurrency)
 	}
+	if c.PeerConnections < 0 || a.given["peer-connections"] && c.PeerConnections == 0 {
+		return follow.ExitError, fmt.Errorf("--peer-connections: %d: expected at least 1", c.PeerConnections)
+	}
 	drain := defaultDrain
 	if c.Drain != nil {
 		drain = c.Drain.d
@@ -80,12 +89,16 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.NATS == "" && !slices.Contains(c.Roles, workflow.AllRoles) && len(c.Roles) < len(workflow.Roles()) {
 		a.printNote("WARNING: without --nats the bus is embedded in this process: %s cannot work with other processes", strings.Join(c.Roles, ", "))
 	}
-	if err := gatewayhttp.CheckOrigins(c.CORS); err != nil {
+	if err := c.checkCORS(); err != nil {
 		return follow.ExitError, fmt.Errorf("--cors: %w", err)
+	}
+	if c.Listen == "" {
+		c.Listen = c.defaultListen()
 	}
 	if err := c.checkListen(a); err != nil {
 		return follow.ExitError, err
 	}
+	shared := c.Data == "" && c.NATS != ""
 	if c.Data == "" {
 		dir, err := backend.DefaultData(a.env)
 		if err != nil {
@@ -103,13 +116,17 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	cfg := node.Config{
-		Data: data, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
-		Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
+		Data: data, SharedData: shared, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
+		Scripts: c.Scripts, AllowTargets: c.AllowTarget, SandboxLeast: c.SandboxLeast, SandboxPrivateHosts: c.SandboxPrivateHost, Secrets: []string{c.Tokens, c.TLSKey},
+		PeerConnections: c.PeerConnections, Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
 		Executor: c.Executor, Target: c.Target,
 		ModelEnv: a.env, Catalogue: models, Metrics: c.Metrics, Logger: a.log, Stderr: a.err,
 	}
 	if c.TargetTime != nil {
 		cfg.TargetTimeout = c.TargetTime.d
+	}
+	if err := c.meshFlags.configure(c, a, &cfg); err != nil {
+		return follow.ExitError, err
 	}
 	if err := c.secure(a, &cfg); err != nil {
 		return follow.ExitError, err
@@ -119,6 +136,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	if c.Takeover != nil {
 		cfg.Takeover = c.Takeover.d
+	}
+	if c.IdleTimeout != nil {
+		cfg.IdleTimeout = c.IdleTimeout.d
 	}
 	if c.HostPatience != nil {
 		cfg.HostPatience = c.HostPatience.d
@@ -156,7 +176,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 // provisionCmd creates the streams and consumers on a NATS server.
 type provisionCmd struct {
 	NATS       string        `name:"nats" default:"nats://127.0.0.1:4222" placeholder:"URL" help:"NATS server."`
-	NATSCreds  string        `name:"nats-creds" placeholder:"FILE" help:"Credentials file of a NATS user (JWT and key). Put a password into the URL."`
+	NATSCreds  string        `name:"nats-creds" placeholder:"FILE" help:"File with the credentials of a NATS user: JWT and key, or one line USER:PASSWORD."`
 	NATSWait   *durationFlag `name:"nats-wait" placeholder:"D" help:"How long to wait for NATS. Default: 3s."`
 	Executor   []string      `placeholder:"NAME" help:"Custom executor that gets a consumer; repeatable."`
 	Partitions int           `placeholder:"N" help:"Number of streams for runs; cannot be changed later. Default: unchanged, 1 at install."`

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/charmbracelet/x/ansi"
+
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
@@ -20,7 +22,10 @@ import (
 type showCmd struct {
 	oneRun       `embed:""`
 	Output       string  `enum:"text,json" default:"text" help:"Format of the output: text or json."`
-	Conversation bool    `help:"Show the conversation instead."`
+	Conversation bool    `help:"Show the conversation instead, without the system prompt."`
+	System       bool    `help:"With --conversation: also show the system prompt."`
+	Turn         *uint32 `placeholder:"N" help:"Show the conversation of one turn."`
+	Call         string  `placeholder:"N" help:"Show one call with all of its arguments and its whole result: its id, or its number in the run."`
 	State        *uint64 `placeholder:"[VERSION]" help:"Show the state instead, at a version or at the newest one."`
 	Context      bool    `help:"Show what the model was sent instead, or would be sent: the messages with their tokens, and what compaction did to them."`
 	Version      uint64  `placeholder:"N" help:"Version of the run for --context, such as that of a model.response. Default: the newest."`
@@ -34,6 +39,9 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 		if err := a.conflict("conversation", "state"); err != nil {
 			return follow.ExitError, err
 		}
+	}
+	if err := c.checkParts(a); err != nil {
+		return follow.ExitError, err
 	}
 	if err := c.checkContext(a); err != nil {
 		return follow.ExitError, err
@@ -54,7 +62,9 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	var out []byte
 	switch {
-	case c.Conversation:
+	case c.Call != "":
+		out, err = c.call(ctx, session)
+	case c.Conversation || c.Turn != nil:
 		out, err = c.conversation(ctx, a, session)
 	case c.State != nil:
 		out, err = c.state(ctx, session)
@@ -109,7 +119,7 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	}
 	line("run", run.GetNamespace()+"/"+run.GetRunId())
 	line("status", render.StatusName(run.GetStatus()))
-	line("goal", render.Short(run.GetGoal(), 300))
+	line("goal", wrapped(render.Short(run.GetGoal(), 300), a.width(a.out)))
 	line("model", render.Clean(run.GetModel()))
 	if effort := spec.GetAgent().GetReasoning().GetEffort(); effort != harnessv1.Effort_EFFORT_UNSPECIFIED {
 		line("effort", strings.ToLower(strings.TrimPrefix(effort.String(), "EFFORT_")))
@@ -120,6 +130,7 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	line("mode", render.Clean(state.GetSnapshot().GetMode()))
 	line("turns", fmt.Sprintf("%d of %d", run.GetTurnCount(), run.GetMaxTurns()))
 	line("started", run.GetCreateTime().AsTime().Local().Format(time.DateTime))
+	line("started by", render.Clean(run.GetStartedBy()))
 	line("updated", run.GetUpdateTime().AsTime().Local().Format(time.DateTime))
 	line("version", fmt.Sprint(run.GetVersion()))
 	text.WriteString(traceText(run.GetTraceIds(), a.env(envTraceURL)))
@@ -140,13 +151,25 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	return []byte(text.String()), nil
 }
 
+// overviewIndent is the width of the names in an overview.
+const overviewIndent = 12
+
+// wrapped breaks a value of the overview at spaces, below its beginning; a width of 0 breaks
+// nothing.
+func wrapped(value string, width int) string {
+	if width <= 2*overviewIndent {
+		return value
+	}
+	return strings.ReplaceAll(ansi.Wordwrap(value, width-overviewIndent, ""), "\n", "\n"+strings.Repeat(" ", overviewIndent))
+}
+
 // notTakenIn returns lines about inputs that no process has processed yet.
 func notTakenIn(waiting []*harnessv1.WaitingInput) []string {
 	var lines []string
 	for _, w := range waiting {
-		what := "the " + strings.ReplaceAll(w.GetKind(), "_", " ")
+		what := "the " + render.Clean(strings.ReplaceAll(w.GetKind(), "_", " "))
 		if w.GetCallId() != "" {
-			what = "the answer to " + w.GetCallId()
+			what = "the answer to " + render.Clean(w.GetCallId())
 		}
 		lines = append(lines, what+" is stored and not taken in yet")
 	}

@@ -12,11 +12,17 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
-// conversation prints the messages, each in the order in which the model wrote it.
+// conversation prints the messages, each in the order in which the model wrote it. Only JSON
+// has the system prompt unless it is requested.
 func (c *showCmd) conversation(ctx context.Context, a *app, s *backend.Session) ([]byte, error) {
 	answer, err := s.Client.GetConversation(ctx, &harnessv1.GetConversationRequest{Namespace: c.Namespace, RunId: c.RunID})
 	if err != nil {
 		return nil, err
+	}
+	if c.Turn != nil {
+		if err := keepTurn(answer, *c.Turn); err != nil {
+			return nil, err
+		}
 	}
 	if c.Output == "json" {
 		return eventjson.Message(answer)
@@ -24,6 +30,9 @@ func (c *showCmd) conversation(ctx context.Context, a *app, s *backend.Session) 
 	style := a.style(a.out)
 	var text strings.Builder
 	for _, m := range answer.GetMessages() {
+		if m.GetRole() == harnessv1.Role_ROLE_SYSTEM && !c.System {
+			continue
+		}
 		fmt.Fprintf(&text, "[%d] turn %d, %s:\n", m.GetId(), m.GetTurnNumber(), author(m))
 		whole, err := backend.Text(ctx, s.Client, c.Namespace, c.RunID, m.GetContent())
 		if err != nil {

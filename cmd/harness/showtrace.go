@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 )
 
@@ -19,7 +20,7 @@ func traceText(ids []string, template string) string {
 		if strings.Contains(template, "{trace_id}") {
 			where = strings.ReplaceAll(template, "{trace_id}", id)
 		}
-		fmt.Fprintf(&text, "%-11s %s", "trace", where)
+		fmt.Fprintf(&text, "%-11s %s", "trace", render.Clean(where))
 		if len(ids) > 1 {
 			fmt.Fprintf(&text, "  (turns from %d)", i*runtrace.ChapterTurns+1)
 		}

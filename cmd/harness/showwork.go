@@ -1,7 +1,7 @@
 package main
 
 import (
-	"fmt"
+	"encoding/json"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -59,7 +59,11 @@ func overviewJSON(answer *harnessv1.GetRunResponse, state *harnessv1.Snapshot) (
 		return nil, err
 	}
 	run = with(with(run, "result", result), "spec", spec)
-	run = with(run, "mode", fmt.Appendf(nil, "%q", runstate.Mode(state)))
+	mode, err := json.Marshal(runstate.Mode(state))
+	if err != nil {
+		return nil, err
+	}
+	run = with(run, "mode", mode)
 	run = with(with(run, "work_items", items), "requirements", requirements)
 	return with(run, "waiting", waiting), nil
 }

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
@@ -24,7 +26,8 @@ type specFlags struct {
 	Contract     string        `placeholder:"FILE" help:"Contract file: what must exist before the run counts as done."`
 	Mode         string        `placeholder:"NAME" help:"Mode at the start: plan, execute, or a custom mode of the agent file. Default: execute."`
 	Workflow     []string      `placeholder:"NAME" help:"Executors of a turn in order, such as repair,compaction,turn,checker,stopdecision. Default: repair,compaction,turn,stopdecision."`
-	Yolo         bool          `help:"Approve every tool call. Denied tools stay denied."`
+	Yolo         bool          `help:"Approve every tool call. Denied tools stay denied, and commands stay in their sandbox."`
+	Unconfined   bool          `help:"Let commands leave their sandbox when the agent asks for it."`
 	Allow        []string      `placeholder:"TOOL" help:"Tool that needs no approval; repeatable."`
 	MaxTurns     *uint32       `placeholder:"N" help:"Turns after which the run ends. Default: 50."`
 	MaxToolCalls *uint32       `placeholder:"N" help:"Tool calls after which the run parks. Default: 300."`
@@ -33,7 +36,7 @@ type specFlags struct {
 
 // spec builds the spec of the run and the file with the places of its fields. Flags
 // override the agent file.
-func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *agentfile.File, error) {
+func (c *specFlags) spec(ctx context.Context, a *app, goal string, local bool) (*harnessv1.RunSpec, *agentfile.File, error) {
 	file, err := c.files(local)
 	if err != nil {
 		return nil, nil, err
@@ -53,14 +56,10 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 		agent.Model = model
 	}
 	c.setEffort(file)
-	if agent.GetModel() == "" && local {
-		model, err := provider.Default(a.env)
-		if err != nil {
-			return nil, nil, fmt.Errorf("--model: %w, or set one in an --agent file; harness demo needs none", err)
-		}
-		agent.Model = model
-	}
 	if local {
+		if err := chooseModel(ctx, a, agent); err != nil {
+			return nil, nil, err
+		}
 		if err := openModels(a, file, agent); err != nil {
 			return nil, nil, err
 		}
@@ -71,8 +70,36 @@ func (c *specFlags) spec(a *app, goal string, local bool) (*harnessv1.RunSpec, *
 	}
 	return &harnessv1.RunSpec{
 		Goal: inline(goal), Agent: agent, Workspace: workspace, Workflow: c.Workflow, Config: config,
-		ClientTools: file.ClientTools, Contract: file.Contract,
+		ClientTools: file.ClientTools, Contract: file.Contract, OutputSchema: file.OutputSchema,
 	}, file, nil
+}
+
+// chooseTime bounds the request for a provider's list of models.
+const chooseTime = 20 * time.Second
+
+// chooseModel names the model of an agent that names none, and prints it.
+func chooseModel(ctx context.Context, a *app, agent *harnessv1.AgentSpec) error {
+	models, err := a.models()
+	if err != nil {
+		return err
+	}
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, chooseTime)
+	defer cancel()
+	named, chosen, err := provider.Resolve(ctx, models, agent.GetModel(), a.env)
+	switch {
+	case errors.Is(err, provider.ErrNoModel):
+		return fmt.Errorf("--model: %w, or set one in an --agent file; harness demo needs none", err)
+	case errors.Is(context.Cause(ctx), errSignal):
+		return errSignal
+	case err != nil:
+		return fmt.Errorf("--model: %w", err)
+	case chosen:
+		a.printNote("model %s, the catalogue's choice for this provider; --model names another", named)
+	}
+	agent.Model = named
+	return nil
 }
 
 // setEffort replaces the effort of the agent file by the flag.
@@ -215,6 +242,12 @@ func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 		}
 		yolo := true
 		config.Tools.Yolo = &yolo
+	}
+	if c.Unconfined {
+		if config.Sandbox == nil {
+			config.Sandbox = &harnessv1.SandboxConfig{}
+		}
+		config.Sandbox.Unconfined = true
 	}
 	return nil
 }

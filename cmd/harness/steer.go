@@ -10,13 +10,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // oneRun names the run of a command.
 type oneRun struct {
 	target `embed:""`
-	RunID  string `arg:"" name:"run" help:"Id of the run."`
+	RunID  string `arg:"" name:"run" help:"Id of the run, or its beginning."`
 }
 
 func (o *oneRun) check(a *app) error {
@@ -36,62 +35,6 @@ func (o *oneRun) stored(a *app, s *backend.Session, what string) {
 		return
 	}
 	a.printNote("%s; harness watch %s%s follows the run", what, o.RunID, o.words(a))
-}
-
-// approveCmd answers an approval request.
-type approveCmd struct {
-	oneRun `embed:""`
-	Call   string `arg:"" optional:"" help:"Id of the call; optional if exactly one waits."`
-	Always bool   `help:"Also approve all later calls of the tool in this run."`
-	Deny   bool   `help:"Deny the call."`
-	Reason string `placeholder:"WHY" help:"Reason for a denial, which the model receives."`
-}
-
-func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
-	if err := c.check(a); err != nil {
-		return follow.ExitError, err
-	}
-	decision := harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE
-	switch {
-	case c.Always && c.Deny:
-		return follow.ExitError, errors.New("--always and --deny are mutually exclusive: use one of them")
-	case c.Reason != "" && !c.Deny && a.given["reason"]:
-		return follow.ExitError, errors.New("--reason: only --deny takes a reason")
-	case c.Always:
-		decision = harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN
-	case c.Deny:
-		decision = harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY
-	}
-	session, err := c.connect(ctx, a, backend.Store)
-	if err != nil {
-		return follow.ExitError, err
-	}
-	defer a.disconnect(ctx, session)
-	pending, err := c.pending(ctx, session)
-	if err != nil {
-		return follow.ExitError, err
-	}
-	call, err := c.choose(a, pending, c.Call, runstate.KindApproval, runstate.KindReview)
-	if err != nil {
-		return follow.ExitError, err
-	}
-	c.Call = call.GetCallId()
-	approval := &harnessv1.Approval{CallId: c.Call, Decision: decision}
-	if c.Deny {
-		approval.Reason = c.Reason
-	}
-	if c.Always && call.GetKind() == runstate.KindReview {
-		return follow.ExitError, fmt.Errorf("--always: call %s waits for a review, which applies to this call only", c.Call)
-	}
-	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
-		Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(),
-		Input: &harnessv1.SendInputRequest_Approval{Approval: approval},
-	})
-	if err != nil {
-		return follow.ExitError, err
-	}
-	c.stored(a, session, "the answer to "+c.Call+" is stored")
-	return follow.ExitDone, nil
 }
 
 // interruptCmd stops what a run is doing and parks it.
@@ -175,7 +118,7 @@ func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, sen
 	if reason, refused := outcome.Rejected[id]; refused && result.GetStatus() != want {
 		return follow.ExitError, fmt.Errorf("run %s is %s: %s", o.RunID, render.StatusName(result.GetStatus()), reason)
 	}
-	fmt.Fprintf(a.out, "%s %s %s\n", o.RunID, render.StatusName(result.GetStatus()), result.GetReason().GetKind())
+	fmt.Fprintf(a.out, "%s %s %s\n", o.RunID, render.StatusName(result.GetStatus()), render.Clean(result.GetReason().GetKind()))
 	if result.GetStatus() != want {
 		return follow.ExitError, fmt.Errorf("run %s ended first (%s)", o.RunID, render.StatusName(result.GetStatus()))
 	}

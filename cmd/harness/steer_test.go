@@ -190,6 +190,7 @@ func TestListAndShow(t *testing.T) {
 		{[]string{"list"}, "PARKED approval"},
 		{[]string{"show", "b"}, "the answer"},
 		{[]string{"show", "a"}, "waits for approval: run_command"},
+		{[]string{"show", "a"}, "started by  nina\n"},
 		{[]string{"show", "a", "--state", "--output", "json"}, `"phase":"EXECUTING"`},
 		{[]string{"show", "a", "--state", "5"}, `"version": 5`},
 		{[]string{"show", "--state=5", "a"}, `"version": 5`},

@@ -11,16 +11,21 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 )
 
 // target locates a run.
 type target struct {
-	Server    string `placeholder:"ADDR" help:"Gateway, HOST:PORT or unix:PATH. Default: the one of the data directory, or one in this process."`
-	TokenFile string `placeholder:"FILE" help:"File with the token for --server."`
-	TLS       bool   `name:"tls" help:"Use TLS for --server, like https:// before the address."`
-	TLSCA     string `name:"tls-ca" placeholder:"FILE" help:"CAs that sign the certificate of --server, PEM; implies --tls. Default: the CAs of the system."`
-	Data      string `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
-	Namespace string `default:"default" placeholder:"NS" help:"Namespace of the run."`
+	Server     string `placeholder:"ADDR" help:"Gateway, HOST:PORT or unix:PATH. Default: the one of the data directory, or one in this process."`
+	TokenFile  string `placeholder:"FILE" help:"File with the token or key for --server. Default: the key of a gateway of this user on this machine."`
+	TLS        bool   `name:"tls" help:"Use TLS for --server, like https:// before the address."`
+	TLSCA      string `name:"tls-ca" placeholder:"FILE" help:"CAs that sign the certificate of --server, PEM; implies --tls. Default: the CAs of the system."`
+	Data       string `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
+	Foreground bool   `help:"Use a mesh in this process, not the background process."`
+	Namespace  string `default:"default" placeholder:"NS" help:"Namespace of the run."`
+
+	// background: the session is at the background process of the user.
+	background bool
 }
 
 // stopTime bounds the clean stop of a mesh in this process.
@@ -53,6 +58,7 @@ func (t *target) check(a *app) error {
 		return nil
 	}
 	if t.Data == "" {
+		t.background = !t.Foreground && a.program != "" && a.env("CI") == ""
 		dir, err := backend.DefaultData(a.env)
 		if err != nil {
 			return err
@@ -81,8 +87,12 @@ func (t *target) connect(ctx context.Context, a *app, need backend.Need, keep ..
 	if t.Server != "" && t.TokenFile != "" {
 		a.warnOpenFile("--token-file", t.TokenFile)
 	}
+	var background *backend.Background
+	if t.background {
+		background = a.background()
+	}
 	session, err := backend.Connect(ctx, backend.Options{
-		Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.env, Catalogue: models, Logger: a.log,
+		Background: background, Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.env, Catalogue: models, Logger: a.log,
 	}, need)
 	if err != nil && context.Cause(ctx) != nil {
 		return nil, context.Cause(ctx)
@@ -130,8 +140,9 @@ func (t *target) words(a *app) string {
 
 var plainWord = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_./:@%+=,-]+$`) })
 
-// quote quotes a word for a shell.
+// quote quotes a word for a shell, safe to print.
 func quote(word string) string {
+	word = render.Clean(word)
 	if plainWord().MatchString(word) {
 		return word
 	}

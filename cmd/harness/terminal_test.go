@@ -3,7 +3,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -22,14 +24,17 @@ func capable(cmd *exec.Cmd) *exec.Cmd {
 }
 
 // seen is what current in the end on a terminal of 80 columns and 24 rows.
-func seen(t *testing.T, written *text) string {
+func seen(t *testing.T, written *text) string { return seenAt(t, written, 80) }
+
+// seenAt is seen on a terminal of another width.
+func seenAt(t *testing.T, written *text, columns int) string {
 	t.Helper()
 	timeout := time.After(20 * time.Second)
 	for {
 		written.mu.Lock()
 		got, changed := written.buf.String(), written.changed
 		written.mu.Unlock()
-		terminal := rendertest.New(80, 24)
+		terminal := rendertest.New(columns, 24)
 		_, _ = terminal.Write([]byte(got))
 		fault := terminal.Faults()
 		if fault == "" {
@@ -48,13 +53,27 @@ func TestTheDemoOnATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	temporary := t.TempDir()
+	stale, recent := filepath.Join(temporary, "harness-demo-1"), filepath.Join(temporary, "harness-demo-2")
+	for dir, age := range map[string]time.Duration{stale: 25 * time.Hour, recent: 23 * time.Hour} {
+		if err := os.MkdirAll(filepath.Join(dir, "till"), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(dir, time.Time{}, time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	cmd := capable(program(t, "demo"))
-	cmd.Env = append(cmd.Env, "GOCACHE="+strings.TrimSpace(string(cache))) // the demo runs go test
+	cmd.Env = append(cmd.Env, "GOCACHE="+strings.TrimSpace(string(cache)), "TMPDIR="+temporary) // the demo runs go test
 	screen, _ := onTerminal(t, cmd)
 	if code := exitCode(t, cmd); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
 	screen.expect(t, "harness run --model openai:gpt-5 'Find", 1)
+	// What it wrote is gone, and so is what an interrupted demo has left before.
+	if left, _ := filepath.Glob(filepath.Join(temporary, "harness-demo-*")); len(left) != 1 || left[0] != recent {
+		t.Errorf("left: %v", left)
+	}
 	written := screen.String()
 	got := seen(t, screen)
 	for _, want := range []string{
@@ -161,5 +180,76 @@ func TestReasoningOnATerminal(t *testing.T) {
 				t.Errorf("%s %s: colours are %v", variable, style, colours)
 			}
 		}
+	}
+}
+
+func TestGuidanceThatOpensARunIsShownOnRequest(t *testing.T) {
+	f := serveFake(t)
+	f.started = func(r *fakeRun) {
+		for turn, kind := range []string{"contract", "tools", "work_items"} {
+			r.event(&harnessv1.Event{TurnNumber: uint32(turn), Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{Kind: kind, Text: "Call it."}}})
+		}
+		story(r)
+	}
+	for _, args := range [][]string{nil, {"--guidance"}, {"--render", "plain"}, {"--render", "plain", "--guidance"}} {
+		cmd := capable(program(t, append([]string{"run", "--server", f.address, "go"}, args...)...))
+		screen, _ := onTerminal(t, cmd)
+		if code := exitCode(t, cmd); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		screen.expect(t, "DONE", 1)
+		got, asked := screen.String(), len(args)%2 == 1
+		if strings.Contains(got, "guidance (contract)") != asked || strings.Contains(got, "guidance (tools)") != asked || !strings.Contains(got, "guidance (work items)") {
+			t.Errorf("%v: %q", args, got)
+		}
+	}
+}
+
+// The last lines of a running command are on a terminal, and go when it has ended; a write has
+// its change. A pipe gets neither.
+func TestOutputAndChangesOnATerminal(t *testing.T) {
+	f := serveFake(t)
+	told := make(chan struct{})
+	f.started = func(r *fakeRun) {
+		ev := func(e *harnessv1.Event) {
+			e.TurnNumber = 1
+			r.event(e)
+		}
+		ev(&harnessv1.Event{Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
+		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c1", Tool: "edit_file", Arguments: inline(`{"path":"a.go","old":"x := 1","new":"x := 2"}`)}}})
+		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c1", Tool: "edit_file", Result: inline("Edited.")}}})
+		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c2", Tool: "run_command", Arguments: inline(`{"command":"make"}`)}}})
+		for i, line := range []string{"one\n", "two\n", "three\n", "four\n", "five\n", "printed last\n"} {
+			r.delta(&harnessv1.Delta{TurnNumber: 1, Attempt: 1, ToolOutput: &harnessv1.ToolOutput{CallId: "c2", Offset: uint64(100 * i), Text: strings.Repeat("x", 100-len(line)) + line}})
+		}
+		<-told
+		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c2", Tool: "run_command", Result: inline("[exit code 0]")}}})
+		r.done()
+	}
+	for columns, number := range map[string]int{"80": 80, "140": 140} {
+		cmd := capable(program(t, "run", "--server", f.address, "go"))
+		cmd.Env = append(cmd.Env, "COLUMNS="+columns)
+		screen, _ := onTerminal(t, cmd)
+		want := "printed last"
+		if columns == "80" {
+			want = strings.Repeat("x", 60) // its end is cut
+		}
+		screen.expect(t, want, 1)
+		told <- struct{}{}
+		if code := exitCode(t, cmd); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		screen.expect(t, "DONE", 1)
+		got := seenAt(t, screen, number)
+		if !strings.Contains(got, "    - x := 1\n    + x := 2\n") || !strings.Contains(got, "✓ run_command make") || strings.Contains(got, "xxx") {
+			t.Errorf("%s columns:\n%s", columns, got)
+		}
+		if strings.Contains(screen.String(), "one\r\n") && columns == "140" {
+			t.Errorf("more than five lines: %q", screen.String())
+		}
+	}
+	go func() { told <- struct{}{} }()
+	if got := call(t, nil, "", "run", "--server", f.address, "go"); strings.Contains(got.err, "xxx") || strings.Contains(got.err, "x := 1\n") {
+		t.Errorf("%+v", got)
 	}
 }

@@ -82,7 +82,7 @@ func TestChapters(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &e); err != nil {
 			t.Fatal(err)
 		}
-		if e.Type != "delta" && e.Type != "result" {
+		if e.Type != "delta" && e.Type != "tool.output" && e.Type != "result" {
 			named[e.TraceID] = true
 		}
 	}

@@ -15,7 +15,8 @@ var version = "dev"
 
 type versionCmd struct{}
 
-func (versionCmd) run(_ context.Context, a *app) (int, error) {
+// commit returns the commit that the program is built from.
+func commit() string {
 	commit := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
@@ -27,7 +28,11 @@ func (versionCmd) run(_ context.Context, a *app) (int, error) {
 			}
 		}
 	}
+	return commit
+}
+
+func (versionCmd) run(_ context.Context, a *app) (int, error) {
 	text := fmt.Sprintf("harness %s\ncommit  %s\ngo      %s %s/%s\nschema  %d",
-		version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH, runlog.Schema)
+		version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runlog.Schema)
 	return follow.ExitDone, emit(a.out, []byte(text))
 }

@@ -49,6 +49,9 @@ func answering(run string, p *harnessv1.PendingCall, words string) string {
 func alternatives(p *harnessv1.PendingCall) string {
 	switch p.GetKind() {
 	case runstate.KindApproval:
+		if p.GetOnlyOnce() {
+			return "with --deny --reason WHY"
+		}
 		return "with --always, or --deny --reason WHY"
 	case runstate.KindReview:
 		return "with --deny --reason WHY, or harness resume, which continues it"
@@ -74,7 +77,17 @@ func (f *runFollower) hints(ctx context.Context, a *app, text narrator, r *harne
 		a.printNote("%s: harness resume %s%s%s", lead, f.run, extension(ctx, f.session, f.target.Namespace, f.run, r), words)
 	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
 		a.printNote("to continue anyway: harness resume %s%s", f.run, words)
-	case harnessv1.RunStatus_RUN_STATUS_FAILED, harnessv1.RunStatus_RUN_STATUS_STALLED:
+	case harnessv1.RunStatus_RUN_STATUS_FAILED:
+		switch r.GetReason().GetKind() {
+		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON):
+			a.printNote("to try the step again: harness resume %s%s", f.run, words)
+			return
+		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR), runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED):
+			a.printNote("to continue with another model: harness resume %s%s --model PROVIDER:NAME", f.run, words)
+			return
+		}
+		fallthrough
+	case harnessv1.RunStatus_RUN_STATUS_STALLED:
 		a.printNote("to continue: harness run --continue %s%s 'what to do now'", f.run, words)
 	default: // a run that is done needs no hint
 	}

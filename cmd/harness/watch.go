@@ -13,6 +13,7 @@ type watchCmd struct {
 	oneRun   `embed:""`
 	Output   string `enum:"text,jsonl" default:"text" help:"Format of the output: text, or jsonl with one line per event."`
 	Render   string `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
+	Guidance bool   `help:"As in run."`
 	From     uint64 `placeholder:"VERSION" help:"First version to show. Default: 1."`
 	NoStream bool   `help:"Show the model's text only once it is complete."`
 }
@@ -25,14 +26,17 @@ func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return before(err)
 	}
-	f := &runFollower{target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, noDeltas: c.NoStream, onlyWatch: true}
+	f := &runFollower{target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, guidance: c.Guidance, noDeltas: c.NoStream, onlyWatch: true}
 	defer func() { a.disconnect(ctx, f.session) }()
 
 	current, err := f.current(ctx)
 	if err != nil {
 		return follow.ExitError, err
 	}
-	if current.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING && !session.Working {
+	switch running := current.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING; {
+	case running && session.ReadOnly:
+		f.stored = true
+	case running && !session.Working:
 		// No process works on it, so it would never end: continue it here.
 		if err := f.carryOn(ctx, a, current); err != nil {
 			return before(err)

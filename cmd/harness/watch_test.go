@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -57,9 +58,11 @@ func TestFollowingAGatewayThatIsKilled(t *testing.T) {
 	}
 	address := free.Addr().String()
 	free.Close()
+	config := "XDG_CONFIG_HOME=" + t.TempDir() // where clients find the key
 	start := func(args ...string) (cmd *exec.Cmd, out, errs *text) {
 		t.Helper()
 		cmd, out, errs = program(t, args...), newText(), newText()
+		cmd.Env = append(cmd.Env, config)
 		cmd.Stdout, cmd.Stderr = out, errs
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -69,7 +72,7 @@ func TestFollowingAGatewayThatIsKilled(t *testing.T) {
 	}
 	serve := func() *exec.Cmd {
 		t.Helper()
-		cmd, _, errs := start("serve", "--data", p.data, "--listen", address, "--takeover", "1s")
+		cmd, _, errs := start("serve", "--data", p.data, "--listen", address, "--takeover", "1s", "--scripts", filepath.Dir(p.script))
 		errs.expect(t, "ready role=gateway", 1)
 		return cmd
 	}
@@ -98,7 +101,7 @@ func TestFollowingAGatewayThatIsKilled(t *testing.T) {
 			t.Errorf("%s says:\n%s", name, got.errs)
 		}
 	}
-	whole := call(t, nil, "", "watch", "r", "--server", address, "--output", "jsonl")
+	whole := call(t, nil, "", "watch", "r", "--server", address, "--token-file", filepath.Join(p.data, "gateway.key"), "--output", "jsonl")
 	want := events(t, whole.out)
 	if !strings.Contains(whole.out, `"worker.takeover"`) {
 		t.Errorf("nothing was killed in mid-run:\n%s", whole.out)

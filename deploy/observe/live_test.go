@@ -32,6 +32,9 @@ const script = `turns:
 // a summary, which makes room.
 const reader = "name: reader\ncontext: {max_input_tokens: 12000, blocking_threshold: 0.8, strategies: [summarize]}\n"
 
+// asks is an agent whose commands have network and ask, also where they are confined.
+const asks = "name: asks\nsandbox: {network: all}\n"
+
 // reads makes an agent read parts of a file, and has the summary of them.
 func reads() string {
 	var script strings.Builder
@@ -66,14 +69,14 @@ func startLive(t *testing.T) *live {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for name, text := range map[string]string{
-		"script.yaml": script, "a.txt": "hello\n", "reader.yaml": reader, "reads.yaml": reads(), "long.txt": strings.Repeat("another line of a file\n", 3000),
+		"script.yaml": script, "a.txt": "hello\n", "reader.yaml": reader, "asks.yaml": asks, "reads.yaml": reads(), "long.txt": strings.Repeat("another line of a file\n", 3000),
 	} {
 		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	provider := service(t)
-	serve := l.command(context.Background(), "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data", filepath.Join(l.dir, "data"), "--sync", "interval")
+	serve := l.command(context.Background(), "serve", "--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--data", filepath.Join(l.dir, "data"), "--sync", "interval", "--scripts", l.dir)
 	serve.Env = append(serve.Env, "OPENAI_BASE_URL="+provider.URL+"/v1")
 	errs, err := serve.StderrPipe()
 	if err != nil {
@@ -186,7 +189,7 @@ func service(t *testing.T) *httptest.Server {
 // approves it and waits for the end.
 func (l *live) park(run string) {
 	l.t.Helper()
-	l.do(4, "run", "--server", l.gateway, "--run-id", run, "--model", "script:"+filepath.Join(l.dir, "script.yaml"), "--workspace", l.dir, "go")
+	l.do(4, "run", "--server", l.gateway, "--run-id", run, "--agent", filepath.Join(l.dir, "asks.yaml"), "--model", "script:"+filepath.Join(l.dir, "script.yaml"), "--workspace", l.dir, "go")
 }
 
 func (l *live) finish(run string) {

@@ -90,6 +90,7 @@ func (s *schemas) delta() {
 	properties := made["properties"].(schema)
 	delete(properties, "reasoning")
 	delete(properties, "reasoning_offset")
+	delete(properties, "tool_output") // its lines have another schema
 	made["required"] = slices.DeleteFunc(made["required"].([]any), func(name any) bool { return properties[name.(string)] == nil })
 	described(properties["offset"].(schema), "Bytes of this try's text, or of its reasoning, that came before.")
 	described(properties["text"].(schema), "The text or the reasoning.")
@@ -115,7 +116,7 @@ func (s *schemas) start() {
 	agent["description"] = "The persona, with all that an agent file may say."
 	in := agent["properties"].(schema)
 	config := s.made["LoopConfigInput"].(schema)["properties"].(schema)
-	for _, name := range []string{"budgets", "stop", "continuation", "stall", "doom_loop", "guidance", "context"} {
+	for _, name := range []string{"budgets", "stop", "continuation", "stall", "doom_loop", "guidance", "context", "sandbox"} {
 		in[name] = config[name]
 	}
 	tools := s.made["ToolConfigInput"].(schema)["properties"].(schema)

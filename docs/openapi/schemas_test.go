@@ -60,7 +60,7 @@ func (s *schemas) answer(m protoreflect.MessageDescriptor, name string, only ...
 func (s *schemas) answered(f protoreflect.FieldDescriptor) schema {
 	var one schema
 	switch {
-	case is(f, "harness.v1.Content") && f.Name() == "arguments":
+	case is(f, "harness.v1.Content") && (f.Name() == "arguments" || f.Name() == "output"):
 		return schema{}
 	case is(f, "harness.v1.Content"):
 		s.answer((&harnessv1.BlobRef{}).ProtoReflect().Descriptor(), "BlobRef")
@@ -110,7 +110,8 @@ func (s *schemas) requested(properties schema, f protoreflect.FieldDescriptor) {
 	case f.FullName() == "harness.v1.TaskContract.stored":
 		properties[key] = schema{"enum": []any{"", nil}, "description": "Empty: it is shown in answers."}
 		return
-	case f.FullName() == "harness.v1.Predicate.schema", f.FullName() == "harness.v1.ToolSpec.parameters_schema":
+	case f.FullName() == "harness.v1.Predicate.schema", f.FullName() == "harness.v1.ToolSpec.parameters_schema",
+		f.FullName() == "harness.v1.RunSpec.output_schema":
 		properties[key] = schema{"type": []any{"object", "boolean", "string", "null"}, "description": text}
 		return
 	case f.FullName() == "harness.v1.Predicate.arguments":
@@ -120,6 +121,13 @@ func (s *schemas) requested(properties schema, f protoreflect.FieldDescriptor) {
 			schema{"type": "null"},
 		}}, text)
 		return
+	case f.FullName() == "harness.v1.SandboxConfig.network":
+		properties[key] = described(schema{"anyOf": []any{
+			ref(s.request(f.Message())), schema{"enum": []any{"none", "all"}}, schema{"type": "array", "items": schema{"type": "string"}}, schema{"type": "null"},
+		}}, text)
+		return
+	case f.FullName() == "harness.v1.SandboxConfig.level":
+		one = schema{"enum": append(names(f.Enum(), false), "auto")}
 	case is(f, "harness.v1.Content"):
 		one = schema{"type": "string"}
 	case is(f, "google.protobuf.Duration"):

@@ -23,6 +23,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/localkey"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -57,7 +58,16 @@ func decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 
 // start starts a run whose workflow has the executor in it.
 func start(ctx context.Context, gateway, goal, model, workspace string) error {
-	conn, err := grpc.NewClient(gateway, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	notes, err := localkey.UserNotes(os.Getenv)
+	if err != nil {
+		return err
+	}
+	// A gateway on this machine requires the key that it has noted for its user.
+	address, key, err := notes.Dial(gateway, true)
+	if err != nil {
+		return err
+	}
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()), grpc.WithPerRPCCredentials(key))
 	if err != nil {
 		return err
 	}

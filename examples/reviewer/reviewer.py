@@ -18,6 +18,7 @@ import signal
 
 import grpc
 
+from harnessmesh import keys
 from harnessmesh.gen.harness.v1 import (
     content_pb2,
     conversation_pb2,
@@ -52,7 +53,8 @@ def unproven(messages: list[conversation_pb2.Message]) -> bool:
 class Reviewer(executor_pb2_grpc.ExecutorServiceServicer):
     """Serves harness.v1.ExecutorService. Execute is repeatable: it only reads."""
 
-    def __init__(self, gateway: gateway_pb2_grpc.GatewayServiceStub) -> None:
+    def __init__(self, address: str, gateway: gateway_pb2_grpc.GatewayServiceStub) -> None:
+        self.address = address
         self.gateway = gateway
 
     async def Execute(
@@ -62,10 +64,12 @@ class Reviewer(executor_pb2_grpc.ExecutorServiceServicer):
         turn = step_input.step.turn_complete
         if not turn.agent_done:
             return executor_pb2.ExecuteResponse()  # nothing to say: the step passes on
+        found = keys.noted(self.address)  # a gateway on this machine requires its key
         conversation = await self.gateway.GetConversation(
             gateway_pb2.GetConversationRequest(
                 namespace=step_input.namespace, run_id=step_input.run_id, version=step_input.version
-            )
+            ),
+            metadata=[("authorization", f"Bearer {found.key}")] if found else None,
         )
         messages = list(conversation.messages)
         asked = sum(m.content.inline == ASK for m in messages)
@@ -89,7 +93,7 @@ async def serve(listen: str, gateway: str) -> None:
     async with grpc.aio.insecure_channel(gateway) as channel:
         server = grpc.aio.server()
         executor_pb2_grpc.add_ExecutorServiceServicer_to_server(
-            Reviewer(gateway_pb2_grpc.GatewayServiceStub(channel)), server
+            Reviewer(gateway, gateway_pb2_grpc.GatewayServiceStub(channel)), server
         )
         port = server.add_insecure_port(listen)
         await server.start()

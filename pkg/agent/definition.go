@@ -10,6 +10,7 @@
 //	hooks                   hook       what subscribers do to the run
 //	modes of work           mode       which tools each mode allows
 //	task contract           contract   whether the work is done
+//	output schema           schema     whether the output of the work fits
 //
 // Expressions in any of them are compiled by package expr, which bounds their cost.
 //
@@ -27,7 +28,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/jit"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/schema"
 )
 
 // Definition is a compiled definition. It never changes and is safe for concurrent use.
@@ -42,6 +45,10 @@ type Definition struct {
 	Modes []*harnessv1.ModeSpec
 	// Contract is the task contract; nil if there is none.
 	Contract *contract.Contract
+	// Output is the schema of the result, OutputSchema its text; nil and empty if the result
+	// has none.
+	Output       *schema.Schema
+	OutputSchema string
 	// Digest identifies the definition: equal definitions have equal digests.
 	Digest string
 }
@@ -50,20 +57,27 @@ type Definition struct {
 // its run stores them. Either is nil if the spec has none of its parts.
 func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.TaskContract) {
 	agent := spec.GetAgent()
-	d := &harnessv1.Definition{Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes()}
+	d := &harnessv1.Definition{Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema()}
 	if proto.Size(d) == 0 {
 		d = nil
 	}
 	if spec.GetContract() == nil {
 		return d, nil
 	}
-	return d, contract.Resolve(spec.GetContract())
+	c := contract.Resolve(spec.GetContract())
+	contract.ResolveQuestions(c, agent.GetAutonomous())
+	return d, c
 }
 
 // Compile compiles a definition and a resolved contract. Both may be nil.
 func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Definition, error) {
-	out := &Definition{Modes: d.GetModes()}
+	out := &Definition{Modes: d.GetModes(), OutputSchema: d.GetOutputSchema()}
 	var err error
+	if out.OutputSchema != "" {
+		if out.Output, err = schema.Compile(out.OutputSchema, false); err != nil {
+			return nil, fault.Invalid("output_schema", "%s", err)
+		}
+	}
 	if out.Policy, err = policy.Compile(d.GetTools()); err != nil {
 		return nil, fmt.Errorf("tool policy: %w", err)
 	}

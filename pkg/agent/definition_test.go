@@ -10,6 +10,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -64,7 +65,7 @@ func TestCacheCompilesADefinitionOnce(t *testing.T) {
 	if err != nil || other == first {
 		t.Errorf("a run without a definition: %v", err)
 	}
-	if got, _ := other.Policy.Decide(&harnessv1.ToolSpec{Name: "run_command"}, "{}", nil, true); got != harnessv1.ToolDecision_TOOL_DECISION_DENY {
+	if got, _ := other.Policy.Decide(&harnessv1.ToolSpec{Name: "run_command"}, "{}", policy.Exemptions{Yolo: true}); got != harnessv1.ToolDecision_TOOL_DECISION_DENY {
 		t.Errorf("the tool rules of a run without a definition decide %v", got)
 	}
 }

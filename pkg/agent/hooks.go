@@ -55,6 +55,13 @@ func CallPayload(callID, tool, arguments, result string, isError bool) map[strin
 	return map[string]any{"call_id": callID, "tool": tool, "arguments": args, "result": result, "is_error": isError}
 }
 
+// StepPayload returns the payload of the end of a turn. ended is the turn.
+func StepPayload(outcome, failure string, ended *harnessv1.TurnState) map[string]any {
+	return map[string]any{
+		"outcome": outcome, "error": failure, "agent_done": ended.GetAgentDone(), "called_work_complete": ended.GetCalledWorkComplete(),
+	}
+}
+
 // maxOutcomes bounds the outcomes of one decision in total, in bytes: the record of the
 // decision holds all of them.
 const maxOutcomes = 96 << 10

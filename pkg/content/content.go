@@ -61,7 +61,7 @@ func Ref(data []byte) *harnessv1.BlobRef {
 
 // Cut returns the longest prefix of s that has at most limit bytes and ends at a
 // rune border. Invalid UTF-8 is replaced first: each run of invalid bytes
-// becomes one U+FFFD.
+// becomes one U+FFFD. A prefix is a copy, so that it does not keep a long text in memory.
 func Cut(s string, limit int) string {
 	end := 0
 	for end < len(s) {
@@ -74,7 +74,10 @@ func Cut(s string, limit int) string {
 		}
 		end += width
 	}
-	return s[:end]
+	if end == len(s) {
+		return s
+	}
+	return strings.Clone(s[:end])
 }
 
 // cutInvalid is Cut for a string whose first valid bytes only are valid UTF-8.
@@ -106,7 +109,7 @@ func Clip(text string, limit int) string {
 		text = text[:limit]
 	}
 	text = strings.ToValidUTF8(text, "")
-	if strings.ContainsAny(text, "\n\r\x00") {
+	if strings.ContainsFunc(text, func(r rune) bool { return r != '\t' && Controls(r) }) {
 		text = strings.Trim(strconv.Quote(text), `"`)
 	}
 	if cut {
@@ -116,10 +119,10 @@ func Clip(text string, limit int) string {
 }
 
 // OneLine returns text with a single space for each run of white space and
-// control characters, and none at its ends.
+// Controls, and none at its ends. Use it for the text of an error that a server sent.
 func OneLine(text string) string {
 	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, "\uFFFD"), func(r rune) bool {
-		return r <= ' ' || r == 0x7F || r == 0x85 || r == 0xA0 || r == 0x2028 || r == 0x2029
+		return r == ' ' || r == 0xA0 || Controls(r)
 	}), " ")
 }
 

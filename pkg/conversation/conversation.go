@@ -74,7 +74,7 @@ type callIndex struct {
 // occurrences are where an outcome came about: the ids of the first and the last message of
 // the newest turn that it came about in, and of the last message of an earlier turn.
 //
-// More is not needed. Only the newest one before the current step counts: it is last, or
+// More is not needed: equal outcomes are results of one tool with one text. Only the newest one before the current step counts: it is last, or
 // first where a turn continued in a later step, or earlier. Where it is not shown in full no
 // older one is: their class and size are equal, and a watermark that has reached a message
 // has reached all before it.
@@ -119,16 +119,21 @@ func (c *callIndex) addResult(m *harnessv1.Message) (bytes uint64) {
 		return 0
 	}
 	delete(c.open, m.GetToolCallId())
-	strict, _ := progress.Signature(m.GetToolName(), content.Key(call.GetArguments()), content.DigestOf(m.GetContent()))
-	at, known := c.outcomes[strict]
-	if !known {
-		bytes = outcomeBytes
+	signatures := progress.SignOutcome(m.GetToolName(), content.Key(call.GetArguments()), content.DigestOf(m.GetContent()), content.Text(m.GetContent()))
+	for i, signature := range signatures {
+		if i > 0 && signature == signatures[0] {
+			continue // a note has one signature
+		}
+		at, known := c.outcomes[signature]
+		if !known {
+			bytes += outcomeBytes
+		}
+		if !known || m.GetTurnNumber() != at.turn {
+			at.earlier, at.first = at.last, m.GetId()
+		}
+		at.last, at.turn = m.GetId(), m.GetTurnNumber()
+		c.outcomes[signature] = at
 	}
-	if !known || m.GetTurnNumber() != at.turn {
-		at.earlier, at.first = at.last, m.GetId()
-	}
-	at.last, at.turn = m.GetId(), m.GetTurnNumber()
-	c.outcomes[strict] = at
 	return bytes
 }
 

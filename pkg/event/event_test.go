@@ -18,16 +18,17 @@ func all() []*harnessv1.Event {
 	took := durationpb.New(1)
 	reason := &harnessv1.StopReason{Kind: "kind"}
 	return []*harnessv1.Event{
-		event.SessionStart("goal", "model", []string{"turn"}, 1),
+		event.SessionStart("goal", "model", []string{"turn"}, 1, "nina"),
 		event.SessionPause(reason),
 		event.SessionResume("resume"),
 		event.SessionComplete(harnessv1.RunStatus_RUN_STATUS_DONE, true, reason),
-		event.RunInterrupted("reason"),
-		event.RunCancelled("reason"),
+		event.RunInterrupted("reason", "nina"),
+		event.RunCancelled("reason", "nina"),
 		event.BudgetWarn(&harnessv1.BudgetWarn{Budget: "turns", Limit: 1, Used: 1}),
 		event.PlanDraft("plan"),
 		event.PlanCommit("plan"),
 		event.ModeChanged("plan", "execute"),
+		event.ModelChanged("a:b", "c:d"),
 		event.ContextUsage(&harnessv1.ContextUsage{UsedTokens: 1, MaxInputTokens: 2, Cleared: 3, Externalized: 4, Summarized: 5, Dropped: 6}),
 		event.ContextPressure("soft", 1, 2),
 		event.CompactionStarted(&harnessv1.CompactionStarted{Level: "soft", TokensBefore: 3, TokensToFree: 2, Background: true, Job: "a"}),
@@ -35,8 +36,8 @@ func all() []*harnessv1.Event {
 			TokensBefore: 3, TokensAfter: 2, FreedTokens: 1, Duration: took, Strategies: []string{"clear"},
 			Changes: []*harnessv1.CompactionChange{{}}, Error: "error", Pass: 1,
 		}),
-		event.InputAccepted("item", "resume"),
-		event.InputRejected("item", "resume", "reason"),
+		event.InputAccepted("item", "resume", "nina"),
+		event.InputRejected("item", "resume", "reason", "nina"),
 		event.ExecutorMissing("turn"),
 		event.ExecutorError("turn", "error", 1),
 		event.StepStart(1, true),
@@ -44,7 +45,8 @@ func all() []*harnessv1.Event {
 		event.WorkerTakeover(2, "worker"),
 		event.ModelResponse("model", &harnessv1.Usage{InputTokens: 1}, "stop", 1, took),
 		event.ModelRetry(&harnessv1.ModelRetried{
-			Try: 1, Model: "model", Error: "error", Wait: took,
+			Last: true,
+			Try:  1, Model: "model", Error: "error", Wait: took,
 			Adjustment: &harnessv1.ModelAdjustment{Adjustment: harnessv1.Adjustment_ADJUSTMENT_WIRE_CHAT},
 		}),
 		event.ContinuationPrompt(1, 2),
@@ -52,12 +54,16 @@ func all() []*harnessv1.Event {
 		event.ContractEvaluated(true, &harnessv1.Coverage{}, []*harnessv1.RequirementCoverage{{}}),
 		event.StallDetected(3),
 		event.DoomLoopDetected(&harnessv1.DoomLoopDetected{Kind: "strict", Length: 1, Repeats: 3, Tools: []string{"read"}, Correction: 1}),
-		event.ToolCalled("call", "read", content.Inline("{}"), "approval"),
+		event.ToolCalled("call", "read", content.Inline("{}"), "approval", harnessv1.SandboxLevel_SANDBOX_LEVEL_FULL),
 		event.ToolResult("call", "read", took),
 		event.ToolError("call", "read", took),
 		event.ToolDenied("call", "read", "reason"),
-		event.ApprovalRequested("call", "read", content.Inline("{}"), "why", &timestamppb.Timestamp{Seconds: 1}),
-		event.ApprovalAnswered("call", "read", harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, "reason"),
+		event.ApprovalRequested(&harnessv1.PendingCall{
+			CallId: "call", Tool: "read", Arguments: content.Inline("{}"), Why: "why", Deadline: &timestamppb.Timestamp{Seconds: 1}, Preview: &harnessv1.CallPreview{Digest: "d"},
+		}),
+		event.ApprovalAnswered(&harnessv1.PendingCall{CallId: "call", Tool: "read"}, &harnessv1.Approval{
+			CallId: "call", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, Digest: "d",
+		}, "reason", "nina"),
 		event.Repaired("call", "read", 1, "reason"),
 		event.GuidanceInjected("jit", "rule", "text"),
 		event.HookResult("hook", "before_step", "skip", "reason"),
@@ -104,8 +110,8 @@ func TestToolEndedReportsFailure(t *testing.T) {
 
 func TestConstructorsCopyArguments(t *testing.T) {
 	arguments := content.Inline("{}")
-	called := event.ToolCalled("call", "read", arguments, "")
-	asked := event.ApprovalRequested("call", "read", arguments, "", nil)
+	called := event.ToolCalled("call", "read", arguments, "", 0)
+	asked := event.ApprovalRequested(&harnessv1.PendingCall{Arguments: arguments})
 	if called.GetToolCall().GetArguments() == arguments || asked.GetApprovalRequested().GetArguments() == arguments {
 		t.Error("an event shares its arguments with the caller")
 	}

@@ -2,10 +2,10 @@ package event
 
 import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 
-// SessionStart opens a segment that works on goal with model.
-func SessionStart(goal, model string, workflow []string, segment uint32) *harnessv1.Event {
+// SessionStart opens a segment that works on goal with model. caller has sent the goal.
+func SessionStart(goal, model string, workflow []string, segment uint32, caller string) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_SessionStart{SessionStart: &harnessv1.SessionStart{
-		Goal: goal, Model: model, Workflow: workflow, Segment: segment,
+		Goal: goal, Model: model, Workflow: workflow, Segment: segment, Caller: caller,
 	}}}
 }
 
@@ -27,14 +27,15 @@ func SessionComplete(status harnessv1.RunStatus, accepted bool, reason *harnessv
 	}}}
 }
 
-// RunInterrupted reports that everything that ran for the run has been killed.
-func RunInterrupted(reason string) *harnessv1.Event {
-	return &harnessv1.Event{Event: &harnessv1.Event_RunInterrupted{RunInterrupted: &harnessv1.RunInterrupted{Reason: reason}}}
+// RunInterrupted reports that everything that ran for the run has been killed, because
+// caller interrupted it.
+func RunInterrupted(reason, caller string) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_RunInterrupted{RunInterrupted: &harnessv1.RunInterrupted{Reason: reason, Caller: caller}}}
 }
 
-// RunCancelled reports that the run was ended by request.
-func RunCancelled(reason string) *harnessv1.Event {
-	return &harnessv1.Event{Event: &harnessv1.Event_RunCancelled{RunCancelled: &harnessv1.RunCancelled{Reason: reason}}}
+// RunCancelled reports that the run was ended by request of caller.
+func RunCancelled(reason, caller string) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_RunCancelled{RunCancelled: &harnessv1.RunCancelled{Reason: reason, Caller: caller}}}
 }
 
 // BudgetWarn reports that a budget is used up.
@@ -50,6 +51,11 @@ func PlanDraft(plan string) *harnessv1.Event {
 // PlanCommit shows the plan that the run follows.
 func PlanCommit(plan string) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_PlanCommit{PlanCommit: &harnessv1.PlanCommit{Plan: plan}}}
+}
+
+// ModelChanged reports that a client has chosen another model.
+func ModelChanged(from, to string) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_ModelChanged{ModelChanged: &harnessv1.ModelChanged{From: from, To: to}}}
 }
 
 // ModeChanged reports that the mode of work changed.
@@ -81,18 +87,18 @@ func CompactionCompleted(completed *harnessv1.CompactionCompleted) *harnessv1.Ev
 	return &harnessv1.Event{Event: &harnessv1.Event_CompactionCompleted{CompactionCompleted: completed}}
 }
 
-// InputAccepted reports that an inbox item took effect. kind is as in the
+// InputAccepted reports that an inbox item of caller took effect. kind is as in the
 // comment of harness.v1.InputAccepted.
-func InputAccepted(itemID, kind string) *harnessv1.Event {
+func InputAccepted(itemID, kind, caller string) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_InputAccepted{InputAccepted: &harnessv1.InputAccepted{
-		ItemId: itemID, Kind: kind,
+		ItemId: itemID, Kind: kind, Caller: caller,
 	}}}
 }
 
-// InputRejected reports that an inbox item had no effect, and why.
-func InputRejected(itemID, kind, reason string) *harnessv1.Event {
+// InputRejected reports that an inbox item of caller had no effect, and why.
+func InputRejected(itemID, kind, reason, caller string) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{
-		ItemId: itemID, Kind: kind, Reason: reason,
+		ItemId: itemID, Kind: kind, Reason: reason, Caller: caller,
 	}}}
 }
 

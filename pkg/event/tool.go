@@ -3,16 +3,15 @@ package event
 import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
-	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// ToolCalled announces a call. awaits is what the call waits for, empty when it
-// waits for no answer from outside.
-func ToolCalled(callID, tool string, arguments *harnessv1.Content, awaits string) *harnessv1.Event {
+// ToolCalled announces a call. awaits is what the call waits for, empty when it waits for
+// no answer from outside. level is that of a command.
+func ToolCalled(callID, tool string, arguments *harnessv1.Content, awaits string, level harnessv1.SandboxLevel) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{
-		CallId: callID, Tool: tool, Arguments: proto.CloneOf(arguments), Awaits: awaits,
+		CallId: callID, Tool: tool, Arguments: proto.CloneOf(arguments), Awaits: awaits, SandboxLevel: level,
 	}}}
 }
 
@@ -47,18 +46,22 @@ func ToolDenied(callID, tool, reason string) *harnessv1.Event {
 	}}}
 }
 
-// ApprovalRequested asks a person to allow a call until deadline.
-func ApprovalRequested(callID, tool string, arguments *harnessv1.Content, why string, deadline *timestamppb.Timestamp) *harnessv1.Event {
+// ApprovalRequested asks a person to allow a call until its deadline.
+func ApprovalRequested(call *harnessv1.PendingCall) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_ApprovalRequested{ApprovalRequested: &harnessv1.ApprovalRequested{
-		CallId: callID, Tool: tool, Arguments: proto.CloneOf(arguments), Why: why, Deadline: deadline,
+		CallId: call.GetCallId(), Tool: call.GetTool(), Arguments: proto.CloneOf(call.GetArguments()), Why: call.GetWhy(), Deadline: call.GetDeadline(),
+		Preview: proto.CloneOf(call.GetPreview()),
 	}}}
 }
 
-// ApprovalAnswered reports what the person decided about a call.
-func ApprovalAnswered(callID, tool string, decision harnessv1.ApprovalDecision, reason string) *harnessv1.Event {
-	return &harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
-		CallId: callID, Tool: tool, Decision: decision, Reason: reason,
-	}}}
+// ApprovalAnswered reports what caller decided about a call: with an answer to it, or with one
+// to another call that holds for it too. reason is that of the answer.
+func ApprovalAnswered(call *harnessv1.PendingCall, a *harnessv1.Approval, reason, caller string) *harnessv1.Event {
+	answered := &harnessv1.ApprovalAnswered{CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: reason, Caller: caller}
+	if a.GetCallId() == call.GetCallId() {
+		answered.Digest = a.GetDigest()
+	}
+	return &harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: answered}}
 }
 
 // Repaired reports that repair answered a call that got no other answer.

@@ -42,7 +42,7 @@ func ModelResponse(model string, usage *harnessv1.Usage, finishReason string, ca
 
 // ModelRetry reports that a request to a model failed. Another follows after its wait.
 func ModelRetry(r *harnessv1.ModelRetried) *harnessv1.Event {
-	retry := &harnessv1.ModelRetry{Try: r.GetTry(), Model: r.GetModel(), Error: r.GetError(), Wait: r.GetWait()}
+	retry := &harnessv1.ModelRetry{Try: r.GetTry(), Model: r.GetModel(), Error: r.GetError(), Wait: r.GetWait(), GivenUp: r.GetLast()}
 	if kind := r.GetAdjustment().GetAdjustment(); kind != harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED {
 		retry.Adjustment = strings.ToLower(strings.TrimPrefix(kind.String(), "ADJUSTMENT_"))
 	}

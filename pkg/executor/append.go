@@ -52,6 +52,7 @@ func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
 		return err
 	}
 	defer unlock()
+	step.Snapshot.ConversationBytes = t.conversationBytes(outcome.GetAppended())
 	tail := t.Tail()
 	starts := step.GetTo() == runlog.Park && step.GetSnapshot().GetParkVersion() == 0
 	if starts {
@@ -72,6 +73,18 @@ func (t *Task) commit(ctx context.Context, outcome *harnessv1.Outcome) error {
 		return err
 	}
 	return nil
+}
+
+// conversationBytes returns the bytes of the conversation after a step that appends
+// messages.
+func (t *Task) conversationBytes(appended []*harnessv1.Message) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	bytes := conversationBytes(t.Step().GetSnapshot()) + t.bytes
+	for _, m := range appended {
+		bytes += runstate.MessageBytes(m)
+	}
+	return bytes
 }
 
 // Limits of retries of a record that could not be stored.
@@ -99,8 +112,7 @@ func (t *Task) lockAppend(ctx context.Context) (unlock func(), err error) {
 func (t *Task) append(ctx context.Context, rec *harnessv1.Record) error {
 	tail := t.Tail()
 	rec.Namespace, rec.RunId = t.Run.Namespace, t.Run.ID
-	rec.Version, rec.PrevSequence = tail.Header.Version+1, tail.Sequence
-	rec.AppendedBefore = runlog.AppendedBefore(tail)
+	runlog.Link(rec, tail)
 	rec.Schema = runlog.Schema
 	rec.CommitTime = timestamppb.New(t.cfg.Now())
 	ended := t.trace(rec)

@@ -149,15 +149,14 @@ func (b *bed) tail(after uint64) []*harnessv1.Record {
 func (b *bed) deliver(ctx context.Context, x Executor, e runlog.Entry, redelivered bool) *testDelivery {
 	b.t.Helper()
 	d := &testDelivery{entry: e, again: redelivered}
-	newLoop(Config{Log: b.log, Now: func() time.Time { return noon }}, x).handle(ctx, d.received())
+	loopOf(Config{Log: b.log, Now: func() time.Time { return noon }}, x).handle(ctx, d.received())
 	return d
 }
 
-// newLoop returns a loop around x.
-func newLoop(cfg Config, x Executor) *loop {
+// loopOf returns a loop around x.
+func loopOf(cfg Config, x Executor) *loop {
 	cfg.Instance = "mine"
-	cfg = cfg.withDefaults()
-	return &loop{cfg: cfg, x: x, logger: cfg.Logger}
+	return newLoop(cfg.withDefaults(), x)
 }
 
 // received returns the delivery to a worker that does not stop.
@@ -169,6 +168,7 @@ func (d *testDelivery) received() *stepDelivery {
 type testDelivery struct {
 	entry  runlog.Entry
 	again  bool
+	number uint64 // 0: the first or the second, as again says
 	onWait func() // called after a wait
 
 	mu       sync.Mutex
@@ -183,9 +183,18 @@ func (d *testDelivery) record(what string) error {
 	return nil
 }
 
-func (d *testDelivery) Entry() runlog.Entry           { return d.entry }
-func (d *testDelivery) IsInbox() bool                 { return false }
-func (d *testDelivery) Redelivered() bool             { return d.again }
+func (d *testDelivery) Entry() runlog.Entry { return d.entry }
+func (d *testDelivery) IsInbox() bool       { return false }
+func (d *testDelivery) Redelivered() bool   { return d.again }
+func (d *testDelivery) Number() uint64 {
+	switch {
+	case d.number > 0:
+		return d.number
+	case d.again:
+		return 2
+	}
+	return 1
+}
 func (d *testDelivery) Ack() error                    { return d.record("ack") }
 func (d *testDelivery) Nak(after time.Duration) error { return d.record("nak " + after.String()) }
 func (d *testDelivery) InProgress() error {

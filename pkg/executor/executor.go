@@ -12,7 +12,11 @@
 //   - A worker postpones the redelivery only after a validated read has shown that the
 //     newest record is still its own.
 //   - An error or a panic of an executor is stored as a record. After MaxFailures of
-//     them at one step the run fails as poison. The death of a worker does not count.
+//     them at one step the run fails as poison.
+//   - A step that was in work when MaxDeaths workers died, and that completed nothing in
+//     between, fails its run as poison too. A worker that takes a step over asks whether
+//     the one before lives (runlog.Witness), and counts its death in the journal. A worker
+//     that puts a step back, that stops in order or that lost the bus has not died.
 //   - A record of a newer schema is left to a newer worker.
 //   - A step that waits (Pure) has no slot of the worker, but heartbeats as any other. A
 //     worker that stops puts it back immediately. Nothing is stored about a wait: the
@@ -88,6 +92,9 @@ type Config struct {
 	// Concurrency bounds the steps in work at the same time, apart from those that wait
 	// and the runlog.Resumed(Concurrency) that continue after a wait. Default 256.
 	Concurrency int
+	// Room bounds the memory of the steps in work at the same time. The executors of a
+	// process share it. A step that waits for a change is not in it. Nil: no bound.
+	Room *Room
 	// Poll is how long a step waits without a report before it is decided again, give or
 	// take a quarter: reports may be lost. Default 5 s.
 	Poll time.Duration
@@ -100,6 +107,8 @@ type Config struct {
 	Now func() time.Time
 	// Tracer starts the spans of runs that are traced; nil starts none.
 	Tracer trace.Tracer
+	// Witness tells workers that live from those that died. Nil: deaths are not counted.
+	Witness runlog.Witness
 	// Metrics counts the results of steps; nil counts nothing.
 	Metrics *telemetry.Metrics
 }

@@ -2,6 +2,7 @@ package executor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -38,6 +39,9 @@ func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d 
 			view, same, err := l.view(vctx, task, seen)
 			vcancel()
 			switch {
+			case errors.Is(err, runlog.ErrLost):
+				cancel(err)
+				return
 			case err != nil:
 				next = every / 10
 			case same:
@@ -94,13 +98,14 @@ func (t *Task) waits() bool {
 }
 
 // owns reports whether a view shows that this task still has the step: no record is
-// newer than its own. Its own record may be visible before the answer to its append.
+// newer than its own, and its own is not lost. Its own record may be visible before the
+// answer to its append.
 func (t *Task) owns(view runlog.View) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if view.Newest.Sequence <= t.tail.Sequence {
-		return true
-	}
 	w := view.Newest.Record.GetWriter()
-	return t.writer != nil && w.GetNonce() == t.writer.GetNonce() && w.GetInstance() == t.writer.GetInstance()
+	if view.Newest.Sequence == t.tail.Sequence { // which is used again after a loss
+		return w == nil || t.tail.Record == nil || w.GetNonce() == t.tail.Record.GetWriter().GetNonce()
+	}
+	return view.Newest.Sequence > t.tail.Sequence && t.writer != nil && w.GetNonce() == t.writer.GetNonce() && w.GetInstance() == t.writer.GetInstance()
 }

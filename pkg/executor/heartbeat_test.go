@@ -55,7 +55,7 @@ func TestHeartbeatPostponesRedelivery(t *testing.T) {
 	b := newBed(t)
 	e := b.step("turn")
 	d := &testDelivery{entry: e, beats: make(chan struct{}, 1)}
-	l := newLoop(Config{Log: b.log}, executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
+	l := loopOf(Config{Log: b.log}, executorFunc{"turn", func(ctx context.Context, task *Task) (*harnessv1.Outcome, error) {
 		seen := make(chan runlog.View, 1)
 		task.OnHeartbeat(func(_ context.Context, view runlog.View) {
 			select {

@@ -36,8 +36,15 @@ var errLost = errors.New("another worker has the step")
 // ended. It returns nil if ctx ended it.
 func Run(ctx context.Context, cfg Config, x Executor) error {
 	cfg = cfg.withDefaults()
-	l := &loop{cfg: cfg, x: x, logger: cfg.Logger.With("executor", x.Name())}
+	l := newLoop(cfg, x)
 	cfg.Metrics.Serves(ctx, x.Name())
+	if cfg.Witness != nil {
+		stop, err := cfg.Witness.Testify(x.Name(), l.had)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
 	work, cancel := Draining(ctx, cfg.Drain)
 	defer cancel()
 	defer l.stopPokes()
@@ -76,13 +83,25 @@ type loop struct {
 	x      Executor
 	logger *slog.Logger
 
+	suspects *suspects
+
 	pokes interrupt.Pokes // of the runs that wait
 
 	mu          sync.Mutex
 	working     map[place]bool // steps in work in this process
 	waiting     int            // steps that wait without a slot
 	unsubscribe func()         // of pokes; nil without a subscription
+	memory      memory
 }
+
+func newLoop(cfg Config, x Executor) *loop {
+	return &loop{cfg: cfg, x: x, logger: cfg.Logger.With("executor", x.Name()), suspects: &suspects{}}
+}
+
+// lostDeliveries is the number of deliveries of a step after which a journal whose records
+// do not follow each other fails its run. Before, the cause may be records that the bus has
+// just lost, and that this process has not dropped yet.
+const lostDeliveries = 3
 
 // place identifies a step.
 type place struct {
@@ -127,6 +146,7 @@ func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 		_ = d.Nak(schemaDelay)
 		return telemetry.PutBack
 	}
+	l.remember(e, d.Number())
 	end, first := l.start(e)
 	if !first {
 		// This is a copy that waited until the work on the original had started.
@@ -138,6 +158,10 @@ func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 	var journal []runlog.Entry
 	if d.Redelivered() || e.Record == nil {
 		view, err := l.cfg.Log.View(ctx, e.Run, e.Sequence)
+		if errors.Is(err, runlog.ErrLost) {
+			logger.WarnContext(ctx, "step dropped", "error", err)
+			return telemetry.FencedOff
+		}
 		if err != nil {
 			logger.WarnContext(ctx, "step put back", "error", err)
 			_ = d.Nak(unavailableDelay)
@@ -153,6 +177,9 @@ func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 		journal, err = runlog.Back(ctx, l.cfg.Log, view.Newest, e.Header.Version)
 		switch {
 		case err == nil:
+		case errors.Is(err, runlog.ErrLost) && d.Number() <= lostDeliveries:
+			logger.WarnContext(ctx, "step dropped", "error", err)
+			return telemetry.FencedOff
 		case !temporary(err):
 			return l.failUnreadable(ctx, d, view.Newest, err, logger)
 		default:
@@ -163,6 +190,9 @@ func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 	}
 	failpoint.Hit(l.x.Name(), "received")
 	task := newTask(l, d, journal)
+	if l.countDeath(ctx, task, pastOf(journal), logger); task.deaths >= MaxDeaths {
+		return l.finish(ctx, d, task, l.failDead(ctx, task), logger)
+	}
 	ctx, span := l.span(ctx, task)
 	defer span.End()
 	outcome, err := l.execute(ctx, d, task)
@@ -195,7 +225,9 @@ func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err er
 		logger.DebugContext(ctx, "step is another worker's", "error", err)
 		return telemetry.FencedOff
 	case stopping:
-		_ = d.Nak(0) // another worker continues immediately
+		if l.putBack(ctx, d, task) {
+			return telemetry.FencedOff
+		}
 		return telemetry.PutBack
 	case unavailable:
 		logger.WarnContext(ctx, "step put back", "error", err)
@@ -217,10 +249,19 @@ func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outc
 			err = fmt.Errorf("panic: %v", p)
 			l.logger.ErrorContext(ctx, "executor panicked", "run", task.Run.ID, "panic", p, "stack", string(debug.Stack()))
 		}
-		if err != nil && errors.Is(context.Cause(ctx), errLost) {
-			err = errLost
+		if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errLost) || errors.Is(cause, runlog.ErrLost)) {
+			err = cause
 		}
 	}()
+	if err := task.enterRoom(ctx); err != nil {
+		return nil, err
+	}
+	defer task.leaveRoom()
+	over, err := l.startTask(ctx, task)
+	if err != nil {
+		return nil, err
+	}
+	defer over()
 	if err := task.unpack(ctx); err != nil {
 		return nil, err
 	}
@@ -251,7 +292,7 @@ func (l *loop) failed(ctx context.Context, d runlog.Delivery, task *Task, err er
 	message := content.Cut(err.Error(), content.MaxPreview)
 	note := task.AppendJournal(ctx,
 		&harnessv1.Journal{Entry: &harnessv1.Journal_ExecutorFailed{ExecutorFailed: &harnessv1.ExecutorFailed{
-			Executor: l.x.Name(), Error: message, Count: count,
+			Executor: l.x.Name(), Error: message, Count: count, Delivery: task.number,
 		}}},
 		nil,
 		[]*harnessv1.Event{runstate.Event(task.Step().GetSnapshot(), task.Step().GetSnapshot().GetTurnCount(), &harnessv1.Event{

@@ -85,7 +85,7 @@ func TestCopyOfStepInWorkIsIgnored(t *testing.T) {
 	e := b.step("turn")
 	began, finish := make(chan struct{}), make(chan struct{})
 	var times atomic.Int32
-	l := newLoop(Config{Log: b.log}, executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+	l := loopOf(Config{Log: b.log}, executorFunc{"turn", func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
 		times.Add(1)
 		close(began)
 		<-finish
@@ -372,5 +372,38 @@ func TestIncompleteOutcomesAreErrors(t *testing.T) {
 				t.Errorf("said %s, stored %v", d.calls(), records)
 			}
 		})
+	}
+}
+
+// reusedLog reads the newest record wherever an older one is requested, as a cache does that
+// is older than a loss of the bus.
+type reusedLog struct {
+	runlog.Log
+	newest runlog.Entry
+}
+
+func (l reusedLog) Read(context.Context, runlog.Run, uint64) (runlog.Entry, error) {
+	return l.newest, nil
+}
+
+// TestJournalThatDoesNotFollow: the step comes again, and only if the same is found in later
+// deliveries its run fails.
+func TestJournalThatDoesNotFollow(t *testing.T) {
+	b := newBed(t)
+	e := b.step("turn")
+	b.journal(claimed(1))
+	b.journal(claimed(2))
+	l := loopOf(Config{Log: reusedLog{b.log, b.newest}}, executorFunc{"turn", func(context.Context, *Task) (*harnessv1.Outcome, error) {
+		t.Error("the step was executed")
+		return nil, errors.New("executed")
+	}})
+	for n := uint64(2); n <= lostDeliveries; n++ {
+		if d := b.takeIn(t.Context(), l, e, n); d.calls() != silent {
+			t.Errorf("delivery %d: said %s", n, d.calls())
+		}
+	}
+	d := b.takeIn(t.Context(), l, e, lostDeliveries+1)
+	if failed := b.tail(3)[0].GetStep().GetTurnComplete().GetError(); d.calls() != acked || failed.GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON {
+		t.Errorf("said %s, stored %v", d.calls(), failed)
 	}
 }

@@ -57,7 +57,7 @@ func TestStepsAreCountedByResult(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := newLoop(Config{Log: b.log, Now: func() time.Time { return noon }, Metrics: m}, executorFunc{"turn", c.f})
+			l := loopOf(Config{Log: b.log, Now: func() time.Time { return noon }, Metrics: m}, executorFunc{"turn", c.f})
 			d := &testDelivery{entry: c.before(b), again: c.redelivered}
 			if got := l.handle(t.Context(), d.received()); got != c.want {
 				t.Errorf("it is %s, want %s", got, c.want)

@@ -48,6 +48,14 @@ type Task struct {
 	waiting     bool
 
 	input chan struct{} // contains a token when there is a newer item
+
+	leave func() // frees the room of the task; only its handler calls it
+
+	number   uint64 // of the delivery
+	deaths   uint32 // workers that died at the step
+	bereaved bool   // the last of them is not stored
+	limit    uint32 // size of the batches that the step may begin in
+	company  uint32 // size of its batch; 0 without one
 }
 
 func newTask(l *loop, d *stepDelivery, journal []runlog.Entry) *Task {
@@ -55,7 +63,7 @@ func newTask(l *loop, d *stepDelivery, journal []runlog.Entry) *Task {
 	t := &Task{
 		Run: e.Run, Entry: e, Journal: journal, Redelivered: d.Redelivered(),
 		cfg: l.cfg, executor: l.x.Name(), loop: l, delivery: d, tail: e, appending: make(chan struct{}, 1),
-		inbox: e.Record.GetStep().GetSnapshot().GetInboxCursor(), input: make(chan struct{}, 1),
+		inbox: e.Record.GetStep().GetSnapshot().GetInboxCursor(), input: make(chan struct{}, 1), number: d.Number(),
 	}
 	for _, j := range journal {
 		t.tail = j

@@ -19,12 +19,12 @@ const (
 
 // verdictOf returns the verdict on the error of an execution or a commit. stops
 // reports whether the worker is being stopped. A fence counts first: a worker that
-// has lost the step must not put it back.
+// has lost the step must not put it back, nor one whose step the bus has lost.
 func verdictOf(err error, stops bool) verdict {
 	switch {
 	case err == nil:
 		return committed
-	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced):
+	case errors.Is(err, errLost), errors.Is(err, runlog.ErrFenced), errors.Is(err, runlog.ErrLost):
 		return fencedOff
 	case stops, errors.Is(err, errStopping):
 		return stopping

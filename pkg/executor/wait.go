@@ -83,15 +83,19 @@ func (t *Task) wait(ctx context.Context, w *watch, until *timestamppb.Timestamp)
 		l.cfg.Metrics.Waiting(ctx, l.x.Name(), -1)
 		l.cfg.Metrics.WaitEnded(ctx, l.x.Name(), end, took)
 	}()
+	t.leaveRoom()
 	leave, ok := l.admitWait()
 	if !ok {
 		end = t.await(ctx, w, until)
-		return context.Cause(ctx)
+		return t.enterRoom(ctx)
 	}
-	return t.delivery.Wait(ctx, func() {
+	if err := t.delivery.Wait(ctx, func() {
 		defer leave()
 		end = t.await(ctx, w, until)
-	})
+	}); err != nil {
+		return err
+	}
+	return t.enterRoom(ctx)
 }
 
 // await returns what ended a wait.

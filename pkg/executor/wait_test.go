@@ -173,7 +173,7 @@ func TestWaitForOtherKeysIsWatched(t *testing.T) {
 			return changed, func() { watched = append(watched, "end") }
 		},
 	}
-	newLoop(Config{Log: b.log, Poll: never}, x).handle(t.Context(), d.received())
+	loopOf(Config{Log: b.log, Poll: never}, x).handle(t.Context(), d.received())
 	// Decision 1 is repeated, 2 waits, 3 is repeated, and so on.
 	if got := d.calls(); got != "[wait wait wait ack]" {
 		t.Errorf("the delivery: %s", got)
@@ -216,7 +216,7 @@ func TestDecisionAfterWaitStartsAgain(t *testing.T) {
 		}
 		return decide, observe, nil
 	}
-	newLoop(Config{Log: b.log, Poll: never}, x).handle(t.Context(), d.received())
+	loopOf(Config{Log: b.log, Poll: never}, x).handle(t.Context(), d.received())
 	if d.calls() != "[wait wait ack]" || binds != 4 || decisions != 4 {
 		t.Errorf("the delivery: %s, after %d decisions and %d calls of Bind", d.calls(), decisions, binds)
 	}
@@ -254,7 +254,7 @@ func TestStopRequestsRedelivery(t *testing.T) {
 	b, g := newBed(t), newGate()
 	d := &testDelivery{entry: b.step("compaction")}
 	stopping, stop := context.WithCancel(t.Context())
-	l := newLoop(Config{Log: b.log, Poll: never}, g.pure())
+	l := loopOf(Config{Log: b.log, Poll: never}, g.pure())
 	ended := make(chan telemetry.Outcome)
 	go func() {
 		ended <- l.handle(t.Context(), &stepDelivery{Delivery: d, onStop: func(f func()) func() bool { return context.AfterFunc(stopping, f) }})
@@ -287,7 +287,7 @@ func TestLostStepEndsItsWait(t *testing.T) {
 	m, reader := measured(t)
 	d := &testDelivery{entry: b.step("compaction")}
 	log := newViewedLog(b.log)
-	l := newLoop(Config{Log: log, Poll: never, Metrics: m}, g.pure())
+	l := loopOf(Config{Log: log, Poll: never, Metrics: m}, g.pure())
 	ended := make(chan telemetry.Outcome)
 	go func() { ended <- l.handle(t.Context(), d.received()) }()
 	g.await(b, 2, true)
@@ -373,7 +373,7 @@ func TestWaitAboveTheBoundKeepsItsSlot(t *testing.T) {
 	for waiting, want := range map[int]string{maxWaiting: "[ack]", maxWaiting - 1: "[wait ack]"} {
 		d := &testDelivery{entry: b.step("compaction")}
 		n := 0
-		l := newLoop(Config{Log: b.log, Poll: time.Millisecond}, &Pure{ExecutorName: "compaction", Decide: func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+		l := loopOf(Config{Log: b.log, Poll: time.Millisecond}, &Pure{ExecutorName: "compaction", Decide: func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 			if n++; n == 3 {
 				return outcomeOf(in), nil
 			}
@@ -396,7 +396,7 @@ func TestWaitsAreNotPartOfTheStep(t *testing.T) {
 	now := noon
 	g := newGate()
 	d := &testDelivery{entry: b.step("compaction")}
-	l := newLoop(Config{Log: b.log, Poll: never, Now: func() time.Time { return now }}, &Pure{
+	l := loopOf(Config{Log: b.log, Poll: never, Now: func() time.Time { return now }}, &Pure{
 		ExecutorName: "compaction",
 		Decide: func(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 			if g.watches++; g.watches == 3 {

@@ -22,8 +22,9 @@ import (
 // bytes.
 var decoding = semaphore.NewWeighted(64 << 20)
 
-// checkImage validates an image of m's type and sets its size.
-func checkImage(m *harnessv1.Media, data []byte) (*harnessv1.Media, []byte, error) {
+// checkImage validates an image of m's type and sets its size. Its error is that of ctx if
+// ctx ends.
+func checkImage(ctx context.Context, m *harnessv1.Media, data []byte) (*harnessv1.Media, []byte, error) {
 	kind := m.GetType()
 	if kind == WebP && animated(data) {
 		return nil, nil, errors.New("an animated WebP image is not supported; send one frame of it")
@@ -40,7 +41,9 @@ func checkImage(m *harnessv1.Media, data []byte) (*harnessv1.Media, []byte, erro
 		return nil, nil, fmt.Errorf("the image has %d×%d pixels, %d megapixels; expected at most %d; scale it down first",
 			config.Width, config.Height, (pixels+500_000)/1_000_000, MaxPixels/1_000_000)
 	}
-	_ = decoding.Acquire(context.Background(), pixels) // it waits for other images only
+	if err := decoding.Acquire(ctx, pixels); err != nil { // it waits for other images only
+		return nil, nil, err
+	}
 	defer decoding.Release(pixels)
 
 	info := jpegInfo{orientation: upright}
@@ -49,8 +52,11 @@ func checkImage(m *harnessv1.Media, data []byte) (*harnessv1.Media, []byte, erro
 			return nil, nil, damaged(kind, err)
 		}
 	}
-	img, err := decode(kind, data, config)
-	if err != nil {
+	img, err := decode(ctx, kind, data, config)
+	switch {
+	case ctx.Err() != nil:
+		return nil, nil, ctx.Err()
+	case err != nil:
 		return nil, nil, damaged(kind, err)
 	}
 	clean := info.clean
@@ -62,17 +68,22 @@ func checkImage(m *harnessv1.Media, data []byte) (*harnessv1.Media, []byte, erro
 		m.Width, m.Height = uint32(config.Width), uint32(config.Height) //nolint:gosec // at most MaxSide
 		return m, clean, nil
 	}
-	return m, encode(m, img, info.orientation), nil
+	clean = encode(ctx, m, img, info.orientation)
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	return m, clean, nil
 }
 
-// encode sets type and size of m and returns the image as it is stored.
-func encode(m *harnessv1.Media, img image.Image, orientation int) []byte {
+// encode sets type and size of m and returns the image as it is stored. It returns anything
+// if ctx has ended.
+func encode(ctx context.Context, m *harnessv1.Media, img image.Image, orientation int) []byte {
 	_, ycbcr := img.(*image.YCbCr) // a WebP image that is already lossy
 	lossy := ycbcr || m.GetType() == JPEG
-	img = fit(img, MaxSide, orientation)
+	img = fit(ctx, img, MaxSide, orientation)
 	m.Width, m.Height = uint32(img.Bounds().Dx()), uint32(img.Bounds().Dy()) //nolint:gosec // at most MaxSide
 	if !lossy {
-		if data, ok := encodePNG(img); ok {
+		if data, ok := encodePNG(ctx, img); ok {
 			m.Type = PNG
 			return data
 		}
@@ -81,14 +92,14 @@ func encode(m *harnessv1.Media, img image.Image, orientation int) []byte {
 	img = flatten(img)
 	for {
 		for _, quality := range []int{90, 80, 65, 50} {
-			var b bytes.Buffer
-			_ = jpeg.Encode(&b, img, &jpeg.Options{Quality: quality}) // a buffer never fails, and the sides are small
-			if b.Len() <= MaxImage {
+			b := &smallBuffer{ctx: ctx}
+			err := jpeg.Encode(b, img, &jpeg.Options{Quality: quality}) // fails if the buffer is full: the sides are small
+			if err == nil || ctx.Err() != nil {
 				m.Width, m.Height = uint32(img.Bounds().Dx()), uint32(img.Bounds().Dy()) //nolint:gosec // at most MaxSide
 				return b.Bytes()
 			}
 		}
-		img = fit(img, max(img.Bounds().Dx(), img.Bounds().Dy())*3/4, upright)
+		img = fit(ctx, img, max(img.Bounds().Dx(), img.Bounds().Dy())*3/4, upright)
 	}
 }
 
@@ -115,10 +126,10 @@ func configOf(kind string, data []byte) (config image.Config, err error) {
 	return webp.DecodeConfig(r)
 }
 
-// decode decodes an image, of an animated one the first frame.
-func decode(kind string, data []byte, config image.Config) (img image.Image, err error) {
+// decode decodes an image, of an animated one the first frame, until ctx ends.
+func decode(ctx context.Context, kind string, data []byte, config image.Config) (img image.Image, err error) {
 	defer recovered(&err)
-	r := bytes.NewReader(data)
+	r := &reader{ctx: ctx, rest: bytes.NewReader(data)}
 	switch kind {
 	case PNG:
 		return png.Decode(r)
@@ -150,25 +161,50 @@ func animated(data []byte) bool {
 	return len(data) > 20 && string(data[12:16]) == "VP8X" && data[20]&animation != 0
 }
 
-// encodePNG returns img as PNG; ok is false if it is larger than MaxImage.
-func encodePNG(img image.Image) (data []byte, ok bool) {
-	w := &smallBuffer{}
+// encodePNG returns img as PNG; ok is false if it is larger than MaxImage, or ctx has ended.
+func encodePNG(ctx context.Context, img image.Image) (data []byte, ok bool) {
+	w := &smallBuffer{ctx: ctx}
 	if png.Encode(w, img) != nil {
 		return nil, false
 	}
 	return w.Bytes(), true
 }
 
-// smallBuffer is a buffer of at most MaxImage bytes.
-type smallBuffer struct{ bytes.Buffer }
+// smallBuffer is a buffer of at most MaxImage bytes. It has no other methods of a buffer,
+// which encoders would prefer to Write.
+type smallBuffer struct {
+	ctx    context.Context //nolint:containedctx // of one Check
+	buffer bytes.Buffer
+}
 
 var errFull = errors.New("the image is too large")
 
+func (b *smallBuffer) Bytes() []byte { return b.buffer.Bytes() }
+
 func (b *smallBuffer) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > MaxImage {
+	if b.buffer.Len()+len(p) > MaxImage {
 		return 0, errFull
 	}
-	return b.Buffer.Write(p)
+	if err := b.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return b.buffer.Write(p)
+}
+
+// maxRead bounds what is decoded between two checks of the context, in bytes.
+const maxRead = 64 << 10
+
+// reader reads data until its context ends.
+type reader struct {
+	ctx  context.Context //nolint:containedctx // of one Check
+	rest *bytes.Reader
+}
+
+func (r *reader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.rest.Read(p[:min(len(p), maxRead)])
 }
 
 func opaqueImage(img image.Image) bool {

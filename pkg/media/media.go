@@ -24,6 +24,7 @@ package media
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 
@@ -85,6 +86,11 @@ const pdfHeader = 1024
 // Check validates data and returns what is known about it, and the bytes to store. name
 // is the name of the file, for people and models; it does not matter to the check.
 func Check(name string, data []byte) (*harnessv1.Media, []byte, error) {
+	return CheckContext(context.Background(), name, data)
+}
+
+// CheckContext is Check, and fails soon after ctx has ended: a large image takes a second.
+func CheckContext(ctx context.Context, name string, data []byte) (*harnessv1.Media, []byte, error) {
 	switch {
 	case len(data) == 0:
 		return nil, nil, errors.New("the file is empty")
@@ -103,7 +109,7 @@ func Check(name string, data []byte) (*harnessv1.Media, []byte, error) {
 		m.Pages = uint32(pages) //nolint:gosec // at most MaxPages
 		return m, data, nil
 	}
-	return checkImage(m, data)
+	return checkImage(ctx, m, data)
 }
 
 // cleanName returns a name that fits into a line.

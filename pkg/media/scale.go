@@ -1,6 +1,7 @@
 package media
 
 import (
+	"context"
 	"image"
 	"image/draw"
 )
@@ -19,7 +20,7 @@ const (
 
 // fit returns an image upright, with at most side pixels on the longer side, in a form
 // that encoders write with 8 bits a channel.
-func fit(img image.Image, side, orientation int) image.Image {
+func fit(ctx context.Context, img image.Image, side, orientation int) image.Image {
 	b := img.Bounds()
 	w, h := b.Dx(), b.Dy()
 	if longer := max(w, h); longer > side {
@@ -28,7 +29,7 @@ func fit(img image.Image, side, orientation int) image.Image {
 	if w == b.Dx() && h == b.Dy() && orientation == upright {
 		return eightBits(img)
 	}
-	return turn(shrink(img, w, h), orientation)
+	return turn(shrink(ctx, img, w, h), orientation)
 }
 
 // eightBits returns img if it has 8 bits a channel and colors that encoders know, else a
@@ -48,14 +49,18 @@ func eightBits(img image.Image) image.Image {
 
 // shrink returns img with w×h pixels, at most as many as it has in each direction. Each
 // pixel is the mean of the area that it covers, computed with whole numbers, so that all
-// machines return the same bytes. It needs memory for a row of img and for the result.
-func shrink(img image.Image, w, h int) *image.RGBA {
+// machines return the same bytes. It needs memory for a row of img and for the result. The
+// result is not complete if ctx has ended.
+func shrink(ctx context.Context, img image.Image, w, h int) *image.RGBA {
 	from := img.Bounds()
 	sw, sh := from.Dx(), from.Dy()
 	row := image.NewRGBA(image.Rect(0, 0, sw, 1))
 	out := image.NewRGBA(image.Rect(0, 0, w, h))
 	line, sum := make([]uint64, 4*w), make([]uint64, 4*w)
 	for y := range sh {
+		if ctx.Err() != nil {
+			break
+		}
 		draw.Draw(row, row.Rect, img, image.Pt(from.Min.X, from.Min.Y+y), draw.Src)
 		shrinkRow(line, row.Pix, w, sw)
 		// The row covers h units of the column, in which a pixel of the result has sh.

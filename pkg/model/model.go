@@ -132,6 +132,9 @@ type Error struct {
 	// Retryable reports whether the same request may succeed later: after 408, 409,
 	// 425, 429 or 5xx, a cut or silent stream, or a failed connection.
 	Retryable bool
+	// NoKey reports whether the process lacks the key or address of the provider, which a
+	// client of the run can give it. No request was sent.
+	NoKey bool
 	// RetryAfter is the wait that the provider requested; negative if it did not.
 	RetryAfter time.Duration
 	// ContextExceeded reports whether the request exceeded the context window.

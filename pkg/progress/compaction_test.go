@@ -86,7 +86,7 @@ func TestCompactionsDoNotHideAnIdleAgent(t *testing.T) {
 			if !p.GetToldTooLarge() {
 				p.DistinctOutcomes++
 			}
-			progress.Push(p, threshold, progress.Fingerprint(progress.Facts{Outcomes: p.GetDistinctOutcomes()}))
+			progress.Push(p, threshold, progress.Fingerprint(p))
 			if progress.Stalled(p, threshold) {
 				break
 			}

@@ -157,6 +157,28 @@ func push[T any](list []T, item T, limit int) []T {
 	return slices.Delete(list, 0, max(0, len(list)-limit))
 }
 
+// IsPoll reports whether the last call repeats the one before it with its result, or one of
+// the five before it that runs commands: the agent may wait for something.
+func IsPoll(d *harnessv1.DoomLoop, command string) bool {
+	return periodic(d.GetStrict(), 1) > 0 || LastTool(d) == command && HasRepeat(d)
+}
+
+// LastTool returns the tool of the last call, cut to 32 bytes; empty if there is none.
+func LastTool(d *harnessv1.DoomLoop) string {
+	last := names(d.GetTools(), 1)
+	if len(last) == 0 {
+		return ""
+	}
+	return last[0]
+}
+
+// WaitText returns the text for the model about waiting.
+func WaitText() string {
+	return "You have made the same call again with the same result. If you wait for something, do not ask again and again: call wait. It costs no turns. " +
+		`Wait until a command succeeds ({"command":"…"}), a file changes ({"path":"…"}), a background command ends ({"background":"bg1"}), or for a time ({"seconds":60}); ` +
+		"set deadline to the seconds after which you give up. If you do not wait for anything, do something else."
+}
+
 // HasRepeat reports whether the last call repeats, with its result, one of the five
 // before it: a loop may follow that Detect does not see yet.
 func HasRepeat(d *harnessv1.DoomLoop) bool {

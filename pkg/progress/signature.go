@@ -17,7 +17,11 @@ import (
 // resultDigest is any text that differs for different results.
 func Signature(tool, arguments, resultDigest string) (strict, loose uint64) {
 	canonical := Canonical(arguments)
-	return digest("strict", tool, canonical, resultDigest), digest("loose", tool, canonical)
+	return strictOf(tool, canonical, resultDigest), digest("loose", tool, canonical)
+}
+
+func strictOf(tool, canonical, resultDigest string) uint64 {
+	return digest("strict", tool, canonical, resultDigest)
 }
 
 // Canonical returns one spelling of JSON arguments: with sorted keys, without white

@@ -9,25 +9,32 @@ import (
 // minThreshold is the smallest number of turns that can be a stall.
 const minThreshold = 2
 
-// Facts are what counts as progress. The texts of the agent, the number of the turn and
-// the records of the harness do not.
-type Facts struct {
-	// WorkItems is the fingerprint of the work items: statuses and digests of artifacts.
-	WorkItems uint64
-	// Coverage is the fingerprint of the contract: the statuses of its outputs.
-	Coverage uint64
-	// Outcomes counts the distinct outcomes of calls in the segment, by tool, arguments
-	// and result.
-	Outcomes uint32
+// RecordStates records in p the statuses of the work items and of the outputs of the
+// contract, each by its place in a list to which only the end is added. A status is 0 to 7.
+// A status that an item or output had before in the segment changes nothing.
+func RecordStates(p *harnessv1.ProgressTracker, items, outputs []byte) {
+	p.ItemStatuses = addStatuses(p.GetItemStatuses(), items)
+	p.OutputStatuses = addStatuses(p.GetOutputStatuses(), outputs)
 }
 
-// Fingerprint returns a hash that is equal for two turns without progress between them.
-func Fingerprint(f Facts) uint64 {
-	var b [20]byte
-	binary.BigEndian.PutUint64(b[0:], f.WorkItems)
-	binary.BigEndian.PutUint64(b[8:], f.Coverage)
-	binary.BigEndian.PutUint32(b[16:], f.Outcomes)
-	return digest("progress", string(b[:]))
+func addStatuses(seen, statuses []byte) []byte {
+	for i, status := range statuses {
+		if i == len(seen) {
+			seen = append(seen, 0)
+		}
+		seen[i] |= 1 << (status & 7)
+	}
+	return seen
+}
+
+// Fingerprint returns a hash of the progress in the segment so far: the statuses that its
+// work items and outputs have had, and the number of distinct outcomes of its calls. Each
+// only grows, so that a state to which a run returns changes nothing. The
+// texts of the agent, the number of the turn and the records of the harness do not count.
+func Fingerprint(p *harnessv1.ProgressTracker) uint64 {
+	var count [4]byte
+	binary.BigEndian.PutUint32(count[:], p.GetDistinctOutcomes())
+	return digest("progress", string(p.GetItemStatuses()), string(p.GetOutputStatuses()), string(count[:]))
 }
 
 // Push appends the fingerprint of a turn with calls to p, which keeps the last

@@ -10,16 +10,38 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 )
 
-func TestFingerprintFollowsEachFact(t *testing.T) {
-	base := progress.Facts{WorkItems: 1, Coverage: 2, Outcomes: 3}
-	if progress.Fingerprint(base) != progress.Fingerprint(progress.Facts{WorkItems: 1, Coverage: 2, Outcomes: 3}) {
-		t.Fatal("the same facts have two fingerprints")
-	}
-	for _, other := range []progress.Facts{
-		{WorkItems: 9, Coverage: 2, Outcomes: 3}, {WorkItems: 1, Coverage: 9, Outcomes: 3}, {WorkItems: 1, Coverage: 2, Outcomes: 4}, {WorkItems: 2, Coverage: 1, Outcomes: 3},
+// TestFingerprintFollowsNewStatesOnly: a status that an item or an output had before is no
+// progress, in whatever combination it comes again.
+func TestFingerprintFollowsNewStatesOnly(t *testing.T) {
+	p := &harnessv1.ProgressTracker{}
+	seen := map[uint64]bool{}
+	for i, c := range []struct {
+		items, outputs string
+		outcomes       uint32
+		progress       bool
+	}{
+		{"", "", 0, true},
+		{"", "", 0, false},
+		{"\x01\x01", "", 0, true},
+		{"\x02\x01", "", 0, true},
+		{"\x01\x01", "", 0, false}, // back
+		{"\x02\x01", "", 0, false}, // and forth
+		{"\x01\x02", "", 0, true},
+		{"\x02\x02", "", 0, false}, // a combination that is new
+		{"\x02\x02", "\x01\x01", 0, true},
+		{"\x02\x02", "\x02\x01", 0, true},
+		{"\x02\x02", "\x01\x01", 0, false},
+		{"\x02\x02", "\x01\x02", 0, true},
+		{"\x02\x02\x01", "\x01\x02", 0, true}, // another item
+		{"\x02\x02\x01", "\x01\x02", 1, true},
+		{"\x01\x01\x01", "\x01\x01", 1, false},
 	} {
-		if progress.Fingerprint(other) == progress.Fingerprint(base) {
-			t.Errorf("%+v looks like %+v", other, base)
+		p.DistinctOutcomes = c.outcomes
+		progress.RecordStates(p, []byte(c.items), []byte(c.outputs))
+		if fp := progress.Fingerprint(p); seen[fp] == c.progress {
+			t.Errorf("step %d: progress is %v", i+1, !c.progress)
+		} else {
+			seen[fp] = true
 		}
 	}
 }

@@ -12,6 +12,10 @@ var (
 	ErrTooLarge = errors.New("too large")
 	// ErrUnavailable means that the bus did not answer in time.
 	ErrUnavailable = errors.New("log unavailable")
+	// ErrLost means that the bus has lost the newest records, which it had acknowledged:
+	// after a loss of power, or because it was restored from an older backup. What the
+	// caller knows of the run is not stored any more.
+	ErrLost = errors.New("the bus has lost its newest records")
 	// ErrNoClient means that no client answers hooks of a run.
 	ErrNoClient = errors.New("no client answers the hooks of this run")
 	// ErrClientLeft means that the client that answers a hook has disconnected.
@@ -21,3 +25,13 @@ var (
 	// ErrSchemaTooNew means that a newer program wrote a record.
 	ErrSchemaTooNew = errors.New("record schema is newer than this program reads")
 )
+
+// Stall is the error of a log that stores nothing at the moment although it can be
+// reached, as with a full disk. It is wrapped with ErrUnavailable.
+type Stall struct {
+	// Text is why, and what to do, for people. It names no secret.
+	Text string
+}
+
+// Error returns the text.
+func (s *Stall) Error() string { return s.Text }

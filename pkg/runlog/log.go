@@ -232,6 +232,9 @@ type RunFollower interface {
 	// each as it is committed, in stream order per partition. It calls caughtUp once,
 	// after everything that was stored at the start.
 	Runs(ctx context.Context, caughtUp func(), handle func(Entry)) error
+	// Lost returns a channel that is closed when this process next finds that the bus has
+	// lost its newest records.
+	Lost() <-chan struct{}
 }
 
 // DeltaPublisher sends the model's text while the model writes it.
@@ -296,6 +299,14 @@ type Consumers interface {
 	//
 	// Errors: ErrNotFound if the executor has no durable consumer, ErrUnavailable.
 	AckFloor(ctx context.Context, run Run, executor string) (sequence uint64, err error)
+
+	// Redeliver has every step to executor, in the partition of run, delivered again from a
+	// sequence on, acknowledged or not. Workers that have such a step continue until another
+	// one claims it. It is for steps that were acknowledged before the bus lost their
+	// successors.
+	//
+	// Errors: ErrUnavailable.
+	Redeliver(ctx context.Context, run Run, executor string, from uint64) error
 }
 
 // Eraser deletes runs.
@@ -327,6 +338,8 @@ type Delivery interface {
 	// Redelivered reports whether the message was delivered before. After a crash of
 	// the server it may be false for a message that was.
 	Redelivered() bool
+	// Number returns the number of the delivery, from 1, as Redelivered does.
+	Number() uint64
 	// Ack acknowledges the message: it is not delivered again.
 	Ack() error
 	// Nak requests a redelivery after delay.

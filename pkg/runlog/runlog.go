@@ -44,7 +44,14 @@ import (
 //     schema 3 would send reasoning back that a provider has refused.
 //   - 5: plans of compaction, weights of messages. A program that reads only schema 4
 //     would send the whole conversation.
-const Schema = 5
+//   - 6: levels at which calls are confined. A program that reads only schema 5 would run
+//     them without a sandbox.
+//   - 7: calls that a change of the mode of work has blocked, changes of the model in the
+//     inbox, digests of the calls that approvals are for, and output schemas. A program that
+//     reads only schema 6 would count the first as calls that ran, refuse the second, let an
+//     answer count for another call than the one that was shown, and accept a run without
+//     its output.
+const Schema = 7
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

@@ -81,7 +81,8 @@ func BackAppended(ctx context.Context, log Reader, from Entry, after uint64) ([]
 
 // Back returns the records of from's run with versions in (after, from's version],
 // oldest first. It follows prev_sequence, so it makes one exact read per record and
-// never scans the records of other runs.
+// never scans the records of other runs. ErrLost means that one of them is not what the
+// next one follows: the bus has lost records and uses their sequences again.
 func Back(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, error) {
 	if from.Header.Version <= after {
 		return nil, nil
@@ -101,7 +102,10 @@ func Back(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, e
 			return nil, fmt.Errorf("version %d: %w", v-1, err)
 		}
 		if prev.Header.Version != v-1 {
-			return nil, fmt.Errorf("sequence %d holds version %d, expected %d", prev.Sequence, prev.Header.Version, v-1)
+			return nil, fmt.Errorf("sequence %d has version %d, expected %d: %w", prev.Sequence, prev.Header.Version, v-1, ErrLost)
+		}
+		if !Follows(e.Record, prev) {
+			return nil, fmt.Errorf("version %d at sequence %d does not follow what is stored at %d: %w", v, e.Sequence, prev.Sequence, ErrLost)
 		}
 		e = prev
 	}
@@ -171,7 +175,8 @@ type Watcher struct {
 // with ErrUnavailable.
 //
 // A run that has a known message counts as unavailable if it is not found: the replica
-// that answered lags.
+// that answered lags. If the bus has lost records that Handle has had, the watch ends with
+// ErrLost.
 func (w Watcher) Watch(ctx context.Context, log WatchSource, run Run) error {
 	u := &watch{Watcher: w, log: log, run: run, next: w.After + 1, newest: w.Contains, feed: make(chan *Entry, 256)}
 	defer func() {
@@ -191,7 +196,7 @@ type watch struct {
 	// next is the version to handle next. newest is the highest known sequence of the
 	// run, 0 if none is known.
 	next, newest uint64
-	given        uint64 // sequence of the last handled record; 0 for none
+	given        Entry // the last handled record; sequence 0 for none
 	feed         chan *Entry
 	missed       atomic.Bool
 	stop         func()
@@ -271,7 +276,9 @@ func (w *watch) record(ctx context.Context, e Entry) error {
 	w.newest = max(w.newest, e.Sequence)
 	switch {
 	case e.Header.Version == w.next && e.Record != nil:
-		return w.give(e)
+		return w.give(ctx, e)
+	case e.Header.Version < w.next && e.Sequence > w.given.Sequence && w.given.Sequence != 0:
+		return w.replaced(ctx, e)
 	case e.Header.Version >= w.next && w.retry == nil:
 		return w.deliver(ctx, e)
 	}
@@ -318,27 +325,44 @@ func (w *watch) take(e *Entry) {
 // deliver handles the missing records up to from.
 func (w *watch) deliver(ctx context.Context, from Entry) error {
 	w.newest = max(w.newest, from.Sequence)
+	if w.given.Sequence != 0 && from.Header.Version < w.given.Header.Version {
+		return w.replaced(ctx, from)
+	}
 	entries, err := Back(ctx, w.log, from, w.next-1)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		if err := w.give(e); err != nil {
+		if err := w.give(ctx, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// give handles the next record. A record that does not follow the last one belongs to
-// another run of the same name: the watched run was deleted.
-func (w *watch) give(e Entry) error {
-	if w.given != 0 && e.Record.GetPrevSequence() != w.given {
-		w.ended = fmt.Errorf("%s was deleted and another run has its name: %w", w.run, ErrNotFound)
-		return w.ended
+// give handles the next record.
+func (w *watch) give(ctx context.Context, e Entry) error {
+	if w.given.Sequence != 0 && !Follows(e.Record, w.given) {
+		return w.replaced(ctx, e)
 	}
 	if w.ended = w.Handle(e); w.ended == nil {
-		w.next, w.given, w.away = e.Header.Version+1, e.Sequence, Away{}
+		w.next, w.given, w.away = e.Header.Version+1, e, Away{}
+	}
+	return w.ended
+}
+
+// replaced ends the watch because a record does not follow the last one. It belongs to
+// another run of the same name, if the watched run was deleted, or the bus has lost the
+// last one.
+func (w *watch) replaced(ctx context.Context, e Entry) error {
+	entries, err := Back(ctx, w.log, e, 0)
+	switch {
+	case errors.Is(err, ErrNotFound), err == nil && entries[0].Sequence > w.given.Sequence:
+		w.ended = fmt.Errorf("%s was deleted and another run has its name: %w", w.run, ErrNotFound)
+	case err != nil && !errors.Is(err, ErrLost):
+		return err
+	default:
+		w.ended = fmt.Errorf("version %d of %s, which was sent, is not stored any more: %w", w.given.Header.Version, w.run, ErrLost)
 	}
 	return w.ended
 }

@@ -40,13 +40,13 @@ func ExceededBudget(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn 
 	}
 	usage, before := spent.GetUsage(), spent.GetUsageBeforeSegment()
 	if b.Tokens != nil {
-		used := usage.GetInputTokens() + usage.GetOutputTokens() - before.GetInputTokens() - before.GetOutputTokens()
+		used := since(TotalTokens(usage), TotalTokens(before))
 		if w := reached("tokens", float64(b.GetTokens()), float64(used)); w != nil {
 			return w
 		}
 	}
 	if b.CostUsd != nil {
-		used := float64(usage.GetCostMicroUsd()-before.GetCostMicroUsd()) / 1e6
+		used := float64(since(usage.GetCostMicroUsd(), before.GetCostMicroUsd())) / 1e6
 		if w := reached("cost", b.GetCostUsd(), used); w != nil {
 			return w
 		}
@@ -113,6 +113,9 @@ func ExtendBudgets(s *harnessv1.Snapshot, b *harnessv1.Budgets) {
 	if b.CostUsd != nil {
 		have.CostUsd = b.CostUsd
 	}
+	if b.AllowUnpriced != nil {
+		have.AllowUnpriced = b.AllowUnpriced
+	}
 }
 
 // InsufficientBudget returns the first budget in b that the segment has used up at
@@ -158,10 +161,5 @@ func AddTokens(s *harnessv1.Snapshot, u *harnessv1.Usage) {
 	if spent.Usage == nil {
 		spent.Usage = &harnessv1.Usage{}
 	}
-	spent.Usage.InputTokens += u.GetInputTokens()
-	spent.Usage.OutputTokens += u.GetOutputTokens()
-	spent.Usage.CachedInputTokens += u.GetCachedInputTokens()
-	spent.Usage.CostMicroUsd += u.GetCostMicroUsd()
-	spent.Usage.ReasoningTokens += u.GetReasoningTokens()
-	spent.Usage.CacheWriteTokens += u.GetCacheWriteTokens()
+	SumUsage(spent.Usage, u)
 }

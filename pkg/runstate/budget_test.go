@@ -127,11 +127,11 @@ func TestExtendReplacesWhatIsSet(t *testing.T) {
 	s := &harnessv1.Snapshot{Config: runstate.Resolve(nil, 0)}
 	runstate.ExtendBudgets(s, nil)
 	runstate.ExtendBudgets(s, &harnessv1.Budgets{})
-	if got := s.GetConfig().GetBudgets(); !proto.Equal(got, &harnessv1.Budgets{ToolCalls: proto.Uint32(300)}) {
+	if got := s.GetConfig().GetBudgets(); !proto.Equal(got, &harnessv1.Budgets{ToolCalls: proto.Uint32(300), AllowUnpriced: proto.Bool(false)}) {
 		t.Errorf("nothing was extended, and now %v", got)
 	}
 	all := &harnessv1.Budgets{
-		Turns: proto.Uint32(1), ToolCalls: proto.Uint32(2), WallClock: durationpb.New(3), Tokens: proto.Uint64(4), CostUsd: proto.Float64(5),
+		Turns: proto.Uint32(1), ToolCalls: proto.Uint32(2), WallClock: durationpb.New(3), Tokens: proto.Uint64(4), CostUsd: proto.Float64(5), AllowUnpriced: proto.Bool(true),
 	}
 	runstate.ExtendBudgets(s, all)
 	if got := s.GetConfig().GetBudgets(); !proto.Equal(got, all) {

@@ -59,6 +59,7 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	unset(&r.Stop.MaxTurns, DefaultMaxTurns)
 	unset(&r.Stop.RequireWorkComplete, true)
 	unset(&r.Stop.WorkCompleteMaxRetries, defaultMaxRetries)
+	unset(&r.Stop.OutputMaxRetries, defaultMaxRetries)
 	if r.Stop.Policy == harnessv1.StopPolicy_STOP_POLICY_UNSPECIFIED {
 		r.Stop.Policy = harnessv1.StopPolicy_STOP_POLICY_INTERACTIVE
 	}
@@ -85,10 +86,12 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	unsetDuration(&r.Tools.AnswerTimeout, defaultAnswerTimeout)
 	unset(&r.Tools.ShownTokens, defaultShownTokens)
 	unset(&r.Tools.Yolo, false)
+	unset(&r.Tools.Wait, true)
 	if r.Budgets == nil {
 		r.Budgets = &harnessv1.Budgets{}
 	}
 	unset(&r.Budgets.ToolCalls, DefaultMaxToolCalls)
+	unset(&r.Budgets.AllowUnpriced, false)
 	resolveSupervision(r)
 	return r
 }
@@ -147,6 +150,14 @@ func resolveSupervision(r *harnessv1.LoopConfig) {
 	}
 	unset(&r.Guidance.Enabled, true)
 	unset(&r.Guidance.Jit, true)
+	if r.Prompt == nil {
+		r.Prompt = &harnessv1.PromptConfig{}
+	}
+	for _, part := range []**bool{
+		&r.Prompt.Environment, &r.Prompt.InstructionFiles, &r.Prompt.Modes, &r.Prompt.Tools, &r.Prompt.Completion, &r.Prompt.Style, &r.Prompt.HarnessMessages,
+	} {
+		unset(part, true)
+	}
 	if r.Hooks == nil {
 		r.Hooks = &harnessv1.HookConfig{}
 	}
@@ -165,13 +176,10 @@ const (
 	defaultCorrections = 3
 )
 
-// FillDefaults completes a snapshot that does not come from a log, such as one in
-// a request to a service: unset numbers get their defaults, an unset phase becomes
-// phase. It leaves the snapshot of a log unchanged. It changes s.
+// FillDefaults completes a snapshot that does not come from a log, such as one in a
+// request to a service: each setting that is not set gets its default, whatever else is
+// set, and an unset phase becomes phase. It changes s.
 func FillDefaults(s *harnessv1.Snapshot, phase harnessv1.Phase) {
-	if s.GetConfig().GetStop().GetMaxTurns() != 0 && s.GetMaxTurns() != 0 && s.GetPhase() != harnessv1.Phase_PHASE_UNSPECIFIED {
-		return
-	}
 	s.Config = Resolve(s.GetConfig(), 0)
 	if s.GetMaxTurns() == 0 {
 		s.MaxTurns = s.GetConfig().GetStop().GetMaxTurns()

@@ -17,7 +17,7 @@ func defaults() *harnessv1.LoopConfig {
 	return &harnessv1.LoopConfig{
 		Stop: &harnessv1.StopConfig{
 			MaxTurns: proto.Uint32(50), Policy: harnessv1.StopPolicy_STOP_POLICY_INTERACTIVE,
-			RequireWorkComplete: proto.Bool(true), WorkCompleteMaxRetries: proto.Uint32(3),
+			RequireWorkComplete: proto.Bool(true), WorkCompleteMaxRetries: proto.Uint32(3), OutputMaxRetries: proto.Uint32(3),
 		},
 		Continuation: &harnessv1.ContinuationConfig{Enabled: proto.Bool(true), MaxPrompts: proto.Uint32(2)},
 		Context: &harnessv1.ContextConfig{
@@ -30,8 +30,8 @@ func defaults() *harnessv1.LoopConfig {
 			MaxTries: proto.Uint32(5), BackoffInitial: durationpb.New(500 * time.Millisecond), BackoffMax: durationpb.New(30 * time.Second),
 			IdleTimeout: durationpb.New(120 * time.Second), Streaming: proto.Bool(true), OutageRetry: durationpb.New(time.Minute),
 		},
-		Tools:   &harnessv1.ToolConfig{Timeout: durationpb.New(120 * time.Second), ShownTokens: proto.Uint32(10_000), Yolo: proto.Bool(false), ApprovalTimeout: durationpb.New(168 * time.Hour), AnswerTimeout: durationpb.New(168 * time.Hour)},
-		Budgets: &harnessv1.Budgets{ToolCalls: proto.Uint32(300)},
+		Tools:   &harnessv1.ToolConfig{Timeout: durationpb.New(120 * time.Second), ShownTokens: proto.Uint32(10_000), Yolo: proto.Bool(false), Wait: proto.Bool(true), ApprovalTimeout: durationpb.New(168 * time.Hour), AnswerTimeout: durationpb.New(168 * time.Hour)},
+		Budgets: &harnessv1.Budgets{ToolCalls: proto.Uint32(300), AllowUnpriced: proto.Bool(false)},
 
 		Stall:     &harnessv1.StallConfig{Enabled: proto.Bool(true), Threshold: proto.Uint32(3)},
 		DoomLoop:  &harnessv1.DoomLoopConfig{Enabled: proto.Bool(true), MaxCorrections: proto.Uint32(3)},
@@ -39,6 +39,10 @@ func defaults() *harnessv1.LoopConfig {
 		Guidance:  &harnessv1.GuidanceConfig{Enabled: proto.Bool(true), Jit: proto.Bool(true)},
 		Hooks:     &harnessv1.HookConfig{Enabled: proto.Bool(true), Timeout: durationpb.New(5 * time.Second)},
 		Contract:  &harnessv1.ContractConfig{Enabled: proto.Bool(true)},
+		Prompt: &harnessv1.PromptConfig{
+			Environment: proto.Bool(true), InstructionFiles: proto.Bool(true), Modes: proto.Bool(true), Tools: proto.Bool(true),
+			Completion: proto.Bool(true), Style: proto.Bool(true), HarnessMessages: proto.Bool(true),
+		},
 	}
 }
 

@@ -22,7 +22,7 @@ func TestDraftStampsEvents(t *testing.T) {
 	d := runstate.NewStep("repair", s, 3)
 	d.Emit(event.PlanDraft("a"), event.PlanCommit("a"))
 	s.MaxTurns, d.Turn = 12, 4
-	d.Emit(event.RunCancelled(""))
+	d.Emit(event.RunCancelled("", ""))
 	for i, want := range []struct{ turn, limit uint32 }{{3, 9}, {3, 9}, {4, 12}} {
 		if e := d.Events[i]; e.GetTurnNumber() != want.turn || e.GetMaxTurns() != want.limit {
 			t.Errorf("event %d is of turn %d of %d, want %d of %d", i, e.GetTurnNumber(), e.GetMaxTurns(), want.turn, want.limit)

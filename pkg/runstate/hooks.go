@@ -6,10 +6,10 @@ import (
 )
 
 // RecordWants records what hooks want of the rest of the loop: to skip a turn, to
-// pause for a review, to make another plan. Later reasons replace earlier ones;
+// pause for a review, to make another plan; and what they refused because they failed. Later reasons replace earlier ones;
 // unset ones change nothing. It changes s.
 func RecordWants(s *harnessv1.Snapshot, wants *harnessv1.HookState) {
-	if wants.GetSkipNext() == "" && wants.GetPause() == "" && wants.GetReplan() == "" {
+	if wants.GetSkipNext() == "" && wants.GetPause() == "" && wants.GetReplan() == "" && wants.GetFailedCall() == "" && wants.GetFailedStop() == "" {
 		return
 	}
 	if s.Hooks == nil {
@@ -23,6 +23,8 @@ func RecordWants(s *harnessv1.Snapshot, wants *harnessv1.HookState) {
 	set(&s.Hooks.SkipNext, wants.GetSkipNext())
 	set(&s.Hooks.Pause, wants.GetPause())
 	set(&s.Hooks.Replan, wants.GetReplan())
+	set(&s.Hooks.FailedCall, wants.GetFailedCall())
+	set(&s.Hooks.FailedStop, wants.GetFailedStop())
 }
 
 // HookPayload adds to a payload the fields that every hook receives, and returns

@@ -3,8 +3,11 @@ package runstate
 import (
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/progress"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
 // Novelty is how new an outcome of a call is in its segment.
@@ -38,15 +41,54 @@ func NewOutcomes(before *harnessv1.Snapshot, c *conversation.Conversation, shows
 	}
 }
 
-// Record records the result of a call of the step, by the signatures of the call. It changes
-// s. An outcome that came about in the step before, or is among the last calls, is known.
-func (o *Outcomes) Record(s *harnessv1.Snapshot, tool string, strict, loose uint64) {
-	novelty := o.novelty(strict)
-	if o.step[strict] || novelty == Fresh && slices.Contains(s.GetDoomLoop().GetStrict(), strict) {
+// Outcome is what came of a call.
+type Outcome struct {
+	// Tool that was called.
+	Tool string
+	// Arguments as the model wrote them.
+	Arguments *harnessv1.Content
+	// Result that the model gets.
+	Result *harnessv1.Content
+	// Basis is what distinguishes the outcome from others of the tool.
+	Basis progress.Basis
+}
+
+// Record records the outcome of a call of the step. It changes s. An outcome that came about
+// in the step before, or is among the last calls, is known.
+func (o *Outcomes) Record(s *harnessv1.Snapshot, e Outcome) {
+	arguments, digest := content.Key(e.Arguments), content.DigestOf(e.Result)
+	strict, loose := progress.Signature(e.Tool, arguments, digest)
+	outcome := progress.SignOutcome(e.Tool, arguments, digest, content.Text(e.Result))[e.Basis]
+	novelty := o.novelty(outcome)
+	if o.step[outcome] || novelty == Fresh && slices.Contains(s.GetDoomLoop().GetStrict(), strict) {
 		novelty = Known
 	}
-	o.step[strict] = true
-	RecordOutcome(s, tool, strict, loose, novelty)
+	o.step[outcome] = true
+	RecordOutcome(s, e.Tool, strict, loose, novelty)
+}
+
+// BasisOf returns what distinguishes the outcomes of a call of a tool, by what its run knows
+// of the call. Where that is nothing, the arguments do.
+func BasisOf(tool string, call interface {
+	GetOrigin() harnessv1.ToolOrigin
+	GetReads() bool
+	GetWrites() bool
+	GetExplores() bool
+	GetSandboxLevel() harnessv1.SandboxLevel
+},
+) progress.Basis {
+	switch {
+	case call.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
+		if t := harnesstool.Find(tool); t != nil && (t.Product || t.Question != nil) {
+			return progress.ByArguments
+		}
+		return progress.ByResult
+	case call.GetSandboxLevel() != harnessv1.SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED:
+		return progress.ByPlace
+	case (call.GetReads() || call.GetExplores()) && !call.GetWrites():
+		return progress.ByPlace
+	}
+	return progress.ByArguments
 }
 
 // novelty returns how new an outcome is after what came about before the step. What the view

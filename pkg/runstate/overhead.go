@@ -30,16 +30,12 @@ func CheckOverhead(model string, c *harnessv1.ContextConfig, prompt string, tool
 		"use a model with a larger window, shorter instructions, or fewer tools", prompted, len(tools), listed, buffer, window)
 }
 
-// bytesPerSchemaToken is a lower bound of what schemas need. Their few hundred tokens count
-// only until a provider has reported the real number, so they are not worth loading a
-// vocabulary for.
-const bytesPerSchemaToken = 3
-
-// ToolTokens returns about what the specs of tools need of a window, in tokens.
+// ToolTokens returns what the specs of tools need of a window, in tokens: their names,
+// descriptions and schemas, counted with o200k.
 func ToolTokens(tools []*harnessv1.ToolSpec) uint32 {
-	var n uint32
+	n := 0
 	for _, t := range tools {
-		n += uint32(len(t.GetName())+len(t.GetDescription())+len(t.GetParametersSchema())) / bytesPerSchemaToken //nolint:gosec // a few KB
+		n += tokens.Count("", t.GetName()) + tokens.Count("", t.GetDescription()) + tokens.Count("", t.GetParametersSchema())
 	}
-	return n
+	return uint32(n)
 }

@@ -35,6 +35,8 @@ func PendingKind(d harnessv1.CallDisposition) string {
 		return KindClientTool
 	case harnessv1.CallDisposition_CALL_DISPOSITION_QUESTION:
 		return KindQuestion
+	case harnessv1.CallDisposition_CALL_DISPOSITION_WAIT:
+		return KindWait
 	default:
 		return ""
 	}
@@ -55,14 +57,20 @@ func AnswerDeadline(s *harnessv1.Snapshot, kind string, now time.Time) *timestam
 	return timestamppb.New(now.Add(wait))
 }
 
-// FirstDeadline returns the earliest deadline of the awaited calls; nil if none
-// has one.
+// FirstDeadline returns the earliest deadline of the awaited calls, or check of a wait; nil if
+// there is none. A wait also ends with the time budget of the run.
 func FirstDeadline(s *harnessv1.Snapshot) *timestamppb.Timestamp {
 	var first *timestamppb.Timestamp
 	for _, c := range AwaitedCalls(s) {
 		if d := c.GetDeadline(); d != nil && (first == nil || d.AsTime().Before(first.AsTime())) {
 			first = d
 		}
+		if d := c.GetWait().GetCheckTime(); d != nil && c.GetKind() == KindWait && (first == nil || d.AsTime().Before(first.AsTime())) {
+			first = d
+		}
+	}
+	if at, ok := WallClockDeadline(s); ok && Waits(s) && (first == nil || at.Before(first.AsTime())) {
+		first = timestamppb.New(at)
 	}
 	return first
 }
@@ -75,14 +83,17 @@ func AwaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 		return nil
 	}
 	first := pending[0]
-	for _, c := range pending { // a review pauses the whole run
-		if c.GetKind() == KindReview && first.GetKind() != KindReview {
+	for _, c := range pending { // a review pauses the whole run, and a wait continues by itself
+		if c.GetKind() == KindReview && first.GetKind() != KindReview || c.GetKind() != KindWait && first.GetKind() == KindWait {
 			first = c
 		}
 	}
 	message := fmt.Sprintf("%d call(s) wait to be answered, first %s.", len(pending), first.GetTool())
 	if _, asked := QuestionOf(first); (asked || first.GetKind() == KindReview) && first.GetWhy() != "" {
 		message = first.GetWhy()
+	}
+	if first.GetKind() == KindWait {
+		message = "It waits " + first.GetWhy() + "."
 	}
 	return &harnessv1.StopReason{
 		Kind:    first.GetKind(),

@@ -1,6 +1,8 @@
 package runstate
 
 import (
+	"slices"
+
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -26,6 +28,8 @@ func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
 
 		Deliverables: workitem.Deliverables(s.GetWorkItemLedger()),
 		Coverage:     s.GetCoverageLedger().GetCoverage(),
+		Output:       s.GetOutput(),
+		Model:        s.GetAnswerModel(),
 	}
 }
 
@@ -34,6 +38,20 @@ func Ended(s *harnessv1.Snapshot) bool { return s.GetPhase() == done }
 
 // Expired reports whether the run was deleted. No record follows.
 func Expired(s *harnessv1.Snapshot) bool { return s.GetExpireTime() != nil }
+
+// Resumable reports whether a resume reopens an ended run: one that was cancelled, or one
+// that the harness put aside as poison. With another model it also reopens one that its
+// model's errors have ended.
+func Resumable(s *harnessv1.Snapshot, withModel bool) bool {
+	kinds := []harnessv1.TurnErrorKind{harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON}
+	if withModel {
+		kinds = append(kinds, harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR, harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED)
+	}
+	failed := s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_FAILED && slices.ContainsFunc(kinds, func(k harnessv1.TurnErrorKind) bool {
+		return s.GetStopReason().GetKind() == ErrorKind(k)
+	})
+	return !Expired(s) && (s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED || failed)
+}
 
 // Event stamps an event with its turn and the limit of turns. It changes e.
 func Event(s *harnessv1.Snapshot, turn uint32, e *harnessv1.Event) *harnessv1.Event {

@@ -1,6 +1,7 @@
 package runstate
 
 import (
+	"math"
 	"slices"
 
 	"google.golang.org/protobuf/proto"
@@ -16,8 +17,9 @@ func OpenSegment(s *harnessv1.Snapshot) {
 	spent.UsageBeforeSegment = proto.CloneOf(spent.GetUsage())
 	spent.ActiveBeforeSegment = proto.CloneOf(spent.GetActive())
 	s.Segment++
-	s.MaxTurns = s.GetTurnCount() + s.GetConfig().GetStop().GetMaxTurns()
-	s.ContinuationCount, s.WorkCompleteRetries = 0, 0
+	s.MaxTurns = uint32(min(uint64(s.GetTurnCount())+uint64(s.GetConfig().GetStop().GetMaxTurns()), math.MaxUint32))
+	s.ContinuationCount, s.WorkCompleteRetries, s.OutputRejections = 0, 0, 0
+	s.Output, s.OutputProblem = nil, ""
 	s.Turn, s.Summary, s.Answer, s.StopReason, s.Accepted, s.WakeAt = nil, nil, nil, nil, false, nil
 	s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING
 	s.DoomLoop, s.ProgressTracker = nil, nil

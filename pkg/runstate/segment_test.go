@@ -2,6 +2,7 @@ package runstate_test
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,20 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
+
+// TestOpenSegmentWithoutEnd: a limit beyond all numbers stays one in later segments.
+func TestOpenSegmentWithoutEnd(t *testing.T) {
+	s := &harnessv1.Snapshot{
+		Config:    &harnessv1.LoopConfig{Stop: &harnessv1.StopConfig{MaxTurns: proto.Uint32(math.MaxUint32)}},
+		TurnCount: 3,
+	}
+	for range 3 {
+		if runstate.OpenSegment(s); s.GetMaxTurns() != math.MaxUint32 {
+			t.Errorf("segment %d ends at turn %d", s.GetSegment(), s.GetMaxTurns())
+		}
+		s.TurnCount += 5
+	}
+}
 
 // TestOpenSegment: the counts of the segment restart, what counts over the
 // run does not, and nothing of the former end is left.

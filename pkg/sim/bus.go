@@ -140,6 +140,7 @@ func (h *handle) View(ctx context.Context, run runlog.Run, contains uint64) (v r
 		}
 		v, err = w.store.view(run, upTo)
 		o.note = fmt.Sprintf("newest %d, inbox %d", v.Newest.Sequence, v.InboxSequence)
+		h.p.viewed(run, v.Newest, contains)
 		return err
 	}
 	if err := h.p.interact(ctx, o); err != nil {

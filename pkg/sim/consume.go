@@ -56,6 +56,12 @@ func (h *handle) Executors(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
+// Redeliver fails: the simulated bus keeps what it has acknowledged, so that no step is begun,
+// acknowledged and without a successor.
+func (h *handle) Redeliver(_ context.Context, run runlog.Run, executor string, from uint64) error {
+	return fmt.Errorf("%s: the simulated bus has lost what followed the step at %d to %s", run, from, executor)
+}
+
 // AckFloor returns the ack floor of a consumer.
 func (h *handle) AckFloor(ctx context.Context, run runlog.Run, executor string) (sequence uint64, err error) {
 	c := h.p.world.consumer(executor)

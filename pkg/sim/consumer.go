@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"time"
@@ -202,6 +203,9 @@ func (d *delivery) IsInbox() bool { return d.h.message != nil && d.h.message.ite
 // Redelivered reports whether the server knows that it delivered the message before.
 func (d *delivery) Redelivered() bool { return d.count > 1 }
 
+// Number returns the number of the delivery, as far as the server knows.
+func (d *delivery) Number() uint64 { return uint64(d.count) } //nolint:gosec // it counts
+
 var errOver = errors.New("the delivery is over: the message was held for too long")
 
 var errAcknowledged = errors.New("the delivery is over: it was acknowledged or put back")
@@ -233,6 +237,24 @@ const (
 	progress = "in progress"
 )
 
+// foreignViews is the number of successive views of a run with a newest record of another
+// worker after which a worker must have detected that: some of them may be of other parts of
+// it, between the view of a heartbeat and its extension.
+const foreignViews = 3
+
+// viewed counts the views of a run whose newest record is neither of this process nor the
+// one that it asked for.
+func (p *Process) viewed(run runlog.Run, newest runlog.Entry, contains uint64) {
+	if newest.Sequence == contains || newest.Record.GetWriter().GetInstance() == p.Instance {
+		delete(p.foreign, run)
+		return
+	}
+	if p.foreign == nil {
+		p.foreign = map[runlog.Run]int{}
+	}
+	p.foreign[run]++
+}
+
 func (d *delivery) send(what string, delay time.Duration, holding bool) error {
 	now := time.Now()
 	w := d.l.p.world
@@ -251,6 +273,10 @@ func (d *delivery) send(what string, delay time.Duration, holding bool) error {
 	defer w.mu.Unlock()
 	if d.l.p.dead || w.ended {
 		return errNoAnswer
+	}
+	if m := d.h.message; what == progress && m != nil && m.record() != nil && d.l.p.foreign[m.log.Run] > foreignViews {
+		w.broken("a worker extends only a step that it holds",
+			fmt.Sprintf("%s extends sequence %d of %s, whose newest record is of another worker in %d views", d.l.p.Instance, m.sequence, m.log.Run, d.l.p.foreign[m.log.Run]))
 	}
 	d.sent++
 	d.ended = what != progress

@@ -76,6 +76,9 @@ func (h *handle) Subscribe(ctx context.Context, run runlog.Run, handle func(*run
 	}, nil
 }
 
+// Lost implements runlog.RunFollower: the simulated bus keeps what it has acknowledged.
+func (h *handle) Lost() <-chan struct{} { return nil }
+
 // Runs follows the steps that define the state of runs.
 func (h *handle) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entry)) error {
 	p, w := h.p, h.p.world

@@ -54,6 +54,7 @@ type logState struct {
 	expired  bool
 	counted  map[string]bool                  // jobs whose usage is counted
 	spans    map[string]*harnessv1.SummaryJob // by key
+	outcomes map[string]harnessv1.ToolOutcome // of calls that have ended
 }
 
 // busInvariants returns what holds for every log, whatever its writers do.
@@ -65,7 +66,7 @@ func busInvariants() []Invariant {
 }
 
 // stock returns the invariants that hold for every log that executors write.
-func stock() []Invariant {
+func (w *World) stock() []Invariant {
 	return append(summaryInvariants(), []Invariant{
 		{Name: "gap-free log", Stored: gapFree},
 		{Name: "nothing after the end", Stored: nothingAfter},
@@ -74,6 +75,7 @@ func stock() []Invariant {
 		{Name: "valid conversation", Stored: validConversation},
 		{Name: "each input once", Stored: inputsOnce, Final: inputsTaken},
 		{Name: "one session at a time", Stored: sessions},
+		{Name: "a killed call is dead", Stored: w.killedAreDead},
 		{Name: "records never change", Final: unchanged},
 		{Name: "watchers see all", Final: watchersSaw},
 	}...)

@@ -31,6 +31,7 @@ type call struct {
 	key        string
 	run        string
 	id         string
+	tool       string
 	operation  string
 	idempotent bool
 	state      callState
@@ -117,7 +118,7 @@ func (h *host) run(key string, r *harnessv1.ExecuteToolRequest, may bool) *call 
 		Op string `json:"op"`
 	}
 	_ = json.Unmarshal([]byte(r.GetArguments()), &arguments) // the schema has been checked
-	c := &call{host: h, key: key, run: r.GetRunId(), id: r.GetCallId(), operation: arguments.Op, idempotent: may, state: running}
+	c := &call{host: h, key: key, run: r.GetRunId(), id: r.GetCallId(), tool: r.GetTool(), operation: arguments.Op, idempotent: may, state: running}
 	h.entries[key] = c
 	h.running = append(h.running, c)
 	w.effect(r.GetRunId(), c)

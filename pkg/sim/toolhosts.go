@@ -96,6 +96,11 @@ func (c *hosts) ExecuteTool(ctx context.Context, r *harnessv1.ExecuteToolRequest
 	return resp, nil
 }
 
+// ReadCallOutput returns nothing: no command prints anything here.
+func (c *hosts) ReadCallOutput(context.Context, *harnessv1.ReadCallOutputRequest, ...grpc.CallOption) (*harnessv1.ReadCallOutputResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "no output")
+}
+
 // CancelTools kills calls and prevents them from starting.
 func (c *hosts) CancelTools(ctx context.Context, r *harnessv1.CancelToolsRequest, _ ...grpc.CallOption) (resp *harnessv1.CancelToolsResponse, err error) {
 	w := c.p.world

@@ -97,8 +97,9 @@ func (w *World) unfinishedRun(l *Log) string {
 	}
 }
 
-// due reports whether a timer has to fire before the simulation ends: that of an
-// outage, of a deletion, and of a deadline within a day.
+// due reports whether a timer has to fire before the simulation ends: that of a
+// deletion, and one of the newest park that is not later than half the healing. A worker
+// that lost the race for the park may have set a later one, for calls that it saw waiting.
 func (w *World) due(l *Log, t *timer) bool {
 	if l == nil || len(l.records) == 0 {
 		return false
@@ -110,5 +111,5 @@ func (w *World) due(l *Log, t *timer) bool {
 	if s.GetParkVersion() != t.version || s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED {
 		return false
 	}
-	return len(runstate.AwaitedCalls(s)) == 0 || t.at.Before(w.healedAt.Add(w.cfg.Healing/2))
+	return t.at.Before(w.healedAt.Add(w.cfg.Healing / 2))
 }

@@ -139,7 +139,7 @@ func newWorld(cfg Config) *World {
 	for _, name := range cfg.Executors {
 		w.consumers = append(w.consumers, &consumer{name: name})
 	}
-	w.invariants, w.executors = append(stock(), cfg.Check...), true
+	w.invariants, w.executors = append(w.stock(), cfg.Check...), true
 	return w
 }
 

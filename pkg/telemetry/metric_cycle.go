@@ -37,7 +37,7 @@ func measure(records []*harnessv1.Record) (c cycle, ok bool) {
 			return cycle{}, false
 		case waitsForSummary(r.GetStep()):
 			return cycle{}, false
-		case j.GetTurnStarted().GetAttempt() > 1, j.GetModelRetried().GetLast(), j.GetExecutorFailed() != nil:
+		case j.GetTurnStarted().GetAttempt() > 1, j.GetModelRetried().GetLast(), j.GetExecutorFailed() != nil, j.GetStepTaken() != nil:
 			return cycle{}, false
 		case j.GetModelResponded() != nil:
 			ok = true

@@ -89,8 +89,12 @@ func (c *counter) create(meter metric.Meter, of Instrument) (err error) {
 	return err
 }
 
+// maxAdded bounds what is added to a counter at a time, so that a nonsensical figure of a
+// provider does not make it negative.
+const maxAdded = 1 << 40
+
 func (c *counter) add(ctx context.Context, n uint64, labels ...string) {
-	c.to.Add(ctx, int64(n), c.with(labels...)) //nolint:gosec // far below the bound
+	c.to.Add(ctx, int64(min(n, maxAdded)), c.with(labels...))
 }
 
 type sum struct {

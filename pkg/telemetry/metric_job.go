@@ -29,7 +29,7 @@ func (m *Metrics) JobEnded(ctx context.Context, purpose string, outcome JobOutco
 // JobUsed counts the tokens of a call for a job, also if its result does not become that
 // of the job. A call that used none is not counted.
 func (m *Metrics) JobUsed(ctx context.Context, purpose, model string, u *harnessv1.Usage) {
-	if m == nil || u.GetInputTokens()+u.GetOutputTokens() == 0 {
+	if m == nil || u.GetInputTokens() == 0 && u.GetOutputTokens() == 0 {
 		return
 	}
 	m.answered(ctx, model, u)

@@ -160,6 +160,8 @@ func (m *Metrics) toolEnded(ctx context.Context, f *harnessv1.ToolFinished, appe
 		m.toolUnknown.add(ctx, 1)
 	case harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED:
 		failed = "cancelled"
+	case harnessv1.ToolOutcome_TOOL_OUTCOME_REFUSED:
+		return // it did not run
 	default: // done
 	}
 	m.toolDuration.record(ctx, f.GetDuration().AsDuration().Seconds(), tool, failed)

@@ -59,7 +59,8 @@ func served(info *stats.RPCTagInfo) bool {
 }
 
 // called excludes DescribeHost too: a worker calls it once and caches the answer, under
-// whichever run is first.
+// whichever run is first. And ReadCallOutput, which repeats while a command runs.
 func called(info *stats.RPCTagInfo) bool {
-	return info.FullMethodName != harnessv1.ToolHostService_DescribeHost_FullMethodName && !strings.HasPrefix(info.FullMethodName, "/grpc.")
+	return info.FullMethodName != harnessv1.ToolHostService_DescribeHost_FullMethodName &&
+		info.FullMethodName != harnessv1.ToolHostService_ReadCallOutput_FullMethodName && !strings.HasPrefix(info.FullMethodName, "/grpc.")
 }

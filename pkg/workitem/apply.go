@@ -198,6 +198,9 @@ func (c *call) update(a arguments) error {
 	if note != "" {
 		item.Notes = note
 	}
+	if text != "" && item.GetStatus() == skipped && item.GetNotes() == "" {
+		return fmt.Errorf("not skipped, because %s has no notes: call %s again with status SKIPPED and, in notes, why it is not to be done", item.GetId(), Update)
+	}
 	if proto.Equal(item, before) {
 		c.out.Result = answer(c.ledger, item, "It was so already; nothing has changed.")
 		return nil
@@ -206,8 +209,11 @@ func (c *call) update(a arguments) error {
 		return err
 	}
 	hint := ""
-	if finished(item) && isOpen(item, revised(c.ledger)) {
+	if finished(item) && revisionsOf(c.ledger).isOpen(item) {
 		hint = "It stays open until its revision is finished."
+		if !item.GetRequiresRevision() {
+			hint = "It stays open: the " + auditFailed
+		}
 	}
 	c.out.Result = answer(c.ledger, item, hint)
 	return nil
@@ -230,15 +236,21 @@ func (c *call) setArtifact(a arguments) error {
 		if item.Role, known = parseRole(role); !known {
 			hint = fmt.Sprintf("%q is no role, so it was stored as WORKING; the roles are DELIVERABLE, WORKING and CONTROL. ", content.Line(role, 60))
 		}
-	} else if item.GetArtifact() == nil && item.GetRevisionOf() == "" { // a revision is for what its item is for
-		if item.Role != noRole && item.Role != working {
-			hint = fmt.Sprintf("Stored as WORKING, because the call gave no role; for %s store it again with that role. ", roleName(item.GetRole()))
-		}
+	} else if item.Role == noRole {
 		item.Role = working
 	}
 	item.Control = nil
 	if item.Role == control {
 		if item.Control, err = parseControl(text); err != nil {
+			// Narration around the object is stripped, as it is around any other product.
+			if level, stripped, why := narration.Check(text); level == narration.Light {
+				if verdict, failed := parseControl(stripped); failed == nil {
+					item.Control, err, text = verdict, nil, stripped
+					hint += "Stored without words about it: " + why + ". "
+				}
+			}
+		}
+		if err != nil {
 			return fmt.Errorf("not stored: a CONTROL artifact is a JSON object %s, but %w. What was stored before stays", controlForm, err)
 		}
 	} else {
@@ -267,11 +279,13 @@ func (c *call) setArtifact(a arguments) error {
 // maxArtifact bounds an artifact, in bytes.
 const maxArtifact = 512 << 10
 
+const auditFailed = "audit failed: flag a revision of the items at fault with " + FlagRevision + "."
+
 // next returns the next step after an artifact was stored.
 func next(item *harnessv1.WorkItem) string {
 	switch {
-	case item.GetControl() != nil && !item.GetControl().GetPassed():
-		return "The audit failed: flag a revision of the items at fault with " + FlagRevision + "."
+	case failedAudit(item):
+		return "The " + auditFailed
 	case !finished(item):
 		return "If that finishes the item, set it to DONE."
 	}

@@ -167,12 +167,27 @@ func TestTitlesAndNotesAreCutAtACharacterBoundary(t *testing.T) {
 	}
 }
 
+func TestSkippedNeedsNotes(t *testing.T) {
+	l := with(t, "A", "B")
+	apply(t, l, workitem.Update, "id", "w2", "notes", "the bank is closed")
+	before := proto.CloneOf(l)
+	out := applyTool(l, workitem.Update, args("id", "w1", "status", "SKIPPED", "notes", " "))
+	if !out.IsError || !strings.Contains(out.Result, "notes") || !strings.Contains(out.Result, "w1") || !proto.Equal(l, before) {
+		t.Errorf("%+v, %v", out, l)
+	}
+	apply(t, l, workitem.Update, "id", "w1", "status", "SKIPPED", "notes", "not wanted")
+	apply(t, l, workitem.Update, "id", "w2", "status", "SKIPPED")
+	if item(l, "w1").GetStatus() != skipped || item(l, "w2").GetStatus() != skipped || item(l, "w2").GetNotes() != "the bank is closed" {
+		t.Errorf("%v", l)
+	}
+}
+
 func TestUpdateAllowsAnyTransition(t *testing.T) {
 	names := map[string]harnessv1.WorkItemStatus{"PENDING": pending, "IN_PROGRESS": inProgress, "DONE": done, "SKIPPED": skipped}
 	for from := range names {
 		for to, want := range names {
 			l := with(t, "A")
-			apply(t, l, workitem.Update, "id", "w1", "status", from)
+			apply(t, l, workitem.Update, "id", "w1", "status", from, "notes", "why")
 			out := apply(t, l, workitem.Update, "id", "w1", "status", to)
 			if got := item(l, "w1").GetStatus(); got != want {
 				t.Errorf("%s to %s gave %s", from, to, got)
@@ -252,7 +267,7 @@ func TestSetArtifactKeepsTheRole(t *testing.T) {
 		hint        string
 	}{
 		{"none ever given", nil, nil, working, ""},
-		{"given when added", "DELIVERABLE", nil, working, "gave no role"},
+		{"given when added", "DELIVERABLE", nil, deliverable, ""},
 		{"given with the artifact", nil, "DELIVERABLE", deliverable, ""},
 		{"changed with the artifact", "DELIVERABLE", "WORKING", working, ""},
 		{"not known", "DELIVERABLE", "FINAL", working, "no role"},

@@ -30,7 +30,7 @@ func BenchmarkState(b *testing.B) {
 	b.ReportAllocs()
 	sum := uint64(0)
 	for b.Loop() {
-		sum += uint64(len(workitem.State(l, usage, 4))) + workitem.Fingerprint(l) + workitem.ShownHash(l)
+		sum += uint64(len(workitem.State(l, usage, 4))) + uint64(len(workitem.Statuses(l))) + workitem.ShownHash(l)
 	}
 	if sum == 0 {
 		b.Fatal("nothing was shown")

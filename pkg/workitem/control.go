@@ -130,7 +130,7 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// FailedControl is an audit that failed.
+// FailedControl is an audit that failed: its verdict is fail, or pass with a failed check.
 type FailedControl struct {
 	// Key is item@digest, with the digest of the artifact: an audit that is stored again
 	// with another text has another key.
@@ -141,18 +141,25 @@ type FailedControl struct {
 	Checks []string
 }
 
-// FailedControls returns the CONTROL artifacts whose verdict is fail, in the order of
-// the ledger. It returns none if any item is a revision, because the agent has started
-// to act on them.
+// failedAudit reports whether an item has a CONTROL artifact whose verdict is fail, or
+// pass with a failed check.
+func failedAudit(i *harnessv1.WorkItem) bool {
+	c := i.GetControl()
+	return c != nil && i.GetRole() == control && (!c.GetPassed() || len(c.GetFailedChecks()) > 0)
+}
+
+// FailedControls returns the CONTROL artifacts whose verdict is fail, or pass with a
+// failed check, in the order of the ledger. It returns none if any item is a revision,
+// because the agent has started to act on them.
 func FailedControls(l *harnessv1.WorkItemLedger) []FailedControl {
 	var failed []FailedControl
 	for _, i := range l.GetItems() {
 		if i.GetRevisionOf() != "" {
 			return nil
 		}
-		if c := i.GetControl(); c != nil && i.GetRole() == control && !c.GetPassed() {
+		if failedAudit(i) {
 			failed = append(failed, FailedControl{
-				Key: i.GetId() + "@" + i.GetArtifactDigest(), ItemID: i.GetId(), Title: i.GetTitle(), Checks: c.GetFailedChecks(),
+				Key: i.GetId() + "@" + i.GetArtifactDigest(), ItemID: i.GetId(), Title: i.GetTitle(), Checks: i.GetControl().GetFailedChecks(),
 			})
 		}
 	}
@@ -183,6 +190,6 @@ func RevisionRequest(failed []FailedControl) string {
 	if more := len(failed) - maxRequests; more > 0 {
 		fmt.Fprintf(&b, "%s more failed; %s shows them.\n", count(more, "audit"), List)
 	}
-	fmt.Fprintf(&b, "For each item at fault call %s with what has to change, make the revision, and audit again.", FlagRevision)
+	fmt.Fprintf(&b, "The audit is open until then. For each item at fault call %s with what has to change, make the revision, and audit again.", FlagRevision)
 	return b.String()
 }

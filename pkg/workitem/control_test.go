@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -89,6 +91,51 @@ func TestFailedAuditRequestsARevision(t *testing.T) {
 	apply(t, l, workitem.FlagRevision, "id", "w1", "reason", "The total is off.")
 	if failed := workitem.FailedControls(l); len(failed) > 0 {
 		t.Errorf("there is a revision, and still %v", failed)
+	}
+}
+
+// A failed audit keeps its item open, whatever its status, until an item is a revision or
+// the audit passes; so does one that passes with a failed check.
+func TestFailedAuditIsOpen(t *testing.T) {
+	inconsistent := strings.Replace(failing, `"verdict":"fail"`, `"verdict":"pass"`, 1)
+	if inconsistent == failing {
+		t.Fatal("the audit has no verdict")
+	}
+	for _, audit := range []string{failing, inconsistent} {
+		for _, status := range []string{"DONE", "SKIPPED"} {
+			l := with(t, "Report", "Audit")
+			apply(t, l, workitem.Update, "id", "w1", "status", "DONE")
+			apply(t, l, workitem.SetArtifact, "id", "w2", "content", audit, "role", "CONTROL")
+			out := apply(t, l, workitem.Update, "id", "w2", "status", status, "notes", "n")
+			if !strings.Contains(out.Result, workitem.FlagRevision) {
+				t.Errorf("%s does not ask for a revision", out.Result)
+			}
+			if open := workitem.Open(l); len(open) != 1 || open[0].GetId() != "w2" || len(workitem.FailedControls(l)) != 1 {
+				t.Fatalf("%s: open are %v", status, open)
+			}
+			for what, text := range map[string]string{"reminder": workitem.Reminder(l), "state": workitem.State(l, nil, 0)} {
+				if !strings.Contains(text, "w2") || what == "reminder" && (!strings.Contains(text, "the total is off by 3") || !strings.Contains(text, workitem.FlagRevision)) {
+					t.Errorf("%s: %s", what, text)
+				}
+			}
+			passed := proto.CloneOf(l)
+			apply(t, passed, workitem.SetArtifact, "id", "w2", "content", passing)
+			apply(t, l, workitem.FlagRevision, "id", "w1", "reason", "r")
+			apply(t, l, workitem.Update, "id", "w3", "status", "DONE")
+			if !workitem.IsComplete(l) || !workitem.IsComplete(passed) {
+				t.Errorf("open are %v and %v", workitem.Open(l), workitem.Open(passed))
+			}
+		}
+	}
+}
+
+func TestNarrationAroundAnAuditIsStripped(t *testing.T) {
+	for _, text := range []string{"Here is the audit:\n\n" + failing, "The following is the complete audit.\n\n" + failing, failing + "\n\nNext, I'll call task_complete."} {
+		l := with(t, "Audit")
+		out := apply(t, l, workitem.SetArtifact, "id", "w1", "content", text, "role", "CONTROL")
+		if i := item(l, "w1"); i.GetArtifact().GetInline() != failing || i.GetControl() == nil || !strings.Contains(out.Result, "without words about it") {
+			t.Errorf("%s left %v", out.Result, i)
+		}
 	}
 }
 

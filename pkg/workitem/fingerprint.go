@@ -42,25 +42,13 @@ func (d digest) sum() uint64 {
 	return uint64(d)
 }
 
-// Fingerprint returns a hash of the progress: ids, statuses, flags for revision and
-// digests of artifacts, but not titles and notes. It is 0 for an empty ledger.
-func Fingerprint(l *harnessv1.WorkItemLedger) uint64 {
-	if len(l.GetItems()) == 0 {
-		return 0
-	}
-	var buffer [128]byte
-	d := fnvOffset
+// Statuses returns the statuses of the items, in their order.
+func Statuses(l *harnessv1.WorkItemLedger) []byte {
+	statuses := make([]byte, 0, len(l.GetItems()))
 	for _, i := range l.GetItems() {
-		status := uint64(i.GetStatus()) << 1 //nolint:gosec // an enum of five
-		if i.GetRequiresRevision() {
-			status++
-		}
-		b := append(buffer[:0], i.GetId()...)
-		d = d.text(b).word(status)
-		b = append(buffer[:0], i.GetArtifactDigest()...)
-		d = d.text(b)
+		statuses = append(statuses, byte(i.GetStatus())) //nolint:gosec // 0 to 4
 	}
-	return d.sum()
+	return statuses
 }
 
 // ShownHash returns a hash of the list that State shows; 0 if it shows none.

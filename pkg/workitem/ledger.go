@@ -1,6 +1,7 @@
 package workitem
 
 import (
+	"slices"
 	"strconv"
 
 	"google.golang.org/protobuf/proto"
@@ -115,12 +116,13 @@ func Percent(l *harnessv1.WorkItemLedger) int {
 func IsComplete(l *harnessv1.WorkItemLedger) bool { return openCount(l) == 0 }
 
 // Open returns the open items, in the order of the ledger: those that are PENDING or
-// IN_PROGRESS, and those that are flagged for revision without a finished revision.
+// IN_PROGRESS, those that are flagged for revision without a finished revision, and
+// failed audits in a ledger without any revision.
 func Open(l *harnessv1.WorkItemLedger) []*harnessv1.WorkItem {
 	var open []*harnessv1.WorkItem
-	revised := revised(l)
+	revisions := revisionsOf(l)
 	for _, i := range l.GetItems() {
-		if isOpen(i, revised) {
+		if revisions.isOpen(i) {
 			open = append(open, i)
 		}
 	}
@@ -128,40 +130,70 @@ func Open(l *harnessv1.WorkItemLedger) []*harnessv1.WorkItem {
 }
 
 func openCount(l *harnessv1.WorkItemLedger) int {
-	n, revised := 0, revised(l)
+	n, revisions := 0, revisionsOf(l)
 	for _, i := range l.GetItems() {
-		if isOpen(i, revised) {
+		if revisions.isOpen(i) {
 			n++
 		}
 	}
 	return n
 }
 
-// revised returns the ids of items with a finished revision.
-func revised(l *harnessv1.WorkItemLedger) map[string]bool {
-	var revised map[string]bool
-	for _, i := range l.GetItems() {
-		if i.GetRevisionOf() != "" && finished(i) {
-			if revised == nil {
-				revised = map[string]bool{}
-			}
-			revised[i.GetRevisionOf()] = true
-		}
-	}
-	return revised
+// revisions are what the items of a ledger have been revised by.
+type revisions struct {
+	any      bool            // an item is a revision
+	finished map[string]bool // ids of items with a finished revision
 }
 
-func isOpen(i *harnessv1.WorkItem, revised map[string]bool) bool {
-	return !finished(i) || i.GetRequiresRevision() && !revised[i.GetId()]
+func revisionsOf(l *harnessv1.WorkItemLedger) revisions {
+	var r revisions
+	for _, i := range l.GetItems() {
+		if i.GetRevisionOf() == "" {
+			continue
+		}
+		r.any = true
+		if finished(i) {
+			if r.finished == nil {
+				r.finished = map[string]bool{}
+			}
+			r.finished[i.GetRevisionOf()] = true
+		}
+	}
+	return r
+}
+
+func (r revisions) isOpen(i *harnessv1.WorkItem) bool {
+	return !finished(i) || i.GetRequiresRevision() && !r.finished[i.GetId()] || !r.any && failedAudit(i)
 }
 
 // Deliverables returns the artifacts of role DELIVERABLE that are not empty, in the order
-// of the ledger.
+// of the ledger. The artifact of a revision that is DONE replaces that of the item that
+// it revises, under the id and title of that item. Of several such revisions the last one
+// in the ledger counts.
 func Deliverables(l *harnessv1.WorkItemLedger) []*harnessv1.Deliverable {
+	completed := map[string][]*harnessv1.WorkItem{}
+	for _, i := range l.GetItems() {
+		if i.GetRevisionOf() != "" && i.GetStatus() == done {
+			completed[i.GetRevisionOf()] = append(completed[i.GetRevisionOf()], i)
+		}
+	}
+	var newest func(*harnessv1.WorkItem) *harnessv1.Content
+	newest = func(i *harnessv1.WorkItem) *harnessv1.Content {
+		for _, revision := range slices.Backward(completed[i.GetId()]) {
+			if artifact := newest(revision); artifact != nil {
+				return artifact
+			}
+		}
+		if i.GetRole() == deliverable && hasArtifact(i) {
+			return i.GetArtifact()
+		}
+		return nil
+	}
 	var made []*harnessv1.Deliverable
 	for _, i := range l.GetItems() {
-		if i.GetRole() == deliverable && hasArtifact(i) {
-			made = append(made, &harnessv1.Deliverable{ItemId: i.GetId(), Title: i.GetTitle(), Content: proto.CloneOf(i.GetArtifact())})
+		replaces := i.GetStatus() == done && index(l, i.GetRevisionOf()) >= 0
+		if artifact := newest(i); artifact != nil && !replaces {
+			made = append(made, &harnessv1.Deliverable{ItemId: i.GetId(), Title: i.GetTitle(), Content: proto.CloneOf(artifact)})
 		}
 	}
 	return made

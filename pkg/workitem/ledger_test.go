@@ -2,6 +2,7 @@ package workitem_test
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,7 +20,7 @@ func TestEmptyLedgerIsComplete(t *testing.T) {
 		if !workitem.IsComplete(l) || workitem.Percent(l) != 100 || finished != 0 || total != 0 || len(workitem.Open(l)) > 0 || len(workitem.Deliverables(l)) > 0 {
 			t.Errorf("%v", l)
 		}
-		if workitem.Fingerprint(l) != 0 || workitem.ShownHash(l) != 0 || workitem.State(l, nil, 3) != "" || workitem.Summary(l) != "" || workitem.Reminder(l) != "" {
+		if len(workitem.Statuses(l)) != 0 || workitem.ShownHash(l) != 0 || workitem.State(l, nil, 3) != "" || workitem.Summary(l) != "" || workitem.Reminder(l) != "" {
 			t.Errorf("%v has something to show", l)
 		}
 		if len(workitem.FailedControls(l)) > 0 || workitem.RevisionRequest(nil) != "" {
@@ -33,10 +34,47 @@ func TestEmptyLedgerIsComplete(t *testing.T) {
 func TestPercentIsRoundedDown(t *testing.T) {
 	l := with(t, "A", "B", "C")
 	apply(t, l, workitem.Update, "id", "w1", "status", "DONE")
-	apply(t, l, workitem.Update, "id", "w2", "status", "SKIPPED")
+	apply(t, l, workitem.Update, "id", "w2", "status", "SKIPPED", "notes", "not wanted")
 	if got := workitem.Percent(l); got != 66 {
 		t.Errorf("%d", got)
 	}
+}
+
+// The artifact of a revision that is DONE replaces the one that it revises, also along a
+// chain; an unfinished or skipped revision replaces nothing.
+func TestDeliverablesAreThoseOfFinishedRevisions(t *testing.T) {
+	l := &ledger{}
+	apply(t, l, workitem.Add, "title", "Report", "role", "DELIVERABLE")
+	apply(t, l, workitem.SetArtifact, "id", "w1", "content", "draft")
+	apply(t, l, workitem.Add, "title", "Letter", "role", "DELIVERABLE")
+	apply(t, l, workitem.SetArtifact, "id", "w2", "content", "letter")
+	want := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, d := range workitem.Deliverables(l) {
+			got = append(got, d.GetItemId()+" "+d.GetTitle()+": "+d.GetContent().GetInline())
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	apply(t, l, workitem.FlagRevision, "id", "w1", "reason", "thin")
+	want("w1 Report: draft", "w2 Letter: letter")
+	apply(t, l, workitem.SetArtifact, "id", "w3", "content", "second")
+	want("w1 Report: draft", "w2 Letter: letter", "w3 Revise: Report: second")
+	apply(t, l, workitem.Update, "id", "w3", "status", "DONE")
+	want("w1 Report: second", "w2 Letter: letter")
+	apply(t, l, workitem.FlagRevision, "id", "w3", "reason", "still thin")
+	apply(t, l, workitem.SetArtifact, "id", "w4", "content", "third")
+	apply(t, l, workitem.Update, "id", "w4", "status", "SKIPPED")
+	want("w1 Report: second", "w2 Letter: letter", "w4 Revise: Report: third")
+	apply(t, l, workitem.Update, "id", "w4", "status", "DONE")
+	want("w1 Report: third", "w2 Letter: letter")
+	apply(t, l, workitem.FlagRevision, "id", "w1", "reason", "too long")
+	apply(t, l, workitem.Update, "id", "w5", "status", "DONE")
+	want("w1 Report: third", "w2 Letter: letter")
+	apply(t, l, workitem.SetArtifact, "id", "w5", "content", "fourth")
+	want("w1 Report: fourth", "w2 Letter: letter")
 }
 
 func TestDeliverables(t *testing.T) {
@@ -135,27 +173,10 @@ func TestCheckTemplatesNamesTheField(t *testing.T) {
 	}
 }
 
-func TestFingerprintFollowsProgressOnly(t *testing.T) {
+func TestStatusesOfItems(t *testing.T) {
 	l := with(t, "A", "B")
-	apply(t, l, workitem.SetArtifact, "id", "w1", "content", "one")
-	seen := map[uint64]string{workitem.Fingerprint(l): "the beginning"}
-	step := func(what string, change func(l *ledger), progress bool) {
-		t.Helper()
-		l := proto.CloneOf(l)
-		change(l)
-		before, known := seen[workitem.Fingerprint(l)]
-		if progress == known {
-			t.Errorf("%s: progress %v, but equal to %q: %v", what, progress, before, known)
-		}
-		seen[workitem.Fingerprint(l)] = what
+	apply(t, l, workitem.Update, "id", "w2", "status", "DONE", "notes", "n")
+	if got := workitem.Statuses(l); string(got) != "\x01\x03" {
+		t.Errorf("%v", got)
 	}
-	step("a status", func(l *ledger) { apply(t, l, workitem.Update, "id", "w1", "status", "DONE") }, true)
-	step("another item's status", func(l *ledger) { apply(t, l, workitem.Update, "id", "w2", "status", "DONE") }, true)
-	step("an item", func(l *ledger) { apply(t, l, workitem.Add, "title", "C") }, true)
-	step("an artifact", func(l *ledger) { apply(t, l, workitem.SetArtifact, "id", "w1", "content", "two") }, true)
-	step("the same artifact elsewhere", func(l *ledger) { apply(t, l, workitem.SetArtifact, "id", "w2", "content", "one") }, true)
-	step("a flag", func(l *ledger) { l.Items[0].RequiresRevision = true }, true)
-	step("notes", func(l *ledger) { apply(t, l, workitem.Update, "id", "w1", "notes", "n") }, false)
-	step("the same artifact again", func(l *ledger) { apply(t, l, workitem.SetArtifact, "id", "w1", "content", "one") }, false)
-	step("a title", func(l *ledger) { l.Items[0].Title = "Z" }, false)
 }

@@ -12,9 +12,10 @@ import (
 
 // Limits of the texts for the model.
 const (
-	maxLines    = 40 // items in a list
-	maxReminded = 20 // items in a reminder
-	maxTools    = 16 // tools whose usage is named
+	maxLines    = 40   // items in a list
+	maxReminded = 20   // items in a reminder
+	maxReminder = 1024 // bytes of failed checks in a reminder
+	maxTools    = 16   // tools whose usage is named
 	enoughReads = 10
 )
 
@@ -46,9 +47,9 @@ func State(l *harnessv1.WorkItemLedger, usage []*harnessv1.ToolUsage, reads uint
 // appendList appends the number of open items and the list of items, open ones first, in
 // at most 40 lines. It appends nothing if no item is open.
 func appendList(b []byte, l *harnessv1.WorkItemLedger) []byte {
-	revised, open, total := revised(l), 0, len(l.GetItems())
+	revisions, open, total := revisionsOf(l), 0, len(l.GetItems())
 	for _, i := range l.GetItems() {
-		if isOpen(i, revised) {
+		if revisions.isOpen(i) {
 			open++
 		}
 	}
@@ -63,7 +64,7 @@ func appendList(b []byte, l *harnessv1.WorkItemLedger) []byte {
 	lines := 0
 	for _, opened := range []bool{true, false} {
 		for _, i := range l.GetItems() {
-			if isOpen(i, revised) == opened && lines < maxLines {
+			if revisions.isOpen(i) == opened && lines < maxLines {
 				b = appendLine(b, i, opened)
 				lines++
 			}
@@ -108,6 +109,9 @@ func appendLine(b []byte, i *harnessv1.WorkItem, open bool) []byte {
 	}
 	if hasArtifact(i) {
 		b = append(b, ", has an artifact"...)
+	}
+	if open && failedAudit(i) {
+		b = append(b, ", failed audit"...)
 	}
 	return append(b, '\n')
 }
@@ -193,6 +197,13 @@ func todo(l *harnessv1.WorkItemLedger, i *harnessv1.WorkItem) string {
 			if i.GetNotes() != "" {
 				text += " Wanted: " + content.Line(i.GetNotes(), 160)
 			}
+		}
+		return text
+	}
+	if !i.GetRequiresRevision() {
+		text := "the audit failed and no revision is flagged; flag one with " + FlagRevision + " for each item at fault, or audit again."
+		if checks := i.GetControl().GetFailedChecks(); len(checks) > 0 {
+			text += " Failed checks: " + content.Line(strings.Join(checks, "; "), maxReminder)
 		}
 		return text
 	}

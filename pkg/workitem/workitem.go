@@ -6,10 +6,10 @@
 // changed item replaces the old one, so ledgers and records may share items.
 //
 // An item is finished if it is DONE or SKIPPED. It is open if it is not finished, or if
-// it is flagged for revision and no revision of it is finished. A ledger has at most 200
-// items, of which at most 64 are open; no tool call exceeds that. Invalid input of a
-// model makes a function return an error result, never fail otherwise. A nil ledger is
-// empty and cannot be changed.
+// it is flagged for revision and no revision of it is finished, or if it is an audit that
+// failed and no item is a revision. A ledger has at most 200 items, of which at most 64
+// are open; no tool call exceeds that. Invalid input of a model makes a function return
+// an error result, never fail otherwise. A nil ledger is empty and cannot be changed.
 package workitem
 
 import (

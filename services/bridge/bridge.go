@@ -159,7 +159,7 @@ func applyMessage(name string, in, answer, step *harnessv1.Step) error {
 			TurnNumber: turnNumber(in),
 			Error: &harnessv1.TurnError{
 				Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED,
-				Message: name + ": " + content.Cut(failure.GetMessage(), content.MaxPreview),
+				Message: name + ": " + content.Line(failure.GetMessage(), content.MaxPreview),
 			},
 		}}
 		return nil

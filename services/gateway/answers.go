@@ -26,7 +26,27 @@ func (s RunState) approval(a *harnessv1.Approval) (Admission, error) {
 	if s.reviewed(a.GetCallId()) && a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN {
 		return 0, fault.Invalid("approval.decision", "call %q waits for a review, which is of this call alone: it must be ONCE or DENY", a.GetCallId())
 	}
-	return s.answer(a.GetCallId(), true)
+	admission, err := s.answer(a.GetCallId(), true)
+	if err == nil {
+		err = s.shown(a)
+	}
+	return admission, err
+}
+
+// shown checks that an approval that names a digest is for a call that was shown with this
+// digest. A call that is announced has none yet; repair checks its digest.
+func (s RunState) shown(a *harnessv1.Approval) error {
+	if a.GetDigest() == "" {
+		return nil
+	}
+	for _, c := range Awaited(s.Step.GetSnapshot()) {
+		if present := c.GetPreview().GetDigest(); c.GetCallId() == a.GetCallId() && present != a.GetDigest() {
+			return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_CHANGED,
+				"call "+strconv.Quote(a.GetCallId())+" of run "+s.Run.String()+" is not the one that was shown: read it again and answer with its digest",
+				"call_id", a.GetCallId(), "digest", present)
+		}
+	}
+	return nil
 }
 
 // toolAnswer accepts the first result of a call that waits for one. For a call that
@@ -48,7 +68,7 @@ func (s RunState) answer(callID string, approval bool) (Admission, error) {
 		return 0, Answered(callID)
 	case kind == runstate.KindReview:
 		return Store, s.room()
-	case kind == "" || (kind == runstate.KindApproval) != approval:
+	case kind == "" || kind == runstate.KindWait || (kind == runstate.KindApproval) != approval:
 		return 0, s.notPending(callID, kind)
 	}
 	return Store, s.room()
@@ -90,6 +110,8 @@ func (s RunState) notPending(callID, kind string) error {
 	switch kind {
 	case runstate.KindApproval:
 		text = "waits for an approval, not for a result"
+	case runstate.KindWait:
+		text = "waits for a time or an event, not for an answer: send a message to end the wait"
 	case runstate.KindClientTool, runstate.KindQuestion:
 		text = "waits for a result, not for an approval"
 	}

@@ -22,6 +22,9 @@ func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
 	if n := len(tools); n > MaxClientTools {
 		return TooLarge(field, n, MaxClientTools, "tools")
 	}
+	if err := checkSize(field, EncodeClientTools(tools), MaxClientToolsSize); err != nil {
+		return err
+	}
 	seen := map[string]bool{}
 	for i, t := range tools {
 		of := at(field, i)
@@ -37,11 +40,11 @@ func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
 		default:
 			return fault.Invalid(of+".origin", "must be CLIENT or unset")
 		}
-		if _, err := tool.NewSet([]*harnessv1.ToolSpec{t}); err != nil {
-			return fault.Invalid(of, "%v", err)
+		if err := tool.CheckSchema(t.GetParametersSchema()); err != nil {
+			return fault.Invalid(of+".parameters_schema", "%v", err)
 		}
 	}
-	return checkSize(field, EncodeClientTools(tools), MaxClientToolsSize)
+	return nil
 }
 
 // CheckClientNames refuses tools of a client whose name another tool has: the model

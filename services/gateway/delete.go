@@ -17,9 +17,9 @@ const deleted = "deleted"
 
 // Expire returns the record that closes the log of a run permanently, to be appended
 // fenced on view.Newest. It contains nothing about the run, because it is the last
-// record to be removed. A running run is refused. Inputs that repair has not accepted
+// record to be removed. caller deletes the run. A running run is refused. Inputs that repair has not accepted
 // are deleted with the run.
-func Expire(view runlog.View, now time.Time, writer *harnessv1.Writer) (*harnessv1.Record, error) {
+func Expire(view runlog.View, caller string, now time.Time, writer *harnessv1.Writer) (*harnessv1.Record, error) {
 	run := view.Newest.Run
 	if !view.Quiescent() {
 		return nil, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ACTIVE,
@@ -33,6 +33,9 @@ func Expire(view runlog.View, now time.Time, writer *harnessv1.Writer) (*harness
 		FirstSequence: before.GetFirstSequence(), InboxCursor: before.GetInboxCursor(), CreateTime: before.GetCreateTime(),
 		ExpireTime: timestamppb.New(now),
 	}
+	for _, c := range before.GetBackgroundCommands() { // repair kills them
+		s.BackgroundCommands = append(s.BackgroundCommands, &harnessv1.BackgroundCommand{CallId: c.GetCallId(), LedgerId: c.GetLedgerId()})
+	}
 	step := &harnessv1.Step{From: Writer, To: runlog.End, Snapshot: s}
 	var events []*harnessv1.Event
 	if !runstate.Ended(s) {
@@ -42,23 +45,22 @@ func Expire(view runlog.View, now time.Time, writer *harnessv1.Writer) (*harness
 		s.Status = harnessv1.RunStatus_RUN_STATUS_CANCELLED
 		s.StopReason = &harnessv1.StopReason{Kind: "cancelled", Message: deleted, Details: &harnessv1.StopDetails{Turn: s.GetTurnCount()}}
 		for _, e := range []*harnessv1.Event{
-			{Event: &harnessv1.Event_RunCancelled{RunCancelled: &harnessv1.RunCancelled{Reason: deleted}}},
+			{Event: &harnessv1.Event_RunCancelled{RunCancelled: &harnessv1.RunCancelled{Reason: deleted, Caller: caller}}},
 			{Event: &harnessv1.Event_SessionComplete{SessionComplete: &harnessv1.SessionComplete{Status: s.GetStatus(), Reason: s.GetStopReason()}}},
 		} {
 			events = append(events, runstate.Event(s, s.GetTurnCount(), e))
 		}
 	}
 	step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
-	return &harnessv1.Record{
-		Namespace:      run.Namespace,
-		RunId:          run.ID,
-		Version:        view.Newest.Header.Version + 1,
-		PrevSequence:   view.Newest.Sequence,
-		AppendedBefore: runlog.AppendedBefore(view.Newest),
-		Schema:         runlog.Schema,
-		CommitTime:     timestamppb.New(now),
-		Writer:         writer,
-		Events:         events,
-		Body:           &harnessv1.Record_Step{Step: step},
-	}, nil
+	rec := &harnessv1.Record{
+		Namespace:  run.Namespace,
+		RunId:      run.ID,
+		Schema:     runlog.Schema,
+		CommitTime: timestamppb.New(now),
+		Writer:     writer,
+		Events:     events,
+		Body:       &harnessv1.Record_Step{Step: step},
+	}
+	runlog.Link(rec, view.Newest)
+	return rec, nil
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"net/url"
 	"strconv"
 	"strings"
 
@@ -115,6 +116,7 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 		UpdateTime: step.Record.GetCommitTime(),
 		Segment:    s.GetSegment(),
 		Model:      s.GetModel(),
+		StartedBy:  s.GetStartedBy(),
 	}
 	if s.GetTrace() != nil {
 		run.TraceId = runtrace.ID(s.GetTrace()).String()
@@ -160,6 +162,11 @@ func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 	return nil
 }
 
+// TranscriptPath returns the path of a run's conversation on the HTTP side.
+func TranscriptPath(namespace, runID string) string {
+	return "/v1/runs/" + url.PathEscape(runID) + "/conversation?namespace=" + url.QueryEscape(namespace)
+}
+
 // Lacking reports whether parts of a step's state that its result includes are stored
 // elsewhere. The result of an end contains them itself.
 func Lacking(e runlog.Entry) bool {
@@ -178,6 +185,8 @@ func resultSoFar(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
 
 		Deliverables: workitem.Deliverables(s.GetWorkItemLedger()),
 		Coverage:     s.GetCoverageLedger().GetCoverage(),
+		Output:       s.GetOutput(),
+		Model:        s.GetAnswerModel(),
 	}
 }
 

@@ -150,6 +150,16 @@ func (x *Index) Listed() (changes []Change) {
 	return changes
 }
 
+// Lost makes the index accept older steps than it has, because the bus has lost its newest
+// records.
+func (x *Index) Lost() {
+	for i := range x.rows.order {
+		r := x.rows.oldest(i)
+		r.sequence, r.version = 0, 0
+	}
+	x.ahead, x.deleted, x.deletions = nil, nil, nil
+}
+
 // drop removes a run that no longer exists.
 func (x *Index) drop(r *row) Change {
 	before := x.rows.export(r)

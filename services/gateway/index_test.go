@@ -359,3 +359,36 @@ func TestIndexSeesMessagesAfterTheStep(t *testing.T) {
 		t.Fatal("the index still knows a run that is gone")
 	}
 }
+
+// TestIndexAfterLoss checks that a list that is read again after the bus has lost its newest
+// records shows what is stored: older steps, and no lost run.
+func TestIndexAfterLoss(t *testing.T) {
+	var x Index
+	back, gone, deleted := runlog.Run{Namespace: "n", ID: "back"}, runlog.Run{Namespace: "n", ID: "gone"}, runlog.Run{Namespace: "n", ID: "deleted"}
+	older := stepOf(back, 5, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING)
+	stays := stepOf(deleted, 6, noon, "end", harnessv1.RunStatus_RUN_STATUS_DONE)
+	closed := stepOf(deleted, 21, noon, "end", harnessv1.RunStatus_RUN_STATUS_DONE)
+	closed.Record.GetStep().Snapshot.ExpireTime = timestamppb.New(noon)
+	for _, e := range []runlog.Entry{older, stays, stepOf(back, 20, noon, "end", harnessv1.RunStatus_RUN_STATUS_DONE), stepOf(gone, 22, noon, "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING), closed} {
+		x.Apply(e)
+	}
+	x.Saw(back, 23)
+	x.Lost()
+	if seen := x.Seen(back); seen != 0 {
+		t.Errorf("a view must contain %d", seen)
+	}
+	x.Relist()
+	x.Apply(older)
+	x.Apply(stays)
+	x.Listed()
+	rows, _, _ := x.List(Within("n", nil), nil, Place{}, 10)
+	if len(rows) != 2 {
+		t.Fatalf("%d runs are listed", len(rows))
+	}
+	if row, ok := x.lookUp(back); !ok || row.Sequence != 5 || row.Status != harnessv1.RunStatus_RUN_STATUS_RUNNING {
+		t.Errorf("the list has %+v, %v", row, ok)
+	}
+	if _, ok := x.lookUp(gone); ok {
+		t.Error("the list has a run that is lost")
+	}
+}

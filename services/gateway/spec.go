@@ -150,6 +150,7 @@ func checkConfig(c *harnessv1.LoopConfig) error {
 		},
 		func() error { return checkSize("spec.config.continuation.text", cont.GetText(), MaxReason) },
 		func() error { return checkContext(c.GetContext()) },
+		func() error { return checkSandbox(c.GetSandbox()) },
 		func() error {
 			return positive("spec.config.model.max_tries", model == nil || model.MaxTries == nil, model.GetMaxTries())
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/schema"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -64,7 +65,19 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 			return nil
 		},
 		func() error { return checkProviders(agent+".context_providers", a.GetContextProviders()) },
+		func() error { return checkOutputSchema(s.GetOutputSchema()) },
 	)
+}
+
+// checkOutputSchema refuses a schema of the result that cannot be used.
+func checkOutputSchema(text string) error {
+	if text == "" {
+		return nil
+	}
+	if _, err := schema.Compile(text, false); err != nil {
+		return fault.Invalid("spec.output_schema", "%s", err)
+	}
+	return nil
 }
 
 func unknownMode(field, name string, custom []*harnessv1.ModeSpec) error {

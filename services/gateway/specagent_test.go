@@ -53,7 +53,7 @@ func wholeStart() *harnessv1.StartRunRequest {
 			{Id: "cites", Description: "It cites", Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT, In: "artifact:audit", Pattern: `\[1\]`}},
 			{Id: "state", Description: "Few turns", Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_CUSTOM, Cel: "turn < 40"}},
 		},
-		Questions: []*harnessv1.UserQuestion{{Id: "colour", Question: "Which?", Required: true}},
+		Questions: []*harnessv1.UserQuestion{{Id: "colour", Question: "Which?", Required: proto.Bool(true)}},
 	}
 	return r
 }

@@ -30,17 +30,24 @@ type Splice struct {
 	responded uint32
 	// held are deltas that arrived before their record.
 	held []*harnessv1.Delta
+	// outputs are those of the commands that run.
+	outputs callOutputs
 }
 
 // NewSplice returns a Splice for a watcher that receives the records after version
 // after. A watcher from the start receives no text before the record it belongs to; one
 // that continues may have received that record before.
-func NewSplice(after uint64) Splice { return Splice{seen: after == 0} }
+func NewSplice(after uint64) Splice {
+	return Splice{seen: after == 0, outputs: callOutputs{whole: after == 0}}
+}
 
 // Record processes a delivered record and returns the deltas that waited for it.
 func (s *Splice) Record(e runlog.Entry) []*harnessv1.Delta {
 	s.seen = true
 	journal := e.Record.GetJournal()
+	if release := s.outputs.record(e.Record); len(release) > 0 {
+		return release
+	}
 	switch {
 	case e.Record.GetStep() != nil:
 		s.open = false
@@ -69,6 +76,9 @@ func (s *Splice) Record(e runlog.Entry) []*harnessv1.Delta {
 
 // Delta returns what of a delta is to be delivered now; nil if nothing is.
 func (s *Splice) Delta(d *harnessv1.Delta) *harnessv1.Delta {
+	if d.GetToolOutput() != nil {
+		return s.outputs.add(d)
+	}
 	if s.late(d) {
 		return nil
 	}

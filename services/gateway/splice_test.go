@@ -48,6 +48,54 @@ func handed() *harnessv1.Record {
 	return &harnessv1.Record{Body: &harnessv1.Record_Step{Step: &harnessv1.Step{To: "turn"}}}
 }
 
+func printed(call string, offset uint64, text string) *harnessv1.Delta {
+	return &harnessv1.Delta{TurnNumber: 1, Attempt: 1, ToolOutput: &harnessv1.ToolOutput{CallId: call, Offset: offset, Text: text}}
+}
+
+func starts(calls ...string) *harnessv1.Record {
+	return &harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{
+		ToolsStarted: &harnessv1.ToolsStarted{CallIds: calls}}}}}
+}
+
+func finishes(call string) *harnessv1.Record {
+	return &harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{
+		ToolFinished: &harnessv1.ToolFinished{CallId: call}}}}}
+}
+
+// Output of a command is delivered between the records that start and end its call.
+func TestSpliceOutput(t *testing.T) {
+	for name, c := range map[string]struct {
+		joined   bool
+		arrivals []any
+		want     string
+	}{
+		"in order":                  {false, []any{claimed(1, 1), responded(), starts("a"), printed("a", 0, "x"), printed("a", 9, "y"), finishes("a")}, "|||xy|"},
+		"before the record":         {false, []any{claimed(1, 1), printed("a", 0, "x"), printed("b", 0, "z"), starts("a"), printed("a", 1, "y"), starts("b")}, "||xy|z"},
+		"after the result":          {false, []any{starts("a"), printed("a", 0, "x"), finishes("a"), printed("a", 1, "y")}, "|x|"},
+		"of an earlier turn":        {false, []any{starts("a"), printed("b", 0, "x"), handed(), claimed(2, 1), starts("b")}, "||||"},
+		"a watcher that joins":      {true, []any{printed("a", 500, "x"), finishes("b"), printed("a", 501, "y"), finishes("a"), printed("a", 502, "z")}, "x|y|"},
+		"next to what models write": {false, []any{claimed(1, 1), delta(1, 1, 1, 0, "ab"), responded(), starts("a"), printed("a", 0, "x"), finishes("a"), delta(1, 1, 1, 2, "c")}, "|ab||x|"},
+	} {
+		s := NewSplice(map[bool]uint64{true: 7}[c.joined])
+		got := ""
+		show := func(d *harnessv1.Delta) { got += d.GetText() + d.GetToolOutput().GetText() }
+		for _, a := range c.arrivals {
+			switch a := a.(type) {
+			case *harnessv1.Record:
+				got += "|"
+				for _, d := range s.Record(runlog.Entry{Record: a}) {
+					show(d)
+				}
+			case *harnessv1.Delta:
+				show(s.Delta(a))
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestSplice processes records and deltas in the order of arrival and compares the
 // delivered text; a bar is a record.
 func TestSplice(t *testing.T) {

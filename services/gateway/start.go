@@ -76,9 +76,9 @@ func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 }
 
 // StartRecord returns the first record of a run. spec is valid, and its goal is inline
-// or a reference; tools refers to the tools that the client runs, nil for none. Repair,
+// or a reference; caller starts the run; tools refers to the tools that the client runs, nil for none. Repair,
 // the first executor, fills in what the spec leaves open.
-func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tools *harnessv1.Content, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
+func StartRecord(run runlog.Run, requestID, caller string, spec *harnessv1.RunSpec, tools *harnessv1.Content, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
 	cycle := workflow.Of(spec.GetWorkflow())
 	created := timestamppb.New(now)
 	return &harnessv1.Record{
@@ -103,12 +103,14 @@ func StartRecord(run runlog.Run, requestID string, spec *harnessv1.RunSpec, tool
 				Autonomous:     spec.GetAgent().GetAutonomous(),
 				GoalPreview:    content.Cut(content.Text(spec.GetGoal()), content.MaxPreview),
 				CreateTime:     created,
+				StartedBy:      caller,
 				RunningSince:   created,
 			},
 			Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
 				Cause:     harnessv1.TriggerCause_TRIGGER_CAUSE_START,
 				Spec:      spec,
 				RequestId: requestID,
+				Caller:    caller,
 			}},
 		}},
 	}

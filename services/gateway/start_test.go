@@ -72,7 +72,7 @@ func TestStartRecord(t *testing.T) {
 	spec.Goal = content.Inline(strings.Repeat("ß", 1000))
 	spec.Workflow = nil
 	writer := &harnessv1.Writer{Executor: Writer, Instance: "i", Nonce: 7}
-	rec := StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", spec, nil, noon, writer)
+	rec := StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", "nina", spec, nil, noon, writer)
 	s := rec.GetStep().GetSnapshot()
 	switch {
 	case rec.GetVersion() != 1, rec.GetPrevSequence() != 0, rec.GetSchema() != runlog.Schema:
@@ -89,7 +89,7 @@ func TestStartRecord(t *testing.T) {
 		t.Error("wrong trigger")
 	}
 	a, _ := runlog.Encode(rec)
-	b, _ := runlog.Encode(StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", spec, nil, noon, writer))
+	b, _ := runlog.Encode(StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", "nina", spec, nil, noon, writer))
 	if string(a) != string(b) {
 		t.Error("the same request makes different bytes")
 	}
@@ -111,7 +111,7 @@ func TestLargestSpecFitsIntoARecord(t *testing.T) {
 	if err := CheckStart(r); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := runlog.Encode(StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", s, nil, noon, nil)); err != nil || len(data) > runlog.MaxRecord {
+	if data, err := runlog.Encode(StartRecord(runlog.Run{Namespace: "n", ID: "r"}, "q", "nina", s, nil, noon, nil)); err != nil || len(data) > runlog.MaxRecord {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
 	s.Agent.Name = strings.Repeat("x", 200)
@@ -139,7 +139,7 @@ func TestStartRecordFits(t *testing.T) {
 	if err := CheckStart(r); err != nil {
 		t.Fatal(err)
 	}
-	if data, err := runlog.Encode(StartRecord(runlog.Run{Namespace: long, ID: long}, r.GetRequestId(), s, nil, noon, nil)); err != nil || len(data) > runlog.MaxRecord/2 {
+	if data, err := runlog.Encode(StartRecord(runlog.Run{Namespace: long, ID: long}, r.GetRequestId(), "nina", s, nil, noon, nil)); err != nil || len(data) > runlog.MaxRecord/2 {
 		t.Fatalf("%d bytes, %v", len(data), err)
 	}
 }

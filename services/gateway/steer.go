@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -31,6 +32,8 @@ type RunState struct {
 	Modes []*harnessv1.ModeSpec
 	// Now is the current time.
 	Now time.Time
+	// Priced reports whether the price of a model is known. Nil: all are.
+	Priced func(model string) bool
 }
 
 // Admission is the decision about a valid input.
@@ -70,11 +73,18 @@ func Admit(s RunState, item *harnessv1.InboxItem) (Admission, error) {
 		return Store, s.room()
 	case *harnessv1.InboxItem_ModeChange:
 		return s.modeChange(in.ModeChange)
+	case *harnessv1.InboxItem_ModelChange:
+		return Store, s.room()
 	case *harnessv1.InboxItem_Replan:
 		return s.steer()
 	case *harnessv1.InboxItem_Interrupt:
 		return s.interrupt(), s.urgent()
 	case *harnessv1.InboxItem_Resume:
+		if item.GetNoApprovals() && s.reviews() {
+			return 0, fault.New(codes.PermissionDenied, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED,
+				"a resume approves the calls of "+s.Run.String()+" that wait for a review, and the token has no right \"approve\": ask for one whose line has may=approve",
+				"namespace", s.Run.Namespace, "run_id", s.Run.ID, "right", "approve")
+		}
 		return s.resume(in.Resume)
 	case *harnessv1.InboxItem_Cancel:
 		return s.cancel()
@@ -144,26 +154,48 @@ func (s RunState) steer() (Admission, error) {
 	return Store, s.room()
 }
 
+// reviews reports whether a call waits for a review.
+func (s RunState) reviews() bool {
+	return slices.ContainsFunc(Awaited(s.Step.GetSnapshot()), func(c *harnessv1.PendingCall) bool { return c.GetKind() == runstate.KindReview })
+}
+
 func (s RunState) resume(r *harnessv1.Resume) (Admission, error) {
-	status := s.Step.GetSnapshot().GetStatus()
+	resumable := s.at(runlog.End) && runstate.Resumable(s.Step.GetSnapshot(), r.GetModel() != "")
 	if short := runstate.InsufficientBudget(s.Step.GetSnapshot(), r.GetBudgets(), s.Now); short != nil && !s.at(runlog.End) {
 		return 0, fault.Invalid("budgets."+runstate.BudgetField(short.GetBudget()), "%.6g is not above the %.6g that are used", short.GetLimit(), short.GetUsed())
 	}
+	if err := s.checkPrices(r); err != nil {
+		return 0, err
+	}
 	switch {
-	case s.at(runlog.End) && status == harnessv1.RunStatus_RUN_STATUS_CANCELLED && s.waits(isUserMessage):
+	case s.at(runlog.End) && s.waits(isUserMessage) && r.GetModel() == "":
 		return Unneeded, nil // the message will reopen it
-	case s.at(runlog.Park), s.at(runlog.End) && status == harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+	case s.at(runlog.Park), resumable:
 		return Store, s.room()
-	case s.at(runlog.End) && s.waits(isUserMessage):
-		return Unneeded, nil // the message will reopen it
 	case s.at(runlog.End):
 		return 0, s.ended("send a message instead")
 	case s.waking(), s.waits(isInterrupt), s.waits(isCancel):
 		return Store, s.room() // running, but about to park or just woken
-	case proto.Size(r.GetBudgets()) > 0:
+	case proto.Size(r.GetBudgets()) > 0, r.GetModel() != "":
 		return Store, s.room() // repair processes them before the next turn
 	}
 	return Unneeded, nil
+}
+
+// checkPrices refuses a resume with a budget in US dollars, or with another model, if the
+// budget would not count.
+func (s RunState) checkPrices(r *harnessv1.Resume) error {
+	snapshot, b := s.Step.GetSnapshot(), r.GetBudgets()
+	if s.Priced == nil || b.GetCostUsd() == 0 && r.GetModel() == "" {
+		return nil
+	}
+	with := &harnessv1.Snapshot{Config: &harnessv1.LoopConfig{Budgets: proto.CloneOf(snapshot.GetConfig().GetBudgets())}}
+	if with.Config.Budgets == nil {
+		with.Config.Budgets = &harnessv1.Budgets{}
+	}
+	runstate.ExtendBudgets(with, b)
+	models := append([]string{cmp.Or(r.GetModel(), snapshot.GetModel())}, snapshot.GetFallbackModels()...)
+	return checkPrices("budgets", with.GetConfig().GetBudgets(), models, s.Priced)
 }
 
 func (s RunState) cancel() (Admission, error) {

@@ -62,7 +62,10 @@ func situations() map[string]RunState {
 	parked := rest("park", harnessv1.RunStatus_RUN_STATUS_PARKED)
 	done := rest("end", harnessv1.RunStatus_RUN_STATUS_DONE)
 	cancelled := rest("end", harnessv1.RunStatus_RUN_STATUS_CANCELLED)
+	poison := rest("end", harnessv1.RunStatus_RUN_STATUS_FAILED)
+	poison.Step.Snapshot.StopReason = &harnessv1.StopReason{Kind: "poison"}
 	return map[string]RunState{
+		"poison":               poison,
 		"running":              running,
 		"running, interrupt":   with(running, "interrupt"),
 		"running, int+resume":  with(running, "interrupt", "resume"),
@@ -111,6 +114,7 @@ func TestAdmit(t *testing.T) {
 		"done, message":        {st, st, no, st, np, st, st},
 		"stalled":              {st, no, en, en, np, en, en},
 		"failed":               {st, no, en, en, np, en, en},
+		"poison":               {st, no, st, en, np, en, en},
 		"cancelled":            {st, no, st, en, np, en, en},
 		"cancelled, resume":    {st, st, st, st, np, st, st},
 		"done, full of noise":  {st, no, en, en, np, en, en},
@@ -247,5 +251,22 @@ func TestReviews(t *testing.T) {
 	}
 	if got := verdict(Admit(parked, item("new", "resume"))); got != "store" {
 		t.Errorf("a resume: %s", got)
+	}
+}
+
+// TestResumeNeedsTheRightToApprove while a call waits for a review: it approves the call.
+func TestResumeNeedsTheRightToApprove(t *testing.T) {
+	call := &harnessv1.PendingCall{CallId: "v1", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
+	parked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{
+		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, PendingToolCalls: []*harnessv1.PendingCall{call}}}}
+	for kind, want := range map[string]codes.Code{runstate.KindReview: codes.PermissionDenied, runstate.KindApproval: codes.OK} {
+		call.Kind = kind
+		for _, barred := range []bool{true, false} {
+			_, err := Admit(parked, &harnessv1.InboxItem{Id: "new", NoApprovals: barred, Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{}}})
+			st, _ := fault.Status(err)
+			if barred && st.Code() != want || !barred && err != nil {
+				t.Errorf("%s, without the right %v: %v", kind, barred, err)
+			}
+		}
 	}
 }

@@ -68,12 +68,17 @@ func CheckInput(item *harnessv1.InboxItem) error {
 		return nil // made by this program
 	case *harnessv1.InboxItem_ModeChange:
 		return checkMode("mode_change.mode", in.ModeChange.GetMode())
+	case *harnessv1.InboxItem_ModelChange:
+		return checkNewModel("model_change.model", in.ModelChange.GetModel())
 	case *harnessv1.InboxItem_Replan:
 		return checkSize("replan.reason", in.Replan.GetReason(), MaxReason)
 	case *harnessv1.InboxItem_Interrupt:
 		return checkSize("reason", in.Interrupt.GetReason(), MaxReason)
 	case *harnessv1.InboxItem_Resume:
-		return checkBudgets("budgets", in.Resume.GetBudgets())
+		if err := checkBudgets("budgets", in.Resume.GetBudgets()); err != nil {
+			return err
+		}
+		return checkModel("model", in.Resume.GetModel())
 	case *harnessv1.InboxItem_Cancel:
 		return checkSize("reason", in.Cancel.GetReason(), MaxReason)
 	}
@@ -140,6 +145,9 @@ func checkApproval(a *harnessv1.Approval) error {
 	default:
 		return fault.Invalid("approval.decision", "must be ONCE, RUN or DENY")
 	}
+	if a.GetDigest() != "" && CheckDigest(a.GetDigest()) != nil {
+		return fault.Invalid("approval.digest", "must be the digest of a preview: 64 lower-case hexadecimal digits")
+	}
 	return checkSize("approval.reason", a.GetReason(), MaxReason)
 }
 
@@ -177,6 +185,14 @@ func checkMode(field, name string) error {
 		return fault.Invalid(field, "must not be empty")
 	}
 	return checkSize(field, name, MaxID)
+}
+
+// checkNewModel validates the model of a change.
+func checkNewModel(field, model string) error {
+	if model == "" {
+		return fault.Invalid(field, "must not be empty")
+	}
+	return checkModel(field, model)
 }
 
 func checkName(field, name string) error {

@@ -65,6 +65,13 @@ func ended(status harnessv1.RunStatus) *harnessv1.Snapshot {
 func finished() *harnessv1.Snapshot  { return ended(harnessv1.RunStatus_RUN_STATUS_DONE) }
 func cancelled() *harnessv1.Snapshot { return ended(harnessv1.RunStatus_RUN_STATUS_CANCELLED) }
 
+// poison is a run that the harness has put aside.
+func poison() *harnessv1.Snapshot {
+	s := ended(harnessv1.RunStatus_RUN_STATUS_FAILED)
+	s.StopReason.Kind = "poison"
+	return s
+}
+
 func userMessage(text string) *harnessv1.InboxItem {
 	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)}}}
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
-	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
@@ -28,6 +27,8 @@ func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
 		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId())
 	case a.GetDecision() < harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE || a.GetDecision() > harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
 		return "this program does not know such a decision"
+	case a.GetDigest() != "" && a.GetDigest() != call.GetPreview().GetDigest():
+		return fmt.Sprintf("call %s is not the one that was shown", a.GetCallId())
 	}
 	d.recordApproval(call, a)
 	switch a.GetDecision() {
@@ -35,9 +36,12 @@ func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
 		d.allow(call)
 	case harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:
 		d.allow(call)
+		if call.GetOnlyOnce() {
+			break
+		}
 		runstate.Grant(d.s, call.GetTool())
 		for _, other := range runstate.AwaitedCalls(d.s) {
-			if other.GetTool() == call.GetTool() && other.GetKind() == runstate.KindApproval {
+			if other.GetTool() == call.GetTool() && other.GetKind() == runstate.KindApproval && !other.GetOnlyOnce() {
 				d.recordApproval(other, a)
 				d.allow(other)
 			}
@@ -67,7 +71,7 @@ func (d *decision) resumeIfAnswered(cause string) {
 }
 
 func (d *decision) recordApproval(call *harnessv1.PendingCall, a *harnessv1.Approval) {
-	d.Emit(event.ApprovalAnswered(call.GetCallId(), call.GetTool(), a.GetDecision(), content.Cut(a.GetReason(), content.MaxPreview)))
+	d.Emit(event.ApprovalAnswered(call, a, content.Cut(a.GetReason(), content.MaxPreview), d.caller))
 	runstate.RecordDecision(d.s, call, a.GetDecision(), d.item)
 }
 
@@ -75,6 +79,12 @@ func (d *decision) recordApproval(call *harnessv1.PendingCall, a *harnessv1.Appr
 // client that has the tool, whose answer it waits for from now on. A call that
 // the mode of work blocks is refused when the turn continues.
 func (d *decision) allow(call *harnessv1.PendingCall) {
+	if call.GetWait() != nil { // from now on
+		call.Why, call.Preview = runstate.WaitText(call.GetWait()), nil
+		runstate.StartWait(call, d.now)
+		d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindWait, call.GetSandboxLevel()))
+		return
+	}
 	if call.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT || !d.modeAllows(call) {
 		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
 		return
@@ -83,7 +93,7 @@ func (d *decision) allow(call *harnessv1.PendingCall) {
 	call.Class = harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL
 	call.Kind, call.Why = runstate.KindClientTool, ""
 	call.Deadline = runstate.AnswerDeadline(d.s, runstate.KindClientTool, d.now)
-	d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindClientTool))
+	d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindClientTool, call.GetSandboxLevel()))
 }
 
 // modeAllows reports whether the present mode of work, which may have changed
@@ -122,6 +132,8 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 		return fmt.Sprintf("call %s does not wait for an answer", a.GetCallId()), nil
 	case call.GetKind() == runstate.KindApproval:
 		return fmt.Sprintf("call %s waits for an approval", a.GetCallId()), nil
+	case call.GetKind() == runstate.KindWait:
+		return fmt.Sprintf("call %s waits for a time or an event: a message ends the wait", a.GetCallId()), nil
 	}
 	runstate.RecordAnswer(d.s, call.GetCallId(), d.item)
 	result := proto.CloneOf(a.GetResult())
@@ -192,8 +204,12 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 // recordOutcome counts an answer from outside for the detection of loops and
 // stalls.
 func (d *decision) recordOutcome(call *harnessv1.PendingCall, result *harnessv1.Content) {
-	strict, loose := progress.Signature(call.GetTool(), content.Key(call.GetArguments()), content.DigestOf(result))
-	d.outcomes.Record(d.s, call.GetTool(), strict, loose)
+	if call.GetKind() == runstate.KindWait && runstate.RecordWait(d.s, call.GetWait(), d.now) {
+		return
+	}
+	d.outcomes.Record(d.s, runstate.Outcome{
+		Tool: call.GetTool(), Arguments: call.GetArguments(), Result: result, Basis: runstate.BasisOf(call.GetTool(), call),
+	})
 }
 
 // answerQuestion records the user's answer to a question of the contract. A nil
@@ -237,7 +253,7 @@ func (d *decision) answerExpired() {
 		now = at.AsTime()
 	}
 	for _, call := range runstate.AwaitedCalls(d.s) {
-		if call.GetDeadline() == nil || call.GetDeadline().AsTime().After(now) {
+		if call.GetKind() == runstate.KindWait || call.GetDeadline() == nil || call.GetDeadline().AsTime().After(now) {
 			continue
 		}
 		runstate.RecordAnswer(d.s, call.GetCallId(), "")

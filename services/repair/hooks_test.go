@@ -43,7 +43,7 @@ func answers(n int, failed bool) []*harnessv1.InboxItem {
 func TestFailedAnswerFiresBothTopics(t *testing.T) {
 	s := hooked(1, harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR)
 	o := drain(t, s, append(answers(1, true), userMessage("hello"))...)
-	if got, want := events(o), "tool.error hook.result hook.result input.accepted input.accepted guidance.injected guidance.injected"; got != want {
+	if got, want := events(o), "tool.error hook.result hook.result input.accepted input.accepted step.end guidance.injected guidance.injected"; got != want {
 		t.Errorf("the events are %s, want %s", got, want)
 	}
 	if first := o.GetEvents()[1].GetHookResult().GetHookId(); first != "h1" {
@@ -65,5 +65,37 @@ func TestDecisionBoundsTheEventsOfHooks(t *testing.T) {
 	o := drain(t, s, answers(80, false)...)
 	if cursor := o.GetStep().GetSnapshot().GetInboxCursor(); cursor != s.GetInboxCursor()+65 {
 		t.Errorf("the cursor moves from %d to %d, want 65 items", s.GetInboxCursor(), cursor)
+	}
+}
+
+// TestAnswerThatEndsATurnFiresAfterStep: after the end of the turn, with its number. A hook
+// that aborts ends it with its error, and one that aborts after the call ends the step with
+// that error.
+func TestAnswerThatEndsATurnFiresAfterStep(t *testing.T) {
+	afterCall, afterStep := harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, harnessv1.HookTopic_HOOK_TOPIC_AFTER_STEP
+	for _, c := range []struct{ abortAt, events, outcome, failure string }{
+		{"", "tool.result hook.result input.accepted step.end hook.result guidance.injected guidance.injected", "completed", ""},
+		{"h1", "tool.result hook.result input.accepted step.end hook.result guidance.injected guidance.injected", "completed", "no (hook h1)"},
+		{"h0", "tool.result hook.result input.accepted step.end hook.result guidance.injected guidance.injected", "error", "no (hook h0)"},
+	} {
+		s := hooked(1, afterCall, afterStep)
+		for _, h := range s.GetDefinition().GetHooks() {
+			if h.GetId() == c.abortAt {
+				h.Action, h.Reason = harnessv1.HookAction_HOOK_ACTION_ABORT, "no"
+			}
+		}
+		o := drain(t, s, answers(1, false)...)
+		if got := events(o); got != c.events {
+			t.Errorf("abort at %q: the events are %s, want %s", c.abortAt, got, c.events)
+		}
+		if got := o.GetEvents()[4].GetHookResult().GetHookId(); got != "h1" || o.GetEvents()[4].GetTurnNumber() != 3 {
+			t.Errorf("abort at %q: %s is called in turn %d", c.abortAt, got, o.GetEvents()[4].GetTurnNumber())
+		}
+		if got := o.GetEvents()[3].GetStepEnd().GetOutcome(); got != c.outcome {
+			t.Errorf("abort at %q: the step ends %s, want %s", c.abortAt, got, c.outcome)
+		}
+		if got := o.GetStep().GetTurnComplete().GetError().GetMessage(); got != c.failure || verdict(o) != "stopdecision" {
+			t.Errorf("abort at %q: goes to %s with %q, want %q", c.abortAt, verdict(o), got, c.failure)
+		}
 	}
 }

@@ -44,11 +44,17 @@ func TestDrain(t *testing.T) {
 		{"in an outage: a resume", parked("provider_unavailable"), items{resume(nil)}, "compaction", "input.accepted session.resume"},
 		{"in an outage: an interrupt", parked("provider_unavailable"), items{interrupt()}, "park provider_unavailable", "input.rejected"},
 
+		{"out of calls: a message", parked("budget_exceeded:tool_calls"), items{userMessage("x")}, "compaction", "session.complete session.start plan.draft plan.commit input.accepted"},
+		{"out of turns: two messages", parked("budget_exceeded:turns"), items{userMessage("x"), userMessage("y")}, "compaction",
+			"session.complete session.start plan.draft plan.commit input.accepted input.accepted"},
+		{"out of calls: a resume and a message", parked("budget_exceeded:tool_calls"), items{resume(nil), userMessage("x")}, "compaction", "input.accepted input.accepted session.resume"},
+		{"out of tokens: a message", parked("budget_exceeded:tokens"), items{userMessage("x")}, "compaction", "input.accepted session.resume"},
+
 		{"waiting: one of two answers", waiting(), items{approve("a", once)}, "park approval", "approval.answered input.accepted"},
 		{"waiting: both answers", waiting(), items{approve("a", once), approve("b", deny)}, "compaction",
 			"approval.answered input.accepted approval.answered tool.denied input.accepted"},
 		{"waiting: two refusals", waiting(), items{approve("a", deny), approve("b", deny)}, "stopdecision",
-			"approval.answered tool.denied input.accepted approval.answered tool.denied input.accepted"},
+			"approval.answered tool.denied input.accepted approval.answered tool.denied input.accepted step.end"},
 		{"waiting: yes for the run", waiting(), items{approve("b", all)}, "compaction", "approval.answered approval.answered input.accepted"},
 		{"waiting: two answers to one call", waiting(), items{approve("a", once), approve("a", deny)}, "park approval", "approval.answered input.accepted input.rejected"},
 		{"waiting: an answer to no call", waiting(), items{approve("z", once)}, "park approval", "input.rejected"},
@@ -73,6 +79,16 @@ func TestDrain(t *testing.T) {
 		{"cancelled: a resume", cancelled(), items{resume(nil)}, "compaction", "session.start plan.draft plan.commit input.accepted"},
 		{"cancelled: a message", cancelled(), items{userMessage("x")}, "compaction", "session.start plan.draft plan.commit input.accepted"},
 		{"cancelled: another cancel", cancelled(), items{cancel()}, "end CANCELLED", "input.rejected"},
+		{"poison: a resume", poison(), items{resume(nil)}, "compaction", "session.start plan.draft plan.commit input.accepted"},
+		{"running: another model", running(), items{newModel("x:y")}, "compaction", "model.changed input.accepted"},
+		{"running: the same model", running(), items{newModel(running().GetModel())}, "compaction", "input.accepted"},
+		{"interrupted: another model", parked("interrupted"), items{newModel("x:y")}, "park interrupted", "model.changed input.accepted"},
+		{"interrupted: a resume with a model", parked("interrupted"), items{resumeWith("x:y")}, "compaction", "model.changed input.accepted session.resume"},
+		{"ended: another model and a message", finished(), items{newModel("x:y"), userMessage("x")}, "compaction", "model.changed input.accepted session.start plan.draft plan.commit input.accepted"},
+		{"ended: a resume with a model", finished(), items{resumeWith("x:y")}, "end DONE", "input.rejected"},
+		{"refused by its model: a resume", failedWith("provider_error"), items{resume(nil)}, "end FAILED", "input.rejected"},
+		{"refused by its model: a resume with a model", failedWith("provider_error"), items{resumeWith("x:y")}, "compaction", "model.changed session.start plan.draft plan.commit input.accepted"},
+		{"too long for its model: a resume with a model", failedWith("context_exhausted"), items{resumeWith("x:y")}, "compaction", "model.changed session.start plan.draft plan.commit input.accepted"},
 		{"failed: a resume", ended(harnessv1.RunStatus_RUN_STATUS_FAILED), items{resume(nil)}, "end FAILED", "input.rejected"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -91,6 +107,36 @@ func TestDrain(t *testing.T) {
 				t.Errorf("parked or ended %v, and its clock runs since %v", parked, s.GetRunningSince())
 			}
 		})
+	}
+}
+
+func newModel(ref string) *harnessv1.InboxItem {
+	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ModelChange{ModelChange: &harnessv1.ModelChange{Model: ref}}}
+}
+
+func resumeWith(model string) *harnessv1.InboxItem {
+	return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Model: model}}}
+}
+
+func failedWith(kind string) *harnessv1.Snapshot {
+	s := ended(harnessv1.RunStatus_RUN_STATUS_FAILED)
+	s.StopReason = &harnessv1.StopReason{Kind: kind}
+	return s
+}
+
+// TestAnotherModelHasItsWindow: what was learnt about the former model ends with it.
+func TestAnotherModelHasItsWindow(t *testing.T) {
+	s := running()
+	s.TokenBudget = &harnessv1.TokenBudget{Factor: 2, FactorModel: s.GetModel(), WindowTokens: 4000, Exceeded: true, Refusals: 1, UsedTokens: 3000}
+	item := newModel("x:y")
+	item.MaxInputTokens = 7000
+	got := drain(t, s, item).GetStep().GetSnapshot()
+	b := got.GetTokenBudget()
+	if got.GetModel() != "x:y" || got.GetConfig().GetContext().GetMaxInputTokens() != 7000 || b.GetFactorModel() == s.GetModel() || b.GetWindowTokens() != 0 || b.GetExceeded() || b.GetUsedTokens() != 3000 {
+		t.Errorf("model %s, window %d, budget %v", got.GetModel(), got.GetConfig().GetContext().GetMaxInputTokens(), b)
+	}
+	if kept := drain(t, s, newModel("x:y")).GetStep().GetSnapshot().GetConfig().GetContext().GetMaxInputTokens(); kept != s.GetConfig().GetContext().GetMaxInputTokens() {
+		t.Errorf("without a window the run's becomes %d", kept)
 	}
 }
 
@@ -220,6 +266,26 @@ func TestGrants(t *testing.T) {
 	}
 }
 
+// TestAnApprovalOfWhatWasShown: an answer that names a digest is one for the call with this
+// digest, also if the gateway could not check it.
+func TestAnApprovalOfWhatWasShown(t *testing.T) {
+	for digest, want := range map[string]string{"": "approval.answered input.accepted", "d1": "approval.answered input.accepted", "d2": "input.rejected"} {
+		s := waiting()
+		s.PendingToolCalls[0].Preview = &harnessv1.CallPreview{Digest: "d1"}
+		item := approve("a", once)
+		item.GetApproval().Digest = digest
+		o := drain(t, s, item)
+		if got := events(o); got != want {
+			t.Errorf("digest %q: %s, want %s", digest, got, want)
+		}
+		for _, e := range o.GetEvents() {
+			if a := e.GetApprovalAnswered(); a.GetDigest() != "" && a.GetDigest() != digest {
+				t.Errorf("digest %q: the event has %q", digest, a.GetDigest())
+			}
+		}
+	}
+}
+
 // TestMessageToADoneAgent: what the user says while the turn is open is for the
 // agent to hear, even if it had called work_complete in that turn.
 func TestMessageToADoneAgent(t *testing.T) {
@@ -247,5 +313,23 @@ func TestAnswersStayInTheirTurn(t *testing.T) {
 	}
 	if got := runstate.AwaitedCalls(o.GetStep().GetSnapshot()); len(got) != 1 || got[0].GetCallId() != "b" {
 		t.Errorf("still waiting: %v", got)
+	}
+}
+
+// TestResumeWithoutTheRightApprovesNoCall that waits for a review, also if the run was not
+// parked when the gateway took it in.
+func TestResumeWithoutTheRightApprovesNoCall(t *testing.T) {
+	for barred, want := range map[bool]string{true: "input.rejected", false: "input.accepted session.resume"} {
+		s := waiting()
+		for _, call := range s.GetPendingToolCalls() {
+			call.Kind = runstate.KindReview
+		}
+		s.Phase, s.PausedPhase = harnessv1.Phase_PHASE_IDLE, awaiting
+		item := resume(nil)
+		item.NoApprovals = barred
+		o := drain(t, s, item)
+		if got := events(o); got != want || len(runstate.ApprovedCalls(o.GetStep().GetSnapshot())) > 0 == barred {
+			t.Errorf("without the right %v: %s, want %s", barred, got, want)
+		}
 	}
 }

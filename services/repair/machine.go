@@ -44,6 +44,12 @@ type (
 	// ReadAckFloor reads the sequence up to which all steps to an executor are
 	// acknowledged. Newest, NotFound if the executor has no consumer, or Failure.
 	ReadAckFloor struct{ Executor string }
+	// Redeliver has all steps to an executor from this sequence on delivered again. Done or
+	// Failure.
+	Redeliver struct {
+		Executor string
+		From     uint64
+	}
 	// CheckAttendance asks whether this process may wake the run. Attendance or Failure.
 	CheckAttendance struct{ View runlog.View }
 	// Append appends a record, without its envelope, fenced on View.Newest. Done,
@@ -92,6 +98,7 @@ func (ReadNewest) action()      {}
 func (ReadLastItem) action()    {}
 func (ReadItems) action()       {}
 func (ReadAckFloor) action()    {}
+func (Redeliver) action()       {}
 func (CheckAttendance) action() {}
 func (Append) action()          {}
 func (AppendItem) action()      {}

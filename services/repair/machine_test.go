@@ -61,6 +61,8 @@ func brief(a repair.Action) string {
 		return fmt.Sprintf("items (%d, %d]", a.After, a.UpTo)
 	case repair.ReadAckFloor:
 		return "ack floor of " + a.Executor
+	case repair.Redeliver:
+		return fmt.Sprintf("redeliver to %s from %d", a.Executor, a.From)
 	case repair.CheckAttendance:
 		return fmt.Sprint("check ", a.View.Newest.Sequence)
 	case repair.Append:
@@ -232,6 +234,38 @@ func TestRecoveryCells(t *testing.T) {
 		"appending: fenced":    "done: finish",
 		"appending: failed":    "done: finish: broken",
 	}, func(m repair.Recovery) string { return states[m.State] })
+}
+
+// TestRecoveryOfABegunStep: a step that was begun, that was acknowledged, and whose run the
+// leader has no newer record of, is delivered again. Each of the three alone changes nothing.
+func TestRecoveryOfABegunStep(t *testing.T) {
+	begun := viewOf("turn", nil)
+	begun.Newest = runlog.Entry{Run: begun.Step.Run, Sequence: 21, Record: &harnessv1.Record{Body: &harnessv1.Record_Journal{Journal: &harnessv1.Journal{}}}}
+	moved := begun
+	moved.Newest.Sequence = 22
+	for name, c := range map[string]struct {
+		events []repair.Event
+		want   string
+	}{
+		"lost":            {[]repair.Event{repair.ViewRead{View: begun}, repair.Newest{Sequence: 20}, repair.Newest{Sequence: 23}, repair.ViewRead{View: begun}}, "redeliver to turn from 20"},
+		"delivered again": {[]repair.Event{repair.ViewRead{View: begun}, repair.Newest{Sequence: 20}, repair.Newest{Sequence: 23}, repair.ViewRead{View: begun}, repair.Done{}}, "finish"},
+		"reset fails":     {[]repair.Event{repair.ViewRead{View: begun}, repair.Newest{Sequence: 20}, repair.Newest{Sequence: 23}, repair.ViewRead{View: begun}, repair.Failure{Err: errBroken}}, "finish: broken"},
+		"compared with":   {[]repair.Event{repair.ViewRead{View: begun}, repair.Newest{Sequence: 20}, repair.Newest{Sequence: 23}}, "view 23"},
+		"leader away":     {[]repair.Event{repair.ViewRead{View: begun}, repair.Newest{Sequence: 20}, repair.Failure{Err: errBroken}}, "finish: broken"},
+		"a worker has it": {[]repair.Event{repair.ViewRead{View: begun}, repair.Newest{Sequence: 19}}, "finish"},
+		"no consumer":     {[]repair.Event{repair.ViewRead{View: begun}, repair.NotFound{Err: runlog.ErrNotFound}}, "finish"},
+		"moved meanwhile": {[]repair.Event{repair.ViewRead{View: begun}, repair.Newest{Sequence: 20}, repair.Newest{Sequence: 23}, repair.ViewRead{View: moved}}, "finish"},
+		"deleted":         {[]repair.Event{repair.ViewRead{View: begun}, repair.Newest{Sequence: 20}, repair.Newest{Sequence: 23}, repair.NotFound{Err: runlog.ErrNotFound}}, "finish: " + runlog.ErrNotFound.Error()},
+	} {
+		m := repair.Recovery{Step: 20}
+		m, a := m.Start()
+		for _, e := range c.events {
+			m, a = m.Next(e)
+		}
+		if brief(a) != c.want {
+			t.Errorf("%s: %s, want %s", name, brief(a), c.want)
+		}
+	}
 }
 
 func TestInboxReadCells(t *testing.T) {

@@ -19,7 +19,7 @@ func (d *decision) openSegment(message string) error {
 	if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_START); err != nil {
 		return err
 	}
-	d.Emit(event.SessionStart(preview, d.s.GetModel(), d.s.GetWorkflow(), d.s.GetSegment()))
+	d.Emit(event.SessionStart(preview, d.s.GetModel(), d.s.GetWorkflow(), d.s.GetSegment(), d.caller))
 	if _, err := d.call(harnessv1.HookTopic_HOOK_TOPIC_SESSION_START, "", "", map[string]any{
 		"goal": preview, "segment": int64(d.s.GetSegment()),
 	}); err != nil {

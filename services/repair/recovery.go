@@ -10,7 +10,9 @@ import (
 )
 
 // Recovery handles a run that has not moved between two sweeps. A step that was
-// acknowledged and has no successor is lost: it is committed again and reported.
+// acknowledged and has no successor is lost: it is committed again and reported. If a
+// worker has begun it, so that journal entries follow, the bus has lost what came after
+// them: the same step is delivered again, and another worker continues from its journal.
 // A step to an executor without a consumer waits; that is reported once, by a
 // record that is then the newest.
 type Recovery struct {
@@ -29,6 +31,9 @@ const (
 	RecoveryViewing   RecoveryState = iota // ReadView
 	RecoveryReading                        // ReadAckFloor
 	RecoveryAppending                      // Append
+	RecoveryAsking                         // ReadNewest, of the leader
+	RecoveryComparing                      // ReadView, with what the leader has
+	RecoveryResetting                      // Redeliver
 	RecoveryDone
 )
 
@@ -65,6 +70,34 @@ func (r Recovery) Next(e Event) (Recovery, Action) {
 		case Failure:
 			return r.end(e.Err)
 		}
+	case RecoveryAsking:
+		switch e := e.(type) {
+		case Newest:
+			r.State = RecoveryComparing
+			return r, ReadView{Contains: e.Sequence}
+		case Failure:
+			return r.end(e.Err)
+		}
+	case RecoveryComparing:
+		switch e := e.(type) {
+		case ViewRead:
+			if e.View.Newest.Sequence != r.view.Newest.Sequence {
+				return r.end(nil) // the run has moved
+			}
+			r.State = RecoveryResetting
+			return r, Redeliver{Executor: r.view.Step.Record.GetStep().GetTo(), From: r.view.Step.Sequence}
+		case NotFound:
+			return r.end(e.Err)
+		case Failure:
+			return r.end(e.Err)
+		}
+	case RecoveryResetting:
+		switch e := e.(type) {
+		case Done:
+			return r.end(nil)
+		case Failure:
+			return r.end(e.Err)
+		}
 	case RecoveryAppending:
 		switch e := e.(type) {
 		case Done, Conflict: // a conflict: the run has moved
@@ -82,11 +115,20 @@ func (r Recovery) end(err error) (Recovery, Action) {
 
 func (r Recovery) append(at Consumer) (Recovery, Action) {
 	rec := recoveringRecord(r.view, at)
+	if rec == nil && begun(r.view) && at.Exists && r.view.Step.Sequence <= at.AckFloor {
+		r.State = RecoveryAsking
+		return r, ReadNewest{}
+	}
 	if rec == nil {
 		return r.end(nil)
 	}
 	r.State = RecoveryAppending
 	return r, Append{View: r.view, Record: rec}
+}
+
+// begun reports whether a worker has begun the step of a view.
+func begun(view runlog.View) bool {
+	return view.Newest.Sequence != view.Step.Sequence && view.Newest.Record.GetJournal() != nil
 }
 
 // Consumer is the position of an executor's consumer.

@@ -14,8 +14,9 @@
 //
 // Decide is a pure function of the step, the definition of the run, its conversation and
 // the observations. It asks for NeedInbox, for the first trigger also for NeedEnvironment
-// and for NeedContext of each context provider, for the verdicts of hooks, and after a
-// compaction for NeedConversation if there are answers. An observation that is missing is
+// and for NeedContext of each context provider, for the verdicts of hooks, after a
+// compaction for NeedConversation if there are answers, for runstate.KeyBackground if it
+// parks a run that has background commands, and for what calls wait for (WaitKey). An observation that is missing is
 // requested, not an error.
 package repair
 
@@ -55,12 +56,18 @@ type decision struct {
 	trigger *harnessv1.RepairTrigger
 	s       *harnessv1.Snapshot // of the draft's step
 
-	item      string               // id of the inbox item that is applied
-	interrupt *harnessv1.Interrupt // taken in, and no later input has cleared it
-	cancel    *harnessv1.Cancel
-	resumed   string // the cause that resumes a parked run; empty while it stays parked
-	applied   uint32 // items that had an effect
-	repairs   uint32 // calls that repair answered
+	item   string // id of the inbox item that is applied
+	caller string // the sender of the item, or the starter of the run
+	// noApprovals: the sender may not approve calls.
+	noApprovals bool
+	interrupt   *harnessv1.Interrupt // taken in, and no later input has cleared it
+	cancel      *harnessv1.Cancel
+	// interrupter and canceller have sent interrupt and cancel.
+	interrupter, canceller string
+
+	resumed string // the cause that resumes a parked run; empty while it stays parked
+	applied uint32 // items that had an effect
+	repairs uint32 // calls that repair answered
 
 	outcomes *runstate.Outcomes   // judges answers from outside
 	notes    []hook.Note          // what hooks tell the model
@@ -174,6 +181,11 @@ func (d *decision) decide() error {
 	}
 	if err := d.drain(agent.Observation(d.in, NeedInbox).GetInbox()); err != nil {
 		return err
+	}
+	if d.resumed == causeMessage && d.interrupt == nil && d.cancel == nil {
+		if err := d.endWaits(); err != nil {
+			return err
+		}
 	}
 	if err := d.route(); err != nil {
 		return err

@@ -159,7 +159,7 @@ func TestReopened(t *testing.T) {
 
 // TestSystemPrompt holds all of its parts, in order, and nothing for what is not there.
 func TestSystemPrompt(t *testing.T) {
-	prompt := repair.SystemPrompt(spec().GetAgent(), nothing()[1].GetEnvironment(), nil, nil)
+	prompt := repair.SystemPrompt(spec(), runstate.Resolve(nil, 0), nothing()[1].GetEnvironment(), nil)
 	from := 0
 	for _, part := range []string{"You fix bugs.", "working directory: /w", "linux/amd64", "a.go", "Instructions from AGENTS.md\nUse tabs.", "work_complete"} {
 		at := strings.Index(prompt[from:], part)
@@ -168,11 +168,11 @@ func TestSystemPrompt(t *testing.T) {
 		}
 		from += at
 	}
-	bare := repair.SystemPrompt(nil, nil, nil, nil)
+	bare := repair.SystemPrompt(nil, runstate.Resolve(nil, 0), nil, nil)
 	if strings.Contains(bare, "Environment") || strings.HasPrefix(bare, "\n") || !strings.Contains(bare, "work_complete") {
 		t.Errorf("without agent and workspace:\n%s", bare)
 	}
-	if empty := repair.SystemPrompt(nil, &harnessv1.Environment{WorkingDirectory: "/w"}, nil, nil); !strings.Contains(empty, "(empty)") {
+	if empty := repair.SystemPrompt(nil, runstate.Resolve(nil, 0), &harnessv1.Environment{WorkingDirectory: "/w"}, nil); !strings.Contains(empty, "(empty)") {
 		t.Errorf("an empty workspace:\n%s", empty)
 	}
 }

@@ -7,6 +7,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -113,11 +115,17 @@ func (d *decision) handOnCancelled() error {
 	d.toStopDecision(&harnessv1.TurnComplete{Error: &harnessv1.TurnError{
 		Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED,
 		Message: cmp.Or(d.cancel.GetReason(), "cancelled"),
+		Caller:  d.canceller,
 	}})
 	return nil
 }
 
 func (d *decision) handOnFailed() error {
+	if d.s.GetTurn().GetOpen() { // an answer from outside has ended the turn
+		if _, err := d.stepEnded("error", d.failure.GetMessage()); err != nil {
+			return err
+		}
+	}
 	d.toStopDecision(&harnessv1.TurnComplete{Error: d.failure})
 	return nil
 }
@@ -167,17 +175,32 @@ func (d *decision) endTurn(input harnessv1.PhaseInput) error {
 	runstate.EndTurn(d.s)
 	d.Turn = presentTurn(d.s)
 	d.Step.To = workflow.Next(d.s.GetWorkflow(), workflow.Turn)
-	d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{
+	ended := &harnessv1.TurnComplete{
 		TurnNumber:         turn,
 		AgentDone:          d.s.GetTurn().GetAgentDone(),
 		CalledWorkComplete: d.s.GetTurn().GetCalledWorkComplete(),
-	}}
+	}
+	d.Step.Message = &harnessv1.Step_TurnComplete{TurnComplete: ended}
+	after, err := d.stepEnded("completed", "")
+	if err != nil {
+		return err
+	}
+	if after.Abort != "" {
+		ended.Error = &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, Message: after.Abort}
+		d.Step.To = workflow.StopDecision
+	}
 	return nil
+}
+
+// stepEnded emits the end of a turn and calls the hooks of after_step.
+func (d *decision) stepEnded(outcome, message string) (hook.Effects, error) {
+	d.Emit(event.StepEnd(outcome, message))
+	return d.call(harnessv1.HookTopic_HOOK_TOPIC_AFTER_STEP, "after", "", agent.StepPayload(outcome, message, d.s.GetTurn()))
 }
 
 func (d *decision) parkInterrupted() error {
 	d.answerPending("The run was interrupted before this call was answered.")
-	d.Emit(event.RunInterrupted(d.interrupt.GetReason()))
+	d.Emit(event.RunInterrupted(d.interrupt.GetReason(), d.interrupter))
 	return d.pause(&harnessv1.StopReason{
 		Kind:    "interrupted",
 		Message: cmp.Or(d.interrupt.GetReason(), "Interrupted; resume it or send a message to continue."),
@@ -199,8 +222,12 @@ func (d *decision) parkExceeded(warn *harnessv1.BudgetWarn) error {
 	})
 }
 
-// pause parks a running run, or keeps one parked for another reason.
+// pause parks a running run, or keeps one parked for another reason. Its background commands
+// are killed.
 func (d *decision) pause(reason *harnessv1.StopReason) error {
+	if err := d.endBackground(); err != nil {
+		return err
+	}
 	if d.s.GetPausedPhase() == unpaused {
 		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
 			return err
@@ -212,6 +239,19 @@ func (d *decision) pause(reason *harnessv1.StopReason) error {
 	}
 	d.s.StopReason, d.s.ParkVersion, d.s.WakeAt = reason, 0, nil
 	return d.park()
+}
+
+// endBackground has the background commands of the run killed.
+func (d *decision) endBackground() error {
+	if len(d.s.GetBackgroundCommands()) == 0 {
+		return nil
+	}
+	killed := agent.Observation(d.in, runstate.KeyBackground)
+	if killed == nil {
+		return &agent.NeedsError{Keys: []string{runstate.KeyBackground}}
+	}
+	d.EndBackground(killed.GetBackground())
+	return nil
 }
 
 // parkAgain keeps a parked run parked, for the same reason.
@@ -233,7 +273,7 @@ func (d *decision) parkAgain() error {
 }
 
 func (d *decision) park() error {
-	runstate.StopClock(d.s, d.now)
+	runstate.ParkClock(d.s, d.now)
 	d.s.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
 	d.Step.To = runlog.Park
 	d.Step.Message = &harnessv1.Step_Parked{Parked: &harnessv1.Parked{

@@ -36,6 +36,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		return errors.New("repair: repair_trigger.spec is missing")
 	}
 	s := d.s
+	d.caller = d.trigger.GetCaller()
 	s.Config = runstate.Resolve(spec.GetConfig(), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
 	if spec.GetConfig().GetModel().GetIdleTimeout() == nil && reasons(spec.GetAgent()) {
 		s.Config.Model.IdleTimeout = durationpb.New(runstate.ReasoningIdleTimeout)
@@ -48,6 +49,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	s.Reasoning = proto.CloneOf(spec.GetAgent().GetReasoning())
 	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
 	d.define(spec)
+	environment = shownEnvironment(s.GetConfig().GetPrompt(), environment)
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 	}
@@ -57,18 +59,18 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	s.Phase = harnessv1.Phase_PHASE_IDLE
 	runstate.StartClock(s, d.now)
-	prompt := SystemPrompt(spec.GetAgent(), environment, d.contexts(spec), spec.GetClientTools())
-	d.AppendTo(0,
-		&harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: content.Inline(prompt)},
-		&harnessv1.Message{
-			Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true,
-			Content: proto.CloneOf(spec.GetGoal()), Parts: media.Parts(spec.GetMedia()),
-		},
-	)
+	prompt := SystemPrompt(spec, s.GetConfig(), environment, d.contexts(spec))
+	if prompt != "" {
+		d.AppendTo(0, &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: content.Inline(prompt)})
+	}
+	d.AppendTo(0, &harnessv1.Message{
+		Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Kept: true,
+		Content: proto.CloneOf(spec.GetGoal()), Parts: media.Parts(spec.GetMedia()),
+	})
 	if err := d.openSegment(content.Text(spec.GetGoal())); err != nil {
 		return err
 	}
-	if text := contractText(s.GetTaskContract()); text != "" {
+	if text := contractText(s.GetTaskContract(), s.GetAutonomous()); text != "" {
 		m := runstate.GuidanceMessage(text)
 		m.Kept = true
 		d.AppendTo(0, m)
@@ -97,6 +99,8 @@ func setFactor(s *harnessv1.Snapshot) {
 func (d *decision) tools(spec *harnessv1.RunSpec, environment *harnessv1.Environment) []*harnessv1.ToolSpec {
 	harness := harnesstool.Specs(harnesstool.Setting{
 		WorkItems: d.s.GetConfig().GetWorkItems().GetEnabled(), Questions: !d.s.GetAutonomous(), Compaction: d.s.GetConfig().GetContext().GetCompaction(),
+		OutputSchema: spec.GetOutputSchema(),
+		Wait:         d.s.GetConfig().GetTools().GetWait(),
 	})
 	all := slices.Concat(environment.GetTools(), harness, spec.GetClientTools())
 	return slices.DeleteFunc(all, func(t *harnessv1.ToolSpec) bool { return !mode.Allows(runstate.Mode(d.s), d.made.Modes, t) })
@@ -147,8 +151,51 @@ func (d *decision) contexts(spec *harnessv1.RunSpec) []Section {
 	return sections
 }
 
-// contractText tells the model what its work is checked against.
-func contractText(c *harnessv1.TaskContract) string {
+// contractText tells the model what its work is checked against, and which questions are
+// open.
+func contractText(c *harnessv1.TaskContract, autonomous bool) string {
+	var parts []string
+	for _, part := range []string{outputsText(c), questionsText(c, autonomous)} {
+		if part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "\n\n")
+}
+
+// questionsText tells the model the questions of a contract.
+func questionsText(c *harnessv1.TaskContract, autonomous bool) string {
+	if len(c.GetQuestions()) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	if autonomous {
+		b.WriteString("These questions are open, and no user can be asked. Decide them as well as you can, and name what you assumed in your summary.")
+	} else {
+		b.WriteString("Only the user can answer these questions. Those marked required are put to the user at the latest when you first call work_complete; " +
+			"the answers come as messages, and your work is checked after them. Ask with ask_user before you do work that depends on an answer.")
+	}
+	for i, q := range c.GetQuestions() {
+		if b.Len() > maxQuestionsText {
+			b.WriteString("\n… and " + strconv.Itoa(len(c.GetQuestions())-i) + " more.")
+			break
+		}
+		b.WriteString("\n- " + q.GetId() + ": " + content.Cut(q.GetQuestion(), maxQuestionText))
+		if q.GetRequired() {
+			b.WriteString(" [required]")
+		}
+	}
+	return b.String()
+}
+
+// Bounds of questionsText and of a question in it, in bytes.
+const (
+	maxQuestionsText = 8 << 10
+	maxQuestionText  = 600
+)
+
+// outputsText tells the model which outputs of a contract are checked.
+func outputsText(c *harnessv1.TaskContract) string {
 	if len(c.GetRequiredOutputs()) == 0 {
 		return ""
 	}
@@ -170,7 +217,7 @@ func contractText(c *harnessv1.TaskContract) string {
 	return b.String()
 }
 
-// Bounds of contractText: outputs, and bytes.
+// Bounds of outputsText: outputs, and bytes.
 const (
 	maxOutputs      = 60
 	maxContractText = 8 << 10

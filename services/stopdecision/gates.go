@@ -16,15 +16,20 @@ import (
 const (
 	rejectedNotCalled = "work_complete_not_called"
 	rejectedStrict    = "work_complete_required_strict"
+	rejectedOutput    = "output_invalid"
 	rejectedContract  = "contract_not_satisfied"
 	rejectedItems     = "work_items_incomplete"
 	rejectedHook      = "agent_stop_hook_blocked"
 )
 
-// gates decides whether an agent that considers itself done may stop. In order: it
-// called work_complete, the contract is satisfied, no work item is open, no subscriber
-// of agent_stop blocks. The first gate that objects decides.
+// gates decides whether an agent that considers itself done may stop. The required
+// questions of the contract are put to the user first. Then, in order: it called
+// work_complete, its output fits the output schema, the contract is satisfied, no work item
+// is open, no subscriber of agent_stop blocks. The first gate that objects decides.
 func (d *decision) gates() error {
+	if asked, err := d.askQuestions(); asked || err != nil {
+		return err
+	}
 	s, stop := d.s, d.s.GetConfig().GetStop()
 	if stop.GetRequireWorkComplete() && !d.turn.GetCalledWorkComplete() {
 		s.WorkCompleteRetries++
@@ -37,7 +42,7 @@ func (d *decision) gates() error {
 			return d.reject(rejectedStrict, "This run ends only with work_complete. Finish what is left with tool calls, then call work_complete with a summary.", nil)
 		}
 	}
-	for _, gate := range []func() (bool, error){d.contractGate, d.itemsGate, d.hooksGate} {
+	for _, gate := range []func() (bool, error){d.outputGate, d.contractGate, d.itemsGate, d.hooksGate} {
 		if decided, err := gate(); decided || err != nil {
 			return err
 		}
@@ -47,10 +52,32 @@ func (d *decision) gates() error {
 	}
 	accepted := d.turn.GetCalledWorkComplete() || !stop.GetRequireWorkComplete()
 	message := "The agent completed the work."
-	if !accepted {
+	switch {
+	case !accepted:
 		message = "The agent stopped without ever calling work_complete."
+	case d.definition.Output != nil && s.GetOutput() == nil:
+		accepted, message = false, "The agent stopped without an output that fits the output schema."
 	}
 	return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "agent_done", message, accepted)
+}
+
+// maxShownSchema bounds the schema in a rejection, in bytes. The tool shows all of it.
+const maxShownSchema = 2000
+
+// outputGate decides if the output is missing or does not fit its schema, until the agent
+// has been rejected often enough.
+func (d *decision) outputGate() (decided bool, err error) {
+	s, limit := d.s, d.s.GetConfig().GetStop().GetOutputMaxRetries()
+	if d.definition.Output == nil || s.GetOutput() != nil || s.GetOutputRejections() >= limit {
+		return false, nil
+	}
+	s.OutputRejections++
+	why := "You stopped without calling work_complete with an output."
+	if d.turn.GetCalledWorkComplete() {
+		why = "The output of work_complete is refused: " + s.GetOutputProblem() + "."
+	}
+	return true, d.reject(rejectedOutput, fmt.Sprintf("%s (Rejection %d of %d.)\nCall work_complete again with an output that fits this JSON Schema: %s",
+		why, s.GetOutputRejections(), limit, content.Clip(d.definition.OutputSchema, maxShownSchema)), nil)
 }
 
 // contractGate decides if the contract is not satisfied.
@@ -62,14 +89,24 @@ func (d *decision) contractGate() (decided bool, err error) {
 		return false, err
 	}
 	verdict := d.evaluateContract()
-	switch {
-	case len(verdict.Ask) > 0 && !d.s.GetAutonomous():
-		return true, d.parkForQuestions(verdict.Ask)
-	case !verdict.Satisfied:
+	if !verdict.Satisfied {
 		return true, d.reject(rejectedContract, contract.GapText(verdict.Gap), verdict.Gap)
 	}
 	d.contractVerified = true
 	return false, nil
+}
+
+// askQuestions parks the run if required questions of the contract have no answer, unless
+// the agent is autonomous.
+func (d *decision) askQuestions() (asked bool, err error) {
+	if !d.hasContract() || d.s.GetAutonomous() {
+		return false, nil
+	}
+	open := contract.OpenQuestions(d.definition.Contract.Proto(), d.s.GetCoverageLedger())
+	if len(open) == 0 {
+		return false, nil
+	}
+	return true, d.parkForQuestions(open)
 }
 
 func (d *decision) hasContract() bool {
@@ -164,8 +201,11 @@ func (d *decision) reject(kind, text string, gap *harnessv1.GapReport) error {
 	}
 	s.RejectedCount++
 	count := s.GetRejectedCount()
-	if kind == rejectedNotCalled || kind == rejectedStrict {
+	switch kind {
+	case rejectedNotCalled, rejectedStrict:
 		count = s.GetWorkCompleteRetries()
+	case rejectedOutput:
+		count = s.GetOutputRejections()
 	}
 	d.appendMessage(harnessv1.MessageKind_MESSAGE_KIND_STOP_REJECTED, "stop:"+kind, runstate.MarkGuidance(text))
 	d.Emit(event.StopRejected(kind, content.Cut(text, maxMessage), count, gap))

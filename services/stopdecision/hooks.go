@@ -19,6 +19,9 @@ func (d *decision) hooksGate() (decided bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	if d.s.Hooks != nil {
+		d.s.Hooks.FailedStop = content.Cut(e.FailedStop, content.MaxPreview)
+	}
 	switch {
 	case e.Refused:
 		text := "The work is not accepted as done: " + cmp.Or(e.Reason, "a check of this installation objects.") +
@@ -79,6 +82,19 @@ func (d *decision) call(topic harnessv1.HookTopic, key string, payload map[strin
 	e := result.Effects()
 	d.Apply(e)
 	return e, nil
+}
+
+// failedHooks names the hooks that refused calls or the end of the work because they failed;
+// it is empty if none did.
+func (d *decision) failedHooks() string {
+	var text string
+	if why := d.s.GetHooks().GetFailedCall(); why != "" {
+		text += " Calls were denied: " + why
+	}
+	if why := d.s.GetHooks().GetFailedStop(); why != "" {
+		text += " The end of the work was blocked: " + why
+	}
+	return text
 }
 
 // statusName is a status as hooks see it, such as DONE.

@@ -31,7 +31,8 @@ func (d *decision) parkForAnswers() error {
 	return nil
 }
 
-// parkForOutage parks the run until the provider may answer again. The turn was not
+// parkForOutage parks the run until the provider may answer again, or until a client gives
+// its key. The turn was not
 // counted.
 func (d *decision) parkForOutage() error {
 	reason := &harnessv1.StopReason{
@@ -44,6 +45,9 @@ func (d *decision) parkForOutage() error {
 		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_NEXT_TURN); err != nil {
 			return err
 		}
+	}
+	if d.turn.GetError().GetKeyMissing() {
+		return d.pauseAndPark(reason, nil)
 	}
 	return d.pauseAndPark(reason, &wake)
 }
@@ -89,6 +93,11 @@ const maxQuestion = 160
 // or a question, the stop decision over the same turn is taken again afterwards. wake is
 // when the run continues without input; nil means never.
 func (d *decision) pauseAndPark(reason *harnessv1.StopReason, wake *time.Time) error {
+	if len(runstate.AwaitedCalls(d.s)) == 0 {
+		if err := d.endBackground(); err != nil {
+			return err
+		}
+	}
 	if err := d.pause(reason); err != nil {
 		return err
 	}
@@ -111,7 +120,7 @@ func (d *decision) pause(reason *harnessv1.StopReason) error {
 }
 
 func (d *decision) park(parked *harnessv1.Parked) {
-	runstate.StopClock(d.s, d.in.GetNow().AsTime())
+	runstate.ParkClock(d.s, d.in.GetNow().AsTime())
 	d.s.Status, d.s.ParkVersion = harnessv1.RunStatus_RUN_STATUS_PARKED, 0 // set by the commit
 	d.s.WakeAt = parked.GetWakeAt()
 	d.Step.To = runlog.Park

@@ -7,6 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -32,6 +33,7 @@ func (d *decision) checkLoops() (looping, ended bool, err error) {
 	}
 	found := progress.Assess(s.GetDoomLoop(), cfg, int(s.GetTurn().GetCalls()))
 	if found.Loop == nil {
+		d.suggestWait()
 		return false, false, nil
 	}
 	if found.Correct || found.End {
@@ -60,6 +62,23 @@ func (d *decision) checkLoops() (looping, ended bool, err error) {
 	return true, false, nil // a loose loop too, which never ends a run
 }
 
+// runCommand is the name of the tool that runs commands.
+const runCommand = "run_command"
+
+// suggestWait tells an agent that repeats a call of the tool wait, once a segment and before it
+// counts as a loop. The harness's own calls have no result that changes by itself.
+func (d *decision) suggestWait() {
+	s := d.s
+	if s.GetDoomLoop().GetToldWait() || !s.GetConfig().GetTools().GetWait() || !progress.IsPoll(s.GetDoomLoop(), runCommand) {
+		return
+	}
+	if last := progress.LastTool(s.GetDoomLoop()); harnesstool.Find(last) != nil {
+		return
+	}
+	s.DoomLoop.ToldWait = true
+	d.GuideOn("wait", "wait", "", progress.WaitText())
+}
+
 // checkStall ends a run that made no progress for stall.threshold turns.
 func (d *decision) checkStall() (ended bool, err error) {
 	s, cfg := d.s, d.s.GetConfig().GetStall()
@@ -76,9 +95,13 @@ func (d *decision) checkStall() (ended bool, err error) {
 	if s.GetConfig().GetDoomLoop().GetEnabled() && progress.HasRepeat(s.GetDoomLoop()) {
 		window *= 2
 	}
-	progress.Push(s.GetProgressTracker(), cfg.GetThreshold(), d.fingerprint())
+	d.pushFingerprint(cfg.GetThreshold())
 	if !progress.Stalled(s.GetProgressTracker(), window) {
 		return false, nil
+	}
+	if asked, err := d.askQuestions(); asked || err != nil {
+		progress.ResetWindow(s.GetProgressTracker()) // the answers may be what is missing
+		return asked, err
 	}
 	if d.hasContract() {
 		// Outputs may have appeared since the last check.
@@ -87,7 +110,7 @@ func (d *decision) checkStall() (ended bool, err error) {
 		}
 		d.evaluateContract()
 		s.ProgressTracker.Fingerprints = before
-		progress.Push(s.GetProgressTracker(), cfg.GetThreshold(), d.fingerprint())
+		d.pushFingerprint(cfg.GetThreshold())
 		if !progress.Stalled(s.GetProgressTracker(), window) {
 			return false, nil
 		}
@@ -97,11 +120,9 @@ func (d *decision) checkStall() (ended bool, err error) {
 		fmt.Sprintf("Nothing has changed in the last %d turns that made calls.", window), false)
 }
 
-// fingerprint returns a hash of everything that counts as progress.
-func (d *decision) fingerprint() uint64 {
-	return progress.Fingerprint(progress.Facts{
-		WorkItems: workitem.Fingerprint(d.s.GetWorkItemLedger()),
-		Coverage:  contract.Fingerprint(d.s.GetCoverageLedger()),
-		Outcomes:  d.s.GetProgressTracker().GetDistinctOutcomes(),
-	})
+// pushFingerprint records the progress of the run after a turn.
+func (d *decision) pushFingerprint(threshold uint32) {
+	p := d.s.GetProgressTracker()
+	progress.RecordStates(p, workitem.Statuses(d.s.GetWorkItemLedger()), contract.Statuses(d.s.GetCoverageLedger()))
+	progress.Push(p, threshold, progress.Fingerprint(p))
 }

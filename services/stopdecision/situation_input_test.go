@@ -98,7 +98,7 @@ func (c situation) agree(s *harnessv1.Snapshot) []*harnessv1.Observation {
 	}}}
 	asked := c.contract == "asks" || c.contract == "asks no user" || c.contract == "answered"
 	if asked {
-		task.Questions = []*harnessv1.UserQuestion{{Id: "q", Question: "Which?", Required: true}}
+		task.Questions = []*harnessv1.UserQuestion{{Id: "q", Question: "Which?", Required: proto.Bool(true)}}
 	}
 	s.TaskContract = contract.Resolve(task)
 	s.CoverageLedger = contract.NewLedger(s.GetTaskContract())
@@ -175,9 +175,8 @@ func (c situation) repeat(s *harnessv1.Snapshot) {
 	}
 	s.ProgressTracker = &harnessv1.ProgressTracker{DistinctOutcomes: 6, Fingerprints: []uint64{1, 2}}
 	if c.stall {
-		now := progress.Fingerprint(progress.Facts{
-			WorkItems: workitem.Fingerprint(s.GetWorkItemLedger()), Coverage: contract.Fingerprint(s.GetCoverageLedger()), Outcomes: 6,
-		})
+		progress.RecordStates(s.GetProgressTracker(), workitem.Statuses(s.GetWorkItemLedger()), contract.Statuses(s.GetCoverageLedger()))
+		now := progress.Fingerprint(s.GetProgressTracker())
 		s.ProgressTracker.Fingerprints = []uint64{now, now}
 	}
 }

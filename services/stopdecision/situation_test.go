@@ -88,6 +88,8 @@ func (c situation) want() string {
 			return "STALLED stalled false"
 		case "unseen":
 			return "needs check:out"
+		case "asks":
+			return "PARKED question"
 		}
 	}
 	switch {
@@ -100,6 +102,9 @@ func (c situation) want() string {
 }
 
 func (c situation) gates() string {
+	if c.contract == "asks" {
+		return "PARKED question"
+	}
 	if c.policy != "not required" && !c.called {
 		switch {
 		case c.retries != "used":
@@ -111,8 +116,6 @@ func (c situation) gates() string {
 	switch c.contract {
 	case "unseen":
 		return "needs check:out"
-	case "asks":
-		return "PARKED question"
 	case "unmet", "asks no user":
 		return "repair contract_not_satisfied"
 	}

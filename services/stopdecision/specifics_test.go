@@ -265,7 +265,7 @@ func TestObservingHooksAreCalledInOrder(t *testing.T) {
 func TestContractQuestionsParkTheRun(t *testing.T) {
 	o := outcome(t, situation{done: true, called: true, contract: "asks"}, func(in *harnessv1.StepInput) {
 		task := in.GetStep().GetSnapshot().GetTaskContract()
-		task.Questions = append(task.Questions, &harnessv1.UserQuestion{Id: "late", Question: "When?", Required: true}, &harnessv1.UserQuestion{Id: "idle", Question: "Why?"})
+		task.Questions = append(task.Questions, &harnessv1.UserQuestion{Id: "late", Question: "When?", Required: proto.Bool(true)}, &harnessv1.UserQuestion{Id: "idle", Question: "Why?"})
 	})
 	parked, s := o.GetStep().GetParked(), o.GetStep().GetSnapshot()
 	var asked []string

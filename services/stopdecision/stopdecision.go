@@ -21,13 +21,16 @@
 // # Observations
 //
 // The decision is pure. It returns what it needs to know of the outside: the state of
-// an output of the contract (KeyCheck) and the verdicts of hooks. An observation
+// an output of the contract (KeyCheck), the verdicts of hooks, and, before the run ends or
+// parks for anything but an answer, that its background commands are dead. An observation
 // under KeyStop reports that an interrupt or a cancel arrived during the observations.
 package stopdecision
 
 import (
 	"errors"
 	"fmt"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -58,11 +61,22 @@ type decision struct {
 	contractVerified, itemsVerified bool
 }
 
-// Decide is DecideWith for a step that holds the definition of its run itself.
+// ErrOver means that the run of a step is over.
+var ErrOver = errors.New("the phase is DONE: a run that is over has no turn to decide about")
+
+// Decide is DecideWith for a step that holds the definition of its run itself. Settings
+// that the step leaves out have their defaults. It returns ErrOver for the phase DONE.
 func Decide(in *harnessv1.StepInput) (*harnessv1.StepOutput, error) {
+	if in.GetStep().GetSnapshot().GetPhase() == harnessv1.Phase_PHASE_DONE {
+		return nil, ErrOver
+	}
 	definition, err := agent.FromStep(in.GetStep())
 	if err != nil {
 		return nil, err
+	}
+	if in.GetStep().GetSnapshot() != nil {
+		in = proto.CloneOf(in)
+		runstate.FillDefaults(in.GetStep().GetSnapshot(), harnessv1.Phase_PHASE_REFLECTING)
 	}
 	return DecideWith(in, definition)
 }
@@ -78,7 +92,6 @@ func DecideWith(in *harnessv1.StepInput, definition *agent.Definition) (*harness
 		return nil, errors.New("stopdecision: the step has no snapshot")
 	}
 	s := runstate.Clone(in.GetStep().GetSnapshot())
-	runstate.FillDefaults(s, harnessv1.Phase_PHASE_REFLECTING)
 	d := &decision{Draft: runstate.NewStep(Name, s, turn.GetTurnNumber()), in: in, definition: definition, turn: turn, s: s}
 	d.Step.Observed = in.GetObserved()
 	if err := d.decide(); err != nil {
@@ -138,7 +151,7 @@ func (d *decision) failTurn() error {
 	kind, message := d.turn.GetError().GetKind(), d.turn.GetError().GetMessage()
 	switch kind {
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED:
-		d.Emit(event.RunCancelled(message))
+		d.Emit(event.RunCancelled(message, d.turn.GetError().GetCaller()))
 		return d.end(harnessv1.RunStatus_RUN_STATUS_CANCELLED, harnessv1.PhaseInput_PHASE_INPUT_FAIL, "cancelled", message, false)
 	case harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE:
 		return d.parkForOutage()
@@ -196,11 +209,17 @@ func (d *decision) leaveReflection() error {
 // end ends the run.
 func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, kind, message string, accepted bool) error {
 	s := d.s
+	if err := d.endBackground(); err != nil {
+		return err
+	}
 	if err := d.Enter(input); err != nil {
 		return err
 	}
 	if s.GetTurn().GetOpen() {
 		runstate.EndTurn(s) // it began, so its number is not used again
+	}
+	if status != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
+		message += d.failedHooks()
 	}
 	now := d.in.GetNow().AsTime()
 	runstate.StopClock(s, now)
@@ -222,6 +241,19 @@ func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 	s.Hooks = nil // the run has no further step that they could change
 	d.Step.To = runlog.End
 	d.Step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
+	return nil
+}
+
+// endBackground has the background commands of the run killed.
+func (d *decision) endBackground() error {
+	if len(d.s.GetBackgroundCommands()) == 0 {
+		return nil
+	}
+	killed := agent.Observation(d.in, runstate.KeyBackground)
+	if killed == nil {
+		return &agent.NeedsError{Keys: []string{runstate.KeyBackground}}
+	}
+	d.EndBackground(killed.GetBackground())
 	return nil
 }
 

@@ -6,8 +6,13 @@ import (
 	"strings"
 )
 
-// maxLinesNamed is the maximum number of lines named for a text that is not unique.
-const maxLinesNamed = 5
+const (
+	// maxLinesNamed is the maximum number of lines named for a text that is not unique.
+	maxLinesNamed = 5
+	// maxOccurrences is how many occurrences of a text are counted: overlapping ones of a
+	// long text in a large file would take minutes.
+	maxOccurrences = 100
+)
 
 // ReplaceOnce replaces the only occurrence of old in content and returns the line where it
 // begins, counted from 1. The error text is written for the model.
@@ -33,21 +38,27 @@ func ReplaceOnce(content, old, replacement string) (edited string, line int, err
 	if len(offsets) > maxLinesNamed {
 		lines = append(lines, "…")
 	}
-	return "", 0, fmt.Errorf("old was found %d times (lines %s) and must be found once; add lines around it that make it unique",
-		len(offsets), strings.Join(lines, ", "))
+	count := fmt.Sprint(len(offsets))
+	if len(offsets) == maxOccurrences {
+		count = "at least " + count
+	}
+	return "", 0, fmt.Errorf("old was found %s times (lines %s) and must be found once; add lines around it that make it unique",
+		count, strings.Join(lines, ", "))
 }
 
-// occurrences returns the offsets of all matches, including overlapping ones.
+// occurrences returns the offsets of the first maxOccurrences matches, including
+// overlapping ones.
 func occurrences(content, old string) []int {
 	var at []int
-	for from := 0; ; {
+	for from := 0; len(at) < maxOccurrences; {
 		i := strings.Index(content[from:], old)
 		if i < 0 {
-			return at
+			break
 		}
 		at = append(at, from+i)
 		from += i + 1
 	}
+	return at
 }
 
 func lineOf(content string, at int) int {
@@ -60,11 +71,24 @@ func nearMiss(content, old string) string {
 	if strings.Contains(unix(content), unix(old)) {
 		return `: the file's line ends differ (CRLF, "\r\n"); copy them exactly`
 	}
-	blank := func(s string) string { return strings.Join(strings.Fields(s), " ") }
 	if wanted := blank(old); wanted != "" && strings.Contains(blank(content), wanted) {
 		return ": only spaces, tabs or line breaks differ; read the file again and copy them exactly"
 	}
 	return "; read it again and copy the text exactly"
+}
+
+// blank returns a text with one space for each sequence of white space, without any at its
+// ends. It needs no memory for each word: a file can have millions.
+func blank(text string) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	for word := range strings.FieldsSeq(text) {
+		if b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteString(word)
+	}
+	return b.String()
 }
 
 // CountLines returns the number of lines of a text. The last one need not end with a

@@ -15,6 +15,8 @@ func TestReplaceOnce(t *testing.T) {
 		"twice":            {"x\ny\nx\n", "x", "z", "", "found 2 times (lines 1, 3)"},
 		"overlapping":      {"aaa", "aa", "b", "", "found 2 times"},
 		"many":             {strings.Repeat("x\n", 9), "x", "z", "", "found 9 times (lines 1, 2, 3, 4, 5, …)"},
+		"very many":        {strings.Repeat("a", 1<<24), strings.Repeat("a", 1<<20), "x", "", "found at least 100 times (lines 1, 1, 1, 1, 1, …)"},
+		"blank ends":       {" a\n b ", "a  b", "x", "", "only spaces, tabs"},
 		"empty":            {"a", "", "b", "", "old is empty"},
 		"same":             {"a", "a", "a", "", "same text"},
 	} {

@@ -64,8 +64,11 @@ func matchSegments(segments, names []string) bool {
 			continue
 		}
 		for j := len(names) - 1; j >= 0; j-- {
-			matches, _ := path.Match(s, names[j])
-			reach[j+1] = reach[j] && matches
+			matches := false
+			if reach[j] {
+				matches, _ = path.Match(s, names[j])
+			}
+			reach[j+1] = matches
 		}
 		reach[0] = false
 	}

@@ -3,6 +3,7 @@ package turn
 import (
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
@@ -20,7 +21,7 @@ const (
 func (c *completion) addClaim() {
 	s, first := c.s, c.p.claim
 	for _, call := range c.p.approved {
-		if c.p.Started[call.GetCallId()] {
+		if c.p.Started[call.GetCallId()] && !c.p.refused(call.GetCallId()) {
 			runstate.CountActivity(s, call)
 		}
 	}
@@ -29,6 +30,10 @@ func (c *completion) addClaim() {
 	}
 	if !c.p.Resumed && c.p.Skip == "" {
 		s.ToldTurn = max(s.GetToldTurn(), c.p.Number)
+	}
+	runstate.ForgetBackground(s, first.GetEndedBackground())
+	for _, b := range c.p.background {
+		runstate.AddBackground(s, b)
 	}
 	if len(first.GetFiredRules()) > 0 {
 		if s.Jit == nil {
@@ -58,6 +63,9 @@ func (c *completion) addClaim() {
 	default: // the other actions leave no state
 	}
 	runstate.RecordWants(s, c.p.wants)
+	if s.Hooks != nil && slices.ContainsFunc(c.p.Prepared, func(call *harnessv1.PreparedCall) bool { return hookable(call) && !endsWork(call.GetTool()) }) {
+		s.Hooks.FailedCall = c.p.wants.GetFailedCall()
+	}
 }
 
 // addActivity counts what the calls of the response do.
@@ -65,7 +73,7 @@ func (c *completion) addActivity() {
 	s := c.s
 	for _, call := range c.p.Prepared {
 		runstate.CountToolUse(s, harnesstool.CanonicalName(call.GetTool()), call.GetOffered())
-		if hookable(call) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // an approval may be refused
+		if hookable(call) && !c.p.refused(call.GetCallId()) && call.GetDisposition() != harnessv1.CallDisposition_CALL_DISPOSITION_ASK { // an approval may be refused
 			runstate.CountActivity(s, call)
 		}
 	}
@@ -89,7 +97,7 @@ func (c *completion) inOrder() []result {
 	results := slices.Clone(c.p.results)
 	for _, call := range c.p.Calls { // repair answers it; that its end is unknown is an outcome too
 		if c.p.Finished[call.ID] == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
-			results = append(results, result{call: call.ID, tool: call.Tool, digest: "unknown"})
+			results = append(results, result{call: call.ID, tool: call.Tool, content: content.Inline("unknown")})
 		}
 	}
 	slices.SortStableFunc(results, func(a, b result) int { return place[a.call] - place[b.call] })
@@ -98,6 +106,17 @@ func (c *completion) inOrder() []result {
 
 func lastOf(list []string, n int) []string {
 	return list[max(0, len(list)-n):]
+}
+
+// completionOf returns what the first call that ends the work was given, in a run with an
+// output schema; nil if there is none.
+func completionOf(calls []*harnessv1.PreparedCall) *harnessv1.Completion {
+	for _, c := range calls {
+		if c.GetCompletion() != nil {
+			return c.GetCompletion()
+		}
+	}
+	return nil
 }
 
 // summaryOf returns the summary of a response that ends the work; nil if none of its
@@ -110,6 +129,9 @@ func summaryOf(m *harnessv1.Message, calls []*harnessv1.PreparedCall) *harnessv1
 		t := harnesstool.Find(c.GetTool())
 		if t == nil || t.Summary == nil {
 			continue
+		}
+		if c.GetCompletion() != nil {
+			return c.GetCompletion().GetSummary()
 		}
 		given := m.GetToolCalls()[i].GetArguments()
 		if c.GetArguments() != nil {

@@ -82,9 +82,12 @@ type ReadMessages struct {
 	Messages []*harnessv1.Message
 }
 
-// CheckInbox returns once the inbox has been read for interrupts recently.
-// Leads to InboxChecked.
-type CheckInbox struct{}
+// CheckInbox reads the inbox for interrupts and changes of the mode of work, unless it has
+// been read recently. Leads to InboxChecked.
+type CheckInbox struct {
+	// Newest is true if the inbox is read also if it has been read recently.
+	Newest bool
+}
 
 // SendCall starts to deliver a call to the tool host with a ledger, without
 // waiting for its end. Leads to CallSent.

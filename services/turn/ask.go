@@ -20,6 +20,8 @@ func (p *Progress) ask(s *State) Action {
 	e := &p.execution
 	c, _ := p.candidate(s)
 	switch {
+	case e.answer != nil && !e.modeRead && e.stop == nil && len(e.answer.response.ToolCalls) > 0:
+		return CheckInbox{Newest: true}
 	case e.answer != nil:
 		return Append{Draft: p.respond(s), After: "responded"}
 	case e.failedTry != nil:
@@ -138,7 +140,7 @@ func (p *Progress) failTry(s *State, ref string, failed ModelFailed) {
 	wait, again := model.Next(s.Snapshot.GetConfig().GetModel(), count+1, failure, failed.Random)
 	p.execution.failedTry = &harnessv1.ModelRetried{
 		Try: p.try(), Model: ref, Error: content.Cut(failure.Message, content.MaxPreview), Wait: durationpb.New(wait),
-		Last: !again, Kind: errorKind(failure), PromptTokens: failure.PromptTokens, WindowTokens: failure.WindowTokens,
+		Last: !again, Kind: errorKind(failure), KeyMissing: failure.NoKey, PromptTokens: failure.PromptTokens, WindowTokens: failure.WindowTokens,
 	}
 }
 
@@ -168,7 +170,7 @@ func (p *Progress) retried(r *harnessv1.ModelRetried, now time.Time) {
 // other model responds.
 func errorKind(e *model.Error) harnessv1.TurnErrorKind {
 	switch {
-	case e.Retryable:
+	case e.Retryable, e.NoKey:
 		return harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE
 	case e.ContextExceeded:
 		return exhausted
@@ -220,7 +222,12 @@ func tooLong(failures []*harnessv1.ModelRetried) *harnessv1.ModelRetried {
 func Unavailable(failures []*harnessv1.ModelRetried) *harnessv1.TurnError {
 	end := &harnessv1.TurnError{Kind: harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR}
 	var texts []string
+	later := false
 	for _, f := range failures {
+		if f.GetKind() == harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE {
+			later = later || !f.GetKeyMissing()
+			end.KeyMissing = !later
+		}
 		texts = append(texts, f.GetModel()+": "+f.GetError())
 		switch {
 		case f.GetKind() == harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_UNAVAILABLE: // a model that may respond later outweighs all that never will

@@ -5,6 +5,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
@@ -33,7 +34,7 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 	all := append([]*harnessv1.ToolSpec(nil), host...)
 	all = append(all, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: AsksUser(s, definition),
-		Compaction: s.GetConfig().GetContext().GetCompaction(),
+		Compaction: s.GetConfig().GetContext().GetCompaction(), OutputSchema: definition.OutputSchema, Wait: Waits(s, definition),
 	})...)
 	taken := map[string]bool{}
 	for _, t := range all {
@@ -51,7 +52,7 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 // AsksUser reports whether the agent of a run may ask questions: the run is not
 // autonomous, and the policy of the agent does not deny it.
 func AsksUser(s *harnessv1.Snapshot, definition *agent.Definition) bool {
-	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: harnesstool.AskUser}, "{}", nil, false)
+	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: harnesstool.AskUser}, "{}", policy.Exemptions{})
 	return !s.GetAutonomous() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }
 

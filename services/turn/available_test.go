@@ -47,19 +47,20 @@ func TestAvailableToolsFollowTheRun(t *testing.T) {
 		change func(*harnessv1.Snapshot)
 		want   string
 	}{
-		"plain":      {func(*harnessv1.Snapshot) {}, "read_file work_complete ask_user read_artifact get_weather"},
-		"autonomous": {func(s *harnessv1.Snapshot) { s.Autonomous = true }, "read_file work_complete read_artifact get_weather"},
+		"plain":      {func(*harnessv1.Snapshot) {}, "read_file work_complete ask_user wait read_artifact get_weather"},
+		"autonomous": {func(s *harnessv1.Snapshot) { s.Autonomous = true }, "read_file work_complete wait read_artifact get_weather"},
 		"denied": {func(s *harnessv1.Snapshot) {
 			s.ToolRules = append(s.ToolRules, rule("ask_user", harnessv1.ToolDecision_TOOL_DECISION_DENY))
-		}, "read_file work_complete read_artifact get_weather"},
+		}, "read_file work_complete wait read_artifact get_weather"},
 		"all denied": {func(s *harnessv1.Snapshot) {
 			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_DENY))
 		}, "read_file work_complete read_artifact get_weather"},
-		"without compaction": {func(s *harnessv1.Snapshot) { s.Config.Context.Compaction = proto.Bool(false) }, "read_file work_complete ask_user get_weather"},
-		"in plan mode":       {func(s *harnessv1.Snapshot) { s.Mode = "plan" }, "work_complete ask_user read_artifact"},
+		"without waits":      {func(s *harnessv1.Snapshot) { s.Config.Tools.Wait = proto.Bool(false) }, "read_file work_complete ask_user read_artifact get_weather"},
+		"without compaction": {func(s *harnessv1.Snapshot) { s.Config.Context.Compaction = proto.Bool(false) }, "read_file work_complete ask_user wait get_weather"},
+		"in plan mode":       {func(s *harnessv1.Snapshot) { s.Mode = "plan" }, "work_complete ask_user wait read_artifact"},
 		"all asked": {func(s *harnessv1.Snapshot) {
 			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_ASK))
-		}, "read_file work_complete ask_user read_artifact get_weather"},
+		}, "read_file work_complete ask_user wait read_artifact get_weather"},
 	} {
 		s := snapshot()
 		c.change(s)

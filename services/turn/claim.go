@@ -22,8 +22,16 @@ func (p *Progress) inspects(s *State) (instructions, changes bool) {
 		return false, false
 	}
 	changes = snapshot.GetConfig().GetGuidance().GetJit() && s.Definition.Rules.NeedsFilesChanged()
-	instructions = changes || len(snapshot.GetInstructionFiles()) > 0 || snapshot.GetActivity().GetWrites() > 0 || p.Number%reinspect == 0
+	instructions = changes || len(snapshot.GetBackgroundCommands()) > 0 || showsInstructions(snapshot) &&
+		(len(snapshot.GetInstructionFiles()) > 0 || snapshot.GetActivity().GetWrites() > 0 || p.Number%reinspect == 0)
 	return instructions, changes
+}
+
+// showsInstructions reports whether the model gets the instruction files of the workspace, as
+// all runs did that have begun without the setting.
+func showsInstructions(s *harnessv1.Snapshot) bool {
+	prompt := s.GetConfig().GetPrompt()
+	return prompt == nil || prompt.InstructionFiles == nil || prompt.GetInstructionFiles()
 }
 
 // reinspect is after how many turns the workspace is searched for instruction files
@@ -133,6 +141,7 @@ func (g *guide) all() {
 		g.addOn("too_large", "too_large", "", progress.TooLargeText())
 	}
 	g.instructions()
+	g.started.EndedBackground = g.draft.ReportBackground(g.p.execution.workspace.GetBackground())
 	if _, changes := g.p.inspects(g.s); changes && g.p.execution.workspace != nil {
 		g.started.FilesChanged = proto.Uint32(g.p.execution.workspace.GetFilesChanged())
 	}
@@ -198,7 +207,7 @@ func (g *guide) failedControls() {
 // instructions adds the instruction files that have changed since the model has
 // seen them.
 func (g *guide) instructions() {
-	if g.p.execution.workspace == nil {
+	if g.p.execution.workspace == nil || !showsInstructions(g.s.Snapshot) {
 		return
 	}
 	had := map[string]string{}

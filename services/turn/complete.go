@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
@@ -47,6 +48,9 @@ const notRun = "The run was interrupted before this call had run."
 func (p *Progress) close(s *State) Action {
 	if p.execution.conversation == nil && len(p.results) > 0 {
 		return LoadConversation{Closing: true}
+	}
+	if calls := p.unproposed(); len(calls) > 0 && p.execution.stop == nil && p.Abort == "" {
+		return ProposeCalls{Calls: calls}
 	}
 	interrupted := p.interrupted(s)
 	c, err := complete(p.snapshot(s), p, End{
@@ -106,10 +110,9 @@ func complete(s *harnessv1.Snapshot, p *Progress, end End) (*completion, error) 
 // payload is that of after_step.
 func (c *completion) payload() map[string]any {
 	ended := c.draft.Step.GetTurnComplete()
-	return map[string]any{
-		"outcome": c.outcome, "error": ended.GetError().GetMessage(), "agent_done": ended.GetAgentDone(),
-		"called_work_complete": ended.GetCalledWorkComplete(),
-	}
+	return agent.StepPayload(c.outcome, ended.GetError().GetMessage(), &harnessv1.TurnState{
+		AgentDone: ended.GetAgentDone(), CalledWorkComplete: ended.GetCalledWorkComplete(),
+	})
 }
 
 // afterStep adds what the subscribers of after_step said.
@@ -134,7 +137,7 @@ func (c *completion) addResponse(end End) {
 		s.FailedTries += p.failedTries()
 		return
 	}
-	s.FailedTries = 0
+	s.FailedTries, s.AnswerModel = 0, p.Response.GetModel()
 	usage := p.Response.GetUsage()
 	runstate.AddUsage(s, usage)
 	runstate.CountCalls(s, len(p.Response.GetCalls()))
@@ -151,7 +154,7 @@ func (c *completion) addResponse(end End) {
 		s.TokenBudget = b
 	}
 	b.ToolTokens, b.Exceeded, b.Refusals = end.ToolTokens, false, 0
-	if reported := usage.GetInputTokens() + usage.GetOutputTokens(); usage.GetInputTokens() > 0 {
+	if reported := runstate.TotalTokens(usage); usage.GetInputTokens() > 0 {
 		// The report covers everything up to and including the response. What
 		// followed was counted with the journal and is counted again from here,
 		// exactly. What a compaction had freed is not in it.
@@ -168,6 +171,8 @@ func (c *completion) addResponse(end End) {
 	if summary := summaryOf(p.Message, p.Prepared); summary != nil {
 		s.Turn.AgentDone, s.Turn.CalledWorkComplete = true, true
 		s.Summary = summary
+		given := completionOf(p.Prepared)
+		s.Output, s.OutputProblem = proto.CloneOf(given.GetOutput()), given.GetProblem()
 	}
 }
 
@@ -207,15 +212,22 @@ func (c *completion) addUnfinished(end End) {
 		if kind == runstate.KindQuestion {
 			why = content.Cut(why, maxQuestion) // the arguments have all of it
 		}
-		s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
+		pending := &harnessv1.PendingCall{
 			CallId: prepared.GetCallId(), Tool: prepared.GetTool(), Arguments: arguments, Kind: kind, Origin: prepared.GetOrigin(),
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: p.Number, Deadline: deadline,
 			Reads: prepared.GetReads(), Writes: prepared.GetWrites(), Explores: prepared.GetExplores(), Marks: mark.Pending(prepared.GetMarks()),
-		})
+			SandboxLevel: prepared.GetSandboxLevel(), SandboxHosts: prepared.GetSandboxHosts(), OnlyOnce: prepared.GetOnlyOnce(),
+			Guarded: prepared.GetGuarded(), Wait: proto.CloneOf(prepared.GetWait()),
+		}
+		if kind == runstate.KindWait {
+			runstate.StartWait(pending, end.Now)
+		}
+		s.PendingToolCalls = append(s.PendingToolCalls, pending)
 		if kind != runstate.KindApproval && kind != runstate.KindReview {
 			continue // announced as a call
 		}
-		c.draft.Emit(event.ApprovalRequested(prepared.GetCallId(), prepared.GetTool(), arguments, prepared.GetMessage(), deadline))
+		pending.Preview = runstate.Preview(s, pending, p.execution.proposed[prepared.GetCallId()])
+		c.draft.Emit(event.ApprovalRequested(pending))
 	}
 }
 

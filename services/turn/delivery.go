@@ -72,7 +72,7 @@ func (d *Delivery) Tried(t Try) {
 		d.end(t.Response)
 	case t.Refused != "":
 		d.end(&harnessv1.ExecuteToolResponse{
-			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, IsError: true, Result: "The tool host refused the call: " + t.Refused,
+			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_REFUSED, IsError: true, Result: "The tool host refused the call: " + t.Refused,
 		})
 	default:
 		d.unreachable(t)

@@ -71,8 +71,14 @@ type ArgumentsRead struct{ Texts map[string]string }
 // MessagesRead: the result of the call that reads messages.
 type MessagesRead struct{ Result readback.Result }
 
-// InboxChecked: the inbox has been read.
-type InboxChecked struct{}
+// InboxChecked: the inbox has been read. A change of the mode of work in it acts on the
+// calls of the turn that have not started.
+type InboxChecked struct {
+	// Mode is the mode of work that the inbox asks for; empty for that of the step.
+	Mode string
+	// Tools are those of the turn in that mode; nil for those of the step.
+	Tools *ToolSet
+}
 
 // CallSent: the call is being delivered.
 type CallSent struct{}

@@ -37,14 +37,25 @@ type execution struct {
 	judgement *judgement
 
 	inboxChecked bool
-	fresh        map[string]bool // calls that this worker has started or moved
-	sent         map[string]bool // calls that are not to be sent again
-	inFlight     map[string]bool
-	ended        []*endedCall // not stored yet
-	moved        []CallMoved  // not stored yet
-	broken       bool         // the stop has broken off a call that may still run
+	// recent is true while no call was sent after the inbox was read last.
+	recent bool
+	// modeRead is true once the inbox was read after the model has answered, or could not
+	// be read then.
+	modeRead bool
+	mode     string          // that the inbox asks for; empty if it asks for none
+	tools    *ToolSet        // in that mode
+	fresh    map[string]bool // calls that this worker has started or moved
+	sent     map[string]bool // calls that are not to be sent again
+	inFlight map[string]bool
+	ended    []*endedCall // not stored yet
+	moved    []CallMoved  // not stored yet
+	broken   bool         // the stop has broken off a call that may still run
 
 	cancels map[string]*cancellation // by ledger; nil until calls are killed
+
+	// proposed is what calls would change that a person decides about; nil until there is a
+	// response of a tool host.
+	proposed map[string]*harnessv1.CallPreview
 
 	afterStep *hook.Effects
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
@@ -59,7 +60,8 @@ const (
 type reply struct {
 	text      string
 	failed    bool
-	hooked    bool   // after_tool_call and on_error are fired: the call was not denied
+	hooked    bool   // on_error is fired: the call was not denied
+	ran       bool   // after_tool_call is fired
 	arguments string // that the call was carried out with
 	message   *harnessv1.Message
 	marks     *harnessv1.ResultMarks
@@ -79,7 +81,7 @@ func newJudgement(s *State, p *Progress, d *runstate.Draft) *judgement {
 // startJudgement starts to judge the calls of the response, once their arguments are
 // known.
 func (p *Progress) startJudgement(s *State) {
-	if !p.Unjudged() || p.execution.judgement != nil {
+	if !p.Unjudged() || p.execution.judgement != nil || !p.execution.modeRead {
 		return
 	}
 	var queue []*harnessv1.ToolCall
@@ -113,6 +115,8 @@ func (p *Progress) text(id string, arguments *harnessv1.Content) (text string, k
 func (p *Progress) decideCalls(*State) Action {
 	j := p.execution.judgement
 	switch {
+	case !p.execution.modeRead:
+		return CheckInbox{Newest: true}
 	case j == nil:
 		unread := map[string]*harnessv1.Content{}
 		for _, call := range p.Message.GetToolCalls() {
@@ -164,6 +168,8 @@ func (j *judgement) fire(call *harnessv1.ToolCall) *FireHooks {
 			payload["error"] = result
 		}
 		f := j.s.fire(j.p, topic, id, tool, payload)
+		// A hook that fails must not keep the agent from ending its work.
+		f.Point.FailsOpen = topic == beforeCall && endsWork(tool)
 		return &f
 	}
 	switch {
@@ -172,6 +178,7 @@ func (j *judgement) fire(call *harnessv1.ToolCall) *FireHooks {
 			return fire(beforeCall, call.GetArguments().GetInline(), "", false)
 		}
 	case j.reply == nil || !j.reply.hooked:
+	case j.point == pointAfter && !j.reply.ran:
 	case j.point == pointAfter:
 		return fire(afterCall, j.reply.arguments, j.reply.text, j.reply.failed)
 	case j.reply.failed:
@@ -184,7 +191,7 @@ func (j *judgement) fire(call *harnessv1.ToolCall) *FireHooks {
 func (j *judgement) take(e hook.Effects) {
 	switch j.point {
 	case pointBefore:
-		j.apply(hook.Effects{Events: e.Events, Notes: e.Notes, Skip: e.Skip, Replan: e.Replan})
+		j.apply(hook.Effects{Events: e.Events, Notes: e.Notes, Skip: e.Skip, Replan: e.Replan, FailedCall: e.FailedCall})
 		j.reply = j.decide(j.queue[j.next], j.prepared, e)
 		j.point = pointFailed
 	case pointFailed:
@@ -204,7 +211,7 @@ func (j *judgement) take(e hook.Effects) {
 func (j *judgement) apply(e hook.Effects) {
 	j.draft.Emit(e.Events...)
 	j.notes = append(j.notes, e.Notes...)
-	j.wants.Merge(hook.Effects{Abort: e.Abort, Pause: e.Pause, Skip: e.Skip, Replan: e.Replan})
+	j.wants.Merge(hook.Effects{Abort: e.Abort, Pause: e.Pause, Skip: e.Skip, Replan: e.Replan, FailedCall: e.FailedCall})
 }
 
 // hookable reports whether before_tool_call is fired for a call: it would be carried
@@ -269,25 +276,31 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 	id, name := call.GetId(), call.GetName()
 	whole := prepared.GetMessage()
 	prepared.Message = content.Cut(whole, content.MaxPreview) // the result has all of it
-	respond := func(text string, failed, hooked bool) *reply { return j.respond(call, text, failed, hooked) }
-	announce := func() { j.draft.Emit(event.ToolCalled(id, name, call.GetArguments(), kindOf(prepared))) }
+	announce := func() {
+		j.draft.Emit(event.ToolCalled(id, name, call.GetArguments(), kindOf(prepared), prepared.GetSandboxLevel()))
+	}
 	switch prepared.GetDisposition() {
 	case harnessv1.CallDisposition_CALL_DISPOSITION_DENIED:
 		j.draft.Emit(event.ToolDenied(id, name, prepared.GetMessage()))
-		return respond(whole, true, false)
+		return j.respond(call, whole, true)
 	case harnessv1.CallDisposition_CALL_DISPOSITION_INVALID:
 		announce()
 		j.draft.Emit(event.ToolError(id, name, nil))
-		return respond(whole, true, true)
+		r := j.respond(call, whole, true)
+		r.hooked = true
+		return r
 	case harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:
 		announce()
 		if t := harnesstool.Find(name); t != nil && t.Messages != nil {
 			j.reading = &readCall{call: call, request: t.Messages(call.GetArguments().GetInline())}
 			return nil
 		}
+		prepared.Completion = harnesstool.CompletionOf(harnesstool.CanonicalName(name), call.GetArguments().GetInline(), j.s.Definition.Output)
 		text, failed := j.runHarnessTool(name, call.GetArguments().GetInline())
 		j.draft.Emit(event.ToolEnded(id, name, failed, nil))
-		return respond(text, failed, true)
+		r := j.respond(call, text, failed)
+		r.hooked, r.ran = true, true
+		return r
 	default: // the call waits, or a tool host runs it
 	}
 	prepared.Marks = j.marks(call)
@@ -300,7 +313,7 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 // marks returns the marks of the result of a call as it is carried out.
 func (j *judgement) marks(call *harnessv1.ToolCall) *harnessv1.ResultMarks {
 	name := harnesstool.CanonicalName(call.GetName())
-	spec := j.s.Tools.Lookup(name)
+	spec := j.p.tools(j.s).Lookup(name)
 	m := mark.OfCall(j.s.Snapshot.GetConfig(), name, spec, call.GetArguments().GetInline())
 	if t := harnesstool.Of(spec); m != nil && t != nil && t.Summary != nil {
 		m.KeptContent = harnessv1.KeptContent_KEPT_CONTENT_COMPLETION
@@ -308,13 +321,12 @@ func (j *judgement) marks(call *harnessv1.ToolCall) *harnessv1.ResultMarks {
 	return m
 }
 
-// respond appends the harness's own answer to a call. hooked is false if the call was
-// denied.
-func (j *judgement) respond(call *harnessv1.ToolCall, text string, failed, hooked bool) *reply {
+// respond appends the harness's own answer to a call.
+func (j *judgement) respond(call *harnessv1.ToolCall, text string, failed bool) *reply {
 	m, marks := resultMessage(call.GetId(), call.GetName(), text, failed), j.marks(call)
 	mark.Result(m, marks, text, nil)
 	j.draft.Append(m)
-	return &reply{text: text, failed: failed, hooked: hooked, arguments: call.GetArguments().GetInline(), message: m, marks: marks}
+	return &reply{text: text, failed: failed, arguments: call.GetArguments().GetInline(), message: m, marks: marks}
 }
 
 // runHarnessTool runs one of the harness's own tools.
@@ -329,6 +341,12 @@ func (j *judgement) runHarnessTool(name, arguments string) (text string, failed 
 	return o.Result, o.IsError
 }
 
+// endsWork reports whether a call of a tool ends the work.
+func endsWork(tool string) bool {
+	t := harnesstool.Find(tool)
+	return t != nil && t.Summary != nil
+}
+
 // kindOf returns what a call waits for; empty if it does not wait.
 func kindOf(c *harnessv1.PreparedCall) string {
 	if c.GetReview() {
@@ -339,7 +357,7 @@ func kindOf(c *harnessv1.PreparedCall) string {
 
 // prepare decides what becomes of a call before its subscribers are called.
 func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
-	tools := j.s.Tools
+	tools := j.p.tools(j.s)
 	name := harnesstool.CanonicalName(call.GetName())
 	prepared := &harnessv1.PreparedCall{CallId: call.GetId(), Tool: call.GetName()}
 	refuse := func(as harnessv1.CallDisposition, message string) *harnessv1.PreparedCall {
@@ -349,7 +367,7 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	spec := tools.Lookup(name)
 	if spec == nil {
 		if tools.Blocked[name] {
-			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(runstate.Mode(j.s.Snapshot), name))
+			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(j.p.mode(j.s), name))
 		}
 		message := fmt.Sprintf("There is no tool %q.", content.Cut(name, 64))
 		if near := tools.Near(name); len(near) > 0 {
@@ -372,6 +390,9 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_QUESTION
 		prepared.Message = t.Question(call.GetArguments().GetInline())
 		return prepared
+	case t.Wait != nil:
+		j.prepareWait(prepared, t, spec, call.GetArguments().GetInline())
+		return prepared
 	case t.Unrestricted:
 		prepared.Disposition = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
 		return prepared
@@ -385,11 +406,22 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
 	default: // a tool host runs it
 	}
-	decision, why := j.s.Definition.Policy.Decide(spec, call.GetArguments().GetInline(),
-		j.s.Snapshot.GetGrantedTools(), j.s.Snapshot.GetConfig().GetTools().GetYolo())
+	command, err := j.command(spec, call.GetArguments().GetInline())
+	if err != nil {
+		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+err.Error())
+	}
+	prepared.SandboxLevel, prepared.SandboxHosts = command.level, command.hosts
+	guarded := guardedPlace(spec, call.GetArguments().GetInline())
+	prepared.Guarded = guarded != ""
+	decision, why := j.s.Definition.Policy.Decide(spec, call.GetArguments().GetInline(), policy.Exemptions{
+		Granted: j.s.Snapshot.GetGrantedTools(), Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: command.confined,
+		Guarded: guarded,
+	})
 	switch {
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_DENY:
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+why)
+	case command.ask != "":
+		prepared.Disposition, prepared.Message, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, command.ask, true
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_ASK && allowed != harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:
 		prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, why
 	default:

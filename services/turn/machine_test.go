@@ -74,6 +74,7 @@ type place struct {
 	fenced  bool   // an append has failed
 	asked   int    // models
 	said    string // by hooks, since the last record
+	mode    string // that the inbox asks for
 }
 
 // scenario is a turn that is walked.
@@ -83,6 +84,7 @@ type scenario struct {
 	response *model.Response
 	verdicts []hook.Result // of every firing
 	models   bool          // tries at models may fail
+	modes    bool          // the mode of work may change before any call
 	stops    bool          // the turn may be stopped before any event
 }
 
@@ -126,6 +128,10 @@ func (at *place) take(event turn.Event) {
 		}
 	case turn.AskModel:
 		at.asked++
+	case turn.CheckInbox:
+		if checked, ok := event.(turn.InboxChecked); ok {
+			at.mode = checked.Mode
+		}
 	case turn.SendCall:
 		at.flying = append(at.flying, a.Call.ID)
 	case turn.AwaitCall:
@@ -185,6 +191,9 @@ func (at *place) check(t testing.TB) {
 		}
 		if finished(at.journal, a.Call.ID) || slices.Contains(at.flying, a.Call.ID) {
 			bad("call %s is sent again", a.Call.ID)
+		}
+		if at.mode == "plan" && a.Call.Tool == "write_file" {
+			bad("call %s is sent in plan mode", a.Call.ID)
 		}
 		for _, id := range at.flying {
 			if !parallel(at.p, id) || !a.Call.ParallelSafe {
@@ -296,7 +305,7 @@ func (at *place) key() string {
 		names = append(names, fmt.Sprint(rec.GetJournal()))
 	}
 	return strings.Join([]string{
-		fmt.Sprint(at.stage), nameOf(at.action), describe(at.action), strings.Join(names, "\n"), string(at.stopped), fmt.Sprint(at.flying, at.killed, at.fenced, at.asked), at.said,
+		fmt.Sprint(at.stage), nameOf(at.action), describe(at.action), strings.Join(names, "\n"), string(at.stopped), fmt.Sprint(at.flying, at.killed, at.fenced, at.asked), at.said, at.mode,
 	}, "|")
 }
 
@@ -340,6 +349,9 @@ func (sc *scenario) events(at *place) []turn.Event {
 	case turn.ReadMessages:
 		return []turn.Event{turn.MessagesRead{Result: readback.Result{Text: "text"}}, turn.MessagesRead{Result: readback.Result{Failed: true}}, failed}
 	case turn.CheckInbox:
+		if sc.modes {
+			return []turn.Event{turn.InboxChecked{}, planned(at.state)}
+		}
 		return []turn.Event{turn.InboxChecked{}, failed}
 	case turn.SendCall:
 		return []turn.Event{turn.CallSent{}}
@@ -440,6 +452,7 @@ func scenarios() []*scenario {
 		{name: "blob", state: hooked, response: response(call("a", "read_file", ""), calls(2)[1]), verdicts: []hook.Result{{}}},
 		{name: "models", state: plain, response: response(calls(1)...), models: true, stops: true},
 		{name: "calls", state: plain, response: response(calls(3)...), stops: true},
+		{name: "modes", state: plain, response: response(calls(3)[0], calls(3)[2], call("d", "write_file", `{"path":"4"}`)), modes: true},
 		{name: "read", state: plain, response: response(call("r", "read_artifact", `{"ref":"m1"}`), calls(1)[0], call("s", "read_artifact", `{"ref":"m2"}`)), stops: true},
 		{name: "read with hooks", state: hooked, response: response(call("r", "read_artifact", `{"ref":"m1"}`)), verdicts: []hook.Result{
 			{}, {Action: harnessv1.HookAction_HOOK_ACTION_DENY, HookID: "h", Reason: "no"},

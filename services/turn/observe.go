@@ -54,9 +54,12 @@ func (p *Progress) observe(s *State, now time.Time, action Action, event Event) 
 	case ReadMessages:
 		e, ok := event.(MessagesRead)
 		return ok && p.messagesRead(e.Result)
+	case ProposeCalls:
+		e, ok := event.(Proposals)
+		return ok && p.proposed(a, e)
 	case CheckInbox:
-		_, ok := event.(InboxChecked)
-		return ok && p.inboxRead()
+		e, ok := event.(InboxChecked)
+		return ok && (e.Mode == "") == (e.Tools == nil) && p.inboxRead(a, e)
 	case SendCall:
 		_, ok := event.(CallSent)
 		return ok && p.callSent(a.Call.ID)
@@ -86,6 +89,11 @@ func (p *Progress) failed(s *State, action Action, err error) bool {
 	case ReadArguments:
 		if len(e.ended) > 0 {
 			e.ended = e.ended[1:] // its end stays with the tool host
+		}
+	case CheckInbox:
+		if a.Newest { // it is read again before a call starts
+			e.modeRead = true
+			return true
 		}
 	case LoadConversation:
 		if e.stop != nil && !a.Closing {
@@ -212,13 +220,21 @@ func (p *Progress) messagesRead(result readback.Result) bool {
 	return true
 }
 
-func (p *Progress) inboxRead() bool {
-	p.execution.inboxChecked = true
+func (p *Progress) inboxRead(a CheckInbox, read InboxChecked) bool {
+	e := &p.execution
+	if a.Newest {
+		e.modeRead = true
+	} else {
+		e.inboxChecked = true
+	}
+	e.recent = true
+	e.mode, e.tools = read.Mode, read.Tools
 	return true
 }
 
 func (p *Progress) callSent(id string) bool {
-	p.execution.sent[id], p.execution.inFlight[id] = true, true
+	e := &p.execution
+	e.sent[id], e.inFlight[id], e.recent = true, true, false
 	return true
 }
 

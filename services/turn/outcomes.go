@@ -1,10 +1,11 @@
 package turn
 
 import (
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/progress"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
 // addOutcomes adds the results of this step for the detection of loops and stalls.
@@ -14,9 +15,28 @@ func (c *completion) addOutcomes(end End) {
 		outcomes = runstate.NewOutcomes(c.s, nil, nil)
 	}
 	for _, r := range c.inOrder() {
-		strict, loose := progress.Signature(r.tool, content.Key(c.p.written[r.call]), r.digest)
-		outcomes.Record(c.s, r.tool, strict, loose)
+		outcomes.Record(c.s, runstate.Outcome{Tool: r.tool, Arguments: c.p.written[r.call], Result: r.content, Basis: c.p.basis(r.call)})
 	}
+}
+
+// basis returns what distinguishes the outcome of a call from others of its tool. A call that
+// could not be carried out has changed nothing.
+func (p *Progress) basis(id string) progress.Basis {
+	for _, c := range p.Prepared {
+		switch {
+		case c.GetCallId() != id:
+		case c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_INVALID:
+			return progress.ByResult
+		default:
+			return runstate.BasisOf(harnesstool.CanonicalName(c.GetTool()), c)
+		}
+	}
+	for _, c := range p.approved {
+		if c.GetCallId() == id {
+			return runstate.BasisOf(c.GetTool(), c)
+		}
+	}
+	return progress.ByArguments
 }
 
 // outcomes returns what judges the outcomes of this step; nil if no result was stored in it.

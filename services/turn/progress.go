@@ -5,7 +5,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -47,24 +46,28 @@ type Progress struct {
 	// Abort is why a hook ended the turn; empty if none did.
 	Abort string
 
-	claim        *harnessv1.TurnStarted        // the first claim
-	messages     uint64                        // appended by the journal
-	weight       uint64                        // of those messages
-	followed     uint64                        // weight of those after the response
-	media        media.Room                    // of the images and documents of those messages
-	cutOff       bool                          // the calls of the response were dropped
-	arguments    map[string]*harnessv1.Content // of calls, as they run
-	written      map[string]*harnessv1.Content // of calls, as the model wrote them
-	results      []result                      // in the order of the records
-	changedItems []*harnessv1.WorkItem         // as the work item tools left them
-	wants        *harnessv1.HookState          // what hooks want of the rest of the loop
-	approved     []*harnessv1.PendingCall      // the calls that a resumed turn continues with
+	claim        *harnessv1.TurnStarted         // the first claim
+	messages     uint64                         // appended by the journal
+	weight       uint64                         // of those messages
+	followed     uint64                         // weight of those after the response
+	media        media.Room                     // of the images and documents of those messages
+	cutOff       bool                           // the calls of the response were dropped
+	arguments    map[string]*harnessv1.Content  // of calls, as they run
+	written      map[string]*harnessv1.Content  // of calls, as the model wrote them
+	results      []result                       // in the order of the records
+	changedItems []*harnessv1.WorkItem          // as the work item tools left them
+	wants        *harnessv1.HookState           // what hooks want of the rest of the loop
+	background   []*harnessv1.BackgroundCommand // that calls have started
+	approved     []*harnessv1.PendingCall       // the calls that a resumed turn continues with
 
 	execution execution
 }
 
 // result is the stored result of a call.
-type result struct{ call, tool, digest string }
+type result struct {
+	call, tool string
+	content    *harnessv1.Content
+}
 
 // New returns the progress of the turn of a state whose step is followed by
 // journal.
@@ -74,6 +77,7 @@ func New(s *State, now time.Time, journal ...*harnessv1.Record) *Progress {
 		p.Fold(rec)
 	}
 	p.execution.now = now
+	p.recoverUnsent()
 	p.startJudgement(s)
 	return p
 }
@@ -95,7 +99,10 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 	if p.Resumed {
 		p.approved = runstate.ApprovedCalls(s)
 		for _, c := range p.approved {
-			p.Calls = append(p.Calls, Call{ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments(), Marks: c.GetMarks()})
+			p.Calls = append(p.Calls, Call{
+				ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments(), Marks: c.GetMarks(), Level: c.GetSandboxLevel(), Hosts: c.GetSandboxHosts(),
+				Guarded: c.GetGuarded(), Shown: shown(c.GetPreview()),
+			})
 			p.arguments[c.GetCallId()], p.written[c.GetCallId()] = c.GetArguments(), c.GetArguments()
 		}
 	} else {
@@ -111,7 +118,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		weight += runstate.MessageBytes(m)
 		p.media = p.media.Plus(media.MessageRoom(m))
 		if m.GetRole() == harnessv1.Role_ROLE_TOOL {
-			p.results = append(p.results, result{call: m.GetToolCallId(), tool: m.GetToolName(), digest: content.DigestOf(m.GetContent())})
+			p.results = append(p.results, result{call: m.GetToolCallId(), tool: m.GetToolName(), content: m.GetContent()})
 		}
 	}
 	p.messages += uint64(len(rec.GetAppended()))
@@ -139,6 +146,9 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 	case *harnessv1.Journal_ToolFinished:
 		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
 		p.foldWants(e.ToolFinished.GetHooks())
+		if b := e.ToolFinished.GetBackground(); b != nil {
+			p.background = append(p.background, b)
+		}
 		p.followed += weight
 	}
 }
@@ -186,7 +196,8 @@ func (p *Progress) foldCalls(calls []*harnessv1.PreparedCall, items []*harnessv1
 		if c.GetDisposition() == harnessv1.CallDisposition_CALL_DISPOSITION_RUN {
 			p.Calls = append(p.Calls, Call{
 				ID: c.GetCallId(), Tool: c.GetTool(), Arguments: p.arguments[c.GetCallId()],
-				ParallelSafe: c.GetParallelSafe(), Idempotent: c.GetIdempotent(), Marks: c.GetMarks(),
+				ParallelSafe: c.GetParallelSafe(), Idempotent: c.GetIdempotent(), Marks: c.GetMarks(), Level: c.GetSandboxLevel(), Hosts: c.GetSandboxHosts(),
+				Guarded: c.GetGuarded(),
 			})
 		}
 	}
@@ -220,7 +231,7 @@ func (p *Progress) NeedsModel() bool {
 func (p *Progress) Unstarted() []Call {
 	var calls []Call
 	for _, c := range p.Calls {
-		if !p.Started[c.ID] {
+		if _, ended := p.Finished[c.ID]; !ended && !p.Started[c.ID] {
 			calls = append(calls, c)
 		}
 	}

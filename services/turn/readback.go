@@ -37,7 +37,8 @@ func (j *judgement) read(result readback.Result) {
 	call := j.reading.call
 	j.reading = nil
 	j.draft.Emit(event.ToolEnded(call.GetId(), call.GetName(), result.Failed, nil))
-	j.reply = j.respond(call, result.Text, result.Failed, true)
+	j.reply = j.respond(call, result.Text, result.Failed)
+	j.reply.hooked, j.reply.ran = true, true
 	j.reply.message.Parts = media.Parts(result.Media)
 	j.advance()
 }

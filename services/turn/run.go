@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 )
 
 // MaxParallel bounds the calls of one response that run at the same time.
@@ -30,12 +31,17 @@ func (p *Progress) start(s *State) Action {
 	if !p.execution.inboxChecked {
 		return CheckInbox{}
 	}
+	for _, c := range p.Unstarted() {
+		if p.blocks(s, c) {
+			return p.block(s, c)
+		}
+	}
 	started := &harnessv1.ToolsStarted{LedgerId: s.Ledger}
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{ToolsStarted: started}})
 	for _, c := range p.Unstarted() {
 		started.CallIds = append(started.CallIds, c.ID)
 		if !p.Resumed {
-			d.Emit(event.ToolCalled(c.ID, c.Tool, c.Arguments, ""))
+			d.Emit(event.ToolCalled(c.ID, c.Tool, c.Arguments, "", c.Level))
 		}
 	}
 	return Append{Draft: d, After: "tools_started"}
@@ -47,6 +53,12 @@ func (p *Progress) start(s *State) Action {
 func (p *Progress) run(s *State) Action {
 	e := &p.execution
 	if c, ok := p.sendable(); ok {
+		switch {
+		case !e.recent:
+			return CheckInbox{}
+		case p.unsent(c) && p.blocks(s, c):
+			return p.block(s, c)
+		}
 		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID]}
 	}
 	switch {
@@ -87,7 +99,8 @@ func (p *Progress) sendable() (c Call, ok bool) {
 // finish tells the subscribers of a call that it has ended, and stores its end. A
 // stop keeps the result and takes back what the subscribers said.
 func (p *Progress) finish(s *State, ended *endedCall) Action {
-	if p.execution.stop == nil && ended.response.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_DONE && s.hooked(afterCall, onError) {
+	ran := ended.response.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
+	if failed := ended.response.GetIsError(); p.execution.stop == nil && (ran && s.hooked(afterCall) || failed && s.hooked(onError)) {
 		c := ended.call
 		arguments, known := p.text(c.ID, c.Arguments)
 		if !known {
@@ -98,7 +111,7 @@ func (p *Progress) finish(s *State, ended *endedCall) Action {
 			payload["error"] = ended.response.GetResult()
 			return s.fire(p, onError, c.ID, c.Tool, payload)
 		}
-		if ended.point <= pointAfter && s.hooked(afterCall) {
+		if ran && ended.point <= pointAfter && s.hooked(afterCall) {
 			return s.fire(p, afterCall, c.ID, c.Tool, payload)
 		}
 	}
@@ -118,7 +131,7 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 	}
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
 		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(), Hooks: e.Wants(),
-		FilesChanged: r.GetFilesChanged()[:min(len(r.GetFilesChanged()), maxChanged)],
+		FilesChanged: r.GetFilesChanged()[:min(len(r.GetFilesChanged()), maxChanged)], Background: p.started(c, r),
 	}}})
 	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
@@ -132,6 +145,18 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 	}
 	d.Apply(e)
 	return d
+}
+
+// started returns the background command that a call has started, or may have started if its
+// end is unknown; nil for none.
+func (p *Progress) started(c Call, r *harnessv1.ExecuteToolResponse) *harnessv1.BackgroundCommand {
+	if b := r.GetBackground(); b != nil {
+		return b
+	}
+	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN || c.Level == sandbox.Auto || !runstate.StartsBackground(content.Text(c.Arguments)) {
+		return nil
+	}
+	return &harnessv1.BackgroundCommand{CallId: c.ID, LedgerId: p.Ledgers[c.ID]}
 }
 
 // maxChanged bounds the paths that a record names.

@@ -23,6 +23,8 @@ type State struct {
 	Tools *ToolSet
 	// Ledger is the id of the ledger of the tool host on which calls start.
 	Ledger string
+	// Sandbox is how far the tool host can confine commands; nil for one that cannot.
+	Sandbox *harnessv1.SandboxSupport
 	// Window returns the largest prompt that a model takes, in tokens, 0 if it is
 	// unknown. Nil: all are unknown.
 	Window func(ref string) uint32
@@ -57,6 +59,13 @@ type Call struct {
 	Idempotent   bool
 	// Marks of the result; nil in runs without compaction.
 	Marks *harnessv1.ResultMarks
+	// Level of a command, and hosts that it reaches in addition to those of its run.
+	Level harnessv1.SandboxLevel
+	Hosts []string
+	// Guarded is true if the call may write the guarded file that its path names.
+	Guarded bool
+	// Shown is what a person was shown that the call changes.
+	Shown []*harnessv1.FilePreview
 }
 
 // Topics that a turn fires.

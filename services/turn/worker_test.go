@@ -55,8 +55,9 @@ type worker struct {
 	unknown   map[string]bool      // calls that the tool host has no record of
 	cancelled turn.CallsCancelled
 	hook      func(hook.Point) hook.Result
-	dies      int                    // records after which it dies; negative for never
-	stops     func(turn.Action) bool // reports whether the turn is interrupted while an action is performed
+	inbox     func(turn.CheckInbox) turn.Event // nil: it is empty
+	dies      int                              // records after which it dies; negative for never
+	stops     func(turn.Action) bool           // reports whether the turn is interrupted while an action is performed
 
 	effects []string
 	actions []turn.Action
@@ -147,6 +148,9 @@ func (w *worker) perform(action turn.Action) turn.Event {
 		w.effect("read %s of %d", a.Request.Ref, len(a.Messages))
 		return turn.MessagesRead{Result: readback.Result{Text: "text of " + a.Request.Ref, Failed: a.Request.Ref == "m0"}}
 	case turn.CheckInbox:
+		if w.inbox != nil {
+			return w.inbox(a)
+		}
 		return turn.InboxChecked{}
 	case turn.SendCall:
 		w.effect("run %s", a.Call.ID)

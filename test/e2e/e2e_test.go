@@ -66,7 +66,7 @@ type process struct {
 
 // environment is a clean one: no keys, no settings of the person who tests.
 func environment(more ...string) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir()}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(), "XDG_CONFIG_HOME=" + filepath.Join(filepath.Dir(harness), "config")}
 	for _, name := range []string{"GOPATH", "GOMODCACHE", "GOCACHE", "GOFLAGS", "GOPROXY"} {
 		if v := os.Getenv(name); v != "" {
 			env = append(env, name+"="+v)

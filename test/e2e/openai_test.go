@@ -129,7 +129,11 @@ func TestApprovalParks(t *testing.T) {
 		complete)
 	env := environment("OPENAI_BASE_URL=" + server.BaseURL())
 	workspace, data := t.TempDir(), t.TempDir()
-	code, stdout, stderr := start(t, env, "run", "--data", data, "--run-id", "r1", "--workspace", workspace, "--model", "openai:m", "--output", "json", "go").wait()
+	agent := filepath.Join(data, "agent.yaml") // commands with network ask at every level of confinement
+	if err := os.WriteFile(agent, []byte("sandbox: {network: all}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := start(t, env, "run", "--data", data, "--run-id", "r1", "--workspace", workspace, "--model", "openai:m", "--agent", agent, "--output", "json", "go").wait()
 	result := object(t, stdout)
 	if code != 4 || result["status"] != "PARKED" || result["reason"].(map[string]any)["kind"] != "approval" || !strings.Contains(stderr, "harness approve") {
 		t.Fatalf("exit %d, %v\n%s", code, result, stderr)

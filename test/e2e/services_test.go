@@ -11,6 +11,7 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 )
 
 // TestEveryRoleIsAService asks each role of a served mesh over gRPC, as a
@@ -18,7 +19,8 @@ import (
 // you do with this state?".
 func TestEveryRoleIsAService(t *testing.T) {
 	t.Parallel()
-	serve := start(t, environment(), "serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0")
+	data := t.TempDir()
+	serve := start(t, environment(), "serve", "--data", data, "--listen", "127.0.0.1:0")
 	address := map[string]string{}
 	eventually(t, "all roles", func() bool {
 		serve.mu.Lock()
@@ -35,7 +37,7 @@ func TestEveryRoleIsAService(t *testing.T) {
 	defer cancel()
 	conns := map[string]*grpc.ClientConn{}
 	for role, at := range address {
-		conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(insecure.NewCredentials()), keytest.With(data))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -83,7 +85,7 @@ func TestEveryRoleIsAService(t *testing.T) {
 	})
 	// The two, a result for the call, and the guidance of the first turn.
 	messages := prepared.GetRequest().GetMessages()
-	if err != nil || len(messages) != 4 || len(prepared.GetRequest().GetTools()) != 10 || messages[3].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE {
+	if err != nil || len(messages) != 4 || len(prepared.GetRequest().GetTools()) != 13 || messages[3].GetKind() != harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE {
 		t.Errorf("the model would be sent %v, %v", prepared, err)
 	}
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -122,7 +123,7 @@ func TestSilentAgent(t *testing.T) {
 func TestServedMesh(t *testing.T) {
 	t.Parallel()
 	workspace, script := appending(t, 2)
-	serve := start(t, environment(), "serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0")
+	serve := start(t, environment(), "serve", "--data", t.TempDir(), "--listen", "127.0.0.1:0", "--scripts", filepath.Dir(script))
 	address := ""
 	eventually(t, "the gateway", func() bool {
 		serve.mu.Lock()

@@ -172,6 +172,8 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 		return turn.ModelAnswered{Response: w.respond()}
 	case turn.Wait:
 		return turn.Waited{}
+	case turn.ProposeCalls:
+		return turn.Proposals{}
 	case turn.CheckInbox:
 		return turn.InboxChecked{}
 	case turn.SendCall:

@@ -112,6 +112,9 @@ func (m *Model) recovery(s *state, u seq) decision {
 		if _, ok := a.(repair.ReadAckFloor); ok {
 			_, a = r.Next(repair.Newest{Sequence: uint64(done)})
 		}
+		if _, ok := a.(repair.ReadNewest); ok {
+			a = repair.Finish{} // the leader has the successor of what was acknowledged
+		}
 		d := decision{action: a}
 		if a, ok := a.(repair.Append); ok {
 			d.body = m.step(a.Record.GetStep(), a.Record.GetAppended(), a.Record.GetEvents())

@@ -28,7 +28,7 @@ var compacted = scenario{
 	lines:  20,
 	edit: func(s *harnessv1.RunSpec) {
 		s.Config.Context = &harnessv1.ContextConfig{
-			MaxInputTokens: proto.Uint32(16_000), SoftThreshold: proto.Float64(0.79), BlockingThreshold: proto.Float64(0.80), Target: proto.Float64(0.5),
+			MaxInputTokens: proto.Uint32(16_600), SoftThreshold: proto.Float64(0.79), BlockingThreshold: proto.Float64(0.80), Target: proto.Float64(0.5),
 			RecentMessages: proto.Uint32(4), Strategies: []harnessv1.CompactionAction{harnessv1.CompactionAction_COMPACTION_ACTION_SUMMARIZE},
 			Summarizer: &harnessv1.SummarizerConfig{Model: "openai:m"},
 		}

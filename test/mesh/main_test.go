@@ -3,6 +3,7 @@
 //
 //	go test ./test/mesh                       # what CI runs
 //	go test ./test/mesh -rounds 20 -timeout 1h   # every kill point 20 times
+//	go test ./test/mesh -run TestTailIsCut -cuts 200 -timeout 2h
 package mesh
 
 import (
@@ -11,6 +12,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
@@ -18,31 +20,19 @@ var (
 	bin     meshtest.Binaries
 	scripts string // folder of the scenarios' scripts
 	rounds  = flag.Int("rounds", 2, "kills at each failpoint")
+	cuts    = flag.Int("cuts", 4, "times that the bus loses its newest records")
 	seed    = flag.Uint64("seed", 1, "of the random moments")
 )
 
 func TestMain(m *testing.M) {
-	code := func() int {
-		dir, err := os.MkdirTemp("", "harness-mesh")
-		if err != nil {
+	disktest.Enter()
+	flag.Parse()
+	// These tests mostly wait for takeovers.
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := flag.Set("test.parallel", "6"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
-			return 1
+			os.Exit(1)
 		}
-		defer func() { _ = os.RemoveAll(dir) }()
-		scripts = dir
-		if bin, err = meshtest.Build("../..", dir); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			return 1
-		}
-		flag.Parse()
-		// These tests mostly wait for takeovers.
-		if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-			if err := flag.Set("test.parallel", "6"); err != nil {
-				fmt.Fprintln(os.Stderr, err)
-				return 1
-			}
-		}
-		return m.Run()
-	}()
-	os.Exit(code)
+	}
+	os.Exit(meshtest.Run(m, &bin, &scripts))
 }

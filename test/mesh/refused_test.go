@@ -28,8 +28,10 @@ func refused(t *testing.T, words []string, args ...string) {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin.Harness, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HARNESS_LOG_LEVEL=error"}
-	out, err := cmd.CombinedOutput()
-	text := strings.TrimSpace(string(out))
+	var refusal strings.Builder
+	cmd.Stderr = &refusal
+	err := cmd.Run()
+	text := strings.TrimSpace(refusal.String())
 	if err == nil || cmd.ProcessState.ExitCode() != 1 || strings.Contains(text, "\n") {
 		t.Errorf("harness %s: %v, not refused with one line:\n%s", strings.Join(args, " "), err, text)
 	}

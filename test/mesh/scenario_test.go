@@ -25,6 +25,8 @@ import (
 type scenario struct {
 	name   string
 	script string
+	// patience bounds a run that takes longer than meshtest.Patience.
+	patience time.Duration
 	// drive gives the run what it waits for; it is called for each event.
 	drive func(d *driver, e *harnessv1.Event)
 	// again is sent to the run once it has ended; empty for nothing.
@@ -126,6 +128,9 @@ type driver struct {
 	run       runlog.Run
 	workspace string
 	scenario  scenario
+	// resumed counts the steps that were put aside because three workers had died. A resume
+	// starts another turn, for which the script has another answer.
+	resumed int
 }
 
 // expected returns the number of lines without faults.
@@ -206,7 +211,7 @@ func (s scenario) spec(script, workspace string) *harnessv1.RunSpec {
 // through takes a run of the scenario to its end and returns its log.
 func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, id string) (*driver, []runlog.Entry) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, meshtest.Patience)
+	ctx, cancel := context.WithTimeout(ctx, max(s.patience, meshtest.Patience))
 	defer cancel()
 	d := &driver{t: t, ctx: ctx, m: m, client: m.Client(), run: runlog.Run{Namespace: "default", ID: id}, workspace: newWorkspace(t), scenario: s}
 	if err := os.WriteFile(filepath.Join(d.workspace, "a.txt"), []byte("a\n"), 0o600); err != nil {
@@ -256,12 +261,17 @@ func gone(ctx context.Context, t testing.TB, m *meshtest.Mesh, e runlog.Entry) {
 
 func (d *driver) toEnd(s scenario, after uint64) {
 	d.t.Helper()
-	result, err := meshtest.Watch(d.ctx, d.client, "default", d.run.ID, after, harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
-		if s.drive != nil {
-			s.drive(d, e)
-		}
-	})
-	d.must(err)
+	result := d.toResult(s, after)
+	for result.GetReason().GetKind() == "poison" && strings.Contains(result.GetReason().GetMessage(), "workers died") {
+		d.resumed++
+		ended := len(d.m.Ended(d.run, int(after)))
+		_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
+			return d.client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: fmt.Sprint("resume-", ended)})
+		})
+		d.must(err)
+		after = uint64(ended)
+		result = d.toResult(s, after)
+	}
 	done := result.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && result.GetAccepted()
 	if s.cancelled {
 		done = result.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED
@@ -269,4 +279,16 @@ func (d *driver) toEnd(s scenario, after uint64) {
 	if !done {
 		d.t.Errorf("%s ended %v", d.run, result)
 	}
+}
+
+// toResult watches the run until it ends.
+func (d *driver) toResult(s scenario, after uint64) *harnessv1.HarnessResult {
+	d.t.Helper()
+	result, err := meshtest.Watch(d.ctx, d.client, "default", d.run.ID, after, harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
+		if s.drive != nil {
+			s.drive(d, e)
+		}
+	})
+	d.must(err)
+	return result
 }

@@ -24,6 +24,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/certtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
@@ -54,6 +55,12 @@ func healthOf(t *testing.T, address, service string, creds credentials.Transport
 	return r.GetStatus(), err
 }
 
+// contractOfFiles is checked on the tool host: a file, its text and a command.
+const contractOfFiles = `required_outputs:
+  - {id: made, description: It is made, predicate: {type: FILE_EXISTS, path: made.txt}}
+  - {id: checked, description: It is checked, predicate: {type: COMMAND_SUCCEEDS, command: grep -q made made.txt}}
+`
+
 // TestMeshWithCertificatesAndTokens checks that a run works, that other clients are
 // refused, that replaced files take effect without a restart, and that a waiting role
 // gives the reason.
@@ -65,7 +72,7 @@ func TestMeshWithCertificatesAndTokens(t *testing.T) {
 	tokens := m.Write("tokens", "token-of-everybody-0\ntoken-of-one-team-00 team\n")
 	pairs := map[string]certtest.Pair{}
 	for _, role := range meshtest.Roles {
-		pairs[role] = ca.Issue(here)
+		pairs[role] = ca.Issue(here, certtest.Role(role))
 		options := []meshtest.Option{identity(pairs[role], ca)}
 		switch role {
 		case "gateway":
@@ -82,12 +89,13 @@ func TestMeshWithCertificatesAndTokens(t *testing.T) {
 
 	// A run from the command line.
 	script := m.Write("script.yaml", "turns:\n  - {calls: [{name: run_command, arguments: {command: echo made > made.txt}}]}\n  - {text: Made., calls: [{name: work_complete, arguments: {summary: made}}]}\n")
+	contract := m.Write("contract.yaml", contractOfFiles)
 	token, team := m.Write("token", "token-of-everybody-0\n"), m.Write("team", "token-of-one-team-00")
 	workspace := t.TempDir()
 	to := func(token string, more ...string) []string {
 		return append([]string{"--server", m.Gateway(), "--tls-ca", ca.File, "--token-file", token}, more...)
 	}
-	out, err := with(t, append([]string{"run", "--workspace", workspace, "--model", "script:" + script, "--yolo", "--run-id", "r"}, to(token, "make it")...)...)
+	out, err := with(t, append([]string{"run", "--workspace", workspace, "--model", "script:" + script, "--contract", contract, "--yolo", "--run-id", "r"}, to(token, "make it")...)...)
 	if _, made := os.Stat(filepath.Join(workspace, "made.txt")); err != nil || made != nil {
 		t.Fatalf("%v, %v: %s", err, made, out)
 	}
@@ -175,7 +183,7 @@ func TestMeshWithCertificatesAndTokens(t *testing.T) {
 	}
 	ready := plain("", healthv1.HealthCheckResponse_SERVING)
 	meshtest.Eventually(t, "the probe says that turn is ready", ready)
-	ca.Reissue(pairs["turn"], here, certtest.Expired)
+	ca.Reissue(pairs["turn"], here, certtest.Role("turn"), certtest.Expired)
 	line, ok := turn.Line(`waiting role=turn reason="the certificate `)
 	if !ok || !strings.Contains(line, "has expired on") || !strings.Contains(line, "replace it") {
 		t.Errorf("turn reports %q", line)
@@ -188,7 +196,7 @@ func TestMeshWithCertificatesAndTokens(t *testing.T) {
 	if err == nil || !strings.Contains(out, "problem:") || !strings.Contains(out, "has expired on") {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
-	ca.Reissue(pairs["turn"], here)
+	ca.Reissue(pairs["turn"], here, certtest.Role("turn"))
 	meshtest.Eventually(t, "the probe says that turn is ready again", ready)
 
 	// Roles that need a tool host report that its certificate does not match.
@@ -209,8 +217,13 @@ func TestMeshWithCertificatesAndTokens(t *testing.T) {
 		}
 	}
 	for _, role := range meshtest.Roles {
-		if said := m.Process(role).Stderr(); strings.Contains(said, "token-of") {
+		said := m.Process(role).Stderr()
+		if strings.Contains(said, "token-of") {
 			t.Errorf("%s shows a token:\n%s", role, said)
+		}
+		// Each call of a role is one that its certificate admits to.
+		if strings.Contains(said, "may not call") {
+			t.Errorf("%s is refused:\n%s", role, said)
 		}
 	}
 }
@@ -293,7 +306,9 @@ func TestBusWithTLS(t *testing.T) {
 	// The permissions in docs/security.md are enough for a run.
 	mesh, stop := context.WithCancel(t.Context())
 	defer stop()
-	node := exec.CommandContext(mesh, bin.Harness, append(append([]string{"serve", "--nats", by("role", "localhost"), "--listen", "127.0.0.1:0", "--data", t.TempDir()}, trusted...), "--log-level", "warn")...)
+	data := t.TempDir()
+	node := exec.CommandContext(mesh, bin.Harness, append(append([]string{"serve", "--nats", by("role", "localhost"), "--listen", "127.0.0.1:0", "--data", data, "--scripts", os.TempDir()}, trusted...), "--log-level", "warn")...)
+	node.Env = append(os.Environ(), "XDG_CONFIG_HOME="+data)
 	said, err := node.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -315,7 +330,7 @@ func TestBusWithTLS(t *testing.T) {
 	if err := os.WriteFile(script, []byte("turns:\n  - {calls: [{name: list_directory, arguments: {}}]}\n  - {text: Seen., calls: [{name: work_complete, arguments: {summary: seen}}]}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := with(t, "run", "--server", address, "--workspace", t.TempDir(), "--model", "script:"+script, "look")
+	out, err := with(t, "run", "--server", address, "--token-file", keytest.File(data), "--workspace", t.TempDir(), "--model", "script:"+script, "look")
 	_ = node.Process.Signal(syscall.SIGTERM)
 	for read.Scan() {
 		lines = append(lines, read.Text())

@@ -31,6 +31,11 @@ func weather() []*harnessv1.ToolSpec {
 	}}
 }
 
+// asking lets commands have network, so that they ask at every level of confinement.
+func asking() *harnessv1.SandboxConfig {
+	return &harnessv1.SandboxConfig{Network: &harnessv1.SandboxNetwork{Mode: harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_ALL}}
+}
+
 // asker takes a run through everything that waits for others.
 type asker struct {
 	*testing.T
@@ -106,7 +111,7 @@ func TestStory(t *testing.T) {
 		RunId: a.run, Spec: &harnessv1.RunSpec{
 			Goal: content.Inline("Tell me a story."), Workspace: workspace, ClientTools: weather(),
 			Agent:  &harnessv1.AgentSpec{Model: "script:" + script},
-			Config: &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{Turns: proto.Uint32(2)}},
+			Config: &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{Turns: proto.Uint32(2)}, Sandbox: asking()},
 		},
 	}}}))
 	var asked *harnessv1.ToolCalled
@@ -261,7 +266,7 @@ func TestDeadlinesPassWithoutAnswers(t *testing.T) {
 		Goal: content.Inline("Go on without me."), Workspace: workspace, ClientTools: weather(), Agent: &harnessv1.AgentSpec{Model: "script:" + script},
 		Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{
 			AnswerTimeout: durationpb.New(1500 * time.Millisecond), ApprovalTimeout: durationpb.New(2500 * time.Millisecond),
-		}},
+		}, Sandbox: asking()},
 	}})
 	a.must(err)
 	a.awaitStop("client_tool")

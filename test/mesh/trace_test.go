@@ -38,7 +38,8 @@ func TestTraceIsConnected(t *testing.T) {
 	from(caller)
 	_, err := a.client.StartRun(a.ctx, &harnessv1.StartRunRequest{RunId: a.run, Spec: &harnessv1.RunSpec{
 		Goal: content.Inline("Tell the-secret."), Workspace: workspace,
-		Agent: &harnessv1.AgentSpec{Name: "teller", Model: "script:" + script},
+		Agent:  &harnessv1.AgentSpec{Name: "teller", Model: "script:" + script},
+		Config: &harnessv1.LoopConfig{Sandbox: asking()},
 	}})
 	a.must(err)
 	pending := a.awaitStop("approval").GetPending()

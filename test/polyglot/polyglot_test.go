@@ -1,10 +1,5 @@
 //go:build polyglot
 
-// Package polyglot drives one run from several languages, as a team would: it is
-// started from Python, watched from TypeScript, interrupted with curl and resumed with
-// the command line. It needs Python, npm and curl:
-//
-//	go test -tags polyglot ./test/polyglot
 package polyglot
 
 import (
@@ -21,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 )
 
 // patience bounds the whole test.
@@ -115,19 +112,24 @@ func python(ctx context.Context, t *testing.T) string {
 	return filepath.Join(output(ctx, t, root(t), "clients/python/venv.sh"), "bin", "python")
 }
 
-// serve starts a mesh in one process and returns its gateway's address.
-func serve(ctx context.Context, t *testing.T, harness string, args ...string) string {
+// serve starts a mesh in one process and returns its gateway's address and the header
+// with its key.
+func serve(ctx context.Context, t *testing.T, harness string, args ...string) (gateway, key string) {
 	t.Helper()
 	dir := t.TempDir()
-	cmd := command(ctx, t, dir, harness, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data")}, args...)...)
+	cmd := command(ctx, t, dir, harness, append([]string{"serve", "--listen", "127.0.0.1:0", "--data", filepath.Join(dir, "data"), "--scripts", os.TempDir()}, args...)...)
 	cmd.Stderr = nil
 	lines, _ := start(t, cmd, cmd.StderrPipe)
-	gateway := next(t, lines, "ready role=gateway addr=")
+	gateway = next(t, lines, "ready role=gateway addr=")
 	go func() {
 		for lines.Scan() {
 		}
 	}()
-	return gateway
+	name, value, err := keytest.Header(filepath.Join(dir, "data"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return gateway, name + ": " + value
 }
 
 func write(t *testing.T, path, text string) string {
@@ -141,12 +143,13 @@ func write(t *testing.T, path, text string) string {
 func TestARunPassesThroughFourHands(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // where clients find the key
 	dir, workspace := t.TempDir(), t.TempDir()
 	harness, python := binary(ctx, t), python(ctx, t)
 	typescript := filepath.Join(root(t), "clients", "typescript")
 	output(ctx, t, typescript, "./modules.sh")
 	output(ctx, t, typescript, "node_modules/.bin/tsc")
-	gateway := serve(ctx, t, harness)
+	gateway, key := serve(ctx, t, harness)
 
 	// Python starts it, sees it at work, and goes without a word.
 	begin := command(ctx, t, dir, python, write(t, filepath.Join(dir, "begin.py"), begin), gateway, workspace, "script:"+write(t, filepath.Join(dir, "script.yaml"), script))
@@ -171,7 +174,7 @@ func TestARunPassesThroughFourHands(t *testing.T) {
 	seen("tool.call")
 
 	// Curl stops it: the watcher sees that, and nothing of the command is left.
-	out := output(ctx, t, dir, "curl", "-sS", "--fail-with-body", "-X", "POST", "-H", "Content-Type: application/json",
+	out := output(ctx, t, dir, "curl", "-sS", "--fail-with-body", "-X", "POST", "-H", key, "-H", "Content-Type: application/json",
 		"-d", `{"reason":"somebody wants to look first"}`, "http://"+gateway+"/v1/runs/"+run+"/interrupt")
 	if !strings.Contains(out, "request_id") {
 		t.Errorf("curl got %s", out)
@@ -212,7 +215,7 @@ func TestARunPassesThroughFourHands(t *testing.T) {
 		t.Errorf("TypeScript saw %v\nthe command line %v", ids, told)
 	}
 	var streamed []string
-	for line := range strings.Lines(output(ctx, t, dir, "curl", "-sSN", "--fail-with-body", "http://"+gateway+"/v1/runs/"+run+"/events?until=now")) {
+	for line := range strings.Lines(output(ctx, t, dir, "curl", "-sSN", "--fail-with-body", "-H", key, "http://"+gateway+"/v1/runs/"+run+"/events?until=now")) {
 		if data, ok := strings.CutPrefix(line, "data: "); ok {
 			if id := identity(t, []byte(data)); id != "" {
 				streamed = append(streamed, id)
@@ -266,6 +269,7 @@ const unchecked = `turns:
 func TestAnExecutorInPythonTakesPartInTheLoop(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // where clients find the key
 	dir, harness := t.TempDir(), binary(ctx, t)
 	// It needs the gateway's address, and the bridge needs its: the gateway gets a port
 	// that was free when it was chosen.
@@ -285,7 +289,7 @@ func TestAnExecutorInPythonTakesPartInTheLoop(t *testing.T) {
 	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &hello) != nil {
 		t.Fatalf("the reviewer did not start: %q", lines.Text())
 	}
-	gateway := serve(ctx, t, harness, "--roles", "all,bridge", "--executor", "reviewer", "--target", hello.Listening, "--listen", at)
+	gateway, _ := serve(ctx, t, harness, "--roles", "all,bridge", "--executor", "reviewer", "--target", hello.Listening, "--listen", at)
 	out := output(ctx, t, dir, harness, "run", "--server", gateway, "--workspace", t.TempDir(), "--yolo", "--output", "json",
 		"--model", "script:"+write(t, filepath.Join(dir, "script.yaml"), unchecked), "--workflow", "repair,compaction,turn,reviewer,stopdecision", "Write a 1.")
 	var result struct {

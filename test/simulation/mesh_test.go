@@ -25,10 +25,11 @@ import (
 )
 
 // mesh is a whole mesh in a world: two processes for each role, two tool hosts and
-// clients that drive a few runs. log decorates the run log of each process; nil leaves
-// it unchanged. With summaries, it has inference workers, and runs with small windows.
+// clients that drive a few runs. log decorates the run log of each process, and hosts the
+// tool hosts of the turn workers; nil leaves them unchanged. With summaries, it has inference workers, and runs with small windows.
 type mesh struct {
 	log       func(role string, p *sim.Process, log runlog.Log) runlog.Log
+	hosts     func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
 	runs      int
 	summaries bool
 }
@@ -69,8 +70,12 @@ func (m mesh) start(w *sim.World) {
 			})
 		}
 		start("turn", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
+			hosts := p.ToolHosts()
+			if m.hosts != nil {
+				hosts = m.hosts(hosts)
+			}
 			s := turnserver.New(turnserver.Config{
-				Log: log, ToolHost: p.ToolHosts(), Open: p.Model(), Random: func() float64 { return 0.5 },
+				Log: log, ToolHost: hosts, Open: p.Model(), Random: func() float64 { return 0.5 },
 			})
 			return s.Run(ctx, config(p, log))
 		})

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -21,15 +22,18 @@ var within = flag.Int("within", 1500, "how many seeds a mutation has to be caugh
 // decorate changes the run log of a process.
 type decorate func(role string, p *sim.Process, log runlog.Log) runlog.Log
 
-// mutation is a fault in the run logs of processes.
+// mutation is a fault in the run logs of processes, or in their tool hosts.
 type mutation struct {
 	name string
 	// replicated restricts the fault to a replicated bus, hangs to a model that hangs.
 	replicated, hangs bool
 	log               decorate
-	// invariant is what has to detect the fault, in a world with summaries. Empty: any, in
-	// any world.
+	// hosts changes the tool hosts of the turn workers.
+	hosts func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
+	// invariant is what has to detect the fault. Empty: any.
 	invariant string
+	// summaries restricts the fault to a world with summaries.
+	summaries bool
 }
 
 // mutations are faults, one at a time. They show that the simulator detects a broken rule.
@@ -68,6 +72,9 @@ var mutations = []mutation{
 		}
 		return &rewritingLog{Log: log, rewrite: forgetDrained}
 	}},
+	{name: "killed-without-a-kill", invariant: "a killed call is dead", hosts: func(hosts harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient {
+		return lyingHosts{hosts}
+	}},
 }
 
 func TestMutations(t *testing.T) {
@@ -76,10 +83,10 @@ func TestMutations(t *testing.T) {
 			t.Parallel()
 			for seed := range uint64(*within) {
 				cfg, mesh := shape(seed)
-				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() || m.invariant != "" && !mesh.summaries {
+				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() || m.summaries && !mesh.summaries {
 					continue
 				}
-				mesh.log = m.log
+				mesh.log, mesh.hosts = m.log, m.hosts
 				r := sim.Try(t, cfg, mesh.start)
 				if r.Violation != nil && m.invariant != "" && r.Violation.Invariant != m.invariant {
 					t.Logf("seed %d: %s: %s", seed, r.Violation.Invariant, r.Violation.Message)
@@ -282,6 +289,15 @@ func keepCursor() func(rec *harnessv1.Record) {
 			}
 		}
 	}
+}
+
+// lyingHosts report that calls were killed, and kill none.
+type lyingHosts struct {
+	harnessv1.ToolHostServiceClient
+}
+
+func (lyingHosts) CancelTools(_ context.Context, r *harnessv1.CancelToolsRequest, _ ...grpc.CallOption) (*harnessv1.CancelToolsResponse, error) {
+	return &harnessv1.CancelToolsResponse{Killed: r.GetCallIds()}, nil
 }
 
 func forgetDrained(rec *harnessv1.Record) { rec.GetStep().GetSnapshot().DrainedItems = nil }

@@ -32,20 +32,20 @@ func rewriting(rewrite func(*harnessv1.Step)) decorate {
 
 // summaryMutations are faults in what happens to the jobs of summaries.
 var summaryMutations = []mutation{
-	{name: "result-of-another-span", invariant: "a summary is that of its span", log: ofCompaction(func(log runlog.Log) runlog.Log {
+	{name: "result-of-another-span", summaries: true, invariant: "a summary is that of its span", log: ofCompaction(func(log runlog.Log) runlog.Log {
 		return &confusedLog{Log: log, results: map[runlog.Run][]byte{}}
 	})},
-	{name: "second-result-wins", invariant: "the first result of a job counts", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
+	{name: "second-result-wins", summaries: true, invariant: "the first result of a job counts", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
 		if role != workflow.Inference {
 			return log
 		}
 		return sim.OverwriteBlobs(log)
 	}},
-	{name: "job-never-created", invariant: "a job is not forgotten", log: ofCompaction(func(log runlog.Log) runlog.Log { return uncreatedLog{log} })},
-	{name: "job-dropped", invariant: "a job is not forgotten", log: rewriting(dropJobs)},
-	{name: "job-not-awaited", invariant: "a full window waits for its summary", log: rewriting(awaitNothing)},
-	{name: "usage-counted-twice", invariant: "the usage of a job counts once", log: rewriting(countAgain)},
-	{name: "ended-job-kept", invariant: "the usage of a job counts once", log: rewriting(keepEnded())},
+	{name: "job-never-created", summaries: true, invariant: "a job is not forgotten", log: ofCompaction(func(log runlog.Log) runlog.Log { return uncreatedLog{log} })},
+	{name: "job-dropped", summaries: true, invariant: "a job is not forgotten", log: rewriting(dropJobs)},
+	{name: "job-not-awaited", summaries: true, invariant: "a full window waits for its summary", log: rewriting(awaitNothing)},
+	{name: "usage-counted-twice", summaries: true, invariant: "the usage of a job counts once", log: rewriting(countAgain)},
+	{name: "ended-job-kept", summaries: true, invariant: "the usage of a job counts once", log: rewriting(keepEnded())},
 }
 
 // confusedLog returns the former result of a run instead of a newer one.

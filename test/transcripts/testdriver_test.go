@@ -43,17 +43,18 @@ type driver struct {
 	requests     []*harnessv1.ModelRequest
 
 	// What the world outside does next.
-	answers []answer
-	results map[string][]result
-	ledger  string // of the tool host; a new one forgets every call
-	crash   string // the worker of the next turn dies behind this journal entry
-	forget  bool   // and the tool host loses its ledger then
-	onTurn  map[uint32][]func(*driver)
-	checks  map[string]*harnessv1.RequirementCoverage // how outputs of the contract stand
-	agent   *harnessv1.AgentSpec                      // of the run that is to begin
-	task    *harnessv1.TaskContract
-	input   func(*harnessv1.Snapshot) uint64 // tokens that the model reports of its request; nil: as the story says
-	compact func(*harnessv1.Snapshot)        // what compaction does in addition to its decision; may be nil
+	answers    []answer
+	results    map[string][]result
+	ledger     string // of the tool host; a new one forgets every call
+	crash      string // the worker of the next turn dies behind this journal entry
+	forget     bool   // and the tool host loses its ledger then
+	onTurn     map[uint32][]func(*driver)
+	checks     map[string]*harnessv1.RequirementCoverage // how outputs of the contract stand
+	agent      *harnessv1.AgentSpec                      // of the run that is to begin
+	task       *harnessv1.TaskContract
+	background []*harnessv1.BackgroundState     // commands, as the tool host has them
+	input      func(*harnessv1.Snapshot) uint64 // tokens that the model reports of its request; nil: as the story says
+	compact    func(*harnessv1.Snapshot)        // what compaction does in addition to its decision; may be nil
 }
 
 // answer is what becomes of one request to the model.
@@ -264,6 +265,8 @@ func (d *driver) observe(step *harnessv1.Step, key string) *harnessv1.Observatio
 		o.Value = &harnessv1.Observation_InferenceAvailable{}
 	case compaction.KeyTokens:
 		o.Value = &harnessv1.Observation_Tokens{Tokens: uint32(step.GetSnapshot().GetTokenBudget().GetUnreportedBytes() / 4)}
+	case runstate.KeyBackground:
+		o.Value = &harnessv1.Observation_Background{Background: d.killBackground()}
 	default:
 		output, is := strings.CutPrefix(key, stopdecision.KeyCheck)
 		if !is {
@@ -284,6 +287,7 @@ func (d *driver) observe(step *harnessv1.Step, key string) *harnessv1.Observatio
 func (d *driver) commit(before *harnessv1.Step, outcome *harnessv1.Outcome) {
 	d.t.Helper()
 	step := outcome.GetStep()
+	d.checkBackground(step)
 	if err := runstate.CheckPhases(before.GetSnapshot(), step); err != nil {
 		d.t.Fatal(err)
 	}

@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	agent JSON                       what the run's AgentSpec has besides instructions and a model
 //	contract JSON                    the run's TaskContract
 //	start GOAL                       with settings in front, such as: max_turns=5 prompts=off strict=on tool_calls=3 yolo=on window=16000
-//	                                 items=on guidance=off jit=off hooks=off stall=off doom=off
+//	                                 workspace=on items=on guidance=off jit=off hooks=off stall=off doom=off
 //	model TEXT                       what the model answers next; its calls follow, a line each:
 //	  NAME ARGUMENTS
 //	model cut off: TEXT              the same, ended by the length limit
@@ -47,6 +47,8 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	again                            the last item is sent a second time
 //	mid turn N: ...                  one of these while turn N is under way
 //	die at started|admitted|responded|judged|tools|finished   the worker of the next turn dies there
+//	ends ID HOW                      a background command ends by itself; those of calls with {"background":true} are bg1, bg2 …
+//	lost background                  the tool host dies, and its background commands with it
 //	lose ledger                      the tool host forgets its calls when the worker dies
 func TestTranscripts(t *testing.T) {
 	paths, err := filepath.Glob("testdata/*.txt")
@@ -168,6 +170,11 @@ func (d *driver) play(line string) {
 		d.onTurn[uint32(n)] = append(d.onTurn[uint32(n)], func(d *driver) { d.play(what) })
 	case "die":
 		d.crash = strings.TrimPrefix(rest, "at ")
+	case "ends":
+		id, end, _ := strings.Cut(rest, " ")
+		d.endBackground(id, end)
+	case "lost":
+		d.loseBackground()
 	case "lose":
 		d.forget = true
 	case "again":
@@ -246,6 +253,7 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 		WorkItems: &harnessv1.WorkItemConfig{}, Guidance: &harnessv1.GuidanceConfig{}, Hooks: &harnessv1.HookConfig{},
 		Stall: &harnessv1.StallConfig{}, DoomLoop: &harnessv1.DoomLoopConfig{}, Context: &harnessv1.ContextConfig{},
 	}
+	workspace := ""
 	goal := settings(d, text, func(key string, n uint32) {
 		no, yes := false, true
 		switch key {
@@ -277,13 +285,15 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 			c.Hooks.Enabled = &no
 		case "stall":
 			c.Stall.Enabled = &no
+		case "workspace":
+			workspace = "/w"
 		case "doom":
 			c.DoomLoop.Enabled = &no
 		default:
 			d.t.Fatalf("no setting is called %q", key)
 		}
 	})
-	return &harnessv1.RunSpec{Goal: content.Inline(goal), Agent: d.agent, Config: c, Contract: d.task}
+	return &harnessv1.RunSpec{Goal: content.Inline(goal), Agent: d.agent, Config: c, Contract: d.task, Workspace: workspace}
 }
 
 func settings(d *driver, text string, set func(key string, n uint32)) (rest string) {

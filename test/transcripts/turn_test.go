@@ -98,6 +98,8 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 	switch a := action.(type) {
 	case turn.Append:
 		return w.append(a)
+	case turn.Inspect:
+		return turn.Inspected{Response: &harnessv1.InspectWorkspaceResponse{Background: d.background}}
 	case turn.FireHooks:
 		return turn.HooksFired{Result: w.fire(a)}
 	case turn.LoadConversation:
@@ -131,6 +133,8 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 			d.t.Fatal(err)
 		}
 		return turn.MessagesRead{Result: result}
+	case turn.ProposeCalls:
+		return turn.Proposals{}
 	case turn.CheckInbox:
 		if d.interrupted(w.state.Snapshot) {
 			w.p.Stop(errInterrupted, true)
@@ -159,7 +163,7 @@ func (d *driver) result(call turn.Call, ledger string) *harnessv1.ExecuteToolRes
 		r, d.results[call.Tool] = queued[0], queued[1:]
 	}
 	return &harnessv1.ExecuteToolResponse{
-		Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: r.text, IsError: r.failed, Duration: durationpb.New(0),
+		Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: r.text, IsError: r.failed, Duration: durationpb.New(0), Background: d.startInBackground(call, ledger),
 	}
 }
 

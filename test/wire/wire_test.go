@@ -119,8 +119,9 @@ func TestOpenAI(t *testing.T) {
 				req := modeltest.Conversation(streaming)
 				req.Model = ""
 				req.Messages[1].Content = inline("What is in a.txt?")
-				if resp, err := p.Complete(t.Context(), req, nil); err != nil || resp.Model == "" {
-					t.Errorf("%v, %v: want an answer of the first model", resp, err)
+				// None of its models is a choice of the catalogue, and the first of a list is no choice.
+				if resp, err := p.Complete(t.Context(), req, nil); err == nil || !strings.Contains(err.Error(), "gpt-4o") {
+					t.Errorf("%v, %v: want an error that lists the models", resp, err)
 				}
 			})
 		})

@@ -15,6 +15,9 @@ from pathlib import Path
 
 from harnessmesh import Client, Delta, Event, HarnessError, PendingCall, Result, Run, pb
 
+#: Commands wait for your approval, also those that the sandbox confines.
+AGENT = {"tools": [{"name": "run_command", "policy": "TOOL_DECISION_ASK", "reason": "it runs commands"}]}
+
 
 async def main() -> int:
     parser = argparse.ArgumentParser(description="Start a run, see it work, and answer what it asks.")
@@ -34,7 +37,7 @@ async def main() -> int:
             if given.attach:
                 run = await client.attach(given.attach)
             else:
-                run = await client.start(given.goal, model=given.model, workspace=given.workspace)
+                run = await client.start(given.goal, model=given.model, workspace=given.workspace, agent=AGENT)
             print(f"run {run.id}", file=sys.stderr)
             return await follow(run)
     except HarnessError as error:

@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ class Server:
 
     def start(self) -> None:
         command = [self.binary, "serve", "--listen", self.address, "--data", str(self.data), "--takeover", "1s"]
-        command += ["--sync", "interval", "--drain", "100ms"]
+        command += ["--sync", "interval", "--drain", "100ms", "--scripts", tempfile.gettempdir()]
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("HARNESS_", "OTEL_", "OPENAI_"))}
         self._process = subprocess.Popen(
             command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, env=environment
@@ -44,6 +45,11 @@ class Server:
                 self.address = found[1]
                 return
         raise AssertionError("harness serve ended before it was ready:\n" + "".join(said))
+
+    @property
+    def key(self) -> str:
+        """The key that the gateway requires, for clients that reach it at another address."""
+        return (self.data / "gateway.key").read_text().strip()
 
     def kill(self) -> None:
         """kill -9."""
@@ -164,6 +170,16 @@ def script(tmp_path: Path) -> Callable[[str], str]:
         return f"script:{file}"
 
     return write
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Callable[[str], str]:
+    """Copies the scripted model of an example to where the server reads scripts, and gives its name."""
+
+    def copy(name: str) -> str:
+        return f"script:{shutil.copy(EXAMPLES / name, tmp_path / name)}"
+
+    return copy
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ The front ends TLS, demands a token and remembers the headers, as a proxy before
 """
 
 import asyncio
+import os
+import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 import trustme
 from conftest import Server
 
-from harnessmesh import Client, ForbiddenError, InvalidError, UnauthenticatedError, UnavailableError
+from harnessmesh import Client, ForbiddenError, InvalidError, UnauthenticatedError, UnavailableError, keys
 
 TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -21,10 +23,11 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 class Front(grpc.GenericRpcHandler):
     """Passes calls on to a gateway, for those with the token."""
 
-    def __init__(self, gateway: str) -> None:
+    def __init__(self, gateway: str, key: str) -> None:
         self.address = ""
         self.headers: list[dict[str, Any]] = []
         self._channel = grpc.aio.insecure_channel(gateway)
+        self._key = key
 
     def service(self, details: grpc.HandlerCallDetails) -> "grpc.RpcMethodHandler[bytes, bytes]":
         headers = dict(details.invocation_metadata)
@@ -35,7 +38,7 @@ class Front(grpc.GenericRpcHandler):
                 case "Bearer sesame":
                     passed_on: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
                     passed_on = self._channel.unary_unary(details.method)
-                    return await passed_on(request)
+                    return await passed_on(request, metadata=(("authorization", f"Bearer {self._key}"),))
                 case "Bearer other":
                     await context.abort(
                         grpc.StatusCode.PERMISSION_DENIED, "the token may not use the namespace default"
@@ -60,7 +63,7 @@ def authority(tmp_path: Path) -> tuple[trustme.CA, Path]:
 async def front(server: Server, authority: tuple[trustme.CA, Path]) -> AsyncIterator[Front]:
     certificate = authority[0].issue_cert("localhost", "127.0.0.1")
     chain = b"".join(each.bytes() for each in certificate.cert_chain_pems)
-    handler = Front(server.address)
+    handler = Front(server.address, server.key)
     listening = grpc.aio.server()
     listening.add_generic_rpc_handlers((handler,))
     credentials = grpc.ssl_server_credentials([(certificate.private_key_pem.bytes(), chain)])
@@ -132,9 +135,65 @@ async def test_what_stays_on_this_machine_goes_through_no_proxy(
         monkeypatch.delenv(name, raising=False)
     async with await asyncio.start_server(proxy, "127.0.0.1", 0) as listening:
         monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}")
-        async with Client.connect(server.address, token="sesame", connect_timeout=1) as client:
+        async with Client.connect(server.address, token=server.key, connect_timeout=1) as client:
             assert [run async for run in client.runs(namespace="nobody-is-here")] == []
         assert asked == []
         with pytest.raises(UnavailableError):
             await Client.connect("mesh.invalid:7447", connect_timeout=0.3)
         assert asked[0].startswith(b"CONNECT mesh.invalid:7447 ")
+
+
+def note_of(address: str) -> Path:
+    return Path(os.environ["XDG_CONFIG_HOME"]) / "harness" / "keys" / address
+
+
+async def test_the_key_of_a_gateway_on_this_machine_is_found_by_its_address(server: Server, tmp_path: Path) -> None:
+    port = server.address.rpartition(":")[2]
+    for address in (server.address, f"localhost:{port}"):
+        async with Client.connect(address) as client:
+            assert [run async for run in client.runs(namespace="nobody-is-here")] == []
+    with pytest.raises(UnauthenticatedError, match=str(server.data / "gateway.key")):
+        await Client.connect(server.address, token="simsalabim")
+
+
+async def test_without_a_note_the_gateway_names_its_key_file(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    with pytest.raises(UnauthenticatedError, match=str(server.data / "gateway.key")):
+        await Client.connect(server.address)
+    async with Client.connect(server.address, token=server.key) as client:
+        assert [run async for run in client.runs(namespace="nobody-is-here")] == []
+
+
+def test_a_note_counts_only_while_its_gateway_exists_and_is_private(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = note_of(server.address).read_text()
+    assert keys.noted(server.address) == keys.Noted(server.address, server.key)
+    for other in ("127.0.0.1:1", "192.0.2.1:7447", "example.org:7447", "unix:/nowhere"):
+        assert keys.noted(other) is None
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    folder = note_of(server.address).parent
+    folder.mkdir(parents=True, mode=0o700)
+    folder.chmod(0o700)
+    note = note_of(server.address)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    note.write_text(f"{server.data / 'gateway.key'}\n{ended.pid}\n")
+    note.chmod(0o600)
+    assert keys.noted(server.address) is None
+    note.write_text(text)
+    assert keys.noted(server.address) is not None
+    note.chmod(0o644)
+    with pytest.raises(InvalidError, match="chmod 600"):
+        keys.noted(server.address)
+    note.chmod(0o600)
+    folder.chmod(0o755)
+    with pytest.raises(InvalidError, match="chmod 700"):
+        keys.noted(server.address)
+    folder.chmod(0o700)
+    for damaged in ("", "key\n1\n", text + "\n", text.replace("gateway.key", "key")):
+        note.write_text(damaged)
+        with pytest.raises(InvalidError, match="cannot be used"):
+            keys.noted(server.address)

@@ -138,9 +138,10 @@ async def test_history_that_is_read_again_makes_no_call_again(client: Client, sc
 
 
 async def test_calls_that_others_answered_while_the_client_was_cut_off_are_not_made(
-    client: Client, wire: Wire, script: Script, workspace: Path
+    client: Client, server: Server, wire: Wire, script: Script, workspace: Path
 ) -> None:
     calls: list[str] = []
+    agent = {"tools": [{"name": "run_command", "policy": "TOOL_DECISION_ASK"}]}
     asked: asyncio.Future[str] = asyncio.get_running_loop().create_future()
 
     @tool
@@ -164,8 +165,8 @@ async def test_calls_that_others_answered_while_the_client_was_cut_off_are_not_m
                 asked.set_result(update.data.call_id)
         return updates
 
-    async with Client.connect(wire.address) as cut_off:
-        run = await cut_off.start("note", model=script(turns + DONE), workspace=workspace, tools=[note])
+    async with Client.connect(wire.address, token=server.key) as cut_off:
+        run = await cut_off.start("note", model=script(turns + DONE), workspace=workspace, tools=[note], agent=agent)
         following = asyncio.create_task(follow(run))
         approved = await asked
         wire.cut()
@@ -186,14 +187,14 @@ async def test_calls_that_others_answered_while_the_client_was_cut_off_are_not_m
 
 
 async def test_a_long_text_is_fetched_again_when_its_connection_breaks(
-    wire: Wire, script: Script, workspace: Path
+    server: Server, wire: Wire, script: Script, workspace: Path
 ) -> None:
     content = "x" * 300_000
     model = script(
         f"turns:\n  - {{calls: [{{name: write_file, arguments: {{path: a.md, content: {content}}}}}]}}\n" + DONE
     )
     agent = {"tools": [{"name": "write_file", "policy": "TOOL_DECISION_ALLOW"}]}
-    async with Client.connect(wire.address) as client:
+    async with Client.connect(wire.address, token=server.key) as client:
         run = await client.start("write", model=model, workspace=workspace, agent=agent)
         await run.result()
         events = [u.data async for u in run.events() if isinstance(u, Event)]

@@ -1,8 +1,10 @@
 """The examples, each run as a person would."""
 
 import json
+import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from conftest import EXAMPLES, Server
@@ -19,12 +21,14 @@ def run(*arguments: str, cwd: Path, typed: str = "") -> "subprocess.CompletedPro
         text=True,
         timeout=60,
         check=False,
-        env={"PYTHONPATH": source, "PATH": "/usr/bin:/bin"},
+        env={"PYTHONPATH": source, "PATH": "/usr/bin:/bin", "XDG_CONFIG_HOME": os.environ["XDG_CONFIG_HOME"]},
     )
 
 
-def test_follow_shows_the_work_and_asks_for_approvals(server: Server, workspace: Path) -> None:
-    arguments = ["--server", server.address, "--model", f"script:{EXAMPLES / 'notes.yaml'}", "Count the lines"]
+def test_follow_shows_the_work_and_asks_for_approvals(
+    server: Server, example: Callable[[str], str], workspace: Path
+) -> None:
+    arguments = ["--server", server.address, "--model", example("notes.yaml"), "Count the lines"]
     yes = run("follow.py", *arguments, cwd=workspace, typed="y\n")
     assert yes.returncode == 0, yes.stderr
     assert 'Run run_command {"command": "wc -l < notes.md"}? (it runs commands)' in yes.stdout
@@ -37,8 +41,10 @@ def test_follow_shows_the_work_and_asks_for_approvals(server: Server, workspace:
     assert "Then I count them myself." in no.stdout
 
 
-def test_follow_leaves_a_run_that_nobody_answers_and_comes_back(server: Server, workspace: Path) -> None:
-    arguments = ["--server", server.address, "--model", f"script:{EXAMPLES / 'notes.yaml'}", "Count the lines"]
+def test_follow_leaves_a_run_that_nobody_answers_and_comes_back(
+    server: Server, example: Callable[[str], str], workspace: Path
+) -> None:
+    arguments = ["--server", server.address, "--model", example("notes.yaml"), "Count the lines"]
     left = run("follow.py", *arguments, cwd=workspace)
     assert left.returncode == 4
     name = left.stderr.split()[1]
@@ -49,8 +55,10 @@ def test_follow_leaves_a_run_that_nobody_answers_and_comes_back(server: Server, 
     assert "DONE · agent_done" in back.stdout
 
 
-def test_weather_goes_on_after_a_crash_without_loss_or_repeat(server: Server, workspace: Path) -> None:
-    model = f"script:{EXAMPLES / 'weather.yaml'}"
+def test_weather_goes_on_after_a_crash_without_loss_or_repeat(
+    server: Server, example: Callable[[str], str], workspace: Path
+) -> None:
+    model = example("weather.yaml")
     crashed = run(
         "weather.py", "--server", server.address, "--model", model, "--crash", "What do I pack?", cwd=workspace
     )

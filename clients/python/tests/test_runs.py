@@ -32,6 +32,8 @@ Script = Callable[[str], str]
 DONE = "  - {calls: [{name: work_complete, arguments: {summary: finished}}]}\n"
 TALK = "turns:\n  - {text: I look around first., calls: [{name: list_directory}]}\n" + DONE
 THINK = "turns:\n  - {reasoning: 'Where does it belong?', text: Here., calls: [{name: list_directory}]}\n" + DONE
+#: Confined commands do not ask by default.
+ASKS = {"tools": [{"name": "run_command", "policy": "TOOL_DECISION_ASK", "reason": "it runs commands"}]}
 COMMAND = "turns:\n  - {text: A command., calls: [{name: run_command, arguments: {command: echo it ran}}]}\n" + DONE
 
 
@@ -118,7 +120,7 @@ async def test_an_attached_client_goes_on_behind_an_event_or_a_version(
 async def test_an_iteration_until_now_ends_though_the_run_waits(
     client: Client, script: Script, workspace: Path
 ) -> None:
-    run = await client.start("run it", model=script(COMMAND), workspace=workspace)
+    run = await client.start("run it", model=script(COMMAND), workspace=workspace, agent=ASKS)
     parked = await run.result()
     assert (parked.status, parked.reason, parked.ended) == (Status.PARKED, "approval", False)
     updates = [u async for u in run.events(until="now")]
@@ -130,7 +132,7 @@ async def test_an_iteration_until_now_ends_though_the_run_waits(
 
 
 async def test_an_approved_call_runs_and_the_iteration_goes_on(client: Client, script: Script, workspace: Path) -> None:
-    run = await client.start("run it", model=script(COMMAND), workspace=workspace)
+    run = await client.start("run it", model=script(COMMAND), workspace=workspace, agent=ASKS)
     output = ""
     async for update in run.events():
         match update:
@@ -145,7 +147,7 @@ async def test_an_approved_call_runs_and_the_iteration_goes_on(client: Client, s
 async def test_a_denied_call_does_not_run_and_the_model_is_told_why(
     client: Client, script: Script, workspace: Path
 ) -> None:
-    run = await client.start("run it", model=script(COMMAND), workspace=workspace)
+    run = await client.start("run it", model=script(COMMAND), workspace=workspace, agent=ASKS)
     call = (await run.result()).pending[0]
     await run.deny(call.call_id, "not on a Sunday")
     await run.result()
@@ -158,7 +160,7 @@ async def test_a_denied_call_does_not_run_and_the_model_is_told_why(
 async def test_the_context_of_a_response_is_the_conversation_before_it(
     client: Client, script: Script, workspace: Path
 ) -> None:
-    run = await client.start("run it", model=script(COMMAND), workspace=workspace)
+    run = await client.start("run it", model=script(COMMAND), workspace=workspace, agent=ASKS)
     await run.deny((await run.result()).pending[0].call_id)
     await run.result()
     responses = [u.version for u in await gather(run) if isinstance(u, Event) and u.name == "model.response"]
@@ -175,7 +177,7 @@ async def test_the_context_of_a_response_is_the_conversation_before_it(
 async def test_a_second_answer_is_refused_and_the_same_answer_again_is_not(
     client: Client, script: Script, workspace: Path
 ) -> None:
-    run = await client.start("run it", model=script(COMMAND), workspace=workspace)
+    run = await client.start("run it", model=script(COMMAND), workspace=workspace, agent=ASKS)
     call = (await run.result()).pending[0].call_id
     with pytest.raises(PreconditionError) as wrong:
         await run.answer("call_9_9", "nobody asked")

@@ -11,7 +11,7 @@
 import { readFileSync } from "node:fs";
 import { createInterface, type Interface } from "node:readline";
 import { parseArgs } from "node:util";
-import { HarnessClient, type PendingCall, type Run } from "harnessmesh";
+import { HarnessClient, type PendingCall, pb, type Run } from "harnessmesh";
 
 const USAGE = `usage: follow [--server HOST:PORT] [--token-file FILE] [--tls-ca FILE] [--model PROVIDER:NAME]
               [--workspace FOLDER] GOAL | --attach RUN`;
@@ -32,7 +32,9 @@ async function main(): Promise<number> {
   const token = file === undefined ? undefined : readFileSync(file, "utf8").trim();
   await using client = await HarnessClient.connect(given.server, { token, tls: given["tls-ca"] });
   const { model, workspace } = given;
-  const run = given.attach === undefined ? await client.start({ goal, model, workspace }) : await client.attach(given.attach);
+  // Commands wait for your approval, also those that the sandbox confines.
+  const agent = { tools: [{ name: "run_command", policy: pb.ToolDecision.ASK, reason: "it runs commands" }] };
+  const run = given.attach === undefined ? await client.start({ goal, model, workspace, agent }) : await client.attach(given.attach);
   console.error(`run ${run.id}`);
   return await follow(run); // the client is closed only then
 }

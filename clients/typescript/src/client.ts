@@ -12,7 +12,10 @@ import { Run, type Signal } from "./run.js";
 import { byName, specOf, type Tool } from "./tools.js";
 
 export interface ConnectOptions extends Signal {
-  /** A bearer token. Beyond this machine it travels with TLS only. */
+  /**
+   * A bearer token. Beyond this machine it travels with TLS only. Default: the key that a gateway of
+   * this user has noted for an address on this machine.
+   */
   token?: string | undefined;
   /** True to trust the certificate authorities that Node trusts, or a PEM file with those to trust. Default false. */
   tls?: boolean | string | undefined;
@@ -42,6 +45,8 @@ export interface StartOptions extends Signal {
   tools?: readonly Tool[];
   /** What has to exist before the run counts as done. */
   contract?: MessageInitShape<typeof pb.TaskContractSchema>;
+  /** JSON Schema of the result, as an object or as JSON text; `output` of the result is then JSON that fits it. */
+  outputSchema?: string | object | undefined;
   /** Numbers of the loop, such as `{ stop: { maxTurns: 20 } }`. */
   config?: MessageInitShape<typeof pb.LoopConfigSchema>;
   workflow?: string[];
@@ -114,7 +119,7 @@ export class HarnessClient implements AsyncDisposable {
    */
   async start(options: StartOptions): Promise<Run> {
     const tools = byName(options.tools ?? []);
-    const { config, contract } = options;
+    const { config, contract, outputSchema } = options;
     const agent = message(pb.AgentSpecSchema, "agent", options.agent ?? {});
     const spec = message(pb.RunSpecSchema, "spec", {
       goal: { value: { case: "inline", value: options.goal } },
@@ -124,6 +129,7 @@ export class HarnessClient implements AsyncDisposable {
       clientTools: [...tools.values()].map(specOf),
       ...(config && { config: message(pb.LoopConfigSchema, "config", config) }),
       ...(contract && { contract: message(pb.TaskContractSchema, "contract", contract) }),
+      ...(outputSchema !== undefined && { outputSchema: typeof outputSchema === "string" ? outputSchema : JSON.stringify(outputSchema) }),
     });
     const request = message(pb.StartRunRequestSchema, "start", {
       namespace: options.namespace ?? this.namespace,

@@ -8,6 +8,7 @@ import { type CallOptions, type Client, ConnectError, createClient, type Interce
 import { createGrpcTransport } from "@connectrpc/connect-node";
 import { fromRpc, invalid, isPassing } from "./errors.js";
 import { GatewayService } from "./gen/harness/v1/gateway_pb.js";
+import { noted } from "./keys.js";
 import { Session } from "./session.js";
 
 /** Limit of one attempt of a call, in milliseconds. */
@@ -42,8 +43,9 @@ export class Connection {
     checkToken(address, options);
     checkTrace(present(options.traceparent)); // a wrong one fails here, not at the first call
     this.patience = options.patience;
+    const key = new Key(address, options);
     const unix = address.startsWith("unix:");
-    const baseUrl = `${options.tls === false ? "http" : "https"}://${unix ? "localhost" : address}`;
+    const baseUrl = `${options.tls === false ? "http" : "https"}://${unix ? "localhost" : key.address}`;
     const nodeOptions: SecureClientSessionOptions = {};
     if (unix) {
       nodeOptions.createConnection = () => connectSocket(address.slice("unix:".length));
@@ -52,7 +54,7 @@ export class Connection {
       nodeOptions.ca = certificates(options.tls);
     }
     this.#session = new Session(baseUrl, nodeOptions);
-    const interceptors = [headers(options)];
+    const interceptors = [headers(options, key)];
     this.rpc = createClient(GatewayService, createGrpcTransport({ baseUrl, interceptors, sessionManager: this.#session }));
   }
 
@@ -173,12 +175,40 @@ function present(traceparent: ConnectionOptions["traceparent"]): string | undefi
   return typeof traceparent === "function" ? traceparent() : traceparent;
 }
 
+/** The token of the options, or the key that a gateway on this machine has noted. */
+class Key {
+  /** Where to connect. */
+  readonly address: string;
+  #token: string | undefined;
+  readonly #finds: boolean;
+
+  constructor(address: string, { token, tls }: ConnectionOptions) {
+    this.address = address;
+    this.#token = token;
+    this.#finds = token === undefined && isLocal(address) && !address.startsWith("localhost:");
+    if (token === undefined && isLocal(address)) {
+      const found = noted(address);
+      this.#token = found?.key;
+      this.address = found && tls === false ? found.address : address;
+    }
+  }
+
+  /** Returns the token of a call. A gateway may have been started since the last one; a name is not looked up again. */
+  find(): string | undefined {
+    if (this.#token === undefined && this.#finds) {
+      this.#token = noted(this.address)?.key;
+    }
+    return this.#token;
+  }
+}
+
 /** Adds token and trace context to each call; keeps a trace context that the call already has. */
-function headers(options: ConnectionOptions): Interceptor {
+function headers(options: ConnectionOptions, key: Key): Interceptor {
   return (next) => (request) => {
     request.header.set("user-agent", "harnessmesh-typescript");
-    if (options.token !== undefined) {
-      request.header.set("authorization", `Bearer ${options.token}`);
+    const token = key.find();
+    if (token !== undefined) {
+      request.header.set("authorization", `Bearer ${token}`);
     }
     if (!request.header.get("traceparent")) {
       const trace = checkTrace(present(options.traceparent));

@@ -72,6 +72,19 @@ export interface Delta {
  */
 export type ReasoningDelta = Omit<Delta, "name"> & { readonly name: "reasoning.delta" };
 
+/**
+ * What the command of a running call prints, at most ten pieces a second. Pieces may be skipped; the
+ * result of the call follows with `tool.result` or `tool.error`.
+ */
+export interface ToolOutput {
+  readonly name: "tool.output";
+  readonly turnNumber: number;
+  readonly callId: string;
+  /** Bytes (UTF-8) of the output that came before. */
+  readonly offset: number;
+  readonly text: string;
+}
+
 /** The status of a run. */
 export type Status = Exclude<keyof typeof pb.RunStatus, "UNSPECIFIED">;
 
@@ -125,7 +138,7 @@ export interface Result {
 }
 
 /** What `run.events` yields, distinguished by `name`. */
-export type Update = Event | Delta | ReasoningDelta | Result;
+export type Update = Event | Delta | ReasoningDelta | ToolOutput | Result;
 
 /** Fetches a text that may be stored in a blob. */
 export type Texts = (content: pb.Content | undefined) => Promise<string>;

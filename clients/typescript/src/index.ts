@@ -23,6 +23,7 @@ export type {
   ReasoningDelta,
   Result,
   Status,
+  ToolOutput,
   UnknownEvent,
   Update,
 } from "./events.js";

@@ -9,7 +9,7 @@
 import { create, equals } from "@bufbuild/protobuf";
 import { type Connection, Retry } from "./connection.js";
 import { invalid } from "./errors.js";
-import type { Delta, ReasoningDelta } from "./events.js";
+import type { Delta, ReasoningDelta, ToolOutput } from "./events.js";
 import * as pb from "./gen/pb.js";
 
 /** Turn, attempt and try that wrote a text. */
@@ -21,7 +21,7 @@ type Piece<Name> = Omit<Delta, "name"> & { readonly name: Name };
 /** What a watch yields. */
 export type Watched =
   | { case: "event"; value: pb.Event }
-  | { case: "delta"; value: Delta | ReasoningDelta }
+  | { case: "delta"; value: Delta | ReasoningDelta | ToolOutput }
   | { case: "result"; value: pb.HarnessResult };
 
 /** What was delivered of the text that the model writes in a turn, or of its reasoning. */
@@ -193,6 +193,10 @@ export async function* watch(
           seen.attached = attached;
         } else if (what?.case === "event" && seen.event(what.value)) {
           yield what;
+        } else if (what?.case === "delta" && what.value.toolOutput) {
+          const { callId, offset, text } = what.value.toolOutput;
+          const { turnNumber } = what.value;
+          yield { case: "delta", value: { name: "tool.output", turnNumber, callId, offset: Number(offset), text } };
         } else if (what?.case === "delta") {
           for (const piece of [seen.reasoning(what.value), seen.delta(what.value)]) {
             if (piece) {

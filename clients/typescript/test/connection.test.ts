@@ -1,9 +1,9 @@
 /** TLS, tokens, trace context and addresses, against a gateway that has them. */
 
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createSecureServer, createServer as createHttp2Server, type Http2SecureServer, type IncomingHttpHeaders } from "node:http2";
 import { type AddressInfo, createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { after, before, mock, test } from "node:test";
 import { Code } from "@connectrpc/connect";
 import { HarnessClient } from "harnessmesh";
+import { noted } from "../src/keys.js";
 import { Session } from "../src/session.js";
 import { gather, Server, TALK } from "./server.js";
 
@@ -203,5 +204,45 @@ test("a session that is closed ends also what is under way on a connection that 
     await assert.rejects(session.request("POST", "/", {}), { rawMessage: "the client is closed" });
   } finally {
     leaving.close();
+  }
+});
+
+test("the key of a gateway on this machine is found by its address", async () => {
+  await using keyed = await Server.start();
+  const port = keyed.address.slice(keyed.address.lastIndexOf(":") + 1);
+  for (const address of [keyed.address, `localhost:${port}`]) {
+    await using client = await HarnessClient.connect(address);
+    assert.deepEqual(await gather(client.runs()), []);
+  }
+  assert.deepEqual(noted(keyed.address), { address: keyed.address, key: keyed.key });
+  const named = { name: "UnauthenticatedError", message: /gateway\.key/ };
+  await assert.rejects(HarnessClient.connect(keyed.address, { token: "simsalabim-simsalabim" }), named);
+  for (const other of ["127.0.0.1:1", "192.0.2.1:7447", "example.org:7447", "unix:/nowhere"]) {
+    assert.equal(noted(other), undefined);
+  }
+});
+
+test("a note counts only while its gateway exists and while it is private", async () => {
+  await using keyed = await Server.start();
+  const keys = join(folder, "config", "harness", "keys");
+  const text = readFileSync(join(process.env["XDG_CONFIG_HOME"] ?? "", "harness", "keys", keyed.address), "utf8");
+  const environment = { XDG_CONFIG_HOME: join(folder, "config") };
+  assert.equal(noted(keyed.address, environment), undefined);
+  mkdirSync(keys, { recursive: true, mode: 0o700 });
+  const note = join(keys, keyed.address);
+  const ended = spawnSync("true").pid;
+  writeFileSync(note, text.replace(/\n\d+\n$/, `\n${ended}\n`), { mode: 0o600 });
+  assert.equal(noted(keyed.address, environment), undefined);
+  writeFileSync(note, text);
+  assert.equal(noted(keyed.address, environment)?.key, keyed.key);
+  chmodSync(note, 0o644);
+  assert.throws(() => noted(keyed.address, environment), { name: "InvalidError", message: /chmod 600/ });
+  chmodSync(note, 0o600);
+  chmodSync(keys, 0o755);
+  assert.throws(() => noted(keyed.address, environment), { name: "InvalidError", message: /chmod 700/ });
+  chmodSync(keys, 0o700);
+  for (const damaged of ["", "key\n1\n", `${text}\n`, text.replace("gateway.key", "key")]) {
+    writeFileSync(note, damaged);
+    assert.throws(() => noted(keyed.address, environment), { name: "InvalidError" }, damaged);
   }
 });

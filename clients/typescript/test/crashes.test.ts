@@ -41,7 +41,7 @@ test("an iteration goes on over a server that is killed, without loss or repeat"
       }
     } else if (update.name === "result") {
       result = update;
-    } else if (update.name !== "reasoning.delta") {
+    } else if (update.name !== "reasoning.delta" && update.name !== "tool.output") {
       seen.push(update.id);
       const response = update.name === "model.response" ? await run.text(update.data.text) : "";
       if (response !== "") {
@@ -153,7 +153,7 @@ test("history that is read again makes no call again", async () => {
 test("a call that another client answered while this one was cut off is not made, and one that waits is", async () => {
   await using server = await Server.start();
   await using way = await Way.to(server);
-  await using client = await HarnessClient.connect(way.address);
+  await using client = await HarnessClient.connect(way.address, { token: server.key });
   const made: number[] = [];
   let begin = (): void => undefined;
   const begun = new Promise<void>((resolve) => (begin = resolve));
@@ -209,7 +209,7 @@ test("a client without patience has its calls answered by a gateway that is ther
 test("a client that is closed ends what is under way, and connects no more", { timeout: 20_000 }, async () => {
   await using server = await Server.start();
   await using way = await Way.to(server);
-  const client = await HarnessClient.connect(way.address);
+  const client = await HarnessClient.connect(way.address, { token: server.key });
   const asks = "turns:\n  - {calls: [{name: ask_user, arguments: {question: which}}]}\n";
   const run = await client.start({ goal: "ask", model: server.script(asks + DONE), workspace: server.workspace() });
   const updates = run.events();

@@ -3,18 +3,18 @@
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, test } from "node:test";
 import { cleanEnvironment, DONE, HARNESS, Server, stored } from "./server.js";
 
-const NOTES = `script:${resolve("examples/notes.yaml")}`;
-
 let server: Server;
+let notes: string; // the scripted model of the examples
 
 before(async () => {
   server = await Server.start();
+  notes = server.script(readFileSync(resolve("examples/notes.yaml"), "utf8"));
 });
 
 after(() => server[Symbol.asyncDispose]());
@@ -36,7 +36,7 @@ async function run(example: string, args: string[], cwd: string, typed = ""): Pr
 }
 
 test("follow shows the work and asks for approvals", async () => {
-  const yes = await run("follow", ["--model", NOTES, "Count the lines"], server.workspace(), "y\n");
+  const yes = await run("follow", ["--model", notes, "Count the lines"], server.workspace(), "y\n");
   assert.equal(yes.code, 0, yes.err);
   for (const shown of [
     'Run run_command {"command":"wc -l < notes.md"}? (it runs commands)',
@@ -47,14 +47,14 @@ test("follow shows the work and asks for approvals", async () => {
   ]) {
     assert.ok(yes.out.includes(shown), `${shown} in ${yes.out}`);
   }
-  const no = await run("follow", ["--model", NOTES, "Count the lines"], server.workspace(), "not now\n");
+  const no = await run("follow", ["--model", notes, "Count the lines"], server.workspace(), "not now\n");
   assert.equal(no.code, 0, no.err);
   assert.ok(no.out.includes("  ✗ run_command  not now") && no.out.includes("Then I count them myself."), no.out);
 });
 
 test("follow leaves a run that nobody answers, and comes back", async () => {
   const folder = server.workspace();
-  const left = await run("follow", ["--model", NOTES, "Count the lines"], folder);
+  const left = await run("follow", ["--model", notes, "Count the lines"], folder);
   assert.equal(left.code, 4);
   const name = left.err.split(/\s/)[1] ?? "";
   assert.ok(left.err.includes(`${name} waits`));
@@ -67,7 +67,9 @@ test("watcher copies a run that the command line started, over kill -9, without 
   const turns = [1, 2, 3, 4].map((n) => `  - {text: Turn ${n}., calls: [{name: run_command, arguments: {command: echo ${n}}}]}\n`);
   const folder = server.workspace();
   const command = ["run", "--server", server.address, "--model", server.script(`turns:\n${turns.join("")}${DONE}`)];
-  command.push("--run-id", "watched", "--output", "json", "look around");
+  const agent = join(folder, "agent.yaml");
+  writeFileSync(agent, "tools:\n  - {name: run_command, policy: ask}\n"); // confined commands do not ask by default
+  command.push("--agent", agent, "--run-id", "watched", "--output", "json", "look around");
   const starting = spawn(HARNESS, command, { cwd: folder, env: cleanEnvironment(), stdio: "ignore" });
   assert.deepEqual(await once(starting, "exit"), [4, null]); // it waits for an approval
 

@@ -11,6 +11,8 @@ import { eventOf } from "../src/events.js";
 import { cleanEnvironment, DONE, gather, HARNESS, ids, Server, TALK } from "./server.js";
 
 const THINK = `turns:\n  - {reasoning: "Where does it belong?", text: Here., calls: [{name: list_directory}]}\n${DONE}`;
+/** Confined commands do not ask by default. */
+const ASKS = { tools: [{ name: "run_command", policy: pb.ToolDecision.ASK, reason: "it runs commands" }] };
 const COMMAND = `turns:\n  - {text: A command., calls: [{name: run_command, arguments: {command: echo it ran}}]}\n${DONE}`;
 
 let server: Server;
@@ -33,7 +35,7 @@ function start(turns: string, more: Partial<StartOptions> = {}) {
 test("a run is followed from its start to its result", async () => {
   const run = await start(TALK);
   const updates = await gather(run.events());
-  const names = updates.map((update) => update.name).filter((name) => name !== "delta");
+  const names = updates.map((update) => update.name).filter((name) => name !== "delta" && name !== "tool.output");
   assert.deepEqual(names.slice(0, 3), ["session.start", "plan.draft", "plan.commit"]);
   assert.deepEqual(names.slice(-2), ["session.complete", "result"]);
   assert.equal(updates.map((update) => (update.name === "delta" ? update.text : "")).join(""), "I look around first.");
@@ -108,7 +110,7 @@ test("an attached client goes on behind an event or a version", async () => {
 });
 
 test("an iteration until now ends though the run waits", async () => {
-  const run = await start(COMMAND);
+  const run = await start(COMMAND, { agent: ASKS });
   const parked = await run.result();
   assert.deepEqual([parked.status, parked.reason, parked.ended], ["PARKED", "approval", false]);
   const updates = await gather(run.events({ until: "now" }));
@@ -120,7 +122,7 @@ test("an iteration until now ends though the run waits", async () => {
 });
 
 test("an approved call runs, and the iteration goes on", async () => {
-  const run = await start(COMMAND);
+  const run = await start(COMMAND, { agent: ASKS });
   let output = "";
   for await (const update of run.events()) {
     if (update.name === "approval.requested") {
@@ -134,7 +136,7 @@ test("an approved call runs, and the iteration goes on", async () => {
 });
 
 test("a denied call does not run, and the model is told why", async () => {
-  const run = await start(COMMAND);
+  const run = await start(COMMAND, { agent: ASKS });
   const [call] = (await run.result()).pending;
   await run.deny(call?.callId ?? "", "not on a Sunday");
   await run.result();
@@ -147,7 +149,7 @@ test("a denied call does not run, and the model is told why", async () => {
 });
 
 test("the context of a response is the conversation before it", async () => {
-  const run = await start(COMMAND);
+  const run = await start(COMMAND, { agent: ASKS });
   const [call] = (await run.result()).pending;
   await run.deny(call?.callId ?? "");
   await run.result();
@@ -164,7 +166,7 @@ test("the context of a response is the conversation before it", async () => {
 });
 
 test("a second answer is refused, and the same answer again is not", async () => {
-  const run = await start(COMMAND);
+  const run = await start(COMMAND, { agent: ASKS });
   const callId = (await run.result()).pending[0]?.callId ?? "";
   await assert.rejects(run.answer("call_9_9", "nobody asked"), { name: "PreconditionError", reason: "CALL_NOT_PENDING" });
   assert.equal(await run.approve(callId, { requestId: "yes" }), "yes");
@@ -285,7 +287,7 @@ test("two clients can follow one run at the same time", async () => {
 });
 
 test("a signal ends an iteration with its reason, and leaves the run alone", async () => {
-  const run = await start(COMMAND);
+  const run = await start(COMMAND, { agent: ASKS });
   const leaving = new AbortController();
   await assert.rejects(
     async () => {
@@ -304,7 +306,7 @@ test("a signal ends an iteration with its reason, and leaves the run alone", asy
 test("a run is started, answered and followed on one stream both ways", async () => {
   const spec = {
     goal: { value: { case: "inline" as const, value: "look" } },
-    agent: { model: server.script(COMMAND) },
+    agent: { ...ASKS, model: server.script(COMMAND) },
     workspace: server.workspace(),
   };
   let answer = (_: string): void => undefined;

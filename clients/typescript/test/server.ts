@@ -2,7 +2,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type AddressInfo, connect, createServer, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -40,7 +40,7 @@ export class Server implements AsyncDisposable {
 
   async start(): Promise<void> {
     const args = ["serve", "--listen", this.address, "--data", join(this.#folder, "data"), "--takeover", "1s"];
-    args.push("--sync", "interval", "--drain", "100ms", ...this.#more);
+    args.push("--sync", "interval", "--drain", "100ms", "--scripts", tmpdir(), ...this.#more);
     const started = spawn(HARNESS, args, { stdio: ["ignore", "ignore", "pipe"], env: cleanEnvironment() });
     this.#process = started;
     const said: string[] = [];
@@ -79,6 +79,11 @@ export class Server implements AsyncDisposable {
     const folder = this.#new("workspace");
     mkdirSync(folder);
     return folder;
+  }
+
+  /** The key that the gateway requires, for clients that reach it at another address. */
+  get key(): string {
+    return readFileSync(join(this.#folder, "data", "gateway.key"), "utf8").trim();
   }
 
   connect(): Promise<HarnessClient> {

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"math/big"
 	"net"
+	"net/url"
 	"testing"
 	"time"
 )
@@ -42,11 +43,19 @@ func newAuthority(t *testing.T) *authority {
 }
 
 // issue makes the contents of a secret of kind kubernetes.io/tls. In addition to its
-// names the certificate has loopback, where these tests reach it.
-func (a *authority) issue(t *testing.T, names []string) map[string]string {
+// names and URIs the certificate has loopback, where these tests reach it.
+func (a *authority) issue(t *testing.T, names []string, uris ...string) map[string]string {
 	t.Helper()
+	var parsed []*url.URL
+	for _, text := range uris {
+		u, err := url.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed = append(parsed, u)
+	}
 	raw, key := sign(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: names[0]}, DNSNames: names, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		Subject: pkix.Name{CommonName: names[0]}, DNSNames: names, URIs: parsed, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}, a)
 	der, err := x509.MarshalPKCS8PrivateKey(key)

@@ -7,6 +7,7 @@ var breakages = []struct{ overlay, check, old, new, want string }{
 	{"dev", "decoding", "replicas: 1", "replicas: one", "cannot unmarshal"},
 	{"prod-keda", "decoding", "lagThreshold:", "lagTreshold:", "unknown field"},
 	{"everything", "decoding", "dnsNames:", "dnsName:", "unknown field"},
+	{"everything", "certificates", "harness://role/turn", "harness://role/toolhost", "certificate turn has the URIs"},
 
 	{"dev", "selectors", "    matchLabels:\n      app.kubernetes.io/component: repair", "    matchLabels:\n      app.kubernetes.io/component: repairs", "workload repair selects no pods"},
 	{"dev", "selectors", "  selector:\n    app.kubernetes.io/component: gateway", "  selector:\n    app.kubernetes.io/component: door", "service gateway selects no pods"},
@@ -34,6 +35,8 @@ var breakages = []struct{ overlay, check, old, new, want string }{
 	{"dev", "security", "allowPrivilegeEscalation: false", "allowPrivilegeEscalation: true", "may gain privileges"},
 	{"dev", "security", "            - ALL", "            - NET_RAW", "keeps capabilities"},
 
+	{"dev", "security", "        - --sandbox-least=kernel\n", "", "may run commands without a sandbox"},
+
 	{"dev", "images", "nats:2.15.2-alpine", "nats:latest", "is not pinned"},
 	{"dev", "images", "image: harnessmesh/harness-toolhost:dev\n        livenessProbe", "image: harnessmesh/harness:dev\n        livenessProbe", "toolhost runs the image harness"},
 
@@ -53,7 +56,7 @@ var breakages = []struct{ overlay, check, old, new, want string }{
 	{"prod", "secrets", "          items:\n          - key: ca.crt\n            path: ca.crt\n          secretName: tls-nats", "          secretName: tls-nats", "provision has the secret tls-nats"},
 	{"dev", "secrets", "- configMapRef:\n            name: harness-", "- configMapRef:\n            name: harnes-", "which is not there"},
 
-	{"everything", "certificates", "secretName: tls-toolhost\n  usages", "secretName: tls-tools\n  usages", "toolhost uses tls-toolhost, and no certificate makes it"},
+	{"everything", "certificates", "secretName: tls-toolhost\n  uris", "secretName: tls-tools\n  uris", "toolhost uses tls-toolhost, and no certificate makes it"},
 	{"everything", "certificates", "  issuerRef:\n    kind: Issuer\n    name: mesh\n", "  issuerRef:\n    kind: Issuer\n    name: mash\n", "its issuer mash is not there"},
 
 	{"dev", "network", "name: default-deny\n  namespace: harness\nspec:\n  podSelector: {}\n  policyTypes:\n  - Ingress\n  - Egress", "name: default-deny\n  namespace: harness\nspec:\n  podSelector: {}\n  policyTypes:\n  - Ingress", "no policy denies"},

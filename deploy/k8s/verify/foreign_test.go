@@ -74,6 +74,7 @@ type certificate struct {
 		} `json:"privateKey"`
 		Usages    []string `json:"usages"`
 		DNSNames  []string `json:"dnsNames"`
+		URIs      []string `json:"uris"`
 		IssuerRef struct {
 			Name string `json:"name"`
 			Kind string `json:"kind"`

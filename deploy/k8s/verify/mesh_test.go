@@ -181,13 +181,13 @@ func (m *mesh) secret(name string) map[string]string {
 	case ok:
 		for _, c := range m.r.certificates {
 			if c.Spec.SecretName == name {
-				return m.authority.issue(m.t, c.Spec.DNSNames)
+				return m.authority.issue(m.t, c.Spec.DNSNames, c.Spec.URIs...)
 			}
 		}
 		if role == "nats" {
 			return m.authority.issue(m.t, []string{"nats", "nats-0.nats-headless", "nats-1.nats-headless", "nats-2.nats-headless"})
 		}
-		return m.authority.issue(m.t, []string{m.r.config("harness")["HARNESS_TLS_NAME"]})
+		return m.authority.issue(m.t, []string{m.r.config("harness")["HARNESS_TLS_NAME"]}, roleURI+role)
 	case name == "nats-passwords":
 		var text strings.Builder
 		for _, user := range append(slices.Sorted(m.roleNames()), "provision") {

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ func checkSecurity(r *rendering) (found []string) {
 			if s == nil {
 				s = &corev1.SecurityContext{}
 			}
+			flaw(slices.Contains(c.Args, "--roles=toolhost") && !slices.Contains(c.Args, "--sandbox-least=kernel"), c.Name+" may run commands without a sandbox")
 			flaw(s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation, c.Name+" may gain privileges")
 			flaw(s.ReadOnlyRootFilesystem == nil || !*s.ReadOnlyRootFilesystem, c.Name+" may write to its root file system")
 			flaw(s.Capabilities == nil || len(s.Capabilities.Drop) != 1 || s.Capabilities.Drop[0] != "ALL" || len(s.Capabilities.Add) != 0, c.Name+" keeps capabilities")

@@ -3,6 +3,7 @@ package verify
 import (
 	"bufio"
 	"net/url"
+	"os"
 	"os/exec"
 	"strings"
 	"sync"
@@ -24,7 +25,7 @@ type process struct {
 }
 
 // start starts the process of a workload's container, with nothing in its
-// environment but what the container has.
+// environment but what the container has, and a folder of scripted models.
 func (m *mesh) start(w workload) *process {
 	m.t.Helper()
 	mounts := m.mount(w)
@@ -39,6 +40,7 @@ func (m *mesh) start(w workload) *process {
 			p.cmd.Env = append(p.cmd.Env, e.name+"="+value)
 		}
 	}
+	p.cmd.Env = append(p.cmd.Env, "HARNESS_SCRIPTS="+os.TempDir())
 	out, err := p.cmd.StderrPipe()
 	if err != nil {
 		m.t.Fatal(err)

@@ -94,8 +94,12 @@ func (w workload) configs() (names []string) {
 	return names
 }
 
-// checkCertificates finds secrets of certificates that cert-manager does not issue,
-// in overlays where it issues any, and certificates that no pod uses.
+// roleURI begins the URI of a certificate that names a role (docs/security.md).
+const roleURI = "harness://role/"
+
+// checkCertificates finds certificates that do not name their role, secrets of
+// certificates that cert-manager does not issue, in overlays where it issues any, and
+// certificates that no pod uses.
 func checkCertificates(r *rendering) (found []string) {
 	if len(r.certificates) == 0 {
 		return nil
@@ -108,6 +112,10 @@ func checkCertificates(r *rendering) (found []string) {
 	}
 	for _, c := range r.certificates {
 		made[c.Spec.SecretName] = true
+		role, ofPod := strings.CutPrefix(c.Spec.SecretName, "tls-")
+		if want := []string{roleURI + role}; ofPod && role != "nats" && !slices.Equal(c.Spec.URIs, want) {
+			found = append(found, fmt.Sprintf("certificate %s has the URIs %q and not %q", c.Name, c.Spec.URIs, want))
+		}
 		if !slices.ContainsFunc(r.issuers, func(i *issuer) bool { return i.Name == c.Spec.IssuerRef.Name && i.Kind == c.Spec.IssuerRef.Kind }) {
 			found = append(found, fmt.Sprintf("certificate %s: its issuer %s is not there", c.Name, c.Spec.IssuerRef.Name))
 		}

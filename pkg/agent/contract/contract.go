@@ -92,6 +92,17 @@ func Resolve(c *harnessv1.TaskContract) *harnessv1.TaskContract {
 	return r
 }
 
+// ResolveQuestions fills in whether each question of a resolved contract is required, as a
+// new run keeps it: those of an autonomous agent are not. A contract that is stored without
+// keeps its meaning. It changes c.
+func ResolveQuestions(c *harnessv1.TaskContract, autonomous bool) {
+	for _, q := range c.GetQuestions() {
+		if q.Required == nil {
+			q.Required = proto.Bool(!autonomous)
+		}
+	}
+}
+
 // lineID returns the id of a requirement line.
 func lineID(i int) string { return fmt.Sprintf("R%d", i+1) }
 

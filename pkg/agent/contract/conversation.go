@@ -13,7 +13,8 @@ import (
 // checkTranscript searches the texts of the model and the results of tools, newest
 // first. It does not search messages in the user's place (the goal, the contract,
 // guidance, gap reports), arguments of calls, or results that the harness wrote for a
-// tool without a result.
+// tool without a result. What an error repeats of the arguments of its call is not the
+// tool's own text.
 func (o *output) checkTranscript(ctx context.Context, src Sources) (*harnessv1.RequirementCoverage, error) {
 	messages, err := src.Messages(ctx)
 	if err != nil {
@@ -33,7 +34,15 @@ func (o *output) checkTranscript(ctx context.Context, src Sources) (*harnessv1.R
 			unread = err
 			continue
 		}
-		if at := o.pattern.FindStringIndex(text); at != nil {
+		given, err := givenTexts(ctx, src, messages, m)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, err
+			}
+			unread = err
+			continue
+		}
+		if at := findOwn(o.pattern, text, given); at != nil {
 			return met("text", digest(text), around(text, at)), nil
 		}
 	}

@@ -18,9 +18,11 @@ const (
 
 // Verdict is the result of an evaluation.
 type Verdict struct {
-	// Satisfied is true if nothing is missing: the gap is empty and no question is open.
+	// Satisfied is true if nothing is missing: no output, and no answer to a required
+	// question.
 	Satisfied bool
-	// Gap is what is missing; never nil.
+	// Gap is what is missing, with all questions without an answer; never nil, and empty if
+	// the contract is satisfied.
 	Gap *harnessv1.GapReport
 	// Coverage counts the outputs that count as met.
 	Coverage *harnessv1.Coverage
@@ -56,14 +58,28 @@ func Evaluate(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) Verdict {
 			report(v.Gap, c, c.GetRequiredOutputs()[i], seen)
 		}
 	}
+	v.Ask = OpenQuestions(c, l)
+	if v.Satisfied = len(v.Gap.UnmetRequirements) == 0 && len(v.Ask) == 0; v.Satisfied {
+		return v
+	}
 	for _, q := range c.GetQuestions() {
-		if q.GetRequired() && !hasAnswer(l, q.GetId()) {
-			v.Ask = append(v.Ask, q)
+		if !hasAnswer(l, q.GetId()) {
 			v.Gap.UnansweredQuestions = append(v.Gap.UnansweredQuestions, clip(q.GetQuestion(), maxWhy))
 		}
 	}
-	v.Satisfied = len(v.Gap.UnmetRequirements) == 0 && len(v.Ask) == 0
 	return v
+}
+
+// OpenQuestions returns the required questions without an answer, in the order of the
+// contract.
+func OpenQuestions(c *harnessv1.TaskContract, l *harnessv1.CoverageLedger) []*harnessv1.UserQuestion {
+	var open []*harnessv1.UserQuestion
+	for _, q := range c.GetQuestions() {
+		if q.GetRequired() && !hasAnswer(l, q.GetId()) {
+			open = append(open, q)
+		}
+	}
+	return open
 }
 
 func hasAnswer(l *harnessv1.CoverageLedger, question string) bool {

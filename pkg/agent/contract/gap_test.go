@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -68,7 +70,7 @@ func TestLongGapTextEndsWithACount(t *testing.T) {
 			Predicate: &harnessv1.Predicate{Type: fileExists, Path: strings.Repeat("p", 300)}})
 	}
 	for i := range MaxQuestions {
-		c.Questions = append(c.Questions, &harnessv1.UserQuestion{Id: fmt.Sprint(i), Question: strings.Repeat("why ", 60), Required: true})
+		c.Questions = append(c.Questions, &harnessv1.UserQuestion{Id: fmt.Sprint(i), Question: strings.Repeat("why ", 60), Required: proto.Bool(true)})
 	}
 	l := NewLedger(c)
 	for _, r := range l.GetRequirements() {

@@ -1,8 +1,6 @@
 package contract
 
 import (
-	"hash/fnv"
-
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -53,14 +51,9 @@ func limit(r *harnessv1.RequirementCoverage) {
 	}
 }
 
-// Fingerprint returns a hash of the statuses in a ledger; 0 if there are none. A change
-// is progress.
-func Fingerprint(l *harnessv1.CoverageLedger) uint64 {
-	if len(l.GetRequirements()) == 0 {
-		return 0
-	}
-	hash := fnv.New64a()
-	statuses := make([]byte, 0, MaxOutputs)
+// Statuses returns the statuses of the outputs in a ledger, in their order.
+func Statuses(l *harnessv1.CoverageLedger) []byte {
+	statuses := make([]byte, 0, len(l.GetRequirements()))
 	for _, r := range l.GetRequirements() {
 		status := r.GetStatus()
 		if status == harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNSPECIFIED {
@@ -68,6 +61,5 @@ func Fingerprint(l *harnessv1.CoverageLedger) uint64 {
 		}
 		statuses = append(statuses, byte(status))
 	}
-	hash.Write(statuses)
-	return hash.Sum64()
+	return statuses
 }

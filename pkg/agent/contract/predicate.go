@@ -6,11 +6,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent/expr"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/schema"
 	tools "github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
@@ -39,7 +38,7 @@ type output struct {
 	in        place
 	pattern   *regexp.Regexp
 	arguments []argument
-	schema    *jsonschema.Schema
+	schema    *schema.Schema
 	program   *expr.Program
 	timeout   time.Duration
 }

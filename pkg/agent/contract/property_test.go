@@ -50,7 +50,7 @@ func drawn(t *rapid.T) (*harnessv1.TaskContract, *harnessv1.CoverageLedger) {
 		c.RequiredOutputs = append(c.RequiredOutputs, &harnessv1.RequiredOutput{Id: fmt.Sprint("o", i), Optional: rapid.Bool().Draw(t, "optional")})
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "questions") {
-		c.Questions = append(c.Questions, &harnessv1.UserQuestion{Id: fmt.Sprint("q", i), Question: "?", Required: rapid.Bool().Draw(t, "required")})
+		c.Questions = append(c.Questions, &harnessv1.UserQuestion{Id: fmt.Sprint("q", i), Question: "?", Required: proto.Bool(rapid.Bool().Draw(t, "required"))})
 	}
 	c = Resolve(c)
 	l := NewLedger(c)

@@ -3,6 +3,8 @@ package contract
 import (
 	"strings"
 	"unicode/utf8"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
 // clip joins a text into one line and cuts it to limit bytes, including the ellipsis.
@@ -55,9 +57,7 @@ func isPlain(text string) bool {
 }
 
 func oneLine(text string) string {
-	return strings.Join(strings.FieldsFunc(strings.ToValidUTF8(text, ""), func(r rune) bool {
-		return r <= ' ' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029
-	}), " ")
+	return content.OneLine(strings.ToValidUTF8(text, ""))
 }
 
 // around returns a match with some text on both sides.

@@ -25,6 +25,23 @@ func Validate(c *harnessv1.TaskContract) error {
 	if _, err := checkOutputs(c); err != nil {
 		return err
 	}
+	return checkConfidence(c)
+}
+
+// checkConfidence refuses a minimum confidence that a required output can never have,
+// because only the model vouches for it.
+func checkConfidence(c *harnessv1.TaskContract) error {
+	least := minConfidence(c.GetAcceptability())
+	if least <= claimed {
+		return nil
+	}
+	for _, o := range Resolve(c).GetRequiredOutputs() {
+		if o.GetPredicate().GetType() == harnessv1.PredicateType_PREDICATE_TYPE_ALWAYS_TRUE && !o.GetOptional() {
+			return fault.Invalid("acceptability.min_confidence",
+				"is %v, which %s can never have: nothing checks it, and the word of the model counts %v; give it a predicate, make it optional, or set at most %[3]v",
+				least, o.GetId(), claimed)
+		}
+	}
 	return nil
 }
 

@@ -76,7 +76,8 @@ func TestValidateAcceptsVerifiableContracts(t *testing.T) {
 		with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes > 0 && work_items.exists(w, w.has_artifact)"}`),
 		with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "[::1]:9000", "timeout": "0.5s"}`),
 		with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE"}`),
-		`{"acceptability": {"max_unknowns": 1, "min_confidence": 1}, "requirements": ["x"]}`,
+		`{"acceptability": {"max_unknowns": 1, "min_confidence": 0.6}, "requirements": ["x"]}`,
+		`{"acceptability": {"min_confidence": 1}, "required_outputs": [{"id": "o", "optional": true}, {"id": "f", "predicate": {"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a"}}]}`,
 	} {
 		c := parse(t, text)
 		if err := Validate(c); err != nil {
@@ -111,6 +112,7 @@ func TestValidateNamesTheFieldAndWhatToDo(t *testing.T) {
 		{`{"questions": [{"id": "a", "question": " "}]}`, "questions[0].question", "is required"},
 		{`{"requirements": ["x"], "stored": {"inline": "x"}}`, "stored", "leave it out"},
 		{`{"requirements": ["x"], "acceptability": {"max_unknowns": 201}}`, "acceptability.max_unknowns", "200"},
+		{`{"requirements": ["x"], "acceptability": {"min_confidence": 0.7}}`, "acceptability.min_confidence", "R1 can never have"},
 		{`{"requirements": ["x"], "acceptability": {"min_confidence": 1.1}}`, "acceptability.min_confidence", "[0, 1]"},
 		{`{"requirements": ["x"], "acceptability": {"min_confidence": "NaN"}}`, "acceptability.min_confidence", "[0, 1]"},
 		{`{"requirements": ["` + strings.Repeat("x", MaxEncoded) + `"]}`, "required_outputs", "limit of 98304"},
@@ -150,7 +152,8 @@ func TestValidateNamesTheFieldAndWhatToDo(t *testing.T) {
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "schema": "{}"}`), p + ".in", "is required"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "schema": "{}", "in": "response"}`), p + ".in", "artifact:ID or file:PATH"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a"}`), p + ".schema", "is required"},
-		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{"}`), p + ".schema", "invalid JSON: "},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{"}`), p + ".schema", "not valid JSON: "},
+		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "` + strings.Repeat(`{\"not\":`, 2000) + `{}` + strings.Repeat("}", 2000) + `"}`), p + ".schema", "deeper than 64 levels"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "[]"}`), p + ".schema", "object"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"type\": \"thing\"}"}`), p + ".schema", "invalid JSON Schema"},
 		{with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"pattern\": \"(\"}"}`), p + ".schema", "invalid JSON Schema"},

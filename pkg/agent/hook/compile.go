@@ -160,6 +160,8 @@ func (c compiler) checkKind(*Topic) error {
 		}
 	}
 	switch {
+	case h.GetUnconfined() && h.GetCommand() == "":
+		return c.invalid("unconfined", "is only valid with command: other hooks are not in the sandbox")
 	case len(set) == 0:
 		return c.invalid("", "has nothing to call: set one of cel, grpc, command and callback")
 	case len(set) > 1:

@@ -21,6 +21,9 @@ type Effects struct {
 	// for a review, passes over the next turn or makes another plan; empty if that
 	// is not wanted.
 	Abort, Pause, Skip, Replan string
+	// FailedCall and FailedStop are the reasons of a call that was denied, and of a stop that
+	// was blocked, because a hook failed; empty if none was.
+	FailedCall, FailedStop string
 	// Replaced is the payload with what was replaced; nil if nothing was.
 	Replaced map[string]any
 }
@@ -31,6 +34,13 @@ func (r Result) Effects() Effects {
 	switch r.Action {
 	case deny, block:
 		e.Refused, e.Reason = true, r.Reason
+		switch {
+		case !r.Failed:
+		case r.Action == deny:
+			e.FailedCall = r.Reason
+		default:
+			e.FailedStop = r.Reason
+		}
 	case abort:
 		e.Abort = r.abortReason()
 	default: // the other actions refuse nothing
@@ -62,7 +72,7 @@ func (e *Effects) Merge(later Effects) {
 	for _, f := range []struct {
 		to   *string
 		from string
-	}{{&e.Abort, later.Abort}, {&e.Pause, later.Pause}, {&e.Skip, later.Skip}, {&e.Replan, later.Replan}} {
+	}{{&e.Abort, later.Abort}, {&e.Pause, later.Pause}, {&e.Skip, later.Skip}, {&e.Replan, later.Replan}, {&e.FailedCall, later.FailedCall}, {&e.FailedStop, later.FailedStop}} {
 		if f.from != "" {
 			*f.to = f.from
 		}
@@ -72,7 +82,7 @@ func (e *Effects) Merge(later Effects) {
 // Wants returns what the subscribers want of the rest of the loop as records
 // store it; nil if they want nothing.
 func (e Effects) Wants() *harnessv1.HookState {
-	h := &harnessv1.HookState{SkipNext: e.Skip, Pause: e.Pause, Replan: e.Replan, Abort: e.Abort}
+	h := &harnessv1.HookState{SkipNext: e.Skip, Pause: e.Pause, Replan: e.Replan, Abort: e.Abort, FailedCall: e.FailedCall, FailedStop: e.FailedStop}
 	if proto.Size(h) == 0 {
 		return nil
 	}

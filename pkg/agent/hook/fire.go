@@ -21,6 +21,9 @@ type Point struct {
 	Key string
 	// Tool is the tool of a call; empty if the point is no call.
 	Tool string
+	// FailsOpen is true if the failure of a hook refuses nothing at this point, whatever its
+	// on_failure says.
+	FailsOpen bool
 	// Payload is what the hooks receive, of types that encoding/json can write. It is
 	// not changed.
 	Payload map[string]any
@@ -34,6 +37,8 @@ type Result struct {
 	// HookID and Reason are those of the first hook that returned Action; empty for
 	// CONTINUE. A reason may be empty.
 	HookID, Reason string
+	// Failed is true if Action is that of a hook that failed.
+	Failed bool
 	// Pause, Skip and Replan are the reasons for a review, for skipping the next turn and
 	// for another plan, whatever Action is; empty if no hook wants that.
 	Pause, Skip, Replan string
@@ -143,12 +148,15 @@ func (f *evaluation) take(one *subscriber, outcome *harnessv1.HookOutcome) (over
 
 // failed records the failure of a hook.
 func (f *evaluation) failed(one *subscriber, why string) (over bool) {
-	closed := FailsClosed(one.Hook)
+	closed := FailsClosed(one.Hook) && !f.point.FailsOpen
 	f.emit(event.HookError(one.GetId(), one.topic.Name(), short(why), closed))
 	if !closed {
 		return false
 	}
-	return f.decide(one, one.topic.Refusal, "The hook "+one.GetId()+" failed, and nothing goes on without it: "+short(why))
+	before := f.result.Action
+	over = f.decide(one, one.topic.Refusal, "The hook "+one.GetId()+" failed, and nothing goes on without it: "+short(why))
+	f.result.Failed = f.result.Failed || f.result.Action != before
+	return over
 }
 
 // decide records an action that is stronger than those before it. over is true if it

@@ -2,8 +2,10 @@ package hook
 
 import (
 	"fmt"
-	"strings"
 
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -37,7 +39,8 @@ func checkVerdict(topic *Topic, payload map[string]any, outcome *harnessv1.HookO
 }
 
 // Limit returns an outcome that can be stored. An outcome that is empty or too large
-// becomes a failure.
+// becomes a failure. Its texts, which a service or a command has written, reach people and
+// the model without control characters.
 func Limit(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
 	v := o.GetVerdict()
 	fail := func(format string, args ...any) *harnessv1.HookOutcome {
@@ -45,7 +48,7 @@ func Limit(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
 	}
 	switch {
 	case o.GetError() != "":
-		return fail("%s", short(strings.ToValidUTF8(o.GetError(), "\uFFFD")))
+		return fail("%s", content.Line(o.GetError(), content.MaxPreview))
 	case v == nil:
 		return fail("it gave neither a verdict nor an error")
 	case len(v.GetReason()) > MaxReason:
@@ -54,6 +57,11 @@ func Limit(o *harnessv1.HookOutcome) *harnessv1.HookOutcome {
 		return fail("its context has %d bytes; at most %d are allowed", len(v.GetContext()), MaxContext)
 	case len(v.GetPayload()) > MaxPayload:
 		return fail("its payload has %d bytes; at most %d are allowed", len(v.GetPayload()), MaxPayload)
+	}
+	if reason, text := content.Clean(v.GetReason()), content.Clean(v.GetContext()); reason != v.GetReason() || text != v.GetContext() {
+		v = proto.CloneOf(v)
+		v.Reason, v.Context = content.Cut(reason, MaxReason), content.Cut(text, MaxContext)
+		o = &harnessv1.HookOutcome{Verdict: v}
 	}
 	return o
 }

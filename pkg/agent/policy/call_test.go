@@ -103,7 +103,7 @@ func TestPolicyDecidesACallByItsArguments(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got, why := p.Decide(c.spec, c.arguments, c.granted, c.yolo); got != c.want || why == "" {
+			if got, why := p.Decide(c.spec, c.arguments, Exemptions{Granted: c.granted, Yolo: c.yolo}); got != c.want || why == "" {
 				t.Fatalf("got %v (%q), want %v", got, why, c.want)
 			}
 		})
@@ -126,23 +126,42 @@ func TestDecideReturnsTheReason(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, why := p.Decide(runs, c.arguments, nil, false); got != deny || !strings.Contains(why, c.want) {
+		if got, why := p.Decide(runs, c.arguments, Exemptions{}); got != deny || !strings.Contains(why, c.want) {
 			t.Errorf("%s: %v %q lacks %q", name, got, why, c.want)
 		}
 	}
-	if got, why := Decide([]*harnessv1.ToolRule{{Name: "*", Policy: ask, Reason: "costs money"}}, fetch, nil, false); got != ask || why != "costs money" {
+	p, err := Compile([]*harnessv1.ToolRule{{Name: "*", Policy: ask, Reason: "costs money"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, why := p.Decide(fetch, "{}", Exemptions{}); got != ask || why != "costs money" {
 		t.Errorf("%v %q", got, why)
+	}
+	var none *Policy
+	if got, _ := none.Decide(runs, `{}`, Exemptions{}); got != ask {
+		t.Fatalf("no policy at all: %v", got)
 	}
 }
 
-func TestDecideWithoutACallIgnoresConditions(t *testing.T) {
-	rules := []*harnessv1.ToolRule{simple("*", allow), when("*", deny, "true"), pattern("*", ask, ".")}
-	if got, why := Decide(rules, runs, nil, false); got != allow {
-		t.Fatalf("got %v (%q)", got, why)
-	}
-	var none *Policy
-	if got, _ := none.Decide(runs, `{}`, nil, false); got != ask {
-		t.Fatalf("no policy at all: %v", got)
+// TestConfinedCommandsDoNotAsk unless a rule does.
+func TestConfinedCommandsDoNotAsk(t *testing.T) {
+	confined := Exemptions{Confined: true}
+	for _, c := range []struct {
+		rules []*harnessv1.ToolRule
+		want  harnessv1.ToolDecision
+	}{
+		{nil, allow},
+		{[]*harnessv1.ToolRule{simple("run_command", unset)}, allow},
+		{[]*harnessv1.ToolRule{simple("run_command", ask)}, ask},
+		{[]*harnessv1.ToolRule{pattern("run_command", deny, "^rm")}, deny},
+	} {
+		p, err := Compile(c.rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := p.Decide(runs, `{"command":"rm"}`, confined); got != c.want {
+			t.Errorf("%v: %v, want %v", c.rules, got, c.want)
+		}
 	}
 }
 
@@ -210,7 +229,7 @@ func TestPolicyFollowsItsDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, why := p.Decide(fetch, `{"x":1}`, granted, yolo); got != want {
+		if got, why := p.Decide(fetch, `{"x":1}`, Exemptions{Granted: granted, Yolo: yolo}); got != want {
 			t.Fatalf("got %v (%s), want %v", got, why, want)
 		}
 	})
@@ -230,11 +249,11 @@ func FuzzCompilePolicy(f *testing.F) {
 			return
 		}
 		for _, spec := range []*harnessv1.ToolSpec{runs, writes, fetch} {
-			decision, why := p.Decide(spec, arguments, nil, true)
+			decision, why := p.Decide(spec, arguments, Exemptions{Yolo: true})
 			if why == "" || !slices.Contains([]harnessv1.ToolDecision{allow, deny}, decision) {
 				t.Fatalf("%v %q", decision, why)
 			}
-			if again, _ := p.Decide(spec, arguments, nil, true); again != decision {
+			if again, _ := p.Decide(spec, arguments, Exemptions{Yolo: true}); again != decision {
 				t.Fatalf("%v and then %v", decision, again)
 			}
 		}
@@ -253,7 +272,7 @@ func BenchmarkPolicy(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if got, why := p.Decide(runs, string(arguments), nil, false); got != allow {
+		if got, why := p.Decide(runs, string(arguments), Exemptions{}); got != allow {
 			b.Fatal(got, why)
 		}
 	}

@@ -5,6 +5,7 @@ package policy
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -102,37 +103,48 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 	return rule, nil
 }
 
+// Exemptions are reasons for which a call needs no approval.
+type Exemptions struct {
+	// Granted are the tools that were approved for the whole run.
+	Granted []string
+	// Yolo is true if no tool of this run asks.
+	Yolo bool
+	// Confined is true if the call is a command that the sandbox holds completely.
+	Confined bool
+	// Guarded is why a call that runs no command needs an approval; empty if it needs none.
+	Guarded string
+}
+
 // Decide decides about a call of a tool with arguments, and returns the reason. The last
 // matching rule decides, but a matching denial with a condition or a pattern is final
 // whatever follows it. Without a matching rule a tool that executes commands needs an
-// approval, and any other tool runs. A granted tool, or yolo, needs no approval; a denial
-// still holds.
-func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, granted []string, yolo bool) (decision harnessv1.ToolDecision, why string) {
+// approval, unless the sandbox holds it completely, and so does a call that writes a guarded
+// file; any other call runs. A granted tool, or yolo, needs no approval; a denial still
+// holds.
+func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, e Exemptions) (decision harnessv1.ToolDecision, why string) {
 	decision, why = p.byRule(spec, &policyCall{spec: spec, arguments: arguments})
+	if decision == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED {
+		switch {
+		case !spec.GetAnnotations().GetExecutes() && e.Guarded == "":
+			return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
+		case spec.GetAnnotations().GetExecutes() && e.Confined:
+			return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "it runs in the sandbox, without network"
+		}
+		decision, why = harnessv1.ToolDecision_TOOL_DECISION_ASK, cmp.Or(e.Guarded, "it runs commands")
+	}
 	if decision != harnessv1.ToolDecision_TOOL_DECISION_ASK {
 		return decision, why
 	}
 	switch {
-	case slices.Contains(granted, spec.GetName()):
+	case slices.Contains(e.Granted, spec.GetName()):
 		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "granted for this run"
-	case yolo:
+	case e.Yolo:
 		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "asking is switched off for this run"
 	}
 	return decision, why
 }
 
-// Decide is Policy.Decide for a tool before any call: it ignores rules with a condition
-// or a pattern.
-func Decide(rules []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, granted []string, yolo bool) (decision harnessv1.ToolDecision, why string) {
-	plain := &Policy{}
-	for _, rule := range rules {
-		if rule.GetWhen() == "" && rule.GetPattern() == "" {
-			plain.rules = append(plain.rules, policyRule{name: rule.GetName(), policy: rule.GetPolicy(), reason: rule.GetReason()})
-		}
-	}
-	return plain.Decide(spec, "", granted, yolo)
-}
-
+// byRule returns the decision of the rules, unspecified if none matches.
 func (p *Policy) byRule(spec *harnessv1.ToolSpec, call *policyCall) (harnessv1.ToolDecision, string) {
 	decision, why := harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED, ""
 	if p != nil {
@@ -152,13 +164,7 @@ func (p *Policy) byRule(spec *harnessv1.ToolSpec, call *policyCall) (harnessv1.T
 			decided, decision, why = true, rule.policy, reason
 		}
 	}
-	switch {
-	case decision != harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED:
-		return decision, why
-	case spec.GetAnnotations().GetExecutes():
-		return harnessv1.ToolDecision_TOOL_DECISION_ASK, "it runs commands"
-	}
-	return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
+	return decision, why
 }
 
 // matches reports whether the rule matches a call, and its reason if it does.

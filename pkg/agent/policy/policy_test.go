@@ -41,7 +41,11 @@ func TestDecide(t *testing.T) {
 		"yolo never lifts a denial":    {rules{rule("run", deny)}, runs, []string{"run"}, true, deny},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, why := Decide(c.rules, c.spec, c.granted, c.yolo)
+			p, err := Compile(c.rules)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, why := p.Decide(c.spec, "{}", Exemptions{Granted: c.granted, Yolo: c.yolo})
 			if got != c.want || why == "" {
 				t.Fatalf("got %v (%q), want %v", got, why, c.want)
 			}

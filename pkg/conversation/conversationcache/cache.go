@@ -45,6 +45,9 @@ func New(log runlog.Reader, limit uint64) *Cache {
 	return &Cache{log: log, limit: limit, order: list.New(), at: map[incarnation]*list.Element{}}
 }
 
+// Limit returns the bytes of the conversations that are kept at most.
+func (c *Cache) Limit() uint64 { return c.limit }
+
 // Load returns the conversation up to and including the record tail. The caller has
 // the run's step, so usually no other caller loads the same run. If another one has
 // folded further, the conversation is folded again from the log and not kept.

@@ -73,14 +73,14 @@ func (r *Reader) search(ctx context.Context, s *span, pattern string, offset, li
 			start += size
 			continue
 		}
-		if err := ctx.Err(); err != nil {
-			return Result{}, err
-		}
 		text, err := r.text(ctx, m)
 		if err != nil {
 			return Result{}, err
 		}
-		f.message(id, start, max(0, offset-start), text)
+		f.message(ctx, id, start, max(0, offset-start), text)
+		if err := ctx.Err(); err != nil {
+			return Result{}, err
+		}
 		start += size
 	}
 	if f.next == start && start == s.size() { // the bound was reached at the end
@@ -135,11 +135,12 @@ type search struct {
 	next    int // position of what was not searched; 0: all was
 }
 
-// message searches the text of a message that begins at position start, from an index on.
-func (f *search) message(id, start, from int, text string) {
+// message searches the text of a message that begins at position start, from an index on,
+// until ctx ends.
+func (f *search) message(ctx context.Context, id, start, from int, text string) {
 	from = runeStart(text, from)
 	line := 1 + strings.Count(text[:min(from, len(text))], "\n")
-	for at := from; at < len(text) && f.next == 0; line++ {
+	for at := from; at < len(text) && f.next == 0 && ctx.Err() == nil; line++ {
 		end := len(text)
 		if i := strings.IndexByte(text[at:], '\n'); i >= 0 {
 			end = at + i + 1

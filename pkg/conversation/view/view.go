@@ -22,7 +22,11 @@ type View struct {
 	through  int    // messages that are in the final items
 	dropped  uint64 // first message that is dropped and not summarised; 0: there is none
 	plan     []byte // binary form of the plan that the items are of
+	bytes    uint64 // of the messages
 }
+
+// Bytes returns the bytes of the messages that the view keeps.
+func (v *View) Bytes() uint64 { return v.bytes }
 
 // Update returns the items of the view of a conversation, in the order in which they are
 // sent. plan may be nil. summary is what the plan refers to; nil if it refers to none. The
@@ -40,6 +44,7 @@ func (v *View) Update(c *conversation.Conversation, plan *harnessv1.CompactionPl
 	for _, m := range c.Messages[len(v.messages):] {
 		v.messages = append(v.messages, numbered(m, uint64(len(v.messages))+1))
 	}
+	v.bytes = c.Bytes
 	r := &renderer{rules: NewRules(plan, &v.Index), x: &v.Index, messages: v.messages}
 	if v.through == 0 {
 		v.dropped = r.firstDropped()

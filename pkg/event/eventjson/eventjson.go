@@ -63,6 +63,7 @@ var typeNames = map[protoreflect.Name]string{
 	"hook_result":          "hook.result",
 	"hook_error":           "hook.error",
 	"mode_changed":         "mode.changed",
+	"model_changed":        "model.changed",
 	"compaction_started":   "compaction.started",
 	"compaction_completed": "compaction.completed",
 }
@@ -119,6 +120,31 @@ func ReasoningDelta(d *harnessv1.Delta) ([]byte, error) {
 	return delta(TypeReasoning, d, d.GetReasoningOffset(), d.GetReasoning())
 }
 
+// TypeToolOutput is the type of the lines of ToolOutput.
+const TypeToolOutput = "tool.output"
+
+// ToolOutput encodes a piece of the output of a running command as an object of type
+// TypeToolOutput. It has no version, because it is not stored.
+func ToolOutput(d *harnessv1.Delta) ([]byte, error) {
+	out := d.GetToolOutput()
+	if out == nil {
+		return nil, errNil
+	}
+	w := newWriter(full)
+	w.open('{')
+	w.key("type")
+	w.str(TypeToolOutput)
+	w.fields(d.ProtoReflect(), "turn_number")
+	w.key("call_id")
+	w.str(out.GetCallId())
+	w.key("offset")
+	w.raw(strconv.FormatUint(out.GetOffset(), 10))
+	w.key("text")
+	w.str(out.GetText())
+	w.close('}')
+	return w.bytes(), nil
+}
+
 func delta(kind string, d *harnessv1.Delta, offset uint64, text string) ([]byte, error) {
 	if d == nil {
 		return nil, errNil
@@ -160,7 +186,7 @@ func result(kind, runID string, r *harnessv1.HarnessResult) ([]byte, error) {
 	w.str(runID)
 	m := r.ProtoReflect()
 	w.fields(m, "status", "accepted", "reason", "answer", "summary", "turn_count", "tool_calls", "usage",
-		"deliverables", "coverage", "pending", "wake_at", "duration")
+		"deliverables", "coverage", "output", "model", "transcript", "pending", "wake_at", "duration")
 	w.close('}')
 	return w.bytes(), nil
 }
@@ -173,7 +199,7 @@ func Run(r *harnessv1.Run) ([]byte, error) {
 	w := newWriter(sparse)
 	w.open('{')
 	w.fields(r.ProtoReflect(), "run_id", "status", "goal", "turn_count", "max_turns",
-		"namespace", "model", "segment", "version", "create_time", "update_time", "reason", "trace_id", "trace_ids")
+		"namespace", "model", "segment", "version", "create_time", "update_time", "reason", "trace_id", "trace_ids", "started_by")
 	w.close('}')
 	return w.bytes(), nil
 }

@@ -133,6 +133,8 @@ func (w *writer) field(m protoreflect.Message, f protoreflect.FieldDescriptor) {
 // unset writes the value of an absent field that has presence.
 func (w *writer) unset(m protoreflect.Message, f protoreflect.FieldDescriptor) {
 	switch {
+	case isOutput(f):
+		w.raw("null")
 	case isMessage(f, contentName):
 		w.str("")
 	case f.Message() == nil, isMessage(f, timestampName), isMessage(f, controlName), w.shape == sparse:
@@ -172,7 +174,7 @@ func (w *writer) nested(f protoreflect.FieldDescriptor, m protoreflect.Message) 
 	case *durationpb.Duration:
 		w.raw(strconv.FormatInt(v.AsDuration().Round(time.Millisecond).Milliseconds(), 10))
 	case *harnessv1.Content:
-		w.content(v, f.Name() == "arguments")
+		w.content(v, f.Name() == "arguments" || isOutput(f))
 	default:
 		w.message(m)
 	}
@@ -182,9 +184,14 @@ func (w *writer) time(t *timestamppb.Timestamp) {
 	w.str(t.AsTime().UTC().Format(time.RFC3339Nano))
 }
 
+// isOutput reports whether a field is the output of work_complete, which is JSON.
+func isOutput(f protoreflect.FieldDescriptor) bool {
+	return f.Name() == "output" && isMessage(f, contentName)
+}
+
 // content writes a text as a string, a reference to a blob as an object, and the
-// arguments of a call, if they are JSON, as JSON.
-func (w *writer) content(c *harnessv1.Content, isArguments bool) {
+// arguments of a call and the output of a run, if they are JSON, as JSON.
+func (w *writer) content(c *harnessv1.Content, isJSON bool) {
 	if blob := c.GetBlob(); blob != nil {
 		w.open('{')
 		w.key("blob")
@@ -193,7 +200,7 @@ func (w *writer) content(c *harnessv1.Content, isArguments bool) {
 		return
 	}
 	text := c.GetInline()
-	if isArguments && json.Valid([]byte(text)) {
+	if isJSON && json.Valid([]byte(text)) {
 		// Compact cannot fail on valid JSON and keeps every digit.
 		_ = json.Compact(&w.buf, []byte(text))
 		w.comma = true

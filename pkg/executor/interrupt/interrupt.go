@@ -1,6 +1,6 @@
 // Package interrupt watches the inboxes of the runs that this process works on for
-// interrupts and cancels. A hint makes it read an inbox; an interrupt ends the context
-// of the work on the run.
+// interrupts, cancels and changes of the mode of work. A hint makes it read an inbox; an
+// interrupt ends the context of the work on the run.
 package interrupt
 
 import (
@@ -63,8 +63,19 @@ type Inbox struct {
 
 	err error // of the first read
 
-	mu sync.Mutex
-	at time.Time // when the newest read began
+	hints *hints
+
+	mu     sync.Mutex
+	begun  uint64 // reads
+	newest inboxRead
+}
+
+// inboxRead is a read of an inbox.
+type inboxRead struct {
+	number uint64
+	at     time.Time // when it began
+	pokes  uint64    // that had arrived then
+	modes  []string  // that the inbox asks for, in order
 }
 
 // Inbox reads the inbox of run immediately and at each poke, and calls cancel with
@@ -72,18 +83,17 @@ type Inbox struct {
 // subscribes before the first read, so no item is missed. stop waits until the watch
 // has ended.
 func (w *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run runlog.Run, s *harnessv1.Snapshot) (inbox *Inbox, stop func()) {
-	pokes, leave := w.Enter(run)
-	i := &Inbox{now: w.now, fresh: runlog.Lapse(w.log.AckWait()), first: make(chan struct{})}
+	hints, leave := w.enter(run)
+	i := &Inbox{now: w.now, fresh: runlog.Lapse(w.log.AckWait()), first: make(chan struct{}), hints: hints}
 	i.Check = func(ctx context.Context) error {
-		at := i.now()
-		found, err := w.hasStop(ctx, run, s)
-		if found {
+		read := i.startRead()
+		found, err := w.read(ctx, run, s)
+		if found.stops {
 			cancel(ErrInterrupted)
 		}
 		if err == nil {
-			i.mu.Lock()
-			i.at = at
-			i.mu.Unlock()
+			read.modes = found.modes
+			i.record(read)
 		}
 		return err
 	}
@@ -96,7 +106,7 @@ func (w *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run r
 			select {
 			case <-ctx.Done():
 				return
-			case <-pokes:
+			case <-hints.token:
 				if err := i.Check(ctx); err != nil && ctx.Err() == nil {
 					w.logger.Warn("read the inbox", "run", run.ID, "error", err)
 				}
@@ -110,15 +120,15 @@ func (w *Watch) Inbox(ctx context.Context, cancel context.CancelCauseFunc, run r
 	}
 }
 
-// Checked returns once the inbox has been read recently. Its error is that of the
-// read.
+// Checked returns once the inbox has been read recently, and after the last poke that has
+// arrived. Its error is that of the read.
 func (i *Inbox) Checked(ctx context.Context) error {
 	<-i.first
 	if i.err != nil {
 		return i.err
 	}
 	i.mu.Lock()
-	stale := i.now().Sub(i.at) > i.fresh
+	stale := i.now().Sub(i.newest.at) > i.fresh || i.hints.count.Load() != i.newest.pokes
 	i.mu.Unlock()
 	if stale {
 		return i.Check(ctx)
@@ -126,28 +136,63 @@ func (i *Inbox) Checked(ctx context.Context) error {
 	return nil
 }
 
-// hasStop reports whether an interrupt or a cancel is in the inbox past the cursor. It
-// takes nothing out: only repair does.
-func (w *Watch) hasStop(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (bool, error) {
+// Modes returns the modes of work that the inbox asks for, in order, as it was read last.
+func (i *Inbox) Modes() []string {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.newest.modes
+}
+
+// startRead returns a read that starts now.
+func (i *Inbox) startRead() inboxRead {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.begun++
+	return inboxRead{number: i.begun, at: i.now(), pokes: i.hints.count.Load()}
+}
+
+// record stores the result of a read, unless that of a read that began later is stored.
+func (i *Inbox) record(r inboxRead) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if r.number > i.newest.number {
+		i.newest = r
+	}
+}
+
+// contents is what the work on a run has to know of its inbox.
+type contents struct {
+	stops bool     // an interrupt or a cancel is in it
+	modes []string // that it asks for
+}
+
+// read reads the inbox past the cursor, up to an interrupt or a cancel. It takes nothing
+// out: only repair does.
+func (w *Watch) read(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (contents, error) {
+	var found contents
 	cursor := s.GetInboxCursor()
 	last, err := w.log.LastInbox(ctx, run)
 	if err != nil || last <= cursor {
-		return false, err
+		return found, err
 	}
 	for cursor < last {
 		items, err := w.log.Inbox(ctx, run, cursor, last)
 		if err != nil {
-			return false, err
+			return found, err
 		}
 		for _, item := range items {
-			switch item.GetInput().(type) {
-			case *harnessv1.InboxItem_Interrupt, *harnessv1.InboxItem_Cancel:
-				if !runstate.Drained(s, item.GetId()) { // repair ignores an item that it has accepted before
-					return true, nil
-				}
-			}
 			cursor = item.GetSequence()
+			if runstate.Drained(s, item.GetId()) {
+				continue // repair ignores an item that it has accepted before
+			}
+			switch input := item.GetInput().(type) {
+			case *harnessv1.InboxItem_Interrupt, *harnessv1.InboxItem_Cancel:
+				found.stops = true
+				return found, nil
+			case *harnessv1.InboxItem_ModeChange:
+				found.modes = append(found.modes, input.ModeChange.GetMode())
+			}
 		}
 	}
-	return false, nil
+	return found, nil
 }

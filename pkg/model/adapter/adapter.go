@@ -11,23 +11,23 @@
 //   - The body decides how it is read, not the request: events are read as events
 //     and JSON as JSON, whatever was requested.
 //   - A response is returned only after the server has declared it complete.
-//   - A server that sends no event within the idle timeout ends the try. Time that
-//     the caller spends on a delta does not count.
+//   - A server that sends no event within the idle timeout ends the try, and so does one
+//     whose events add nothing to the answer, or whose answer has no end; see pace. Time
+//     that the caller spends on a delta does not count.
+//   - An answer has at most MaxAnswer bytes, however it comes.
 //   - A request has the opaque parts that package opaque selects for its target, and
 //     no others. It shows the images and documents that package media selects.
 //   - No error contains the key.
 //
 // How it fails: always with a *model.Error of one line. Statuses 408, 409, 425,
-// 429 and from 500 are retryable, as are failed connections, unreadable bodies,
-// cut and silent streams, and errors within a stream. Other statuses, refused
-// redirects and web pages are not. When the caller's context ends, the error
+// 429 and from 500 are retryable, as are failed connections, unreadable bodies, web pages,
+// cut, silent and endless streams, answers above MaxAnswer, and errors within a stream. Other statuses, refused
+// redirects are not. When the caller's context ends, the error
 // wraps the context's and is not retryable.
 package adapter
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -42,15 +42,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-const (
-	// DefaultIdle is the idle timeout of a request that sets none.
-	DefaultIdle = 120 * time.Second
-	// plainFactor is how many idle timeouts a response may take that is not
-	// streamed: nothing arrives before all of it is written.
-	plainFactor = 5
-	// tailTimeout bounds the wait for the usage after the response is complete.
-	tailTimeout = 5 * time.Second
-)
+// DefaultIdle is the idle timeout of a request that sets none.
+const DefaultIdle = 120 * time.Second
 
 // Protocol is what differs between the wires.
 type Protocol struct {
@@ -65,17 +58,22 @@ type Protocol struct {
 	Reads func(name string) []string
 	// Takes returns the images and documents that a model takes on this wire. Nil: none.
 	Takes func(name string) media.Takes
+	// Choices are the models of a request that names none, the first choice first.
+	Choices []string
 	// ModelsPath and Path are where the models are listed and a response is
 	// requested, relative to the base address.
 	ModelsPath, Path string
-	// Encode returns the body of a request to the named model, as a value that
-	// encoding/json encodes. The opaque parts and media of the request are inline, and all
+	// Encode returns the body of a request to the named model, as a *wire.Body or as a
+	// value that encoding/json encodes. The opaque parts and media of the request are inline, and all
 	// of them are sent.
 	Encode func(req *model.Request, name string) (any, error)
 	// Decode reads a response that came as one JSON object.
 	Decode func(body []byte) (*model.Response, error)
 	// NewStream returns an empty Stream.
 	NewStream func() Stream
+	// KeepsAlive reports whether the service sends events that add nothing to the answer
+	// while the model thinks, such as ping. Elsewhere they count as silence.
+	KeepsAlive bool
 	// Refusals classifies the service's errors.
 	Refusals Refusals
 }
@@ -85,6 +83,9 @@ type Stream interface {
 	// Add takes an event and returns the text that it adds. data is empty only in
 	// an event of the type error.
 	Add(kind string, data []byte) (model.Delta, error)
+	// Size returns the bytes of the answer so far: texts, reasoning, calls and opaque
+	// parts, and PieceBytes for each piece that they are in. It never falls.
+	Size() int
 	// Complete reports whether the server has declared the response complete. The
 	// usage may still follow.
 	Complete() bool
@@ -101,7 +102,7 @@ type Provider struct {
 	key      string
 
 	mu       sync.Mutex
-	resolved string // the first model of the list
+	resolved string // the model of requests that name none
 }
 
 var _ model.Provider = (*Provider)(nil)
@@ -118,26 +119,26 @@ func (p *Provider) Close() error {
 	return nil
 }
 
-// Complete makes one try. A request without a model gets the first one that the
-// server lists. The provider remembers it until the server no longer knows it.
+// Complete makes one try. A request without a model gets the one that Choose returns for
+// the server's list. The provider remembers it until the server no longer knows it.
 func (p *Provider) Complete(ctx context.Context, req *model.Request, delta func(model.Delta)) (*model.Response, error) {
 	try, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	idle := wire.StartIdle(idleLimit(req), cancel)
-	defer idle.Stop()
+	pace := startPace(idleLimit(req), cancel)
+	defer pace.stop()
 
 	name, err := p.modelName(try, req.Model)
 	if err == nil {
-		idle.Restart()
+		pace.restart()
 		var resp *model.Response
-		if resp, err = p.request(try, req, name, delta, idle); err == nil {
+		if resp, err = p.request(try, req, name, delta, pace); err == nil {
 			return resp, nil
 		}
 	}
 	if req.Model == "" {
 		p.forget(err)
 	}
-	return nil, p.failure(ctx, try, idle, err)
+	return nil, p.failure(ctx, try, pace, err)
 }
 
 func idleLimit(req *model.Request) time.Duration {
@@ -161,43 +162,48 @@ func (p *Provider) modelName(ctx context.Context, name string) (string, error) {
 	if name != "" {
 		return name, nil
 	}
-	res, err := p.client.Get(ctx, p.protocol.ModelsPath)
+	listed, err := p.list(ctx)
 	if err != nil {
 		return "", err
 	}
-	defer res.Close()
-	body, err := readAll(res)
-	if err != nil {
+	if name, err = Choose(p.protocol.Name, listed, p.protocol.Choices); err != nil {
 		return "", err
-	}
-	var page struct {
-		Data []struct {
-			ID string `json:"id"`
-		} `json:"data"`
-	}
-	if err := json.Unmarshal(body, &page); err != nil {
-		return "", Cut("the list of models is not JSON", err)
-	}
-	if len(page.Data) == 0 || page.Data[0].ID == "" {
-		return "", &model.Error{RetryAfter: -1, Message: "no model was named and the server lists none: name one, such as " + p.protocol.Name + ":NAME"}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.resolved = page.Data[0].ID
-	return p.resolved, nil
+	p.resolved = name
+	return name, nil
+}
+
+// Model returns the model of a request that names none; see Choose. It makes one request.
+func (p *Provider) Model(ctx context.Context) (string, error) {
+	try, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	pace := startPace(DefaultIdle, cancel)
+	defer pace.stop()
+	name, err := p.modelName(try, "")
+	if err != nil {
+		return "", p.failure(ctx, try, pace, err)
+	}
+	return name, nil
 }
 
 // forget drops the resolved model after the server did not find it.
 func (p *Provider) forget(err error) {
 	var failed *model.Error
 	if errors.As(err, &failed) && failed.Status == http.StatusNotFound {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.resolved = ""
+		p.Forget()
 	}
 }
 
-func (p *Provider) request(ctx context.Context, req *model.Request, name string, delta func(model.Delta), idle *wire.Idle) (*model.Response, error) {
+// Forget drops the model of requests that name none: the next one asks for the list again.
+func (p *Provider) Forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resolved = ""
+}
+
+func (p *Provider) request(ctx context.Context, req *model.Request, name string, delta func(model.Delta), pace *pace) (*model.Response, error) {
 	out, err := p.prepare(ctx, req, name)
 	if err != nil {
 		return nil, err
@@ -211,7 +217,7 @@ func (p *Provider) request(ctx context.Context, req *model.Request, name string,
 		return nil, p.refused(out, err)
 	}
 	defer res.Close()
-	r, err := p.read(res, req.Streaming, delta, idle)
+	r, err := p.read(ctx, res, req.Streaming, delta, pace)
 	if err != nil {
 		return nil, p.refused(out, err)
 	}
@@ -223,10 +229,13 @@ func (p *Provider) request(ctx context.Context, req *model.Request, name string,
 }
 
 // read reads a response in the form in which it comes.
-func (p *Provider) read(res *wire.Response, streaming bool, delta func(model.Delta), idle *wire.Idle) (*model.Response, error) {
+func (p *Provider) read(ctx context.Context, res *wire.Response, streaming bool, delta func(model.Delta), pace *pace) (*model.Response, error) {
 	if !streaming || delta == nil {
 		delta = func(model.Delta) {}
 	}
+	place := &largeAnswer{ctx: ctx, pace: pace}
+	defer place.leave()
+	res.Large = place.enter
 	first, err := res.Peek()
 	switch {
 	case err != nil:
@@ -234,10 +243,11 @@ func (p *Provider) read(res *wire.Response, streaming bool, delta func(model.Del
 	case first == '{':
 		return p.plain(res, delta)
 	case first == '<':
-		return nil, &model.Error{RetryAfter: -1, Status: res.Status,
-			Message: fmt.Sprintf("%s answered with a web page: check that %s %s", p.client.Host(), p.protocol.Refusals.BaseVariable, p.protocol.Refusals.BaseHint)}
+		// A proxy sends one while the service is away, with the status of a success.
+		return nil, &model.Error{Retryable: true, RetryAfter: -1, Status: res.Status,
+			Message: fmt.Sprintf("%s answered with a web page instead of a response: if it still does when the service is up, check that %s %s", p.client.Host(), p.protocol.Refusals.BaseVariable, p.protocol.Refusals.BaseHint)}
 	}
-	return stream(res, p.protocol.NewStream(), delta, idle)
+	return p.stream(res, p.protocol.NewStream(), delta, pace)
 }
 
 // plain reads a response that is one JSON object; its text is one delta, and so is
@@ -250,6 +260,9 @@ func (p *Provider) plain(res *wire.Response, delta func(model.Delta)) (*model.Re
 	resp, err := p.protocol.Decode(body)
 	if err != nil {
 		return nil, err
+	}
+	if size(resp) > MaxAnswer {
+		return nil, tooLarge("the answer", MaxAnswer)
 	}
 	if text := reasoningText(resp.Parts); text != "" {
 		delta(model.Delta{Reasoning: text})
@@ -272,65 +285,15 @@ func reasoningText(parts []*harnessv1.Part) string {
 	return strings.Join(texts, "\n\n")
 }
 
-// stream reads a response that comes as events.
-func stream(res *wire.Response, s Stream, delta func(model.Delta), idle *wire.Idle) (*model.Response, error) {
-	events := res.Events()
-	var broken error
-	size := 0
-	for !s.Ended() {
-		var e wire.Event
-		if e, broken = events.Next(); broken != nil {
-			break
-		}
-		idle.Stop()
-		if size += len(e.Data); size > wire.MaxBody {
-			return nil, tooLarge()
-		}
-		if data := bytes.TrimSpace(e.Data); len(data) > 0 || e.Type == "error" {
-			piece, err := s.Add(e.Type, data)
-			if err != nil {
-				return nil, err
-			}
-			if piece != (model.Delta{}) {
-				delta(piece)
-			}
-		}
-		if s.Complete() {
-			idle.Shorten(tailTimeout)
-		}
-		idle.Restart()
-	}
-	idle.Stop()
-	if !s.Complete() {
-		return nil, Cut("the stream ended before the response was complete", broken)
-	}
-	return s.Response(), nil
-}
-
-func readAll(res *wire.Response) ([]byte, error) {
-	body, err := res.ReadAll()
-	switch {
-	case errors.Is(err, wire.ErrTooLarge):
-		return nil, tooLarge()
-	case err != nil:
-		return nil, Cut("the response broke off", err)
-	}
-	return body, nil
-}
-
-func tooLarge() *model.Error {
-	return &model.Error{RetryAfter: -1, Message: fmt.Sprintf("the response exceeds %d bytes", wire.MaxBody)}
-}
-
 // failure turns what ended a try into a *model.Error without the key. parent is
-// the caller's context, try the one that the idle timer cancels.
-func (p *Provider) failure(parent, try context.Context, idle *wire.Idle, err error) *model.Error {
+// the caller's context, try the one that the pace cancels.
+func (p *Provider) failure(parent, try context.Context, pace *pace, err error) *model.Error {
 	host := p.client.Host()
 	if parent.Err() != nil {
 		return &model.Error{RetryAfter: -1, Message: "the model call was cancelled: " + parent.Err().Error(), Err: parent.Err()}
 	}
-	if errors.Is(context.Cause(try), wire.ErrIdle) {
-		return Cut(fmt.Sprintf("%s sent nothing for %s", host, idle.Limit()), wire.ErrIdle)
+	if failed := pace.failure(host, context.Cause(try)); failed != nil {
+		return failed
 	}
 	var failed *model.Error
 	var status *wire.StatusError

@@ -75,7 +75,7 @@ func (c *Config) protocol() adapter.Protocol {
 	errs := refusals
 	errs.KeyVariable, errs.BaseVariable = c.KeyVariable, c.BaseVariable
 	return adapter.Protocol{
-		Name: c.Name, Wire: "messages", Bound: true, Reads: c.Reads, Takes: c.Takes, ModelsPath: "v1/models", Path: "v1/messages",
+		Name: c.Name, Wire: "messages", Bound: true, Reads: c.Reads, Takes: c.Takes, Choices: c.Choices, ModelsPath: "v1/models", Path: "v1/messages",
 		Encode: func(req *model.Request, name string) (any, error) {
 			var thinking Thinking
 			if c.Thinking != nil {
@@ -85,11 +85,13 @@ func (c *Config) protocol() adapter.Protocol {
 			if err != nil {
 				return nil, err
 			}
-			return c.withMembers(body), nil
+			c.end(body)
+			return body, nil
 		},
-		Decode:    decode,
-		NewStream: func() adapter.Stream { return &stream{} },
-		Refusals:  errs,
+		Decode:     decode,
+		NewStream:  func() adapter.Stream { return &stream{} },
+		KeepsAlive: true,
+		Refusals:   errs,
 	}
 }
 

@@ -228,7 +228,7 @@ func TestErrors(t *testing.T) {
 		"error as text":      {modeltest.Reply{Status: 422, Body: `{"error":"no such thing"}`}, model.Error{RetryAfter: -1, Status: 422}, "no such thing"},
 		"detail":             {modeltest.Reply{Status: 400, Body: `{"detail":"bad field"}`}, model.Error{RetryAfter: -1, Status: 400}, "bad field"},
 		"not JSON":           {modeltest.Reply{Status: 502, Body: "<html>Bad gateway</html>"}, model.Error{RetryAfter: -1, Status: 502, Retryable: true}, "502"},
-		"web page":           {modeltest.Reply{Body: "<!doctype html>", Quirks: modeltest.Quirks{ContentType: "text/html"}}, model.Error{RetryAfter: -1, Status: 200}, "/v1"},
+		"web page":           {modeltest.Reply{Body: "<!doctype html>", Quirks: modeltest.Quirks{ContentType: "text/html"}}, model.Error{Retryable: true, RetryAfter: -1, Status: 200}, "/v1"},
 		"401":                {modeltest.Reply{Status: 401, ErrorMessage: "invalid x-api-key " + key}, model.Error{RetryAfter: -1, Status: 401}, "ANTHROPIC_API_KEY"},
 		"403":                {modeltest.Reply{Status: 403, ErrorMessage: key}, model.Error{RetryAfter: -1, Status: 403}, "key"},
 		"404":                {modeltest.Reply{Status: 404, ErrorMessage: "model: x for\n" + key}, model.Error{RetryAfter: -1, Status: 404}, "model: x for [key]"},
@@ -282,7 +282,7 @@ func TestEnvironmentIsNotRead(t *testing.T) {
 
 func TestModelFromTheList(t *testing.T) {
 	s := modeltest.NewServer(t, modeltest.Reply{}, modeltest.Reply{}, modeltest.Reply{})
-	s.Models, s.OnlyListed, s.Key = []string{"first", "second"}, true, "k"
+	s.Models, s.OnlyListed, s.Key = []string{"first"}, true, "k"
 	p := provider(t, s)
 	req := modeltest.Conversation(true)
 	req.Model = ""

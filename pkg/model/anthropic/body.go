@@ -1,45 +1,31 @@
 package anthropic
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
-// body returns the request as JSON. Thinking is written byte for byte: an encoder would
+// body returns the request as JSON, without its last brace. Thinking is written byte for byte: an encoder would
 // leave out white space.
-func (r *messagesRequest) body() (json.RawMessage, error) {
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	write := func(v any) error {
-		if err := encoder.Encode(v); err != nil {
-			return err
-		}
-		b.Truncate(b.Len() - 1) // the line feed
-		return nil
-	}
-	fmt.Fprintf(&b, `{"max_tokens":%d,"messages":`, r.MaxTokens)
+func (r *messagesRequest) body() (*wire.Body, error) {
+	b := &wire.Body{}
+	fmt.Fprintf(b, `{"max_tokens":%d,"messages":`, r.MaxTokens)
 	for i, m := range r.Messages {
-		b.WriteByte(opening(i))
-		b.WriteString(`{"role":"` + m.Role + `","content":`)
+		_ = b.WriteByte(opening(i))
+		_, _ = b.WriteString(`{"role":"` + m.Role + `","content":`)
 		for n, part := range m.Content {
-			b.WriteByte(opening(n))
+			_ = b.WriteByte(opening(n))
 			if raw, is := part.(thinkingBlock); is {
-				b.Write(raw)
-			} else if err := write(part); err != nil {
+				_, _ = b.Write(raw)
+			} else if err := b.Encode(part); err != nil {
 				return nil, err
 			}
 		}
-		b.WriteString("]}")
+		_, _ = b.WriteString("]}")
 	}
-	b.WriteByte(']')
-	start := b.Len()
-	if err := write(r.requestRest); err != nil {
-		return nil, err
-	}
-	b.Bytes()[start] = ',' // instead of its brace
-	return b.Bytes(), nil
+	_, _ = b.WriteString("],")
+	return b, b.EncodeMembers(r.requestRest)
 }
 
 // opening returns what precedes an element of a list.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/harnessmesh/harnessmesh/pkg/media"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
 // Config is the server and how to reach it. The zero value is the service
@@ -36,6 +37,8 @@ type Config struct {
 	Thinking func(model string) Thinking
 	// Reads returns the other models whose thinking a model reads; nil: none.
 	Reads func(model string) []string
+	// Choices are the models of a request that names none, the first choice first.
+	Choices []string
 	// Takes returns the images and documents that a model takes; nil: none.
 	Takes func(model string) media.Takes
 	// Body are additional members of each request, sent as they are written. Members
@@ -93,13 +96,13 @@ func (c *Config) checkBody() error {
 	return nil
 }
 
-// withMembers returns a request with the members of Body at its end.
-func (c *Config) withMembers(request json.RawMessage) json.RawMessage {
+// end writes the members of Body and the end of a request.
+func (c *Config) end(request *wire.Body) {
 	for _, name := range slices.Sorted(maps.Keys(c.Body)) {
-		quoted, _ := json.Marshal(name) // a string always encodes
-		request = append(request[:len(request)-1], ',')
-		request = append(append(append(request, quoted...), ':'), c.Body[name]...)
-		request = append(request, '}')
+		_ = request.WriteByte(',')
+		_ = request.Encode(name) // a string always encodes
+		_ = request.WriteByte(':')
+		_, _ = request.Write(c.Body[name])
 	}
-	return request
+	_ = request.WriteByte('}')
 }

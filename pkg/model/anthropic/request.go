@@ -9,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
 // continuation is the user text for places where the protocol requires a user
@@ -55,10 +56,10 @@ type tool struct {
 	CacheControl *cacheControl   `json:"cache_control,omitempty"`
 }
 
-// encode returns the body of a request. It fails on what a valid request does
+// encode returns the body of a request without its last brace. It fails on what a valid request does
 // not have: an unset role, content that is not inline, a schema that is not a
 // JSON object.
-func encode(req *model.Request, name string, maxTokens uint32, thinking Thinking) (json.RawMessage, error) {
+func encode(req *model.Request, name string, maxTokens uint32, thinking Thinking) (*wire.Body, error) {
 	r := &messagesRequest{MaxTokens: maxTokens, requestRest: requestRest{Model: name, Stream: req.Streaming}}
 	for i, t := range req.Tools {
 		tool, err := encodeTool(t, i == len(req.Tools)-1)

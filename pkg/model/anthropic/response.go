@@ -33,6 +33,11 @@ type responseBlock struct {
 	raw      json.RawMessage // the whole block, of thinking
 }
 
+// size returns the bytes that the start of a block adds to the answer.
+func (b *responseBlock) size() int {
+	return adapter.PieceBytes + len(b.Text) + len(b.ID) + len(b.Name) + len(b.Input) + len(b.raw)
+}
+
 // UnmarshalJSON keeps a block of thinking as JSON, and reads only the type of a block of
 // an unknown type: its other members may have any form.
 func (b *responseBlock) UnmarshalJSON(data []byte) error {

@@ -38,6 +38,7 @@ type stream struct {
 	stop        string
 	stopDetails json.RawMessage
 	ended       bool
+	size        int
 }
 
 // Add implements adapter.Stream. Events and blocks of unknown types are ignored.
@@ -77,6 +78,7 @@ func (s *stream) add(e event) model.Delta {
 		s.model = e.Message.Model
 		s.usage.merge(e.Message.Usage)
 	case "content_block_start":
+		s.size += e.Block.size()
 		return s.answer.start(e.Index, e.Block)
 	case "content_block_delta":
 		return s.addDelta(e.Index, e.Delta)
@@ -97,6 +99,7 @@ func (s *stream) add(e event) model.Delta {
 }
 
 func (s *stream) addDelta(index int, d delta) model.Delta {
+	s.size += len(d.Text) + len(d.PartialJSON) + max(len(d.Thinking)-len(`""`), 0) + max(len(d.Signature)-len(`""`), 0)
 	switch d.Type {
 	case "text_delta":
 		return s.answer.addText(index, d.Text)
@@ -109,6 +112,9 @@ func (s *stream) addDelta(index int, d delta) model.Delta {
 	}
 	return model.Delta{}
 }
+
+// Size implements adapter.Stream.
+func (s *stream) Size() int { return s.size }
 
 // Complete implements adapter.Stream. It requires a stop reason too: a proxy may
 // have closed a broken stream in the server's name.

@@ -76,6 +76,7 @@ func (p *parser) identity(out *Provider) []member {
 			})(name, n)
 		}},
 		{"wire", p.wires(&out.Wires)},
+		{"choices", p.texts(&out.Choices)},
 		{"models_of", p.providerName(&out.ModelsOf)},
 		{"model_prefix", p.text(&out.ModelPrefix)},
 	}

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"encoding/json"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -112,6 +113,9 @@ type Provider struct {
 	Body map[string]json.RawMessage
 	// Images and PDF report whether models take them whose entry does not say.
 	Images, PDF bool
+	// Choices are the models for a run that names none, the first choice first: it gets the
+	// first of them that the provider lists.
+	Choices []string
 	// ModelsOf is the provider whose entries, except for prices, apply to models of the
 	// same name that have no entry; may be empty. ModelPrefix is removed from the name
 	// first.
@@ -153,3 +157,27 @@ func (c *Catalogue) ProviderOf(ref string) (p *Provider, name string) {
 	}
 	return c.Provider(prefix), name
 }
+
+// Variables returns the variables of the environment that providers read: of keys, addresses,
+// and those in addresses and headers.
+func (c *Catalogue) Variables() []string {
+	var names []string
+	add := func(text string) {
+		for _, m := range variableIn.FindAllStringSubmatch(text, -1) {
+			names = append(names, m[1])
+		}
+	}
+	for _, p := range c.Providers() {
+		names = append(names, p.KeyVariable, p.AddressVariable)
+		add(p.Address)
+		for _, value := range p.Headers {
+			add(value)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return slices.DeleteFunc(names, func(name string) bool { return name == "" })
+}
+
+// variableIn matches ${NAME}.
+var variableIn = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)

@@ -3,33 +3,26 @@ package openai
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
+
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
 // body writes the JSON of a request. It writes values as encoding/json does, without
 // escapes for HTML, and opaque JSON byte for byte. The first error stays.
 type body struct {
-	buf  bytes.Buffer
-	json *json.Encoder
-	err  error
-}
-
-func newBody() *body {
-	b := &body{}
-	b.json = json.NewEncoder(&b.buf)
-	b.json.SetEscapeHTML(false)
-	return b
+	wire.Body
+	err error
 }
 
 // open and end write the brackets of an object or an array.
-func (b *body) open(bracket byte) { b.buf.WriteByte(bracket) }
-func (b *body) end(bracket byte)  { b.buf.WriteByte(bracket) }
+func (b *body) open(bracket byte) { _ = b.WriteByte(bracket) }
+func (b *body) end(bracket byte)  { _ = b.WriteByte(bracket) }
 
 // next writes a comma, except at the beginning of an object or an array.
 func (b *body) next() {
-	if have := b.buf.Bytes(); len(have) > 0 && have[len(have)-1] != '{' && have[len(have)-1] != '[' {
-		b.buf.WriteByte(',')
+	if last := b.Last(); last != 0 && last != '{' && last != '[' {
+		_ = b.WriteByte(',')
 	}
 }
 
@@ -37,16 +30,14 @@ func (b *body) next() {
 func (b *body) name(name string) {
 	b.next()
 	b.value(name)
-	b.buf.WriteByte(':')
+	_ = b.WriteByte(':')
 }
 
 // value writes a value.
 func (b *body) value(v any) {
-	if err := b.json.Encode(v); err != nil {
+	if err := b.Encode(v); err != nil {
 		b.err = errors.Join(b.err, err)
-		return
 	}
-	b.buf.Truncate(b.buf.Len() - len("\n"))
 }
 
 // member writes a member.
@@ -58,7 +49,7 @@ func (b *body) member(name string, v any) {
 // raw writes a member whose value is JSON.
 func (b *body) raw(name string, value []byte) {
 	b.name(name)
-	b.buf.Write(value)
+	_, _ = b.Write(value)
 }
 
 // members writes the members of a JSON object, byte for byte. It trusts that the object is
@@ -72,18 +63,19 @@ func (b *body) members(object []byte) {
 	}
 	if len(inner) > 0 {
 		b.next()
-		b.buf.Write(inner)
+		_, _ = b.Write(inner)
 	}
 }
 
 // data writes a data URL as a string.
 func (b *body) data(mediaType string, data []byte) {
-	b.value("data:" + mediaType + ";base64,")
-	b.buf.Truncate(b.buf.Len() - len(`"`))
-	encoder := base64.NewEncoder(base64.StdEncoding, &b.buf)
-	_, _ = encoder.Write(data) // a buffer takes everything
+	var begin body
+	begin.value("data:" + mediaType + ";base64,")
+	_, _ = b.Write(begin.Bytes()[:begin.Len()-len(`"`)])
+	encoder := base64.NewEncoder(base64.StdEncoding, b)
+	_, _ = encoder.Write(data) // a body takes everything
 	_ = encoder.Close()
-	b.buf.WriteByte('"')
+	_ = b.WriteByte('"')
 }
 
 // within returns what is between the brackets of JSON, without white space around it.

@@ -39,6 +39,8 @@ type Config struct {
 	Effort EffortStyle
 	// Efforts returns the efforts that a model takes. Nil, or a nil result: all.
 	Efforts func(model string) []harnessv1.Effort
+	// Choices are the models of a request that names none, the first choice first.
+	Choices []string
 	// Takes returns the images and documents that a model takes. Nil: none.
 	Takes func(model string) media.Takes
 	// NoStreamOptions leaves stream_options out, for a server that refuses it and reports

@@ -50,11 +50,11 @@ func readEnding(reason string, filters json.RawMessage) (conclusion, error) {
 	word := strings.ToLower(reason)
 	switch {
 	case slices.Contains(cutReasons, word):
-		return conclusion{}, adapter.Cut("the provider did not finish the response: "+adapter.Clean(reason, ""), nil)
+		return conclusion{}, adapter.Cut("the provider did not finish the response: "+adapter.Clean(reason), nil)
 	case word == reasonContext:
 		return conclusion{}, &model.Error{RetryAfter: -1, ContextExceeded: true, Message: "the request exceeds the model's context window: " + reason}
 	case slices.Contains(filterReasons, word) || strings.HasPrefix(word, reasonFilter):
-		return conclusion{reason: reason, refusal: category(adapter.Clean(reason, ""), filters)}, nil
+		return conclusion{reason: reason, refusal: category(adapter.Clean(reason), filters)}, nil
 	}
 	return conclusion{reason: reason}, nil
 }
@@ -78,7 +78,7 @@ func category(name string, filters json.RawMessage) string {
 		return name
 	}
 	slices.Sort(matched)
-	return adapter.Clean(name+": "+strings.Join(matched, ", "), "")
+	return adapter.Clean(name + ": " + strings.Join(matched, ", "))
 }
 
 // finishReason returns the reason as the loop names it.

@@ -58,13 +58,13 @@ func (o object) set(name string, value json.RawMessage) object {
 
 // json returns the object as JSON.
 func (o object) json() json.RawMessage {
-	b := newBody()
+	var b body
 	b.open('{')
 	for _, m := range o {
 		b.raw(m.name, m.value)
 	}
 	b.end('}')
-	return b.buf.Bytes()
+	return b.Bytes()
 }
 
 // entry is an element of an array that may grow: the bytes that came, until it changes.
@@ -88,14 +88,14 @@ func (e entry) json() json.RawMessage {
 
 // list returns the JSON array of entries.
 func list(entries []entry) json.RawMessage {
-	b := newBody()
+	var b body
 	b.open('[')
 	for _, e := range entries {
 		b.next()
-		b.buf.Write(e.json())
+		_, _ = b.Write(e.json())
 	}
 	b.end(']')
-	return b.buf.Bytes()
+	return b.Bytes()
 }
 
 // text returns a value that is a string; empty for any other.

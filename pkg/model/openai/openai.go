@@ -55,7 +55,7 @@ func (c *Config) protocol() adapter.Protocol {
 	errs.KeyVariable, errs.BaseVariable = c.KeyVariable, c.BaseVariable
 	d := decoder{reasoning: &c.Reasoning, refusals: &errs}
 	return adapter.Protocol{
-		Name: c.Name, Wire: "chat", Takes: c.Takes, ModelsPath: "models", Path: "chat/completions",
+		Name: c.Name, Wire: "chat", Takes: c.Takes, Choices: c.Choices, ModelsPath: "models", Path: "chat/completions",
 		Encode:    c.encode,
 		Decode:    d.decode,
 		NewStream: func() adapter.Stream { return d.stream() },

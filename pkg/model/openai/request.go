@@ -17,11 +17,6 @@ type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
 
-type functionCall struct {
-	Name      string `json:"name"`
-	Arguments string `json:"arguments"`
-}
-
 type tool struct {
 	Type     string   `json:"type"`
 	Function function `json:"function"`
@@ -45,7 +40,7 @@ type encoder struct {
 // not have: an unset role, content or media that are not inline, a schema that is
 // not JSON. The messages come first, so that a request begins with the former one.
 func (c *Config) encode(req *model.Request, name string) (any, error) {
-	e := &encoder{body: newBody(), reasoning: &c.Reasoning, bridged: c.NoUserAfterResults, shortIDs: c.ShortCallIDs}
+	e := &encoder{body: &body{}, reasoning: &c.Reasoning, bridged: c.NoUserAfterResults, shortIDs: c.ShortCallIDs}
 	e.open('{')
 	if err := e.messages(req.Messages); err != nil {
 		return nil, err
@@ -62,7 +57,7 @@ func (c *Config) encode(req *model.Request, name string) (any, error) {
 	}
 	c.settings(e.body, req, name)
 	e.end('}')
-	return json.RawMessage(e.buf.Bytes()), e.err
+	return &e.Body, e.err
 }
 
 func (e *encoder) messages(messages []*harnessv1.Message) error {
@@ -158,9 +153,11 @@ func (e *encoder) calls(m *harnessv1.Message) error {
 		e.open('{')
 		e.member("id", e.callID(c.GetId()))
 		e.member("type", "function")
-		e.member("function", functionCall{
-			Name: model.SendableName(c.GetName()), Arguments: model.SendableArguments(arguments),
-		})
+		e.name("function")
+		e.open('{')
+		e.member("name", model.SendableName(c.GetName()))
+		e.member("arguments", model.SendableArguments(arguments))
+		e.end('}')
 		if extra := extras[i]; extra != nil {
 			e.members(extra)
 		}

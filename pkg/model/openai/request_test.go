@@ -9,7 +9,18 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
+
+// bytesOf returns the bytes of a request, which are JSON.
+func bytesOf(t *testing.T, request any) []byte {
+	t.Helper()
+	body, ok := request.(*wire.Body)
+	if !ok || !json.Valid(body.Bytes()) {
+		t.Fatalf("the request is %T: %v", request, request)
+	}
+	return body.Bytes()
+}
 
 // encoded returns the bytes of a request with the messages, without the model.
 func encoded(t *testing.T, c Config, messages ...*harnessv1.Message) string {
@@ -18,10 +29,7 @@ func encoded(t *testing.T, c Config, messages ...*harnessv1.Message) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, ok := body.(json.RawMessage)
-	if !ok || !json.Valid(raw) {
-		t.Fatalf("the request is %T: %s", body, body)
-	}
+	raw := bytesOf(t, body)
 	text, ends := strings.CutSuffix(string(raw), `],"model":"m"}`)
 	text, begins := strings.CutPrefix(text, `{"messages":[`)
 	if !begins || !ends {
@@ -219,13 +227,13 @@ func TestSettings(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := `{"model":"m","stream":true,"stream_options":{"include_usage":true}` + c.want + `}`
-			if got := string(raw.(json.RawMessage)); got != want || !json.Valid([]byte(got)) {
+			if got := string(bytesOf(t, raw)); got != want {
 				t.Errorf("request\n%s\nwant\n%s", got, want)
 			}
 		})
 	}
 	raw, err := (&Config{NoStreamOptions: true}).encode(&model.Request{Streaming: true}, "m")
-	if err != nil || string(raw.(json.RawMessage)) != `{"model":"m","stream":true}` {
+	if err != nil || string(bytesOf(t, raw)) != `{"model":"m","stream":true}` {
 		t.Errorf("without stream options: %s, %v", raw, err)
 	}
 }
@@ -279,10 +287,10 @@ func FuzzOpaque(f *testing.F) {
 			for _, resp := range []*model.Response{plain, s.Response()} {
 				m := &harnessv1.Message{Role: harnessv1.Role_ROLE_ASSISTANT, Content: content.Inline(resp.Text), ToolCalls: resp.ToolCalls, Parts: resp.Parts}
 				raw, err := (&Config{Reasoning: r}).encode(&model.Request{Messages: []*harnessv1.Message{m}}, "m")
-				if err != nil || !json.Valid(raw.(json.RawMessage)) {
+				if err != nil {
 					t.Fatalf("%v: %s", err, raw)
 				}
-				checkParts(t, resp, raw.(json.RawMessage))
+				checkParts(t, resp, bytesOf(t, raw))
 			}
 		}
 	})

@@ -72,6 +72,7 @@ type stream struct {
 	ending conclusion
 	model  string
 	done   bool // the server sent [DONE]
+	size   int
 }
 
 func (d decoder) stream() *stream {
@@ -106,14 +107,31 @@ func (s *stream) Add(kind string, data []byte) (model.Delta, error) {
 		if err := s.end(&choice); err != nil {
 			return model.Delta{}, err
 		}
+		s.size += choice.Delta.size()
 		piece := s.answer.add(&choice.Delta)
 		delta.Text += piece.Text
 		delta.Reasoning += piece.Reasoning
+		calls := len(s.answer.calls)
 		for _, d := range choice.Delta.ToolCalls {
 			s.answer.addCall(d)
 		}
+		s.size += (len(s.answer.calls) - calls) * adapter.PieceBytes
 	}
 	return delta, nil
+}
+
+// size returns the bytes that a reply adds to the answer.
+func (r *reply) size() int {
+	n := 0
+	for _, member := range []json.RawMessage{r.Content, r.Refusal, r.ReasoningContent, r.Reasoning, r.ReasoningDetails, r.ExtraContent} {
+		if !wire.Absent(member) {
+			n += max(len(member)-len(`""`), 0)
+		}
+	}
+	for _, c := range r.ToolCalls {
+		n += len(c.Function.Arguments) + len(c.ExtraContent)
+	}
+	return n
 }
 
 // end reads how a choice has ended.
@@ -142,6 +160,9 @@ func (d decoder) unmarshal(data []byte, c *completion, what string) error {
 	}
 	return nil
 }
+
+// Size implements adapter.Stream.
+func (s *stream) Size() int { return s.size }
 
 // Complete implements adapter.Stream.
 func (s *stream) Complete() bool { return s.ending.reason != "" }

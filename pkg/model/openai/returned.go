@@ -119,7 +119,7 @@ func (e *encoder) chunk(opaque []byte) {
 		var list []byte
 		if list, ok = within(object[len(chunksPrefix)-1:], '[', ']'); ok && len(list) > 0 {
 			e.next()
-			e.buf.Write(list)
+			_, _ = e.Write(list)
 		}
 	}
 }

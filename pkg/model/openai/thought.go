@@ -171,9 +171,9 @@ func (t *thought) returned(field string) object {
 	case t.member != "":
 		return object{{field, t.text}}
 	}
-	b := newBody()
-	if b.value(t.forPeople()); b.buf.Len() == len(`""`) {
+	var b body
+	if b.value(t.forPeople()); b.Len() == len(`""`) {
 		return nil
 	}
-	return object{{field, b.buf.Bytes()}}
+	return object{{field, b.Bytes()}}
 }

@@ -184,8 +184,8 @@ func TestSecrets(t *testing.T) {
 		_, _ = fmt.Fprintf(w, `{"error":{"message":"who is %s, %s?"}}`, r.Header.Get("X-Second"), r.Header.Get("Authorization"))
 	}))
 	defer s.Close()
-	c := extended(t, "providers: [{name: corp, wire: chat, address: '"+s.URL+"', headers: {x-second: 'a ${SECOND}'}, token_command: [/bin/sh, -c, echo sk-token]}]")
-	p, name, err := provider.OpenWith(c, "corp:m", environment("SECOND", "sk-second"))
+	c := extended(t, "providers: [{name: corp, wire: chat, address: '"+s.URL+"', headers: {x-second: 'a ${SECOND}'}, token_command: [/bin/sh, -c, echo sk-token-0123456789]}]")
+	p, name, err := provider.OpenWith(c, "corp:m", environment("SECOND", "sk-second-0123456789"))
 	if err != nil {
 		t.Fatal(err)
 	}

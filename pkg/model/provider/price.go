@@ -16,3 +16,9 @@ func Price(c *catalogue.Catalogue, ref string, r *model.Response) uint64 {
 	}
 	return c.Lookup(ref).Cost(r.Usage)
 }
+
+// Priced reports whether the price of the model ref is known. A scripted model costs
+// nothing.
+func Priced(c *catalogue.Catalogue, ref string) bool {
+	return strings.HasPrefix(ref, scripted+":") || c.Lookup(ref).Priced
+}

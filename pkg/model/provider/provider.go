@@ -10,6 +10,7 @@
 package provider
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -44,10 +45,9 @@ const scripted = "script"
 // ErrNoModel is returned if no model is named and the environment has none.
 var ErrNoModel = errors.New("no model: name one (" + ways + "), or set " + keys)
 
-// Default returns the reference of the model that is used if none is named: the
-// provider whose key or address is set, openai or anthropic, without a name, which
-// stands for the first model of its list. If both are set it is openai:. The error is
-// ErrNoModel.
+// Default returns the provider that is used if no model is named, as a reference without a
+// name: openai or anthropic, whichever has its key or address set, openai: if both have.
+// Resolve finds its model. The error is ErrNoModel.
 func Default(env func(string) string) (ref string, err error) {
 	set := func(name string) bool { return strings.TrimSpace(env(name)) != "" }
 	switch {
@@ -57,6 +57,35 @@ func Default(env func(string) string) (ref string, err error) {
 		return "anthropic:", nil
 	}
 	return "", ErrNoModel
+}
+
+// Resolve returns the reference with the name of the model: for one without a name, and for
+// an empty one, the first of the catalogue's choices that the provider lists, else the only
+// one listed. chosen reports that it was found so, with one request. The error lists the
+// models.
+func Resolve(ctx context.Context, c *catalogue.Catalogue, ref string, env func(string) string) (named string, chosen bool, err error) {
+	if ref == "" {
+		if ref, err = Default(env); err != nil {
+			return "", false, err
+		}
+	}
+	if !strings.HasSuffix(ref, ":") || strings.Count(ref, ":") > 1 {
+		return ref, false, nil
+	}
+	p, _, err := OpenWith(c, ref, env)
+	if err != nil {
+		return "", false, err
+	}
+	s, ok := p.(*service)
+	if !ok {
+		return ref, false, nil
+	}
+	defer func() { _ = s.Close() }()
+	name, err := s.wires[s.described.Wires[0]].Model(ctx)
+	if err != nil {
+		return "", false, s.failure(&model.Request{}, err)
+	}
+	return ref + name, true, nil
 }
 
 // Open calls OpenWith with the embedded catalogue.
@@ -69,20 +98,25 @@ func Open(ref string, env func(string) string) (p model.Provider, name string, e
 // means Default. env reads the environment, such as os.Getenv; spaces around a value
 // are ignored. The catalogue has the providers, and what their models take.
 func OpenWith(c *catalogue.Catalogue, ref string, env func(string) string) (p model.Provider, name string, err error) {
+	return OpenFrom(c, ref, env, script.Files{})
+}
+
+// OpenFrom is OpenWith for a process that reads scripted models from some files only.
+func OpenFrom(c *catalogue.Catalogue, ref string, env func(string) string, scripts script.Files) (p model.Provider, name string, err error) {
 	if ref == "" {
 		if ref, err = Default(env); err != nil {
 			return nil, "", err
 		}
 	}
-	prefix, name, ok := strings.Cut(ref, ":")
-	if ok && prefix == scripted {
-		p, err = openScript(name)
-		return p, name, err
+	if file, ok := strings.CutPrefix(ref, scripted+":"); ok {
+		p, err = openScript(file, scripts)
+		return p, file, err
 	}
 	described, _ := c.ProviderOf(ref)
 	if described == nil {
 		return nil, "", unknown(c, ref)
 	}
+	_, name, _ = strings.Cut(ref, ":")
 	p, err = open(c, described, func(name string) string { return strings.TrimSpace(env(name)) })
 	if err != nil {
 		return nil, "", err
@@ -112,11 +146,11 @@ func unknown(c *catalogue.Catalogue, ref string) error {
 	return fmt.Errorf("model %q: unknown provider %q%s; expected script or one of %s; add others with a catalogue file", ref, prefix, hint, all)
 }
 
-func openScript(file string) (model.Provider, error) {
+func openScript(file string, scripts script.Files) (model.Provider, error) {
 	if file == "" {
 		return nil, errors.New("script: names no file; write script:FILE")
 	}
-	s, err := script.Load(file)
+	s, err := scripts.Load(file)
 	if err != nil {
 		return nil, err
 	}

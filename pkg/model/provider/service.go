@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
 	"slices"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -16,6 +17,8 @@ import (
 type wire interface {
 	model.Provider
 	io.Closer
+	Model(ctx context.Context) (string, error)
+	Forget()
 }
 
 // service is a model.Provider that picks a wire for each request. It is safe for
@@ -36,6 +39,16 @@ var adjustments = map[harnessv1.Adjustment]catalogue.Wire{
 // Complete makes one try on the wire of the request. An error proposes another wire
 // only if the provider has it and no wire was proposed before.
 func (s *service) Complete(ctx context.Context, req *model.Request, delta func(model.Delta)) (*model.Response, error) {
+	first := s.wires[s.described.Wires[0]]
+	unnamed := req.Model == ""
+	if unnamed {
+		name, err := first.Model(ctx)
+		if err != nil {
+			return nil, s.failure(req, err)
+		}
+		named := *req
+		named.Model, req = name, &named
+	}
 	used := s.wires[s.wire(req)]
 	if efforts := Efforts(s.catalogue, s.ref(req)); efforts != nil && len(efforts) == 0 && req.Effort != harnessv1.Effort_EFFORT_UNSPECIFIED {
 		plain := *req
@@ -43,7 +56,11 @@ func (s *service) Complete(ctx context.Context, req *model.Request, delta func(m
 	}
 	resp, err := used.Complete(ctx, req, delta)
 	if err != nil {
-		return nil, s.failure(req, err)
+		failed := s.failure(req, err)
+		if unnamed && failed.Status == http.StatusNotFound {
+			first.Forget()
+		}
+		return nil, failed
 	}
 	return resp, nil
 }
@@ -88,9 +105,7 @@ func (s *service) failure(req *model.Request, err error) *model.Error {
 	if s.access.tokens != nil {
 		secrets = append(slices.Clip(secrets), s.access.tokens.last())
 	}
-	for _, secret := range secrets {
-		failed.Message = adapter.Clean(failed.Message, secret)
-	}
+	failed.Message = adapter.Clean(failed.Message, secrets...)
 	return failed
 }
 

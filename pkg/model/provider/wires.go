@@ -31,7 +31,7 @@ func (o *opener) chat() (wire, error) {
 	return openai.New(openai.Config{
 		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header,
 		KeyVariable: a.keyName, BaseVariable: a.addressName, Reasoning: reasoning(p.Reasoning), Effort: openai.EffortStyle(p.Effort),
-		Efforts: o.efforts, Takes: o.takes, CacheKey: p.CacheKey && a.own, NoStreamOptions: p.NoStreamOptions,
+		Efforts: o.efforts, Takes: o.takes, Choices: o.choices(), CacheKey: p.CacheKey && a.own, NoStreamOptions: p.NoStreamOptions,
 		NoUserAfterResults: p.NoUserAfterResults, ShortCallIDs: p.ShortCallIDs, Body: p.Body, HTTPClient: o.client,
 	})
 }
@@ -40,7 +40,7 @@ func (o *opener) responses() (wire, error) {
 	p, a := o.described, o.access
 	return responses.New(responses.Config{
 		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header,
-		KeyVariable: a.keyName, BaseVariable: a.addressName, Efforts: o.efforts, Reasons: o.reasons, Takes: o.takes, Body: p.Body, HTTPClient: o.client,
+		KeyVariable: a.keyName, BaseVariable: a.addressName, Efforts: o.efforts, Reasons: o.reasons, Takes: o.takes, Choices: o.choices(), Body: p.Body, HTTPClient: o.client,
 	})
 }
 
@@ -67,7 +67,7 @@ func (o *opener) messages() (wire, error) {
 			e := o.entry(name)
 			return anthropic.Thinking{Mode: anthropic.ThinkingMode(e.Thinking), Efforts: e.Efforts, AlwaysOn: e.AlwaysOn}
 		},
-		Reads: o.reads, Takes: o.takes,
+		Reads: o.reads, Takes: o.takes, Choices: o.choices(),
 	})
 }
 
@@ -81,6 +81,18 @@ func (o *opener) reads(name string) []string {
 		}
 	}
 	return reads
+}
+
+// choices are the models for requests that name none, as the provider names them.
+func (o *opener) choices() []string {
+	if o.described.Choices != nil || o.described.ModelsOf == "" {
+		return o.described.Choices
+	}
+	var names []string
+	for _, name := range o.catalogue.Provider(o.described.ModelsOf).Choices {
+		names = append(names, o.described.ModelPrefix+name)
+	}
+	return names
 }
 
 // takes returns the images and documents that a model takes.

@@ -132,7 +132,7 @@ func TestErrors(t *testing.T) {
 		"limit of the bills": {modeltest.Reply{Status: 429, ErrorCode: "billing_hard_limit_reached"}, model.Error{RetryAfter: -1, Status: 429}, "used up"},
 		"account":            {modeltest.Reply{Status: 429, ErrorCode: "billing_not_active"}, model.Error{RetryAfter: -1, Status: 429}, "used up"},
 		"rate":               {modeltest.Reply{Status: 429, ErrorCode: "rate_limit_exceeded", Header: map[string]string{"Retry-After-Ms": "250"}}, model.Error{RetryAfter: 250 * time.Millisecond, Status: 429, Retryable: true}, ""},
-		"web page":           {modeltest.Reply{Body: "<!doctype html>"}, model.Error{RetryAfter: -1, Status: 200}, "MY_URL includes /v1"},
+		"web page":           {modeltest.Reply{Body: "<!doctype html>"}, model.Error{Retryable: true, RetryAfter: -1, Status: 200}, "MY_URL includes /v1"},
 		"401":                {modeltest.Reply{Status: 401, ErrorMessage: "Incorrect API key provided: " + key}, model.Error{RetryAfter: -1, Status: 401}, "MY_KEY"},
 		"404":                {modeltest.Reply{Status: 404, ErrorMessage: "no model x for\n" + key}, model.Error{RetryAfter: -1, Status: 404}, "no model x for [key]"},
 	} {

@@ -41,6 +41,9 @@ type item struct {
 	raw    json.RawMessage // as it was closed; nil: it is open
 	name   string          // of a call whose arguments ended before it was closed
 	pieces pieces
+
+	streamed int // bytes of the deltas
+	size     int // bytes that count for the size of the answer
 }
 
 // pieces are the deltas of an item.
@@ -203,7 +206,7 @@ func refusalOf(items []*item) (category string, refused bool) {
 			continue
 		}
 		if text, refused := i.refusal(); refused {
-			return strings.TrimSuffix(adapter.Clean("refusal: "+text, ""), ":"), true
+			return strings.TrimSuffix(adapter.Clean("refusal: "+text), ":"), true
 		}
 	}
 	return "", false

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
@@ -35,6 +36,7 @@ func (s *stream) add(index *wire.Int, o output) *item {
 		i.index = int64(*index)
 	}
 	s.items = append(s.items, i)
+	s.size += adapter.PieceBytes
 	s.byIndex[i.index] = i
 	if o.ID != "" {
 		s.byID[string(o.ID)] = i
@@ -68,6 +70,7 @@ func (s *stream) itemAdded(e *event) {
 	i.opened = true
 	if i.raw == nil { // deltas came first, or the event is repeated
 		i.output = o
+		s.count(i, len(e.Item))
 	}
 }
 
@@ -93,6 +96,7 @@ func (s *stream) itemDone(e *event) model.Delta {
 // close takes the whole of an item and returns the text that its deltas left out.
 func (s *stream) close(i *item, o output, raw json.RawMessage) model.Delta {
 	i.output, i.raw = o, raw
+	s.count(i, len(raw))
 	var d model.Delta
 	switch o.Type {
 	case itemMessage:

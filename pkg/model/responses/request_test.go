@@ -293,14 +293,14 @@ func TestNewRejectsInvalidSettings(t *testing.T) {
 
 func TestModelFromTheList(t *testing.T) {
 	s := modeltest.NewServer(t, modeltest.Reply{}, modeltest.Reply{})
-	s.Models, s.OnlyListed = []string{"first", "second"}, true
+	s.Models, s.OnlyListed = []string{"first"}, true
 	req := modeltest.Conversation(true)
 	req.Model = ""
 	p := provider(t, s)
 	for range 2 {
 		resp, err := p.Complete(t.Context(), req, nil)
 		if err != nil || resp.Model != "first" {
-			t.Errorf("%v and %v, want an answer of the first model", resp, err)
+			t.Errorf("%v and %v, want an answer of the only model", resp, err)
 		}
 	}
 }

@@ -68,6 +68,8 @@ type Config struct {
 	Efforts func(model string) []harnessv1.Effort
 	// Reasons reports whether a model reasons. Nil: each does.
 	Reasons func(model string) bool
+	// Choices are the models of a request that names none, the first choice first.
+	Choices []string
 	// Takes returns the images and documents that a model takes. Nil: none.
 	Takes func(model string) media.Takes
 	// Body are additional members of each request, sent as they are written. Members
@@ -142,11 +144,12 @@ func (c *Config) protocol() adapter.Protocol {
 	encoder := &encoder{efforts: c.Efforts, reasons: c.Reasons, extra: c.extra()}
 	decoder := &decoder{refusals: c.refusals()}
 	return adapter.Protocol{
-		Name: c.Name, Wire: Wire, Takes: c.Takes, ModelsPath: "models", Path: "responses",
-		Encode:    encoder.encode,
-		Decode:    decoder.decode,
-		NewStream: func() adapter.Stream { return decoder.stream() },
-		Refusals:  decoder.refusals,
+		Name: c.Name, Wire: Wire, Takes: c.Takes, Choices: c.Choices, ModelsPath: "models", Path: "responses",
+		Encode:     encoder.encode,
+		Decode:     decoder.decode,
+		NewStream:  func() adapter.Stream { return decoder.stream() },
+		KeepsAlive: true,
+		Refusals:   decoder.refusals,
 	}
 }
 

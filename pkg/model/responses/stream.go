@@ -89,6 +89,7 @@ type stream struct {
 	shown   *item         // whose reasoning the last delta of reasoning was of
 	part    reasoningPart // the part of it
 	done    bool          // no further event is of use
+	size    int
 }
 
 // Add implements adapter.Stream. An error event, a failed response and an event that is
@@ -145,12 +146,12 @@ func (s *stream) addItem(kind string, e *event) model.Delta {
 		return s.itemDone(e)
 	case "response.output_text.delta":
 		if i := s.openItem(e, itemMessage); i != nil {
-			i.pieces.text.WriteString(string(e.Delta))
+			i.pieces.text.WriteString(s.counted(i, e.Delta))
 			return model.Delta{Text: string(e.Delta)}
 		}
 	case "response.refusal.delta":
 		if i := s.openItem(e, itemMessage); i != nil {
-			i.pieces.refusal.WriteString(string(e.Delta))
+			i.pieces.refusal.WriteString(s.counted(i, e.Delta))
 		}
 	case "response.reasoning_summary_text.delta":
 		return s.addReasoning(e, reasoningPart{"summary", e.SummaryIndex})
@@ -158,11 +159,12 @@ func (s *stream) addItem(kind string, e *event) model.Delta {
 		return s.addReasoning(e, reasoningPart{"text", e.ContentIndex})
 	case "response.function_call_arguments.delta":
 		if i := s.openItem(e, itemCall); i != nil {
-			i.pieces.arguments.WriteString(string(e.Delta))
+			i.pieces.arguments.WriteString(s.counted(i, e.Delta))
 		}
 	case "response.function_call_arguments.done":
 		if i := s.openItem(e, itemCall); i != nil {
 			i.name, i.Arguments = string(e.Name), e.Arguments
+			s.count(i, len(i.Arguments))
 		}
 	}
 	return model.Delta{}
@@ -174,7 +176,7 @@ func (s *stream) addReasoning(e *event, part reasoningPart) model.Delta {
 	if i == nil || e.Delta == "" {
 		return model.Delta{}
 	}
-	text := string(e.Delta)
+	text := s.counted(i, e.Delta)
 	if i.pieces.reasoning.Len() > 0 && i.pieces.part != part {
 		i.pieces.reasoning.WriteString(partBreak)
 	}
@@ -207,6 +209,24 @@ func (s *stream) finish(raw json.RawMessage, status wire.String) (model.Delta, e
 	s.end, s.done = &r, true
 	return delta, nil
 }
+
+// counted returns a delta of an item as a text, and counts it.
+func (s *stream) counted(i *item, delta wire.String) string {
+	i.streamed += len(delta)
+	s.count(i, i.streamed)
+	return string(delta)
+}
+
+// count counts that an item has size bytes: what closes it repeats its deltas.
+func (s *stream) count(i *item, size int) {
+	if size > i.size {
+		s.size += size - i.size
+		i.size = size
+	}
+}
+
+// Size implements adapter.Stream.
+func (s *stream) Size() int { return s.size }
 
 // Complete implements adapter.Stream.
 func (s *stream) Complete() bool { return s.end != nil }

@@ -67,7 +67,7 @@ func (p *parser) jobEntry(n *yaml.Node) (turn, error) {
 			j := jsonWriter{parser: p, what: "answer"}
 			err := j.value(n, 0)
 			t.text = j.out.String()
-			return err
+			return p.wrote(n, len(t.text), err)
 		},
 	}, nil)
 	if err == nil && given > 1 {

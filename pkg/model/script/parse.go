@@ -7,7 +7,6 @@ import (
 	"io"
 	"maps"
 	"math"
-	"os"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,19 +23,9 @@ const maxDelay = 24 * time.Hour
 // Parse reads a script. An error names the line: "script:3: …".
 func Parse(data []byte) (*Script, error) { return parse("script", data) }
 
-// Load reads the script in a file. An error names the file and the line:
-// "a.yaml:3: …".
-func Load(path string) (*Script, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		var cause *os.PathError
-		if errors.As(err, &cause) {
-			err = cause.Err
-		}
-		return nil, fmt.Errorf("%s: read the script: %w", path, err)
-	}
-	return parse(path, data)
-}
+// Load reads the script in a regular file of this machine. An error names the file and
+// the line: "a.yaml:3: …".
+func Load(path string) (*Script, error) { return Files{}.Load(path) }
 
 func parse(file string, data []byte) (*Script, error) {
 	p := &parser{file: file}
@@ -86,7 +75,19 @@ func parse(file string, data []byte) (*Script, error) {
 }
 
 // parser reads nodes. Its errors name the file and the line of the node.
-type parser struct{ file string }
+type parser struct {
+	file string
+	// mappings and written count what was read: with aliases a small file can expand to a
+	// huge script.
+	mappings, written int
+}
+
+// maxMappings bounds the mappings of a script, aliases expanded, and maxWritten the bytes
+// of all arguments and answers.
+const (
+	maxMappings = 500_000
+	maxWritten  = 64 << 20
+)
 
 // fields are the members that a mapping may have.
 type fields map[string]func(*yaml.Node) error
@@ -163,7 +164,7 @@ func (p *parser) call(n *yaml.Node) (call, error) {
 			j := jsonWriter{parser: p, what: "arguments"}
 			err := j.value(n, 0)
 			c.arguments = j.out.String()
-			return err
+			return p.wrote(n, len(c.arguments), err)
 		},
 		"raw_arguments": func(n *yaml.Node) error {
 			given++
@@ -245,6 +246,9 @@ func (p *parser) mapping(n *yaml.Node, what string, known fields) error {
 	n = deref(n)
 	if n.Kind != yaml.MappingNode {
 		return p.fail(n, "%s must be a mapping", what)
+	}
+	if p.mappings++; p.mappings > maxMappings {
+		return p.fail(n, "the script has more than %d mappings, aliases expanded", maxMappings)
 	}
 	seen := map[string]bool{}
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -330,6 +334,14 @@ func (p *parser) delay(n *yaml.Node, into *time.Duration) error {
 	}
 	*into = d
 	return nil
+}
+
+// wrote counts arguments and answers.
+func (p *parser) wrote(n *yaml.Node, size int, err error) error {
+	if p.written += size; err == nil && p.written > maxWritten {
+		return p.fail(n, "all arguments and answers together exceed %d bytes, aliases expanded", maxWritten)
+	}
+	return err
 }
 
 func (p *parser) fail(n *yaml.Node, format string, args ...any) error {

@@ -7,7 +7,8 @@ import (
 	"io"
 )
 
-// MaxEvent bounds the data of an event and the length of a line, in bytes.
+// MaxEvent bounds the data of an event and the length of a line, in bytes. The last event
+// of some streams repeats the whole answer.
 const MaxEvent = 32 << 20
 
 // Event is one server-sent event.
@@ -27,6 +28,7 @@ type Events struct {
 	r     *bufio.Reader
 	line  []byte
 	data  []byte
+	large func() error
 	begun bool // the byte order mark has been looked for
 	cr    bool // the last line ended with a carriage return
 }
@@ -61,14 +63,18 @@ func (e *Events) Next() (Event, error) {
 		case "event":
 			kind = string(value)
 		case "data":
-			if hasData {
-				e.data = append(e.data, '\n')
+			if !hasData { // most events have one line, which is not copied
+				n := copy(e.line, value)
+				e.line, e.data, hasData = e.data, e.line[:n], true
+				break
 			}
-			if len(e.data)+len(value) > MaxEvent {
+			if len(e.data)+len(value) >= MaxEvent {
 				return Event{}, ErrTooLarge
 			}
-			e.data = append(e.data, value...)
-			hasData = true
+			if err := e.admit(len(e.data)); err != nil {
+				return Event{}, err
+			}
+			e.data = append(append(e.data, '\n'), value...)
 		}
 		switch {
 		case (len(line) == 0 || atEnd) && hasData:
@@ -103,6 +109,9 @@ func (e *Events) readLine() ([]byte, error) {
 			if len(e.line) > MaxEvent {
 				return nil, ErrTooLarge
 			}
+			if err := e.admit(len(e.line)); err != nil {
+				return nil, err
+			}
 			continue
 		}
 		e.line = append(e.line, chunk[:i]...)
@@ -113,6 +122,14 @@ func (e *Events) readLine() ([]byte, error) {
 		}
 		return e.line, nil
 	}
+}
+
+// admit calls large for an event of more than LargeBytes.
+func (e *Events) admit(size int) error {
+	if e.large == nil || size <= LargeBytes {
+		return nil
+	}
+	return e.large()
 }
 
 // skipMark drops a byte order mark at the start of a body.

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// ErrIdle is the cause with which an Idle timer cancels a context.
+// ErrIdle is the cause of the end of a request to a server that sends nothing.
 var ErrIdle = errors.New("no data within the idle timeout")
 
 // Idle cancels a request when the server sends nothing for too long.
@@ -15,9 +15,9 @@ type Idle struct {
 	limit time.Duration
 }
 
-// StartIdle starts a timer that calls cancel with ErrIdle after limit.
-func StartIdle(limit time.Duration, cancel context.CancelCauseFunc) *Idle {
-	return &Idle{timer: time.AfterFunc(limit, func() { cancel(ErrIdle) }), limit: limit}
+// StartIdle starts a timer that calls cancel with cause after limit.
+func StartIdle(limit time.Duration, cause error, cancel context.CancelCauseFunc) *Idle {
+	return &Idle{timer: time.AfterFunc(limit, func() { cancel(cause) }), limit: limit}
 }
 
 // Limit returns the longest silence.

@@ -19,9 +19,7 @@ package wire
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -31,10 +29,13 @@ import (
 )
 
 // MaxBody bounds a body that ReadAll reads, in bytes.
-const MaxBody = 64 << 20
+const MaxBody = 32 << 20
 
 // userAgent names this program to the service.
 const userAgent = "harnessmesh"
+
+// LargeBytes is the size from which a body or an event is large.
+const LargeBytes = 1 << 20
 
 // ErrTooLarge is returned for a body above MaxBody or an event above MaxEvent.
 var ErrTooLarge = errors.New("response exceeds the size limit")
@@ -78,31 +79,32 @@ func (c *Client) Get(ctx context.Context, path string) (*Response, error) {
 	return c.do(ctx, http.MethodGet, path, nil)
 }
 
-// Post sends body as JSON. A body of type json.RawMessage is sent byte for byte; members
-// of that type are sent unchanged, except that insignificant white space is left out.
+// Post sends body as JSON. A *Body is sent as it was written, and released once the
+// service has begun to answer; a json.RawMessage is sent byte for byte.
 func (c *Client) Post(ctx context.Context, path string, body any) (*Response, error) {
-	if raw, ok := body.(json.RawMessage); ok {
-		return c.do(ctx, http.MethodPost, path, raw)
+	b, ok := body.(*Body)
+	if !ok {
+		b = &Body{}
+		if err := b.Encode(body); err != nil {
+			return nil, fmt.Errorf("encode the request: %w", err)
+		}
 	}
-	var b bytes.Buffer
-	encoder := json.NewEncoder(&b)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(body); err != nil {
-		return nil, fmt.Errorf("encode the request: %w", err)
-	}
-	return c.do(ctx, http.MethodPost, path, bytes.TrimRight(b.Bytes(), "\n"))
+	defer b.Release()
+	return c.do(ctx, http.MethodPost, path, b)
 }
 
-func (c *Client) do(ctx context.Context, method, path string, body []byte) (*Response, error) {
+func (c *Client) do(ctx context.Context, method, path string, body *Body) (*Response, error) {
 	address := c.base
 	address.Path += path
-	var reader io.Reader
-	if body != nil {
-		reader = bytes.NewReader(body)
-	}
-	req, err := http.NewRequestWithContext(ctx, method, address.String(), reader)
+	req, err := http.NewRequestWithContext(ctx, method, address.String(), nil)
 	if err != nil {
 		return nil, err
+	}
+	if body != nil {
+		if req.Body, err = body.reader(); err != nil {
+			return nil, err
+		}
+		req.GetBody, req.ContentLength = body.reader, int64(body.Len())
 	}
 	for name, values := range c.header {
 		req.Header[name] = values
@@ -129,6 +131,9 @@ type Response struct {
 	Status int
 	// Header of the response.
 	Header http.Header
+	// Large is called before more than LargeBytes of one body or of one event are read. Its
+	// error ends the read. Nil: they are read.
+	Large func() error
 
 	body   *bufio.Reader
 	closer io.Closer
@@ -155,7 +160,15 @@ func (r *Response) Peek() (byte, error) {
 
 // ReadAll reads the rest of the body. It returns ErrTooLarge past MaxBody.
 func (r *Response) ReadAll() ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r.body, MaxBody+1))
+	b, err := io.ReadAll(io.LimitReader(r.body, LargeBytes))
+	if err == nil && len(b) == LargeBytes && r.Large != nil {
+		err = r.Large()
+	}
+	if err == nil && len(b) == LargeBytes {
+		var rest []byte
+		rest, err = io.ReadAll(io.LimitReader(r.body, MaxBody+1-LargeBytes))
+		b = append(b, rest...)
+	}
 	if err == nil && len(b) > MaxBody {
 		err = ErrTooLarge
 	}
@@ -166,7 +179,11 @@ func (r *Response) ReadAll() ([]byte, error) {
 }
 
 // Events reads the rest of the body as server-sent events.
-func (r *Response) Events() *Events { return NewEvents(r.body) }
+func (r *Response) Events() *Events {
+	e := NewEvents(r.body)
+	e.large = r.Large
+	return e
+}
 
 // RedirectError is a redirect that was not followed.
 type RedirectError struct {

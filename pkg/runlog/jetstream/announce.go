@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -68,24 +69,40 @@ func (l *Log) Announce(role string, aliases []string, presence func() *harnessv1
 const locateWait = time.Second
 
 // Locate returns the presence of a process that has a role, or an alias of one, and is
-// ready. The first answer counts.
+// ready. The first answer counts. An alias is ROLE.NAME; errors name the role, which is what
+// can be started.
 func (l *Log) Locate(ctx context.Context, role string) (*harnessv1.Presence, error) {
 	ctx, cancel := context.WithTimeout(ctx, locateWait)
 	defer cancel()
 	m, err := l.nc.RequestWithContext(ctx, whereSubject+role, nil)
 	switch {
 	case errors.Is(err, nats.ErrNoResponders):
-		return nil, fmt.Errorf("no process with the role %s is ready: start `harness serve --roles %s`", role, role)
+		return nil, fmt.Errorf("no process with %s is ready: start `harness serve --roles %s`", described(role), roleOf(role))
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("no process with the role %s answers: it is not ready, or NATS is slow (%w)", role, runlog.ErrUnavailable)
+		return nil, fmt.Errorf("no process with %s answers: it is not ready, or NATS is slow (%w)", described(role), runlog.ErrUnavailable)
 	case err != nil:
-		return nil, unavailable("look for "+role, err)
+		return nil, unavailable("look for "+described(role), err)
 	}
 	p := &harnessv1.Presence{}
 	if err := proto.Unmarshal(m.Data, p); err != nil {
-		return nil, fmt.Errorf("decode the presence of %s: %w", role, err)
+		return nil, fmt.Errorf("decode the presence of %s: %w", described(role), err)
 	}
 	return p, nil
+}
+
+// roleOf returns the role of an alias, or the role itself.
+func roleOf(alias string) string {
+	role, _, _ := strings.Cut(alias, ".")
+	return role
+}
+
+// described returns a role or an alias for an error.
+func described(alias string) string {
+	role, name, named := strings.Cut(alias, ".")
+	if !named {
+		return "the role " + role
+	}
+	return fmt.Sprintf("the role %s and the name %s", role, name)
 }
 
 // quietWait is the silence after which no further answer is expected.
@@ -125,19 +142,4 @@ func (l *Log) Presences(ctx context.Context) ([]*harnessv1.Presence, error) {
 			all = append(all, p)
 		}
 	}
-}
-
-// Connected returns nil if the bus can be reached now, else the reason.
-func (l *Log) Connected() error {
-	switch {
-	case l.nc.IsConnected():
-		return nil
-	case l.nc.IsClosed():
-		return errors.New("the connection to NATS is closed")
-	}
-	err := fmt.Errorf("NATS at %s cannot be reached", l.url)
-	if last := l.nc.LastError(); last != nil {
-		err = fmt.Errorf("%w: %w", err, last)
-	}
-	return err
 }

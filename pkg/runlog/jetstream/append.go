@@ -78,10 +78,19 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	for {
-		ack, err := l.publish(ctx, msg)
-		if err == nil {
+		ack, lost, err := l.write(ctx, l.partition(run), msg, func(ctx context.Context) error { return l.checkPredecessor(ctx, run, rec) })
+		switch {
+		case err == nil && lost:
+			err = l.checkStored(ctx, run, rec, ack.Sequence)
+			if err == nil {
+				return ack.Sequence, nil
+			}
+		case err == nil:
 			l.remember(run, ack.Sequence, rec, msg)
 			return ack.Sequence, nil
+		}
+		if errors.Is(err, errPredecessor) {
+			return 0, fmt.Errorf("version %d of %s: %w: %w", rec.GetVersion(), run, runlog.ErrFenced, err)
 		}
 		if !undecided(err) {
 			if apiCode(err) == codeFull {
@@ -93,7 +102,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		sequence, resolved, serr := l.resolve(ctx, run, rec)
 		switch {
 		case serr != nil:
-			return 0, unavailable("append to "+run.String(), fmt.Errorf("%w; reading its result: %w", err, serr))
+			return 0, l.unavailable("append to "+run.String(), fmt.Errorf("%w; reading its result: %w", err, serr))
 		case resolved && sequence == 0:
 			return 0, fmt.Errorf("version %d of %s: %w", rec.GetVersion(), run, runlog.ErrFenced)
 		case resolved:
@@ -103,7 +112,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		}
 		select { // not stored: the same bytes may be sent again
 		case <-ctx.Done():
-			return 0, unavailable("append to "+run.String(), err)
+			return 0, l.unavailable("append to "+run.String(), err)
 		case <-time.After(retryPause):
 			l.counts.resent.Add(1)
 		}
@@ -120,14 +129,6 @@ func (c *counters) countUndecided(err error) {
 	default:
 		c.unanswered.Add(1)
 	}
-}
-
-// publish sends a message that may be sent again. One try uses only a part of the time,
-// so that a lost answer leaves enough to determine the result.
-func (l *Log) publish(ctx context.Context, msg *nats.Msg) (*jetstream.PubAck, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.timeout/tries)
-	defer cancel()
-	return l.js.PublishMsg(ctx, msg)
 }
 
 // tries is how often a write without an answer is sent within one timeout.
@@ -147,7 +148,7 @@ func refused(op string, err error) error {
 // codeFull is the error code of a full stream.
 const codeFull jetstream.ErrorCode = 10077
 
-var errFull = errors.New("the stream is full: raise its limit with `harness provision --max-bytes`")
+var errFull error = &runlog.Stall{Text: "the stream is full: raise its limit with `harness provision --max-bytes`"}
 
 // undecided reports whether an append may have been stored, now or by an earlier try.
 func undecided(err error) bool {
@@ -164,8 +165,11 @@ func undecided(err error) bool {
 // is 0 with resolved if another record is stored, and 0 without resolved if none is.
 func (l *Log) resolve(ctx context.Context, run runlog.Run, rec *harnessv1.Record) (sequence uint64, resolved bool, err error) {
 	view, err := l.View(ctx, run, rec.GetPrevSequence())
-	if errors.Is(err, runlog.ErrNotFound) {
+	switch {
+	case errors.Is(err, runlog.ErrNotFound):
 		return 0, false, nil
+	case errors.Is(err, runlog.ErrLost):
+		return 0, true, nil
 	}
 	if err != nil {
 		return 0, false, err
@@ -239,6 +243,7 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 			jetstream.ExpectedLastSubjSeqSubjHeader: {subject},
 		}})
 		if err == nil {
+			l.saw(l.partition(run), ack.Sequence, subject, data)
 			return ack.Sequence, false, nil
 		}
 		if !undecided(err) {
@@ -246,8 +251,62 @@ func (l *Log) AppendInbox(ctx context.Context, run runlog.Run, item *harnessv1.I
 		}
 		select { // another sender was first, or this write was stored without an answer: read again
 		case <-ctx.Done():
-			return 0, false, unavailable("input to "+run.String(), err)
+			return 0, false, l.unavailable("input to "+run.String(), err)
 		case <-time.After(retryPause):
 		}
 	}
+}
+
+// errPredecessor means that a record cannot be stored, because the one that it is to
+// follow is not stored.
+var errPredecessor = errors.New("the record before it is not stored any more")
+
+// checkPredecessor returns errPredecessor unless the record that rec follows is stored:
+// the fence compares sequences, which a bus that has lost records uses again. A worker
+// has usually read or written that record, so it is in the cache.
+func (l *Log) checkPredecessor(ctx context.Context, run runlog.Run, rec *harnessv1.Record) error {
+	sequence := rec.GetPrevSequence()
+	if sequence == 0 {
+		return nil
+	}
+	prev, ok := l.cache.get(l.partition(run), sequence)
+	if !ok || prev.Run != run {
+		m, err := l.at(ctx, run, sequence)
+		if errors.Is(err, runlog.ErrNotFound) {
+			return fmt.Errorf("%w: %w", errPredecessor, runlog.ErrLost)
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %w", errNotSent, err)
+		}
+		if prev, _, err = l.decode(m); err != nil {
+			return fmt.Errorf("%w: %w", errPredecessor, err)
+		}
+	}
+	if prev.Run != run || !runlog.Follows(rec, prev) {
+		return fmt.Errorf("%w: sequence %d has another record", errPredecessor, sequence)
+	}
+	return nil
+}
+
+// checkStored decides about a record that was stored at sequence while the bus lost records.
+// If it does not follow what is stored, checkStored deletes it and returns errPredecessor.
+func (l *Log) checkStored(ctx context.Context, run runlog.Run, rec *harnessv1.Record, sequence uint64) error {
+	p := l.partition(run)
+	if _, err := l.gate(ctx, p); err != nil {
+		return err
+	}
+	err := l.checkPredecessor(ctx, run, rec)
+	if !errors.Is(err, errPredecessor) {
+		return err
+	}
+	m, rerr := l.leaderRead(ctx, runsStream(p), fmt.Sprintf(`{"seq":%d}`, sequence))
+	if rerr != nil {
+		return errors.Join(err, rerr)
+	}
+	stored := &harnessv1.Record{}
+	if proto.Unmarshal(m.Data, stored) == nil && stored.GetWriter().GetNonce() == rec.GetWriter().GetNonce() {
+		l.cache.drop(p, sequence)
+		return errors.Join(err, l.delete(ctx, runsStream(p), sequence))
+	}
+	return err
 }

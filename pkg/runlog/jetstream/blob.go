@@ -80,7 +80,7 @@ func (l *Log) once(ctx context.Context, msg *nats.Msg) error {
 			return refused("store blob", err)
 		}
 		if !pause(ctx, retryPause) {
-			return unavailable("store blob", err)
+			return l.unavailable("store blob", err)
 		}
 	}
 }

@@ -8,8 +8,9 @@ import (
 )
 
 // cache stores the records that this process wrote or read last, bounded in bytes. It
-// is never stale, because a stored record does not change and its sequence is not
-// reused. A record that this process erases is dropped. One that another process erased
+// is never stale, because a stored record does not change, and its sequence is not
+// reused unless the bus loses it: then lose drops it. A record that this process erases
+// is dropped. One that another process erased
 // is not read any more, because no stored record links to it. Records are shared and
 // must not be changed.
 type cache struct {
@@ -73,9 +74,31 @@ func (c *cache) drop(partition int, sequence uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if el, ok := c.at[place{partition, sequence}]; ok {
-		dropped := c.order.Remove(el).(*cacheEntry)
-		delete(c.at, dropped.place)
-		c.used -= dropped.size
+		c.remove(el)
+	}
+}
+
+// remove removes an entry. The caller has locked c.mu.
+func (c *cache) remove(el *list.Element) {
+	removed := c.order.Remove(el).(*cacheEntry)
+	delete(c.at, removed.place)
+	c.used -= removed.size
+}
+
+// lose removes the records of a partition above a sequence, which the bus has lost.
+func (c *cache) lose(partition int, above uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for at, el := range c.at {
+		if at.partition == partition && at.sequence > above {
+			c.remove(el)
+		}
+	}
+	// An erasure may be lost too.
+	for run, sequence := range c.erased {
+		if sequence > above {
+			c.erased[run] = 0
+		}
 	}
 }
 
@@ -92,8 +115,6 @@ func (c *cache) put(e runlog.Entry, partition, size int) {
 	c.at[key] = c.order.PushFront(&cacheEntry{place: key, entry: e, size: size + overhead})
 	c.used += size + overhead
 	for c.used > c.limit && c.order.Len() > 1 {
-		oldest := c.order.Remove(c.order.Back()).(*cacheEntry)
-		delete(c.at, oldest.place)
-		c.used -= oldest.size
+		c.remove(c.order.Back())
 	}
 }

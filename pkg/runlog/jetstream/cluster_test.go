@@ -51,6 +51,13 @@ func (n *node) running() *server.Server {
 // leader. They stop with the test.
 func startCluster(t testing.TB, accounts ...string) *cluster {
 	t.Helper()
+	return startClusterOn(t, t.TempDir, "", accounts...)
+}
+
+// startClusterOn is startCluster with data directories and with further settings of
+// JetStream.
+func startClusterOn(t testing.TB, data func() string, settings string, accounts ...string) *cluster {
+	t.Helper()
 	c := &cluster{accounts: accounts}
 	for i := range c.nodes {
 		c.nodes[i] = &node{index: i}
@@ -67,7 +74,7 @@ func startCluster(t testing.TB, accounts ...string) *cluster {
 		fmt.Fprintf(&users, "  %s {jetstream: enabled, users: [{user: %s, password: secret}]}\n", a, a)
 	}
 	for _, n := range c.nodes {
-		dir := t.TempDir()
+		dir := data()
 		var routes []string
 		for _, other := range c.nodes {
 			if other != n {
@@ -78,13 +85,13 @@ func startCluster(t testing.TB, accounts ...string) *cluster {
 		// No server listens at the advertised address: all routes use the links.
 		text := fmt.Sprintf(`server_name: %s
 listen: "127.0.0.1:-1"
-jetstream {store_dir: %q}
+jetstream {store_dir: %q%s}
 cluster {name: mesh, listen: "127.0.0.1:-1", advertise: "127.0.0.1:1", routes: [%s]}
 system_account: SYS
 accounts {
   SYS {users: [{user: sys, password: secret}]}
 %s}
-`, n.name(), dir, strings.Join(routes, ", "), users.String())
+`, n.name(), dir, settings, strings.Join(routes, ", "), users.String())
 		if err := os.WriteFile(n.conf, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -34,24 +34,50 @@ func (d *delivery) Wait(ctx context.Context, wait func()) error { return d.slot.
 // lease is the time for which a worker has a delivered message.
 type lease struct {
 	msg         *nats.Msg
+	number      uint64
 	redelivered bool
+	// current returns an error if the stream has lost messages since the delivery: its
+	// sequence may belong to another message by now.
+	current func() error
 
 	ackWait time.Duration
 	mu      sync.Mutex
 	until   time.Time // when the server delivers the message again
 }
 
-func (l *Log) lease(m *nats.Msg, meta *nats.MsgMetadata) *lease {
+func (l *Log) lease(p int, m *nats.Msg, meta *nats.MsgMetadata, arrived time.Time) *lease {
+	h := l.histories[p]
+	epoch := h.epoch.Load()
 	return &lease{
 		msg:         m,
+		number:      meta.NumDelivered,
 		redelivered: meta.NumDelivered > 1,
-		ackWait:     l.AckWait(),
-		until:       time.Now().Add(l.AckWait() * 9 / 10), // the server's clock started earlier
+		current: func() error {
+			ctx, cancel := l.bounded(context.Background())
+			defer cancel()
+			if _, err := l.gate(ctx, p); err != nil {
+				return err
+			}
+			if h.epoch.Load() != epoch {
+				return errOver
+			}
+			return nil
+		},
+		ackWait: l.AckWait(),
+		until:   arrived.Add(l.AckWait() * 9 / 10), // the server's clock started earlier
 	}
 }
 
 func (d *lease) Redelivered() bool { return d.redelivered }
-func (d *lease) Ack() error        { return d.msg.Ack() }
+func (d *lease) Number() uint64    { return d.number }
+
+// Ack acknowledges the message.
+func (d *lease) Ack() error {
+	if err := d.current(); err != nil {
+		return err
+	}
+	return d.msg.Ack()
+}
 
 // InProgress extends a delivery that has not expired. One that has expired may be
 // another worker's by now.
@@ -61,6 +87,9 @@ func (d *lease) InProgress() error {
 	now := time.Now()
 	if now.After(d.until) {
 		return errOver
+	}
+	if err := d.current(); err != nil {
+		return err
 	}
 	d.until = now.Add(d.ackWait * 9 / 10)
 	return d.msg.InProgress()
@@ -73,6 +102,9 @@ func (d *lease) Nak(delay time.Duration) error {
 	defer d.mu.Unlock()
 	if time.Now().After(d.until) {
 		return errOver
+	}
+	if err := d.current(); err != nil {
+		return err
 	}
 	return d.msg.NakWithDelay(delay)
 }
@@ -91,12 +123,13 @@ func (l *Log) ConsumeWakes(ctx context.Context, concurrency int, handle func(con
 
 func (l *Log) consume(ctx context.Context, durable string, concurrency int, handle func(context.Context, runlog.Delivery)) error {
 	return l.pullAll(ctx, runsStream, durable, concurrency, func(ctx context.Context, m *nats.Msg, s *slot) {
-		d, err := l.delivered(m, s)
-		if err != nil {
+		d, err := l.delivered(ctx, m, s)
+		switch {
+		case err != nil:
 			l.drop(m, err)
-			return
+		case d != nil:
+			handle(ctx, d)
 		}
-		handle(ctx, d)
 	})
 }
 
@@ -174,7 +207,8 @@ func (i *intake) stop() {
 	i.watched.Wait()
 }
 
-func (l *Log) delivered(m *nats.Msg, s *slot) (*delivery, error) {
+// delivered returns the delivery of a message, nil if the message is not stored any more.
+func (l *Log) delivered(ctx context.Context, m *nats.Msg, s *slot) (*delivery, error) {
 	address, err := runlog.ParseSubject(m.Subject)
 	if err != nil {
 		return nil, err
@@ -183,8 +217,13 @@ func (l *Log) delivered(m *nats.Msg, s *slot) (*delivery, error) {
 	if err != nil {
 		return nil, err
 	}
+	arrived := time.Now()
+	if !l.admits(ctx, address.Partition, m, meta.Sequence.Stream) {
+		return nil, nil
+	}
+	l.saw(address.Partition, meta.Sequence.Stream, m.Subject, m.Data)
 	return &delivery{
-		lease: l.lease(m, meta),
+		lease: l.lease(address.Partition, m, meta, arrived),
 		slot:  s,
 		entry: l.entry(address, meta.Sequence.Stream, m.Header, m.Data),
 		inbox: address.Kind == runlog.KindInbox,

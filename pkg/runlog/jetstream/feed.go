@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -23,7 +24,13 @@ func (l *Log) Subscribe(_ context.Context, run runlog.Run, handle func(*runlog.E
 			handle(e)
 		}
 	}
-	sub, err := l.nc.Subscribe(runlog.LiveFilter(l.partition(run), run), func(m *nats.Msg) {
+	p := l.partition(run)
+	sub, err := l.nc.Subscribe(runlog.LiveFilter(p, run), func(m *nats.Msg) {
+		sequence, err := strconv.ParseUint(m.Header.Get(natsSequence), 10, 64)
+		if err != nil || !l.certain(p, sequence) {
+			call(nil) // the watcher reads the log
+			return
+		}
 		e, _, err := l.decode(m)
 		if err != nil || e.Run != run || e.Record == nil {
 			return // a gap: the watcher reads the log

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -35,9 +36,21 @@ func (l *Log) AckFloor(ctx context.Context, run runlog.Run, executor string) (ui
 	return l.floors.raise(p, executor, consumer.CachedInfo().AckFloor.Stream), nil
 }
 
+// Redeliver resets the executor's consumer.
+func (l *Log) Redeliver(ctx context.Context, run runlog.Run, executor string, from uint64) error {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	p := l.partition(run)
+	if _, err := l.js.ResetConsumerToSequence(ctx, runsStream(p), execConsumer(executor), from); err != nil {
+		return unavailable("deliver steps to "+executor+" again", err)
+	}
+	l.floors.lower(p, executor)
+	return nil
+}
+
 // floors are the highest ack floors that this process has seen. A server that crashes
 // may lose acknowledgements and then reports a lower floor. What was acknowledged
-// remains so.
+// remains so, unless the stream loses it.
 type floors struct {
 	mu sync.Mutex
 	at map[floorOf]uint64
@@ -46,6 +59,20 @@ type floors struct {
 type floorOf struct {
 	partition int
 	executor  string
+}
+
+// lose forgets the floors of a partition, whose sequences are used again.
+func (f *floors) lose(partition int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	maps.DeleteFunc(f.at, func(at floorOf, _ uint64) bool { return at.partition == partition })
+}
+
+// lower forgets the floor of a consumer that delivers steps again.
+func (f *floors) lower(partition int, executor string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.at, floorOf{partition, executor})
 }
 
 func (f *floors) raise(partition int, executor string, sequence uint64) uint64 {

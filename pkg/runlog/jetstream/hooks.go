@@ -36,7 +36,7 @@ func (l *Log) CallHook(ctx context.Context, run runlog.Run, req *harnessv1.HookR
 	}
 	for _, pause := range append(noClientPauses, 0) {
 		var reply *nats.Msg
-		reply, err = l.nc.RequestMsgWithContext(ctx, hookCall(ctx, run, data))
+		reply, err = l.request(ctx, hookCall(ctx, run, data))
 		if err == nil {
 			answer := &harnessv1.HookAnswer{}
 			if err := proto.Unmarshal(reply.Data, answer); err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-var errNoJetStream = errors.New("JetStream is switched off on this NATS server or for this account: start the server with JetStream (nats-server -js)")
+var errNoJetStream = errors.New("JetStream is switched off on this NATS server or for this account: start the server with JetStream (nats-server -js); a server whose disk was full switches it off until there is room and it is restarted")
 
 // codeNotYet is the error code of a cluster without a leader.
 const (
@@ -35,10 +35,10 @@ func countPartitions(ctx context.Context, js jetstream.JetStream) (int, error) {
 
 var errNotProvisioned = errors.New("the bus is not provisioned: run `harness provision --nats URL` once")
 
-// await inspects the bus until it is provisioned and has elected its leaders, for at
-// most wait: both may take time when a mesh starts.
-func (l *Log) await(ctx context.Context, wait time.Duration) error {
-	for end := time.Now().Add(wait); ; {
+// await inspects the bus until it is provisioned and has elected its leaders, until end
+// at most: both may take time when a mesh starts.
+func (l *Log) await(ctx context.Context, end time.Time) error {
+	for {
 		try, cancel := l.denied.until(ctx, inspection)
 		err := l.inspect(try)
 		cancel()
@@ -46,6 +46,9 @@ func (l *Log) await(ctx context.Context, wait time.Duration) error {
 			return denied
 		}
 		if err == nil || !errors.Is(err, errNotProvisioned) && !starting(err) || time.Now().After(end) || !pause(ctx, dialPause) {
+			if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+				err = fmt.Errorf("JetStream at %s does not answer (%w): see whether most of its servers run, and whether their disks are full", l.url, err)
+			}
 			return err
 		}
 	}
@@ -57,7 +60,12 @@ func starting(err error) bool {
 	case codeNotYet, codeNoPeers:
 		return true
 	}
-	return errors.Is(err, errNoJetStream) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout) || errors.Is(err, context.DeadlineExceeded)
+	for _, early := range []error{errNoJetStream, nats.ErrNoResponders, nats.ErrReconnectBufExceeded, nats.ErrTimeout, context.DeadlineExceeded} {
+		if errors.Is(err, early) {
+			return true
+		}
+	}
+	return false
 }
 
 // inspect checks that the bus is provisioned and records its settings.
@@ -98,6 +106,13 @@ func (l *Log) inspect(ctx context.Context) error {
 		return fmt.Errorf("stream %s: %w", runsStream(0), err)
 	}
 	l.partitions, l.replicas = n, runs.CachedInfo().Config.Replicas
+	histories := make([]*history, n)
+	for p := range histories {
+		histories[p] = newHistory(p, l.reconnects())
+	}
+	l.mu.Lock()
+	l.histories = histories
+	l.mu.Unlock()
 	l.ackWait.Store(int64(wake.CachedInfo().Config.AckWait))
 	return nil
 }

@@ -15,7 +15,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -35,14 +34,15 @@ type Config struct {
 	InProcess nats.InProcessConnProvider
 	// Name of the connection, for the server's monitoring.
 	Name string
-	// Wait bounds the first connection. Default 3 s.
+	// Wait bounds the first connection, with all its dials, and the wait until the bus
+	// is provisioned. A single dial has a separate bound. Default 3 s.
 	Wait time.Duration
 	// Timeout bounds one request whose context has no earlier deadline. Default 5 s.
 	Timeout time.Duration
 	// CacheBytes bounds the records kept in memory, encoded size. Default 64 MiB.
 	CacheBytes int
-	// Credentials is a file with a NATS user's JWT and key. If empty, the URL names the
-	// user (nats://USER:PASSWORD@HOST).
+	// Credentials is a file with a NATS user's JWT and key, or with one line USER:PASSWORD.
+	// If empty, the URL names the user (nats://USER:PASSWORD@HOST).
 	Credentials string
 	// TLS files for a server that speaks TLS.
 	TLS TLSFiles
@@ -61,17 +61,25 @@ type Log struct {
 	replicas   int
 	timeout    time.Duration
 	cache      *cache
+	histories  []*history // of the partitions
 	replies    *replies
 	logger     *slog.Logger
 	ackWait    atomic.Int64 // nanoseconds
 	floors     floors
 	pulls      pulls
-	full       atomic.Int64  // when a stream was last found full, nanoseconds since 1970
-	denied     denial        // what the server does not permit this user to do
+	full       atomic.Int64 // when a stream was last found full, nanoseconds since 1970
+	denied     denial       // what the server does not permit this user to do
+	outages    outages
 	closed     chan struct{} // closed when the connection is closed permanently
+	running    sync.WaitGroup
+	pulse      pulse
+	service    service
+	stalls     stalls
+	renew      func() // restarts an embedded server that cannot write; nil without one
 	counts     counters
 
 	mu          sync.Mutex
+	loss        chan struct{} // closed with the next loss; nil before the first call of Lost
 	onReconnect map[int]func()
 	nextHook    int
 }
@@ -91,12 +99,13 @@ var _ runlog.Log = (*Log)(nil)
 // Open connects to the bus and checks that it is provisioned. The error is one line
 // that contains the remedy.
 func Open(ctx context.Context, cfg Config) (*Log, error) {
-	l, err := connect(cfg)
+	end := time.Now().Add(max(cfg.Wait, defaultWait))
+	l, err := connect(ctx, cfg)
 	if err != nil {
 		return nil, err
 	}
-	if err := l.await(ctx, max(cfg.Wait, defaultWait)); err != nil {
-		l.nc.Close()
+	if err := l.await(ctx, end); err != nil {
+		l.Close()
 		return nil, err
 	}
 	return l, nil
@@ -104,7 +113,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 
 const defaultWait = 3 * time.Second
 
-func connect(cfg Config) (*Log, error) {
+func connect(ctx context.Context, cfg Config) (*Log, error) {
 	if err := checkURL(cfg.URL); err != nil {
 		return nil, err
 	}
@@ -132,13 +141,18 @@ func connect(cfg Config) (*Log, error) {
 	l.ackWait.Store(int64(runlog.AckWaitOf(runlog.DefaultTakeover)))
 	options := append([]nats.Option{
 		nats.Name(cfg.Name),
-		nats.Timeout(cfg.Wait),
+		nats.Timeout(dialTimeout),
+		nats.SkipHostLookup(),
+		nats.SetCustomDialer(dialer{}),
+		// The client holds its lock while it writes, so this also bounds how long a
+		// server that reads nothing delays other calls.
+		nats.FlusherTimeout(writeTimeout),
 		nats.MaxReconnects(-1),
+		// Nothing is sent blindly after a reconnect: the bus may have lost records.
+		nats.ReconnectBufSize(-1),
 		nats.ReconnectWait(100 * time.Millisecond),
-		// A dead connection is detected in half a minute; the client's default takes
-		// minutes.
-		nats.PingInterval(10 * time.Second),
-		nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) { l.pulse.lose(err) }),
+		nats.ReconnectErrHandler(func(_ *nats.Conn, err error) { l.pulse.fail(err) }),
 		nats.ReconnectHandler(func(*nats.Conn) { l.reconnected() }),
 		nats.ClosedHandler(func(*nats.Conn) { close(l.closed) }),
 		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
@@ -151,50 +165,31 @@ func connect(cfg Config) (*Log, error) {
 	if cfg.InProcess != nil {
 		options = append(options, nats.InProcessServer(cfg.InProcess))
 	}
-	if cfg.Credentials != "" {
-		if _, err := os.Stat(cfg.Credentials); err != nil {
-			return nil, fmt.Errorf("--nats-creds: %w", err)
-		}
-		options = append(options, nats.UserCredentials(cfg.Credentials))
+	user, err := credentialOption(cfg.Credentials)
+	if err != nil {
+		return nil, err
 	}
 	secure, err := cfg.TLS.options()
 	if err != nil {
 		return nil, err
 	}
-	nc, err := dial(cfg, append(options, secure...))
+	nc, err := dial(ctx, cfg, time.Now().Add(cfg.Wait), append(append(options, user), secure...))
 	if err != nil {
 		return nil, err
 	}
 	l.nc = nc
+	l.pulse.hear()
+	l.running.Go(l.listen)
+	l.running.Go(l.attend)
 	if l.js, err = jetstream.New(nc); err != nil {
-		nc.Close()
+		l.Close()
 		return nil, fmt.Errorf("JetStream on %s: %w", Redacted(cfg.URL), err)
 	}
 	if l.replies, err = newReplies(nc); err != nil {
-		nc.Close()
+		l.Close()
 		return nil, err
 	}
 	return l, nil
-}
-
-// dialPause is the wait between two tries to reach a server.
-const dialPause = 100 * time.Millisecond
-
-// dial connects, and waits up to cfg.Wait for a server that is starting. It does not
-// retry what a server refuses.
-func dial(cfg Config, options []nats.Option) (*nats.Conn, error) {
-	for end := time.Now().Add(cfg.Wait); ; time.Sleep(dialPause) {
-		nc, err := nats.Connect(cfg.URL, options...)
-		if err == nil {
-			return nc, nil
-		}
-		if refused := refusedConnection(cfg.URL, err); refused != nil {
-			return nil, refused
-		}
-		if !errors.Is(err, nats.ErrNoServers) || time.Now().After(end) {
-			return nil, fmt.Errorf("cannot reach NATS at %s within %s: %w; is the server running and the URL right?", Redacted(cfg.URL), cfg.Wait, err)
-		}
-	}
 }
 
 // checkURL refuses an invalid list of URLs without showing it: it may contain a
@@ -244,9 +239,12 @@ func Redacted(urls string) string {
 	return strings.Join(list, ",")
 }
 
-// Close closes the connection. Consumers must have ended.
+// Close closes the connection and waits for the log's goroutines. Consumers must have
+// ended.
 func (l *Log) Close() {
+	l.stalls.close()
 	l.nc.Close()
+	l.running.Wait()
 }
 
 // Flush waits until the server has received everything that was published.
@@ -275,9 +273,46 @@ func (l *Log) bounded(ctx context.Context) (context.Context, context.CancelFunc)
 	return context.WithTimeout(ctx, l.timeout)
 }
 
-// reconnected interrupts all feeds, because messages may have been missed.
+// reconnected interrupts all feeds, because messages may have been missed, and verifies
+// that the bus has lost nothing.
 func (l *Log) reconnected() {
+	l.pulse.hear()
 	l.denied.clear()
+	l.interrupt()
+	for _, h := range l.known() {
+		l.verifyHistory(h)
+	}
+}
+
+// known returns the histories of the partitions, none before the bus was inspected.
+func (l *Log) known() []*history {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.histories
+}
+
+// Lost implements runlog.RunFollower.
+func (l *Log) Lost() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loss == nil {
+		l.loss = make(chan struct{})
+	}
+	return l.loss
+}
+
+// announceLoss closes the channel that Lost has returned.
+func (l *Log) announceLoss() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.loss != nil {
+		close(l.loss)
+		l.loss = nil
+	}
+}
+
+// interrupt interrupts all feeds.
+func (l *Log) interrupt() {
 	l.mu.Lock()
 	hooks := make([]func(), 0, len(l.onReconnect))
 	for _, h := range l.onReconnect {

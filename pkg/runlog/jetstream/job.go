@@ -3,6 +3,7 @@ package jetstream
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"google.golang.org/protobuf/proto"
@@ -43,16 +44,18 @@ func (d *jobDelivery) Job() *harnessv1.Job { return d.job }
 // ConsumeJobs delivers jobs.
 func (l *Log) ConsumeJobs(ctx context.Context, concurrency int, handle func(context.Context, runlog.JobDelivery)) error {
 	return l.pullAll(ctx, runsStream, jobConsumer, concurrency, func(ctx context.Context, m *nats.Msg, _ *slot) {
-		d, err := l.deliveredJob(m)
-		if err != nil {
+		d, err := l.deliveredJob(ctx, m)
+		switch {
+		case err != nil:
 			l.drop(m, err)
-			return
+		case d != nil:
+			handle(ctx, d)
 		}
-		handle(ctx, d)
 	})
 }
 
-func (l *Log) deliveredJob(m *nats.Msg) (*jobDelivery, error) {
+// deliveredJob returns the delivery of a job, nil if the job is not stored any more.
+func (l *Log) deliveredJob(ctx context.Context, m *nats.Msg) (*jobDelivery, error) {
 	address, err := runlog.ParseSubject(m.Subject)
 	if err != nil {
 		return nil, err
@@ -68,7 +71,11 @@ func (l *Log) deliveredJob(m *nats.Msg) (*jobDelivery, error) {
 	if address.Run != jobRun(job) || address.Key != job.GetKey() {
 		return nil, fmt.Errorf("it contains job %q of %s", job.GetKey(), jobRun(job))
 	}
-	return &jobDelivery{lease: l.lease(m, meta), job: job}, nil
+	arrived := time.Now()
+	if !l.admits(ctx, address.Partition, m, meta.Sequence.Stream) {
+		return nil, nil
+	}
+	return &jobDelivery{lease: l.lease(address.Partition, m, meta, arrived), job: job}, nil
 }
 
 // OnJobEnd subscribes to the ends of all jobs.

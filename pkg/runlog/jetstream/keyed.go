@@ -121,7 +121,7 @@ func (l *Log) storeKeyed(ctx context.Context, k keyedWrite) (stored bool, err er
 			rerr = l.delete(ctx, k.stream, have.Sequence)
 		}
 		if !pause(ctx, retryPause) {
-			return false, unavailable("store "+k.msg.Subject, errors.Join(err, rerr))
+			return false, l.unavailable("store "+k.msg.Subject, errors.Join(err, rerr))
 		}
 	}
 }

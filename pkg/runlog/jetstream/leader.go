@@ -65,7 +65,7 @@ func (m leaderMessage) header() nats.Header {
 func (l *Log) leadingMessage(ctx context.Context, subject, request string) (leaderMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.timeout/tries)
 	defer cancel()
-	m, err := l.nc.RequestWithContext(ctx, subject, []byte(request))
+	m, err := l.request(ctx, &nats.Msg{Subject: subject, Data: []byte(request)})
 	if err != nil {
 		return leaderMessage{}, err
 	}

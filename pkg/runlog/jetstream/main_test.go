@@ -8,9 +8,13 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	disktest.Enter()
+	goleak.VerifyTestMain(m)
+}
 
 // start starts a server that stops with the test.
 func start(t testing.TB, cfg EmbeddedConfig) *EmbeddedServer {

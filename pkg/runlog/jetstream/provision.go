@@ -49,12 +49,13 @@ const maxAckPending = 65_536
 // Provision creates the streams and consumers, or checks that existing ones have the
 // settings that the log needs. It never changes the data of a stream.
 func Provision(ctx context.Context, cfg Config, layout Layout) error {
-	l, err := connect(cfg)
+	end := time.Now().Add(max(cfg.Wait, defaultWait))
+	l, err := connect(ctx, cfg)
 	if err != nil {
 		return err
 	}
 	defer l.Close()
-	for end := time.Now().Add(max(cfg.Wait, defaultWait)); ; {
+	for {
 		// A request that is lost while a cluster elects its leaders must not use up all
 		// of the time.
 		try, cancel := l.denied.until(ctx, attempt)

@@ -272,6 +272,10 @@ func TestListen(t *testing.T) {
 	}
 	_, err = l.Locate(t.Context(), "gateway")
 	contains(t, err, "gateway")
+	// An alias is nothing that can be started.
+	_, err = l.Locate(t.Context(), "toolhost.place.8af8")
+	contains(t, err, "role toolhost and the name place.8af8")
+	contains(t, err, "`harness serve --roles toolhost`")
 	if other := start(t, EmbeddedConfig{}); other.URL() != "" {
 		t.Errorf("a server without a listener is at %s", other.URL())
 	}

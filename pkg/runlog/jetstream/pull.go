@@ -178,8 +178,10 @@ func (p *pull) ask() error {
 // take handles a message or the end of a request. ok is false if the consumer cannot be
 // used now.
 func (p *pull) take(ctx context.Context, m *nats.Msg) (ok bool, err error) {
-	p.heard.Store(time.Now().UnixNano())
 	status := m.Header.Get(natsStatus)
+	if status != "503" { // this one means that no server answers for the consumer
+		p.heard.Store(time.Now().UnixNano())
+	}
 	if status == "" || len(m.Data) > 0 || m.Reply != "" {
 		p.less(1)
 		p.start(ctx, m)
@@ -271,22 +273,38 @@ const mute = 15 * time.Second
 const fullFor = 10 * time.Second
 
 // Trouble returns why this process cannot receive or store steps: consumers that do not
-// answer, a full stream, a missing permission. It returns nil if it can.
+// answer, a stream that does not store or is missing, a missing permission. It returns nil if it can.
 func (l *Log) Trouble() error {
-	if time.Since(time.Unix(0, l.full.Load())) < fullFor {
-		return errFull
-	}
 	if err := l.denied.err(l.url); err != nil {
 		return err
 	}
-	l.pulls.mu.Lock()
-	defer l.pulls.mu.Unlock()
-	for p := range l.pulls.all {
-		since := time.Since(time.Unix(0, p.heard.Load()))
-		if since > mute && !p.slots.full() {
-			return fmt.Errorf("consumer %s of stream %s has not answered since %s: NATS hangs, the consumer has no leader, or this user may not ask it",
-				p.durable, p.stream, time.Unix(0, p.heard.Load()).UTC().Format(time.TimeOnly))
+	if err := l.Writable(); err != nil {
+		return err
+	}
+	for _, h := range l.histories {
+		if err := h.gone(); err != nil {
+			return err
 		}
 	}
+	if p := l.pulls.silent(); p != nil {
+		return fmt.Errorf("consumer %s of stream %s has not answered since %s: NATS hangs, the consumer has no leader, or this user may not ask it",
+			p.durable, p.stream, time.Unix(0, p.heard.Load()).UTC().Format(time.TimeOnly))
+	}
 	return nil
+}
+
+// silent returns the first pull by name that could receive messages and has not heard
+// from the server for long; nil if there is none.
+func (s *pulls) silent() (first *pull) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p := range s.all {
+		if time.Since(time.Unix(0, p.heard.Load())) <= mute || p.slots.full() {
+			continue
+		}
+		if first == nil || p.stream+p.durable < first.stream+first.durable {
+			first = p
+		}
+	}
+	return first
 }

@@ -42,7 +42,7 @@ func timersStream(p int) string { return "TIMERS_" + strconv.Itoa(p) }
 func (l *Log) get(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
 	var m *nats.Msg
 	err := l.retry(ctx, func(ctx context.Context) (err error) {
-		m, err = l.nc.RequestWithContext(ctx, subject, request)
+		m, err = l.request(ctx, &nats.Msg{Subject: subject, Data: request})
 		return err
 	})
 	if err != nil {
@@ -65,6 +65,9 @@ func (l *Log) retry(ctx context.Context, try func(context.Context) error) error 
 		bounded, cancel := context.WithTimeout(ctx, l.timeout/tries)
 		err := try(bounded)
 		cancel()
+		if errors.Is(err, nats.ErrReconnectBufExceeded) && l.established(ctx) == nil {
+			continue
+		}
 		lost := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrTimeout)
 		if err == nil || !lost || !pause(ctx, retryPause) {
 			return err
@@ -166,6 +169,7 @@ func (l *Log) decode(m *nats.Msg) (runlog.Entry, runlog.Kind, error) {
 	if err != nil {
 		return runlog.Entry{}, 0, fmt.Errorf("message without a sequence on %s", subject)
 	}
+	l.saw(address.Partition, sequence, subject, m.Data)
 	return l.entry(address, sequence, m.Header, m.Data), address.Kind, nil
 }
 
@@ -245,25 +249,89 @@ func (l *Log) newestOf(ctx context.Context, run runlog.Run, contains, from uint6
 	if err != nil {
 		return nil, err
 	}
-	for {
+	epoch := l.histories[p].epoch.Load()
+	for began := time.Now(); ; {
 		var upTo uint64
 		err := l.retry(ctx, func(ctx context.Context) (err error) {
 			messages, upTo, err = l.replies.multi(ctx, directSubject(runsStream(p)), request)
 			return err
 		})
+		if err == nil {
+			// A loss that this finds is of use to later calls, and contains decides here.
+			_ = l.suspect(ctx, p, upTo)
+		}
 		switch {
 		case err == nil && upTo >= contains:
 			return messages, nil
 		case errors.Is(err, errMissing) && contains == 0:
-			return nil, fmt.Errorf("run %s: %w", run, runlog.ErrNotFound)
+			switch err := l.absent(ctx, run); {
+			case !errors.Is(err, errLags):
+				return nil, err
+			case time.Since(began) > lagWait:
+				return nil, unreadable(run)
+			}
 		case err != nil && !errors.Is(err, errMissing) && !errors.Is(err, errIncomplete):
 			return nil, unavailable("view "+run.String(), err)
+		}
+		if lost, lerr := l.lost(ctx, run, contains, epoch, began); lerr == nil && lost {
+			return nil, fmt.Errorf("sequence %d of %s: %w", contains, run, runlog.ErrLost)
 		}
 		l.counts.stale.Add(1)
 		if !pause(ctx, lagPause) {
 			return nil, unavailable("view "+run.String(), fmt.Errorf("replica at %d, need %d", upTo, contains))
 		}
 	}
+}
+
+// errLags means that a replica without a run has answered, and the leader has the run.
+var errLags = errors.New("the replica lags")
+
+// absent returns why a replica has found nothing of a run: ErrNotFound if its stream has no
+// subject of it, and ErrLost if the stream has messages of it that cannot be read.
+func (l *Log) absent(ctx context.Context, run runlog.Run) error {
+	p := l.partition(run)
+	info, err := asked(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		stream, err := l.js.Stream(ctx, runsStream(p))
+		if err != nil {
+			return nil, err
+		}
+		return stream.Info(ctx, jetstream.WithSubjectFilter(runlog.LogFilter(p, run)))
+	})
+	switch {
+	case err != nil:
+		return unavailable("view "+run.String(), err)
+	case len(info.State.Subjects) == 0:
+		return fmt.Errorf("run %s: %w", run, runlog.ErrNotFound)
+	case l.replicas > 1:
+		return errLags
+	}
+	return unreadable(run)
+}
+
+func unreadable(run runlog.Run) error {
+	return fmt.Errorf("run %s is stored, and NATS cannot read its newest record: a block of its stream is damaged (docs/operate.md): %w", run, runlog.ErrLost)
+}
+
+// lost reports whether the leader does not have the message of a run with sequence,
+// because the stream has lost messages. Replicas have answered since began without it;
+// the history had the given epoch then.
+func (l *Log) lost(ctx context.Context, run runlog.Run, sequence, epoch uint64, began time.Time) (bool, error) {
+	if l.replicas > 1 && time.Since(began) < lagWait {
+		return false, nil
+	}
+	p := l.partition(run)
+	stream, err := l.js.Stream(ctx, runsStream(p))
+	if err != nil {
+		return false, err
+	}
+	if last := stream.CachedInfo().State.LastSeq; last < sequence {
+		return true, l.suspect(ctx, p, last)
+	}
+	if l.histories[p].epoch.Load() == 0 && epoch == 0 {
+		return false, nil
+	}
+	newest, err := l.newest(ctx, runsStream(p), []string{runlog.LogFilter(p, run), runlog.InboxSubject(p, run)})
+	return err == nil && newest == 0, err
 }
 
 func (l *Log) viewOf(run runlog.Run, messages []*nats.Msg) (runlog.View, error) {

@@ -57,7 +57,7 @@ func refusedConnection(url string, err error) error {
 	at := "NATS at " + Redacted(url)
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked), errors.Is(err, nats.ErrAccountAuthExpired):
-		return fmt.Errorf("%s refuses the credentials: %w; put nats://USER:PASSWORD@HOST into the URL, or a credentials file into --nats-creds", at, err)
+		return fmt.Errorf("%s refuses the credentials: %w; put USER:PASSWORD or a JWT and its key into a file for --nats-creds", at, err)
 	case errors.Is(err, nats.ErrSecureConnWanted):
 		return fmt.Errorf("%s does not speak TLS: remove --nats-ca, --nats-cert and tls://, or give the server a certificate", at)
 	case errors.As(err, &unknown):

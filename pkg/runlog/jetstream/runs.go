@@ -29,6 +29,16 @@ func (l *Log) Runs(ctx context.Context, caughtUp func(), handle func(runlog.Entr
 	defer f.stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(context.Canceled)
+	for _, h := range l.histories {
+		lost := h.loss()
+		go func() {
+			select {
+			case <-lost:
+				cancel(fmt.Errorf("follow runs: %w", runlog.ErrLost))
+			case <-ctx.Done():
+			}
+		}()
+	}
 	for p := range l.partitions {
 		if err := f.follow(ctx, p, cancel); err != nil {
 			return ended(ctx, unavailable("follow runs", err))
@@ -126,8 +136,11 @@ func (f *follower) take(ctx context.Context, part *partProgress, m jetstream.Msg
 		// The steps that were stored at the start are of runs that may be parked for
 		// months. They would fill the cache.
 		read := f.log.glance
-		if part.through {
-			read = f.log.entry
+		if f.log.certain(address.Partition, meta.Sequence.Stream) {
+			f.log.saw(address.Partition, meta.Sequence.Stream, m.Subject(), m.Data())
+			if part.through {
+				read = f.log.entry
+			}
 		}
 		f.handle(read(address, meta.Sequence.Stream, m.Headers(), m.Data()))
 	}

@@ -20,7 +20,7 @@ func (l *Log) SetTimer(ctx context.Context, run runlog.Run, parkVersion uint64, 
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	p := l.partition(run)
-	_, err := l.js.PublishMsg(ctx, &nats.Msg{
+	_, err := l.publish(ctx, &nats.Msg{
 		Subject: runlog.TimerSubject(p, run, parkVersion, false),
 		Header: nats.Header{
 			headerSchedule:       {"@at " + at.UTC().Format(time.RFC3339Nano)},
@@ -28,7 +28,7 @@ func (l *Log) SetTimer(ctx context.Context, run runlog.Run, parkVersion uint64, 
 		},
 	})
 	if err != nil {
-		return unavailable("timer of "+run.String(), err)
+		return l.unavailable("timer of "+run.String(), err)
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package spans
 
 import (
+	"math"
 	"path"
 	"strings"
 
@@ -90,7 +91,7 @@ func RunAttributes(run runlog.Run) []attribute.KeyValue {
 // figures that are not 0.
 func Usage(u *harnessv1.Usage) []attribute.KeyValue {
 	out := []attribute.KeyValue{
-		InputTokens.Int64(int64(u.GetInputTokens())), OutputTokens.Int64(int64(u.GetOutputTokens())), //nolint:gosec // far below
+		InputTokens.Int64(figure(u.GetInputTokens())), OutputTokens.Int64(figure(u.GetOutputTokens())),
 	}
 	for _, part := range []struct {
 		key attribute.Key
@@ -100,11 +101,14 @@ func Usage(u *harnessv1.Usage) []attribute.KeyValue {
 		{ReasoningTokens, u.GetReasoningTokens()}, {CostMicroUSD, u.GetCostMicroUsd()},
 	} {
 		if part.n > 0 {
-			out = append(out, part.key.Int64(int64(part.n))) //nolint:gosec // far below
+			out = append(out, part.key.Int64(figure(part.n)))
 		}
 	}
 	return out
 }
+
+// figure returns a figure of a usage as attributes have it; it saturates.
+func figure(n uint64) int64 { return int64(min(n, math.MaxInt64)) }
 
 // grouping returns the attributes of a span that crosses processes.
 func grouping(s runtrace.Span, step *harnessv1.Step) []attribute.KeyValue {

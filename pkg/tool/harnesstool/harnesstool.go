@@ -25,6 +25,8 @@ type Tool struct {
 	Alias string
 	// Enabled reports whether a run has the tool; nil: every run has it.
 	Enabled func(Setting) bool
+	// Describe returns the spec of the tool in a run; nil: Spec in every run.
+	Describe func(Setting) *harnessv1.ToolSpec
 	// Unrestricted is true if no tool policy applies to calls.
 	Unrestricted bool
 	// Reserved is true if clients may not declare a tool of this name, whether or not
@@ -34,6 +36,12 @@ type Tool struct {
 	Messages func(arguments string) readback.Request
 	// Question returns what a call asks the user; nil if calls do not wait.
 	Question func(arguments string) string
+	// Wait returns what a call waits for, or what is wrong with its arguments; nil if calls
+	// wait for nothing but an answer.
+	Wait func(arguments string) (*harnessv1.WaitState, error)
+	// Product is true if the arguments are what the agent produces: other arguments are
+	// another outcome, also with the same result.
+	Product bool
 	// Summary returns what a call reports about the finished work; nil if a call does
 	// not end the work.
 	Summary func(arguments *harnessv1.Content) *harnessv1.Content
@@ -50,6 +58,10 @@ type Setting struct {
 	Questions bool
 	// Compaction is true if the window of the run is compacted.
 	Compaction bool
+	// OutputSchema is the JSON Schema of the result; empty if the result has none.
+	OutputSchema string
+	// Wait is true if calls can wait.
+	Wait bool
 }
 
 // registration is a tool with its position.
@@ -83,7 +95,11 @@ var all = sync.OnceValue(func() []*Tool {
 func Specs(s Setting) []*harnessv1.ToolSpec {
 	var specs []*harnessv1.ToolSpec
 	for _, t := range all() {
-		if t.Enabled == nil || t.Enabled(s) {
+		switch {
+		case t.Enabled != nil && !t.Enabled(s):
+		case t.Describe != nil:
+			specs = append(specs, t.Describe(s))
+		default:
 			specs = append(specs, t.Spec)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 
 var (
 	items      = []string{workitem.Add, workitem.Update, workitem.List, workitem.SetArtifact, workitem.FlagRevision}
-	everything = harnesstool.Setting{WorkItems: true, Questions: true, Compaction: true}
+	everything = harnesstool.Setting{WorkItems: true, Questions: true, Compaction: true, Wait: true}
 )
 
 func namesOf(specs []*harnessv1.ToolSpec) []string {
@@ -37,7 +37,8 @@ func TestSpecsFollowSetting(t *testing.T) {
 		{harnesstool.Setting{Questions: true}, []string{"work_complete", "ask_user"}},
 		{harnesstool.Setting{WorkItems: true}, append(slices.Clone(items), "work_complete")},
 		{harnesstool.Setting{Compaction: true}, []string{"work_complete", "read_artifact"}},
-		{everything, append(slices.Clone(items), "work_complete", "ask_user", "read_artifact")},
+		{harnesstool.Setting{Wait: true}, []string{"work_complete", "wait"}},
+		{everything, append(slices.Clone(items), "work_complete", "ask_user", "wait", "read_artifact")},
 	} {
 		if got := namesOf(harnesstool.Specs(c.setting)); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %v, want %v", c.setting, got, c.want)
@@ -48,17 +49,17 @@ func TestSpecsFollowSetting(t *testing.T) {
 	}
 }
 
-func TestEveryToolRunsReadsOrAsks(t *testing.T) {
+func TestEveryToolRunsReadsAsksOrWaits(t *testing.T) {
 	for _, name := range harnesstool.Names() {
 		tool := harnesstool.Find(name)
 		ways := 0
-		for _, has := range []bool{tool.Run != nil, tool.Messages != nil, tool.Question != nil} {
+		for _, has := range []bool{tool.Run != nil, tool.Messages != nil, tool.Question != nil, tool.Wait != nil} {
 			if has {
 				ways++
 			}
 		}
 		if ways != 1 {
-			t.Errorf("%s must either run, read messages or ask", name)
+			t.Errorf("%s must either run, read messages, ask or wait", name)
 		}
 		if tool.Spec.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS || harnesstool.Of(tool.Spec) != tool {
 			t.Errorf("%s is not a tool of the harness", name)

@@ -3,12 +3,15 @@ package access_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -126,10 +129,25 @@ func (gateway) ListRuns(ctx context.Context, _ *harnessv1.ListRunsRequest) (*har
 	return &harnessv1.ListRunsResponse{NextPageToken: strings.Join(access.Namespaces(ctx), ",")}, nil
 }
 
-// Run receives the first message, as every server does.
+// ListPending answers with the name of its caller.
+func (gateway) ListPending(ctx context.Context, _ *harnessv1.ListPendingRequest) (*harnessv1.ListPendingResponse, error) {
+	return &harnessv1.ListPendingResponse{NextPageToken: access.Name(ctx)}, nil
+}
+
+// ResumeRun answers whether its caller may approve calls.
+func (gateway) ResumeRun(ctx context.Context, _ *harnessv1.ResumeRunRequest) (*harnessv1.ResumeRunResponse, error) {
+	return &harnessv1.ResumeRunResponse{RequestId: strconv.FormatBool(access.Approves(ctx))}, nil
+}
+
+// Run receives every message.
 func (gateway) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harnessv1.RunResponse]) error {
-	_, err := stream.Recv()
-	return err
+	for {
+		if _, err := stream.Recv(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
 }
 
 func dial(t *testing.T, options ...grpc.ServerOption) *grpc.ClientConn {
@@ -244,7 +262,7 @@ func TestTokenIsForItsNamespacesInEveryCall(t *testing.T) {
 	file, _, _ := tokens(t, forAll+"\n"+forSome+" a,b\n")
 	guard := access.NewGuard(file)
 	conn := dial(t, guard.ServerOptions()...)
-	inside := access.Confine(dial(t))
+	inside := guard.Confine(dial(t))
 	methods := harnessv1.File_harness_v1_gateway_proto.Services().ByName("GatewayService").Methods()
 	for i := range methods.Len() {
 		method := methods.Get(i)

@@ -13,14 +13,24 @@ import (
 // checked, the token's namespaces replace it.
 const namespacesKey = "harness-namespaces"
 
+// nameKey is the header with the name of the caller. It grants nothing.
+const nameKey = "harness-caller"
+
+// approvalsKey is the header of callers without the right Approve. It only removes rights.
+const approvalsKey = "harness-no-approvals"
+
 // confined adds the namespaces of the caller to the context of its handler.
 func confined(ctx context.Context, c Caller) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
 	md = md.Copy()
 	delete(md, namespacesKey)
 	delete(md, "authorization") // already checked
+	md.Set(nameKey, c.Name)
 	if c.Namespaces != nil {
 		md.Set(namespacesKey, strings.Join(c.Namespaces, ","))
+	}
+	if !c.Has(Approve) {
+		md.Set(approvalsKey, "true")
 	}
 	return metadata.NewIncomingContext(with(ctx, c), md)
 }
@@ -35,18 +45,42 @@ func Namespaces(ctx context.Context) []string {
 	return strings.Split(header[0], ",")
 }
 
-// Confine makes a connection inside this process obey the token that Guard.HTTP put into
-// the context of a call, so that a translator of requests into calls needs no code for
-// tokens.
-func Confine(conn grpc.ClientConnInterface) grpc.ClientConnInterface { return within{conn} }
+// Approves reports whether the caller may approve calls.
+func Approves(ctx context.Context) bool {
+	return len(metadata.ValueFromIncomingContext(ctx, approvalsKey)) == 0
+}
 
-type within struct{ grpc.ClientConnInterface }
+// Name returns the name of the caller for logs and records: that of the token's line, or
+// Local or Anonymous.
+func Name(ctx context.Context) string {
+	header := metadata.ValueFromIncomingContext(ctx, nameKey)
+	if len(header) == 0 || header[0] == "" {
+		return Local
+	}
+	return header[0]
+}
+
+// Confine makes a connection inside this process obey the guard, with the token that
+// Guard.HTTP put into the context of a call, so that a translator of requests into calls
+// needs no code for tokens.
+func (g *Guard) Confine(conn grpc.ClientConnInterface) grpc.ClientConnInterface {
+	return within{conn, g}
+}
+
+type within struct {
+	grpc.ClientConnInterface
+	guard *Guard
+}
 
 func (w within) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
-	if err := check(of(ctx), method, args); err != nil {
+	if err := w.guard.check(of(ctx), method, args); err != nil {
 		return err
 	}
-	return w.ClientConnInterface.Invoke(outgoing(ctx), method, args, reply, opts...)
+	err := w.ClientConnInterface.Invoke(outgoing(ctx), method, args, reply, opts...)
+	if end := endOf(ctx); end != nil && err != nil {
+		return end
+	}
+	return err
 }
 
 func (w within) NewStream(ctx context.Context, desc *grpc.StreamDesc, method string, opts ...grpc.CallOption) (grpc.ClientStream, error) {
@@ -54,30 +88,42 @@ func (w within) NewStream(ctx context.Context, desc *grpc.StreamDesc, method str
 	if err != nil {
 		return nil, err
 	}
-	return &sendStream{ClientStream: stream, caller: of(ctx), method: method}, nil
+	return &sendStream{ClientStream: stream, messages: w.guard.messages(of(ctx), method), end: func() error { return endOf(ctx) }}, nil
+}
+
+// RecvMsg returns why the stream has ended, if hold has ended it.
+func (s *sendStream) RecvMsg(m any) error {
+	err := s.ClientStream.RecvMsg(m)
+	if end := s.end(); end != nil && err != nil {
+		return end
+	}
+	return err
 }
 
 func outgoing(ctx context.Context) context.Context {
-	if c := of(ctx); c.Namespaces != nil {
-		return metadata.AppendToOutgoingContext(ctx, namespacesKey, strings.Join(c.Namespaces, ","))
+	c := of(ctx)
+	if c.Name != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, nameKey, c.Name)
+	}
+	if c.Namespaces != nil {
+		ctx = metadata.AppendToOutgoingContext(ctx, namespacesKey, strings.Join(c.Namespaces, ","))
+	}
+	if !c.Has(Approve) {
+		ctx = metadata.AppendToOutgoingContext(ctx, approvalsKey, "true")
 	}
 	return ctx
 }
 
-// sendStream checks the first message of a stream.
+// sendStream checks the messages that a stream sends.
 type sendStream struct {
 	grpc.ClientStream
-	caller  Caller
-	method  string
-	checked bool
+	messages *messages
+	end      func() error // why hold has ended it
 }
 
 func (s *sendStream) SendMsg(m any) error {
-	if !s.checked {
-		if err := check(s.caller, s.method, m); err != nil {
-			return err
-		}
-		s.checked = true
+	if err := s.messages.check(m); err != nil {
+		return err
 	}
 	return s.ClientStream.SendMsg(m)
 }

@@ -14,21 +14,45 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Guard admits callers that have a token.
+// Guard admits callers that have a token, and requests that are within limits.
 type Guard struct {
-	tokens *Tokens
+	tokens  *Tokens
+	unnamed string // the name of callers without a token
+	limits  Limits
+	applies func(ctx context.Context, method string) bool // nil: to all calls
 }
 
-// NewGuard returns a guard; nil tokens admit every caller.
-func NewGuard(tokens *Tokens) *Guard { return &Guard{tokens: tokens} }
+// NewGuard returns a guard; nil tokens admit every caller, as Local.
+func NewGuard(tokens *Tokens) *Guard { return &Guard{tokens: tokens, unnamed: Local} }
 
-// ServerOptions check that each call has a token and that the token is valid for the
-// namespace of the request; of a Run stream, the first message has the namespace.
-// grpc.health.v1.Health needs no token.
+// OpenGuard returns a guard that admits every caller, as Anonymous.
+func OpenGuard() *Guard { return &Guard{unnamed: Anonymous} }
+
+// Only returns a guard that leaves alone the calls for which applies is false: a server may
+// have a listener, or services, for callers that another guard admits. The context has the
+// peer and the headers of the call.
+func (g *Guard) Only(applies func(ctx context.Context, method string) bool) *Guard {
+	only := *g
+	only.applies = applies
+	return &only
+}
+
+// Within returns a guard that refuses requests beyond limits, whatever their token.
+func (g *Guard) Within(limits Limits) *Guard {
+	within := *g
+	within.limits = limits
+	return &within
+}
+
+// open reports whether a call needs no token.
+func (g *Guard) open(ctx context.Context, method string) bool {
+	return strings.HasPrefix(method, healthPrefix) || g.applies != nil && !g.applies(ctx, method)
+}
+
+// ServerOptions check that each call has a token, that the token is valid for the
+// namespace of the request, and that the request is within the limits; of a Run stream,
+// the first message has the namespace. grpc.health.v1.Health needs no token.
 func (g *Guard) ServerOptions() []grpc.ServerOption {
-	if g.tokens == nil {
-		return nil
-	}
 	return []grpc.ServerOption{
 		grpc.InTapHandle(g.tap), grpc.ChainUnaryInterceptor(g.unary), grpc.ChainStreamInterceptor(g.stream),
 	}
@@ -38,48 +62,53 @@ func (g *Guard) ServerOptions() []grpc.ServerOption {
 // only after the message is decompressed, which may take a thousand times its size on
 // the wire.
 func (g *Guard) tap(ctx context.Context, call *tap.Info) (context.Context, error) {
-	if strings.HasPrefix(call.FullMethodName, healthPrefix) {
+	if g.open(ctx, call.FullMethodName) {
 		return ctx, nil
 	}
-	_, err := g.caller(call.Header.Get("authorization"))
+	_, err := g.admit(call.Header.Get("authorization"))
 	return ctx, err
 }
 
 const healthPrefix = "/grpc.health.v1.Health/"
 
 func (g *Guard) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
-	if strings.HasPrefix(info.FullMethod, healthPrefix) {
+	if g.open(ctx, info.FullMethod) {
 		return next(ctx, req)
 	}
-	caller, err := g.caller(metadata.ValueFromIncomingContext(ctx, "authorization"))
+	admitted, err := g.admit(metadata.ValueFromIncomingContext(ctx, "authorization"))
 	if err == nil {
-		err = check(caller, info.FullMethod, req)
+		err = g.check(admitted.caller, info.FullMethod, req)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return next(confined(ctx, caller), req)
+	return next(confined(ctx, admitted.caller), req)
 }
 
 func (g *Guard) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) error {
-	if strings.HasPrefix(info.FullMethod, healthPrefix) {
+	ctx := stream.Context()
+	if g.open(ctx, info.FullMethod) {
 		return next(srv, stream)
 	}
-	ctx := stream.Context()
-	caller, err := g.caller(metadata.ValueFromIncomingContext(ctx, "authorization"))
+	admitted, err := g.admit(metadata.ValueFromIncomingContext(ctx, "authorization"))
 	if err != nil {
 		return err
 	}
-	return next(srv, &guardedStream{ServerStream: stream, ctx: confined(ctx, caller), caller: caller, method: info.FullMethod})
+	ctx, release := g.hold(ctx, admitted)
+	defer release()
+	err = next(srv, &guardedStream{ServerStream: stream, ctx: confined(ctx, admitted.caller), messages: g.messages(admitted.caller, info.FullMethod)})
+	if end := endOf(ctx); end != nil {
+		return end
+	}
+	return err
 }
 
-// guardedStream checks the first message of a stream.
+// guardedStream checks the messages that a stream receives, and passes none once its context
+// has ended.
 type guardedStream struct {
 	grpc.ServerStream
-	ctx     context.Context //nolint:containedctx // a stream has a context
-	caller  Caller
-	method  string
-	checked bool
+	ctx      context.Context //nolint:containedctx // a stream has a context
+	messages *messages
 }
 
 func (s *guardedStream) Context() context.Context { return s.ctx }
@@ -88,34 +117,81 @@ func (s *guardedStream) RecvMsg(m any) error {
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
 	}
-	if s.checked {
-		return nil
+	if end := endOf(s.ctx); end != nil {
+		return end
 	}
-	s.checked = true
-	return check(s.caller, s.method, m)
+	return s.messages.check(m)
 }
 
-// caller returns the caller of a token in the values of the authorization header.
-func (g *Guard) caller(headers []string) (Caller, error) {
+func (s *guardedStream) SendMsg(m any) error {
+	if end := endOf(s.ctx); end != nil {
+		return end
+	}
+	return s.ServerStream.SendMsg(m)
+}
+
+// messages checks the messages of a stream: the first one has the namespace.
+type messages struct {
+	guard   *Guard
+	caller  Caller
+	method  string
+	started bool
+}
+
+func (g *Guard) messages(c Caller, method string) *messages {
+	return &messages{guard: g, caller: c, method: method}
+}
+
+func (s *messages) check(m any) error {
+	if !s.started {
+		s.started = true
+		return s.guard.check(s.caller, s.method, m)
+	}
+	if err := checkRights(s.caller, m); err != nil {
+		return err
+	}
+	return s.guard.limits.check(s.caller, m)
+}
+
+// admit returns the token in the values of the authorization header, with its caller. Without
+// tokens every caller may do everything.
+func (g *Guard) admit(headers []string) (entry, error) {
+	if g.tokens == nil {
+		return entry{caller: Caller{Name: g.unnamed}}, nil
+	}
 	if len(headers) == 0 {
-		return Caller{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "a token is missing: send `authorization: Bearer TOKEN` with a token of the gateway's --tokens file")
+		return entry{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "a token is missing: send `authorization: Bearer TOKEN` with "+g.tokens.where)
 	}
 	scheme, token, _ := strings.Cut(headers[0], " ")
 	if len(headers) > 1 || !strings.EqualFold(scheme, "bearer") {
-		return Caller{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "authorization is not `Bearer TOKEN`: send it once, with a token of the gateway's --tokens file")
+		return entry{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_MISSING, "authorization is not `Bearer TOKEN`: send it once, with "+g.tokens.where)
 	}
-	caller, ok := g.tokens.Find(strings.TrimSpace(token))
+	found, ok := g.tokens.find(strings.TrimSpace(token))
 	if !ok {
-		return Caller{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_UNKNOWN, "the gateway does not know this token: it may be mistyped or withdrawn; ask for one of its --tokens file")
+		return entry{}, refuse(codes.Unauthenticated, harnessv1.ErrorReason_ERROR_REASON_TOKEN_UNKNOWN, "the gateway does not know this token: it may be mistyped or withdrawn; send "+g.tokens.where)
 	}
-	return caller, nil
+	return found, nil
 }
 
 // reflection is the prefix of the methods that any token may call.
 const reflection = "/grpc.reflection."
 
-// check refuses a request for a namespace that the token is not valid for.
-func check(c Caller, method string, req any) error {
+// check refuses a request for a namespace that the token is not valid for, for which it
+// lacks a right, or that is beyond the limits.
+func (g *Guard) check(c Caller, method string, req any) error {
+	if err := checkService(c, method); err != nil {
+		return err
+	}
+	if err := checkNamespace(c, method, req); err != nil {
+		return err
+	}
+	if err := checkRights(c, req); err != nil {
+		return err
+	}
+	return g.limits.check(c, req)
+}
+
+func checkNamespace(c Caller, method string, req any) error {
 	if c.Namespaces == nil || strings.HasPrefix(method, reflection) {
 		return nil
 	}

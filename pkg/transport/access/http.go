@@ -7,17 +7,16 @@ import "net/http"
 // client over Confine, which the handler calls. Requests that need no token, such as the
 // preflights of browsers, must not go through it.
 func (g *Guard) HTTP(next http.Handler, refuse func(http.ResponseWriter, error)) http.Handler {
-	if g.tokens == nil {
-		return next
-	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		caller, err := g.caller(r.Header.Values("Authorization"))
+		admitted, err := g.admit(r.Header.Values("Authorization"))
 		if err != nil {
 			w.Header().Set("WWW-Authenticate", `Bearer realm="harness"`)
 			refuse(w, err)
 			return
 		}
-		inner := r.WithContext(with(r.Context(), caller))
+		ctx, release := g.hold(r.Context(), admitted)
+		defer release()
+		inner := r.WithContext(with(ctx, admitted.caller))
 		next.ServeHTTP(w, inner)
 		r.Pattern = inner.Pattern // for middleware outside that counts requests by route
 	})

@@ -2,14 +2,14 @@
 // file, each valid for all namespaces or for some, and are checked before gRPC and HTTP
 // requests alike.
 //
-// A token grants its namespaces and nothing else. It never appears in a log, an error or
-// stored data; memory holds only digests.
+// A token grants its namespaces and, within them, the rights of its line: folders, models,
+// and what runs may do. It never appears in a log, an error or stored data; memory holds
+// only digests.
 package access
 
 import (
 	"bufio"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
@@ -20,7 +20,6 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/reread"
 )
 
@@ -28,37 +27,53 @@ import (
 const MinToken = 16
 
 // tokenShape is the form of a bearer token by RFC 6750.
-var (
-	tokenShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`) })
-	hexToken   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-fA-F]{32,}$`) })
-)
+var tokenShape = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9._~+/-]+=*$`) })
 
-// Caller is the holder of a token.
-type Caller struct {
-	// Namespaces are those that the token is valid for; nil means all.
-	Namespaces []string
-}
-
-// May reports whether the token is valid for a namespace.
-func (c Caller) May(namespace string) bool {
-	return c.Namespaces == nil || slices.Contains(c.Namespaces, namespace)
-}
-
-// Tokens are the tokens of a file. It is safe for concurrent use.
+// Tokens are the tokens of a file, or one key. It is safe for concurrent use.
 type Tokens struct {
-	file *reread.Value[[]entry]
+	file  *reread.Value[[]entry] // nil: only key
+	key   []entry
+	where string // which token a caller has to send, for errors
+}
+
+// Key returns tokens of which there is one: a key that is valid for everything. where
+// completes "send" in the errors of callers without it, and must not contain the key.
+func Key(key, where string) *Tokens {
+	return &Tokens{key: []entry{{digest: sha256.Sum256([]byte(key)), caller: Caller{Name: Local, key: true}}}, where: where}
+}
+
+// entries returns the tokens that are valid now.
+func (t *Tokens) entries() []entry {
+	if t.file == nil {
+		return t.key
+	}
+	return t.file.Get()
 }
 
 // entry is a token, stored as its digest.
 type entry struct {
 	digest [sha256.Size]byte
 	caller Caller
+	line   int
 }
 
-// Open reads a file of tokens, one a line: `TOKEN` for all namespaces, or `TOKEN
-// NS[,NS…]`. Empty lines and lines that begin with # are ignored. The file is read again
-// when it changes; a change that cannot be read is logged, and the previous tokens stay
-// valid.
+// Unbounded returns the numbers of the lines without roots, whose holders can start runs
+// in every folder of a tool host.
+func (t *Tokens) Unbounded() []int {
+	var lines []int
+	for _, e := range t.entries() {
+		if e.caller.Roots == nil {
+			lines = append(lines, e.line)
+		}
+	}
+	return lines
+}
+
+// Open reads a file of tokens, one a line: `TOKEN [NS,…|*] [name=N] [roots=DIR,…]
+// [providers=P,…] [may=RIGHT,…] [tier=T] [entitlements=E,…]`. What is left out is not
+// bounded; the default of name is made from the token's digest. Empty lines and lines that
+// begin with # are ignored. The file is read again when it changes; a change that cannot
+// be read is logged, and the previous tokens stay valid.
 func Open(path string, logger *slog.Logger) (*Tokens, error) {
 	parse := func() ([]entry, error) {
 		raw, err := os.ReadFile(path)
@@ -77,7 +92,7 @@ func Open(path string, logger *slog.Logger) (*Tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Tokens{file: file}, nil
+	return &Tokens{file: file, where: "a token of the gateway's --tokens file"}, nil
 }
 
 // parseTokens parses a file. Errors name the line and never contain a token.
@@ -89,29 +104,14 @@ func parseTokens(raw []byte) ([]entry, error) {
 		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
 			continue
 		}
-		token := fields[0]
-		switch {
-		case len(token) < MinToken:
-			return nil, fmt.Errorf("line %d: a token must have at least %d characters; `openssl rand -hex 32` creates one", n, MinToken)
-		case !tokenShape().MatchString(token):
-			return nil, fmt.Errorf("line %d: a token must consist of letters, digits and . _ ~ + / -", n)
-		case len(fields) > 2:
-			return nil, fmt.Errorf("line %d: expected TOKEN or TOKEN NAMESPACE,NAMESPACE without spaces", n)
+		e, err := parseLine(fields)
+		if err != nil {
+			return nil, fmt.Errorf("line %d: %w", n, err)
 		}
-		e := entry{digest: sha256.Sum256([]byte(token))}
 		if slices.ContainsFunc(entries, func(o entry) bool { return o.digest == e.digest }) {
 			return nil, fmt.Errorf("line %d: duplicate token", n)
 		}
-		if len(fields) == 2 && fields[1] != "*" {
-			e.caller.Namespaces = strings.Split(fields[1], ",")
-			for _, ns := range e.caller.Namespaces {
-				// The value is not shown, and text that looks like a token is refused:
-				// in a line whose columns were swapped it is one.
-				if !runlog.Name.MatchString(ns) || hexToken().MatchString(ns) {
-					return nil, fmt.Errorf("line %d: the text after the token is not a namespace: expected letters, digits, - and _, at most 64, and not 32 or more hexadecimal digits", n)
-				}
-			}
-		}
+		e.line = n
 		entries = append(entries, e)
 	}
 	if err := lines.Err(); err != nil {
@@ -125,24 +125,16 @@ func parseTokens(raw []byte) ([]entry, error) {
 
 // Find returns the caller of a token. Its run time does not depend on similar tokens.
 func (t *Tokens) Find(token string) (c Caller, ok bool) {
+	e, ok := t.find(token)
+	return e.caller, ok
+}
+
+func (t *Tokens) find(token string) (found entry, ok bool) {
 	digest := sha256.Sum256([]byte(token))
-	for _, e := range t.file.Get() {
+	for _, e := range t.entries() {
 		if subtle.ConstantTimeCompare(e.digest[:], digest[:]) == 1 {
-			c, ok = e.caller, true
+			found, ok = e, true
 		}
 	}
-	return c, ok
-}
-
-type callerKey struct{}
-
-// with adds the caller to a context.
-func with(ctx context.Context, c Caller) context.Context {
-	return context.WithValue(ctx, callerKey{}, c)
-}
-
-// of returns the caller of a context; without a check every caller may do everything.
-func of(ctx context.Context) Caller {
-	c, _ := ctx.Value(callerKey{}).(Caller)
-	return c
+	return found, ok
 }

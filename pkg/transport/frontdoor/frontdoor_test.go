@@ -104,7 +104,7 @@ func TestOnePortSpeaksBothOverTLS(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := open(t, id.Server(false, frontdoor.Protocols...))
+	address := open(t, id.Server(tlsfiles.AnyClient, frontdoor.Protocols...))
 	checkGRPC(t, address, credentials.NewTLS(&tls.Config{RootCAs: ca.Pool()})) // lists h2
 	for name, offers := range map[string][]string{"http/1.1": {"http/1.1"}, "both": {"h2", "http/1.1"}, "nothing": nil} {
 		t.Run(name, func(t *testing.T) {

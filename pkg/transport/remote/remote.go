@@ -1,18 +1,17 @@
 // Package remote keeps connections to the gRPC services that users run for their runs:
 // hooks, checks and context providers.
 //
-// A connection is opened on first use, kept by its target, and shared. It is plaintext
-// and uses no proxy; TLS is not supported. A call to a target whose server is away fails
-// immediately; the connection is tried again within two seconds.
+// A connection is opened on first use, kept by its target, and shared. It uses no proxy.
+// It is plaintext if the target is on this machine, see Local, and TLS otherwise. A call to
+// a target whose server is away fails immediately; the connection is tried again within two
+// seconds.
 package remote
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"regexp"
-	"strconv"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -20,9 +19,13 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
 const (
@@ -33,27 +36,6 @@ const (
 	MaxMessage = 4 << 20
 )
 
-var hostShape = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^[A-Za-z0-9_]([A-Za-z0-9_.-]{0,251}[A-Za-z0-9_.])?$`)
-})
-
-// Check returns an error if a target is not HOST:PORT, where HOST is a name, an IPv4
-// address or an IPv6 address in brackets.
-func Check(target string) error {
-	host, port, err := net.SplitHostPort(target)
-	if err != nil {
-		return fmt.Errorf("%s is not HOST:PORT, such as 127.0.0.1:7700", strconv.Quote(target))
-	}
-	if n, err := strconv.ParseUint(port, 10, 16); err != nil || n == 0 || port[0] == '0' {
-		return fmt.Errorf("%s has no port from 1 to 65535 after the colon", strconv.Quote(target))
-	}
-	named := target[0] != '[' && hostShape().MatchString(host) && !strings.Contains(host, "..")
-	if !named && net.ParseIP(host) == nil {
-		return fmt.Errorf("%s has no host before the colon", strconv.Quote(target))
-	}
-	return nil
-}
-
 // ErrClosed is returned by a Pool that is closed.
 var ErrClosed = errors.New("the connection pool is closed")
 
@@ -63,9 +45,11 @@ var ErrBusy = errors.New("too many connections are in use")
 // Pool is a set of connections. The zero Pool is ready to use. It is safe for concurrent
 // use.
 type Pool struct {
-	// Options are additional options of each connection. They must not change after the
-	// first use.
+	// Options are additional options of each connection, and TLS the credentials of those to
+	// other machines; nil verifies servers by the CAs of the system. They must not change
+	// after the first use.
 	Options []grpc.DialOption
+	TLS     credentials.TransportCredentials
 
 	mu     sync.Mutex
 	conns  map[string]*conn
@@ -113,13 +97,16 @@ func (p *Pool) Reach(ctx context.Context, target string) error {
 	return nil
 }
 
+// maxReason bounds the text of a failed call, in bytes: the server has written it.
+const maxReason = 1000
+
 // Reason returns the text of a failed call on one line, without gRPC's prefixes.
 func Reason(err error) string {
-	text := strings.Join(strings.Fields(status.Convert(err).Message()), " ")
+	text := content.Line(status.Convert(err).Message(), maxReason)
 	if _, inner, ok := strings.Cut(text, `desc = "transport: `); ok {
 		text = strings.TrimSuffix(inner, `"`)
 	}
-	return strings.TrimPrefix(text, "Error while dialing: ")
+	return strings.TrimPrefix(strings.TrimPrefix(text, "Error while dialing: "), "authentication handshake failed: ")
 }
 
 // DeadlinePassed reports whether a server ended a call because the deadline of ctx has
@@ -153,7 +140,7 @@ func (p *Pool) take(target string) (*conn, error) {
 		if err := p.makeRoom(); err != nil {
 			return nil, err
 		}
-		made, err := open(target, p.Options)
+		made, err := open(target, p.credentials(target), p.Options)
 		if err != nil {
 			return nil, err
 		}
@@ -194,9 +181,29 @@ func (p *Pool) release(c *conn) {
 	c.busy--
 }
 
-func open(target string, more []grpc.DialOption) (*grpc.ClientConn, error) {
+// credentials returns those of a connection to a target.
+func (p *Pool) credentials(target string) credentials.TransportCredentials {
+	switch {
+	case Local(target):
+		return insecure.NewCredentials()
+	case p.TLS != nil:
+		return p.TLS
+	}
+	return bySystem()
+}
+
+// bySystem returns credentials that verify servers by the CAs of the system.
+var bySystem = sync.OnceValue(func() credentials.TransportCredentials {
+	id, err := tlsfiles.Load(tlsfiles.Files{Services: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		panic(err) // it reads no file
+	}
+	return id.ClientCredentials()
+})
+
+func open(target string, secure credentials.TransportCredentials, more []grpc.DialOption) (*grpc.ClientConn, error) {
 	return grpc.NewClient("dns:///"+target, append([]grpc.DialOption{
-		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithTransportCredentials(secure),
 		grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithUserAgent("harnessmesh"),

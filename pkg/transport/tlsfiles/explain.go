@@ -12,7 +12,7 @@ import (
 
 // explainHandshake returns one line that names why a server was not trusted and what to
 // do.
-func explainHandshake(err error, address, host string, now time.Time) error {
+func (f Files) explainHandshake(err error, address, host string, now time.Time) error {
 	var (
 		wrongHost x509.HostnameError
 		unknown   x509.UnknownAuthorityError
@@ -23,13 +23,15 @@ func explainHandshake(err error, address, host string, now time.Time) error {
 	case errors.As(err, &wrongHost):
 		return fmt.Errorf("the certificate of %s names %s and not %s: reach it under a name of the certificate (serve --advertise), or give it one that names %s", address, names(wrongHost.Certificate), host, host)
 	case errors.As(err, &unknown):
-		return fmt.Errorf("the certificate of %s is signed by a CA that is not trusted: pass that CA's file with --tls-ca", address)
+		return fmt.Errorf("the certificate of %s is signed by a CA that is not trusted: pass that CA's file with %s", address, f.caFlag())
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired && now.Before(invalid.Cert.NotBefore):
 		return fmt.Errorf("the certificate of %s is not valid before %s: replace it there, or correct the clock of this machine", address, day(invalid.Cert.NotBefore))
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return fmt.Errorf("the certificate of %s has expired on %s: replace it there; it is read again without a restart", address, day(invalid.Cert.NotAfter))
 	case errors.As(err, &invalid):
 		return fmt.Errorf("the certificate of %s is not valid for a server: %w", address, err)
+	case errors.As(err, &notTLS) && f.Services:
+		return fmt.Errorf("%s does not speak TLS, with which services on other machines are called: give it a certificate, or run it on 127.0.0.1", address)
 	case errors.As(err, &notTLS):
 		return fmt.Errorf("%s does not speak TLS: start it with --tls-cert and --tls-key, or use http:// without --tls", address)
 	}

@@ -3,7 +3,9 @@ package tlsfiles
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -15,7 +17,11 @@ import (
 // ServerCredentials make a gRPC server speak TLS and, with clients set, require a client
 // certificate. A refused connection is logged.
 func (id *Identity) ServerCredentials(clients bool, logger *slog.Logger) credentials.TransportCredentials {
-	return &serverCredentials{TransportCredentials: credentials.NewTLS(id.Server(clients, "h2")), logger: logger}
+	demanded := AnyClient
+	if clients {
+		demanded = SignedClient
+	}
+	return &serverCredentials{TransportCredentials: credentials.NewTLS(id.Server(demanded, "h2")), logger: logger}
 }
 
 type serverCredentials struct {
@@ -36,14 +42,16 @@ func (c *serverCredentials) Clone() credentials.TransportCredentials {
 }
 
 // ClientCredentials dial with TLS: they verify the server and present the certificate of
-// this process, as the files are when the connection is opened.
-func (id *Identity) ClientCredentials() credentials.TransportCredentials {
-	return &clientCredentials{id: id, name: id.files.Name}
+// this process, as the files are when the connection is opened. Each check may refuse the
+// certificate of a server that is otherwise trusted.
+func (id *Identity) ClientCredentials(checks ...func(server *x509.Certificate) error) credentials.TransportCredentials {
+	return &clientCredentials{id: id, name: id.files.Name, checks: checks}
 }
 
 type clientCredentials struct {
-	id   *Identity
-	name string
+	id     *Identity
+	name   string
+	checks []func(*x509.Certificate) error
 }
 
 func (c *clientCredentials) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
@@ -52,11 +60,22 @@ func (c *clientCredentials) ClientHandshake(ctx context.Context, authority strin
 	if cfg.ServerName == "" {
 		cfg.ServerName = hostOf(authority)
 	}
+	cfg.VerifyConnection = func(state tls.ConnectionState) error { return c.verify(authority, state) }
 	conn, info, err := credentials.NewTLS(cfg).ClientHandshake(ctx, cfg.ServerName, raw)
 	if err != nil {
-		return nil, nil, explainHandshake(err, authority, cfg.ServerName, time.Now())
+		return nil, nil, c.id.files.explainHandshake(err, authority, cfg.ServerName, time.Now())
 	}
 	return newAlerting(conn), info, nil
+}
+
+// verify applies the checks after the chain has been verified.
+func (c *clientCredentials) verify(address string, state tls.ConnectionState) error {
+	for _, check := range c.checks {
+		if err := check(state.PeerCertificates[0]); err != nil {
+			return fmt.Errorf("%s: %w", address, err)
+		}
+	}
+	return nil
 }
 
 var errClientOnly = errors.New("these credentials only dial")
@@ -70,7 +89,7 @@ func (c *clientCredentials) Info() credentials.ProtocolInfo {
 }
 
 func (c *clientCredentials) Clone() credentials.TransportCredentials {
-	return &clientCredentials{c.id, c.name}
+	return &clientCredentials{c.id, c.name, c.checks}
 }
 
 func (c *clientCredentials) OverrideServerName(name string) error {

@@ -30,6 +30,16 @@ type Files struct {
 	// Name is the host that the certificates of others must name; empty means the host
 	// that is dialled.
 	Name string
+	// Services: the process dials services of users, whose CAs are those of --target-ca.
+	Services bool
+}
+
+// caFlag is the flag of CA, for errors.
+func (f Files) caFlag() string {
+	if f.Services {
+		return "--target-ca"
+	}
+	return "--tls-ca"
 }
 
 // Identity is the certificate of a process and the CAs that it trusts. It is safe for
@@ -73,11 +83,11 @@ func (f Files) read() (m material, err error) {
 	if f.CA != "" {
 		pem, err := os.ReadFile(f.CA)
 		if err != nil {
-			return m, fmt.Errorf("--tls-ca: %w", err)
+			return m, fmt.Errorf("%s: %w", f.caFlag(), err)
 		}
 		m.cas = x509.NewCertPool()
 		if !m.cas.AppendCertsFromPEM(pem) {
-			return m, fmt.Errorf("--tls-ca: %s contains no PEM certificate", f.CA)
+			return m, fmt.Errorf("%s: %s contains no PEM certificate", f.caFlag(), f.CA)
 		}
 	}
 	return m, nil
@@ -86,18 +96,33 @@ func (f Files) read() (m material, err error) {
 // Mutual reports whether other processes must present a certificate.
 func (id *Identity) Mutual() bool { return id.files.CA != "" }
 
+// Clients is what a server demands of its clients.
+type Clients int
+
+const (
+	// AnyClient needs no certificate.
+	AnyClient Clients = iota
+	// KnownClient may present a certificate, and one that is presented must be signed by
+	// one of the CAs.
+	KnownClient
+	// SignedClient must present a certificate that one of the CAs has signed.
+	SignedClient
+)
+
+// auth maps what a server demands to the setting of TLS.
+var auth = map[Clients]tls.ClientAuthType{
+	AnyClient: tls.NoClientCert, KnownClient: tls.VerifyClientCertIfGiven, SignedClient: tls.RequireAndVerifyClientCert,
+}
+
 // Server returns the configuration of a server that speaks one of the protocols: the
-// first that the client lists too. With clients set, clients must present a certificate
-// that one of the CAs has signed.
-func (id *Identity) Server(clients bool, protocols ...string) *tls.Config {
+// first that the client lists too.
+func (id *Identity) Server(clients Clients, protocols ...string) *tls.Config {
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: protocols,
 		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
 			m := id.value.Get()
 			cfg := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: protocols, Certificates: []tls.Certificate{*m.cert}}
-			if clients {
-				cfg.ClientAuth, cfg.ClientCAs = tls.RequireAndVerifyClientCert, m.cas
-			}
+			cfg.ClientAuth, cfg.ClientCAs = auth[clients], m.cas
 			return cfg, nil
 		},
 	}
@@ -117,7 +142,7 @@ func (id *Identity) client() *tls.Config {
 // others dial it (an empty host is not checked), or if other processes that require
 // certificates would not accept it.
 func (id *Identity) Check(host string) error {
-	leaf := id.leaf()
+	leaf := id.Leaf()
 	if leaf == nil {
 		return nil
 	}
@@ -155,7 +180,7 @@ func (id *Identity) Check(host string) error {
 
 // Trouble returns why the certificate of this process cannot be used now.
 func (id *Identity) Trouble(now time.Time) error {
-	leaf := id.leaf()
+	leaf := id.Leaf()
 	var err error
 	switch {
 	case leaf == nil:
@@ -170,7 +195,8 @@ func (id *Identity) Trouble(now time.Time) error {
 	return err
 }
 
-func (id *Identity) leaf() *x509.Certificate {
+// Leaf returns the certificate of this process; nil if it has none.
+func (id *Identity) Leaf() *x509.Certificate {
 	if m := id.value.Get(); m.cert != nil {
 		return m.cert.Leaf
 	}

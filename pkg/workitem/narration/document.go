@@ -116,8 +116,12 @@ func readDocument(content string) *document {
 		if edge := n < window || n >= len(d.order)-window; edge && l.says.has(signProposal|signPolite) && !l.says.has(signWill) && toPublic.MatchString(l.plain) {
 			l.says.weight = min(l.says.weight, possible)
 		}
-		if !l.protected && (n < window || n >= len(d.order)-window) && (l.says.signs&^(aside|signSize) != 0 || l.says.has(signColon)) {
+		if !l.protected && (n < window || n >= len(d.order)-window) && (l.says.signs&^(aside|signSize) != 0 || l.says.has(signColon) || followingWhole.MatchString(l.plain)) {
 			l.remark = lineRemark(l.plain)
+		}
+		if !l.protected && (n < window || n >= len(d.order)-window) && namesTool(l.raw) {
+			l.remark = remark{class: account, strong: true, self: true, spoken: true}
+			l.says.opens, l.says.weight = true, certain
 		}
 	}
 	d.readTexts()

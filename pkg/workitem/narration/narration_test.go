@@ -117,6 +117,35 @@ func TestLetterMayInviteAndPromise(t *testing.T) {
 	}
 }
 
+// The name of a tool of the harness outside of code, and the hand-over of a whole product,
+// are narration at the edges of an artifact.
+func TestToolsAndWholeProductsAreNarration(t *testing.T) {
+	body := "# Findings\n\nThe cache is cold at start.\n\nThe pool is too small.\n\nBoth cost 40 ms."
+	for line, head := range map[string]bool{
+		"After this I will call task_complete.":                 false,
+		"Then work_item_update sets the item to DONE.":          false,
+		"The following is the complete analysis.":               true,
+		"The following is the complete analysis":                true,
+		"The following is the complete analysis of the outage:": true,
+	} {
+		text := body + "\n\n" + line
+		if head {
+			text = line + "\n\n" + body
+		}
+		if level, stripped, why := narration.Check(text); level != narration.Light || stripped != body {
+			t.Errorf("%s: %s (%s), stripped to\n%s", line, level, why, stripped)
+		}
+	}
+	for _, text := range []string{
+		body + "\n\nThe harness waits for `work_complete`, and then it ends.",
+		"import harness\n\ndef run(agent):\n    agent.call()\n    return task_complete(agent)\n\ntask_complete = harness.done\nprint(task_complete)\n",
+	} {
+		if level, _, why := narration.Check(text); level != narration.Clean {
+			t.Errorf("%s because of %s:\n%s", level, why, text)
+		}
+	}
+}
+
 func TestSentenceBetweenRecordsIsNarration(t *testing.T) {
 	csv := "id,name,qty\n1,bolt,40\n2,nut,38\n3,washer,90\nHere are the remaining rows you requested:\n4,pin,12\n5,clip,77\n6,ring,31"
 	if level, _, why := narration.Check(csv); level != narration.Heavy || !strings.Contains(why, "line 5") {

@@ -169,7 +169,7 @@ func remarkOf(text string) remark {
 		r.class, r.strong = account, true
 	case listsChanges.MatchString(rest):
 		r.class, r.strong = account, true
-	case handsOver.MatchString(rest), requested.MatchString(text):
+	case handsOver.MatchString(rest), followingWhole.MatchString(rest), requested.MatchString(text):
 		r.class, r.strong = introduction, true
 	case hereIs.MatchString(rest):
 		r.class = introduction
@@ -201,6 +201,14 @@ func remarkOf(text string) remark {
 		}
 	}
 	return r
+}
+
+// harnessTool is the name of a tool of the harness. Only the work on an artifact mentions one.
+var harnessTool = lazily(`\b(?:work_item_(?:add|update|list|set_artifact|flag_revision)|(?:work|task)_complete|read_artifact|ask_user)\b`)
+
+// namesTool reports whether a line names a tool of the harness outside of code and quotations.
+func namesTool(raw string) bool {
+	return strings.Contains(raw, "_") && !coded(raw) && harnessTool.MatchString(speech.ReplaceAllString(raw, ""))
 }
 
 // lineRemark reads a line sentence by sentence. One whose first sentence only points

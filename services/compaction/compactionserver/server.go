@@ -91,7 +91,9 @@ func New(cfg Config) *Server {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Server{cfg: cfg, views: conversationcache.NewViews(maxIndexed), texts: shown.New(cfg.Log.Blob, maxTexts)}
+	return &Server{
+		cfg: cfg, views: conversationcache.NewViews(maxIndexed, cfg.Conversations.Limit()), texts: shown.New(cfg.Log.Blob, maxTexts),
+	}
 }
 
 // Register adds the service to a gRPC server.

@@ -9,9 +9,12 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // queuedUpdates is how many updates are read ahead of a client, so that a history is
@@ -79,6 +82,9 @@ func (s *server) over(ctx context.Context, w *watch) (bool, error) {
 	if err != nil || run.GetResult() == nil || len(run.GetWaiting()) > 0 {
 		return false, err
 	}
+	if runstate.IsWaiting(run.GetResult().GetStatus(), run.GetResult().GetReason()) {
+		return false, nil // it continues by itself
+	}
 	if run.GetResult().GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && w.request.GetUntil() == harnessv1.WatchUntil_WATCH_UNTIL_END {
 		return false, nil
 	}
@@ -140,6 +146,13 @@ func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harness
 
 // writeDelta writes the pieces of a delta, each as an event of its kind.
 func writeDelta(l *lines, d *harnessv1.Delta) error {
+	if d.GetToolOutput() != nil {
+		line, err := eventjson.ToolOutput(d)
+		if err != nil {
+			return err
+		}
+		return l.event("", eventjson.TypeToolOutput, line)
+	}
 	if d.GetReasoning() != "" {
 		line, err := eventjson.ReasoningDelta(d)
 		if err != nil {
@@ -259,8 +272,8 @@ func (s *server) farewell(ctx context.Context, l *lines, err error) {
 		_ = l.flush()
 		return
 	}
-	if ctx.Err() != nil {
-		return // the client has left
+	if ctx.Err() != nil && status.Code(err) == codes.Canceled {
+		return // the client has left, and its token is still valid
 	}
 	p, _ := problemOf(err)
 	body, _ := json.Marshal(struct {

@@ -18,8 +18,11 @@ func init() {
 	ownForms = map[protoreflect.FullName]func(protoreflect.Message, protoreflect.FieldDescriptor, json.RawMessage, string) error{
 		"harness.v1.Predicate.schema":           schema,
 		"harness.v1.ToolSpec.parameters_schema": schema,
+		"harness.v1.RunSpec.output_schema":      schema,
 		"harness.v1.Predicate.arguments":        argumentMatches,
 		"harness.v1.TaskContract.stored":        internal,
+		"harness.v1.SandboxConfig.level":        sandboxLevel,
+		"harness.v1.SandboxConfig.network":      sandboxNetwork,
 	}
 }
 
@@ -64,4 +67,30 @@ func internal(_ protoreflect.Message, _ protoreflect.FieldDescriptor, value json
 		return fault.Invalid(path, "cannot be set")
 	}
 	return nil
+}
+
+// sandboxLevel reads a level of confinement; auto is the highest that works.
+func sandboxLevel(m protoreflect.Message, f protoreflect.FieldDescriptor, value json.RawMessage, path string) error {
+	if name, err := text(value, path); err == nil && name == "auto" {
+		return nil
+	}
+	v, err := enum(f, value, path)
+	if err == nil && v.IsValid() {
+		m.Set(f, v)
+	}
+	return err
+}
+
+// sandboxNetwork reads the network of commands: an object, its mode alone, or its hosts alone.
+func sandboxNetwork(m protoreflect.Message, f protoreflect.FieldDescriptor, value json.RawMessage, path string) error {
+	network := m.Mutable(f).Message()
+	fields := network.Descriptor().Fields()
+	switch kindOf(value) {
+	case '"':
+		return fillField(network, fields.ByName("mode"), value, path, false)
+	case '[':
+		network.Set(fields.ByName("mode"), protoreflect.ValueOfEnum(harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_HOSTS.Number()))
+		return fillField(network, fields.ByName("hosts"), value, path, false)
+	}
+	return fill(network, value, path)
 }

@@ -23,9 +23,6 @@ var seedNames = map[string]string{
 	"context.pressure":     "context_pressure",
 	"compaction.started":   "compaction_started",
 	"compaction.completed": "compaction_completed",
-	"plan.commit":          "harness_plan_selected",
-	"contract.evaluated":   "harness_contract",
-	"stop.rejected":        "harness_retry",
 	"run.interrupted":      "interrupted",
 }
 

@@ -14,8 +14,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// anyOrigin allows pages of all origins.
-const anyOrigin = "*"
+// AnyOrigin allows pages of all origins.
+const AnyOrigin = "*"
 
 const (
 	corsMethods = "GET, HEAD, POST, DELETE"
@@ -29,7 +29,7 @@ const (
 func CheckOrigins(origins []string) error {
 	for _, origin := range origins {
 		u, err := url.Parse(origin)
-		if origin == anyOrigin || err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") &&
+		if origin == AnyOrigin || err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") &&
 			origin == u.Scheme+"://"+u.Host && origin == strings.ToLower(origin) {
 			continue
 		}
@@ -46,7 +46,7 @@ type origins struct {
 }
 
 func newOrigins(cors []string) *origins {
-	o := &origins{all: slices.Contains(cors, anyOrigin), named: cors}
+	o := &origins{all: slices.Contains(cors, AnyOrigin), named: cors}
 	for _, origin := range cors {
 		if u, err := url.Parse(origin); err == nil && u.Host != "" {
 			o.hosts = append(o.hosts, u.Hostname())
@@ -76,7 +76,7 @@ func (o *origins) before(next http.Handler) http.Handler {
 		}
 		h := w.Header()
 		if o.all {
-			origin = anyOrigin
+			origin = AnyOrigin
 		}
 		h.Set("Access-Control-Allow-Origin", origin)
 		if r.Method == http.MethodOptions && r.Header.Get("Access-Control-Request-Method") != "" {

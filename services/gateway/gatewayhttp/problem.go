@@ -143,6 +143,7 @@ var httpNames = map[string]string{
 	"tool_answer.call_id":  "call_id",
 	"tool_answer.result":   "content",
 	"mode_change.mode":     "mode",
+	"model_change.model":   "model",
 	"replan.reason":        "reason",
 	"statuses":             "status",
 	"after_version":        "after",

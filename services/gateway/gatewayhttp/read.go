@@ -121,7 +121,7 @@ const maxText = 64 << 20
 // whole returns a result with its texts inline, wherever they are stored.
 func (s *server) whole(ctx context.Context, namespace, runID string, r *harnessv1.HarnessResult) (*harnessv1.HarnessResult, error) {
 	r = proto.CloneOf(r)
-	texts := []*harnessv1.Content{r.GetAnswer(), r.GetSummary()}
+	texts := []*harnessv1.Content{r.GetAnswer(), r.GetSummary(), r.GetOutput()}
 	for _, d := range r.GetDeliverables() {
 		texts = append(texts, d.GetContent())
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/docs/openapi"
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
 // calling returns the context of the calls that a request makes, with its trace headers.
@@ -207,7 +208,8 @@ func (s *server) soFar(ctx context.Context, run *harnessv1.Run) (*harnessv1.Harn
 	return &harnessv1.HarnessResult{
 		Status: run.GetStatus(), Answer: at.GetAnswer(), Summary: at.GetSummary(), TurnCount: run.GetTurnCount(),
 		ToolCalls: at.GetSpent().GetToolCallsTotal(), Usage: at.GetSpent().GetUsage(), Duration: at.GetSpent().GetActive(),
-		Coverage: at.GetCoverageLedger().GetCoverage(),
+		Coverage: at.GetCoverageLedger().GetCoverage(), Output: at.GetOutput(), Model: at.GetAnswerModel(),
+		Transcript: gateway.TranscriptPath(run.GetNamespace(), run.GetRunId()),
 	}, nil
 }
 

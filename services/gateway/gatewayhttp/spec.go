@@ -76,7 +76,7 @@ func namespaceOf(value json.RawMessage, inQuery string) (string, error) {
 // inConfig and inTools are sections of an agent file that are fields of the config, and
 // of its tools.
 var (
-	inConfig = []string{"budgets", "stop", "continuation", "stall", "doom_loop", "guidance", "context"}
+	inConfig = []string{"budgets", "stop", "continuation", "stall", "doom_loop", "guidance", "context", "sandbox"}
 	inTools  = []string{"approval_timeout", "answer_timeout"}
 )
 

@@ -122,6 +122,17 @@ func (s *server) mode(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+func (s *server) model(w http.ResponseWriter, r *http.Request) error {
+	m := &harnessv1.ModelChange{}
+	in, err := inputOf(w, r, m, false, nil)
+	if err != nil {
+		return err
+	}
+	return s.send(w, r, in, func(request *harnessv1.SendInputRequest) {
+		request.Input = &harnessv1.SendInputRequest_ModelChange{ModelChange: m}
+	})
+}
+
 func (s *server) replan(w http.ResponseWriter, r *http.Request) error {
 	m := &harnessv1.ReplanRequest{}
 	in, err := inputOf(w, r, m, true, nil)
@@ -155,7 +166,7 @@ func (s *server) resume(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	answer, err := s.gateway.ResumeRun(calling(r), &harnessv1.ResumeRunRequest{
-		Namespace: in.namespace, RunId: in.runID, RequestId: in.requestID, Budgets: m.GetBudgets(),
+		Namespace: in.namespace, RunId: in.runID, RequestId: in.requestID, Budgets: m.GetBudgets(), Model: m.GetModel(),
 	})
 	if err != nil {
 		return err

@@ -63,7 +63,7 @@ func (s *Server) startServing(ctx context.Context, r *harnessv1.StartRunRequest,
 	}
 	run.ID, _ = gateway.RunID(r, s.now(), 0)
 	if err := s.serveHooks(run, c); err != nil {
-		return run, false, failure(ctx, "answer hooks of", run, err)
+		return run, false, s.failure(ctx, "answer hooks of", run, err)
 	}
 	return s.start(ctx, r)
 }

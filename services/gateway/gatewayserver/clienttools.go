@@ -25,13 +25,13 @@ func (s *Server) declare(ctx context.Context, run runlog.Run, requestID string, 
 		return err
 	}
 	if _, err := s.view(ctx, run); err != nil { // before anything is stored for a run that does not exist
-		return failure(ctx, "attach to", run, err)
+		return s.failure(ctx, "attach to", run, err)
 	}
 	stored, cancel := s.committing(ctx)
 	defer cancel()
 	ref, err := s.putTools(stored, run, tools)
 	if err != nil {
-		return failure(ctx, "attach to", run, err)
+		return s.failure(ctx, "attach to", run, err)
 	}
 	_, _, err = s.input(ctx, run.Namespace, run.ID, &harnessv1.InboxItem{
 		Id:    requestID,

@@ -35,7 +35,7 @@ func (s *Server) GetContext(ctx context.Context, r *harnessv1.GetContextRequest)
 		return nil, err
 	}
 	resp, err := s.getContext(ctx, run, page)
-	return resp, failure(ctx, "read", run, err)
+	return resp, s.failure(ctx, "read", run, err)
 }
 
 func (s *Server) getContext(ctx context.Context, run runlog.Run, page gateway.ContextPage) (*harnessv1.GetContextResponse, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -22,7 +23,7 @@ func (s *Server) DeleteRun(ctx context.Context, r *harnessv1.DeleteRunRequest) (
 	}
 	existed, err := s.expire(ctx, run)
 	if err != nil {
-		return nil, failure(ctx, "delete", run, err)
+		return nil, s.failure(ctx, "delete", run, err)
 	}
 	return &harnessv1.DeleteRunResponse{Existed: existed}, nil
 }
@@ -32,7 +33,7 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 	defer cancel()
 	view, err := s.view(ctx, run)
 	for err == nil {
-		rec, refused := gateway.Expire(view, s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
+		rec, refused := gateway.Expire(view, access.Name(ctx), s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
 		if refused == nil {
 			sequence, err := s.log.Append(ctx, rec)
 			if err == nil {

@@ -3,6 +3,7 @@ package gatewayserver_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,6 +48,43 @@ func TestLogUnavailable(t *testing.T) {
 		b.refused(err, c.code, c.reason)
 		_, err = b.watched(&harnessv1.WatchRunRequest{RunId: "r1"})
 		b.refused(err, c.code, c.reason)
+	}
+}
+
+// stallingLog is a log that can be read and stores nothing.
+type stallingLog struct{ runlog.Log }
+
+func (stallingLog) why() error {
+	return fmt.Errorf("write: %w: %w", runlog.ErrUnavailable, &runlog.Stall{Text: "nothing is stored: make room"})
+}
+
+func (l stallingLog) Append(context.Context, *harnessv1.Record) (uint64, error) { return 0, l.why() }
+
+func (l stallingLog) AppendInbox(context.Context, runlog.Run, *harnessv1.InboxItem, uint64) (uint64, bool, error) {
+	return 0, false, l.why()
+}
+
+// TestLogStoresNothing checks that a client receives why its request cannot be stored.
+func TestLogStoresNothing(t *testing.T) {
+	b := newBed(t)
+	run := b.started("r1").run
+	namespace := b.namespace
+	b = newBed(t, func(cfg *gatewayserver.Config) { cfg.Log = stallingLog{shared} })
+	b.namespace = namespace
+	_, err := b.sendMessage(run.ID, "m1", "hello")
+	b.refused(err, codes.Unavailable, "LOG_UNAVAILABLE")
+	if text := "nothing is stored: make room; send the same request again"; !strings.Contains(err.Error(), text) {
+		t.Errorf("%v lacks %q", err, text)
+	}
+	// Its replicas may not answer reads either.
+	b = newBed(t, func(cfg *gatewayserver.Config) {
+		cfg.Log, cfg.Stalled = away{shared, runlog.ErrUnavailable}, stallingLog{}.why
+	})
+	b.namespace = namespace
+	_, err = b.watched(&harnessv1.WatchRunRequest{RunId: run.ID})
+	b.refused(err, codes.Unavailable, "LOG_UNAVAILABLE")
+	if text := "nothing is stored: make room; attach again"; !strings.Contains(err.Error(), text) {
+		t.Errorf("%v lacks %q", err, text)
 	}
 }
 

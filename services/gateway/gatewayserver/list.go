@@ -64,7 +64,7 @@ func (s *Server) ListPending(ctx context.Context, r *harnessv1.ListPendingReques
 	s.runs.mu.RLock()
 	rows, more := s.runs.index.Awaiting(gateway.Within(namespace, access.Namespaces(ctx)), from, size)
 	s.runs.mu.RUnlock()
-	waiting, err := readSteps(ctx, s, rows, func(_ gateway.Row, e runlog.Entry) []*harnessv1.PendingInRun { return pendingIn(e) })
+	waiting, err := readSteps(ctx, s, rows, func(_ gateway.Row, e runlog.Entry) []*harnessv1.PendingInRun { return s.pendingIn(ctx, e) })
 	if err != nil {
 		return nil, err
 	}
@@ -92,15 +92,15 @@ func (s *Server) pendingOf(ctx context.Context, run runlog.Run) (*harnessv1.List
 	defer cancel()
 	v, err := s.view(ctx, run)
 	if err != nil {
-		return nil, failure(caller, "read", run, err)
+		return nil, s.failure(caller, "read", run, err)
 	}
-	return &harnessv1.ListPendingResponse{Pending: pendingIn(v.Step)}, nil
+	return &harnessv1.ListPendingResponse{Pending: s.pendingIn(ctx, v.Step)}, nil
 }
 
 // pendingIn returns the calls that wait for an answer at a step.
-func pendingIn(step runlog.Entry) []*harnessv1.PendingInRun {
+func (s *Server) pendingIn(ctx context.Context, step runlog.Entry) []*harnessv1.PendingInRun {
 	var calls []*harnessv1.PendingInRun
-	for _, c := range gateway.Awaited(step.Record.GetStep().GetSnapshot()) {
+	for _, c := range s.whole(ctx, step.Run).calls(gateway.Awaited(step.Record.GetStep().GetSnapshot())) {
 		calls = append(calls, &harnessv1.PendingInRun{Namespace: step.Run.Namespace, RunId: step.Run.ID, Call: c})
 	}
 	return calls
@@ -145,7 +145,7 @@ func readSteps[T any](ctx context.Context, s *Server, rows []gateway.Row, of fun
 			case err == nil:
 				made[i] = of(row, e)
 			}
-			return failure(caller, "read", row.Run, err)
+			return s.failure(caller, "read", row.Run, err)
 		})
 	}
 	return made, g.Wait()

@@ -62,7 +62,7 @@ func (s *Server) GetRun(ctx context.Context, r *harnessv1.GetRunRequest) (*harne
 		return nil, err
 	}
 	resp, err := s.getRun(ctx, run)
-	return resp, failure(ctx, "read", run, err)
+	return resp, s.failure(ctx, "read", run, err)
 }
 
 func (s *Server) getRun(ctx context.Context, run runlog.Run) (*harnessv1.GetRunResponse, error) {
@@ -95,10 +95,25 @@ func (s *Server) blobs(ctx context.Context, run runlog.Run) func(*harnessv1.Blob
 	return func(ref *harnessv1.BlobRef) ([]byte, error) { return s.log.Blob(ctx, run, ref.GetDigest()) }
 }
 
-// resultOf returns the result of a run that is parked or has ended at a step.
-// Deliverables and contract are left out if they cannot be read: the status matters
-// more.
+// resultOf returns the result of a run that is parked or has ended at a step, with the
+// place of its conversation and the whole arguments of calls that a person decides about;
+// nil at any other record.
 func (s *Server) resultOf(ctx context.Context, e runlog.Entry) *harnessv1.HarnessResult {
+	r := s.storedResult(ctx, e)
+	if r == nil {
+		return nil
+	}
+	r = proto.CloneOf(r)
+	r.Transcript = gateway.TranscriptPath(e.Run.Namespace, e.Run.ID)
+	if len(r.GetPending()) > 0 {
+		r.Pending = s.whole(ctx, e.Run).calls(r.GetPending())
+	}
+	return r
+}
+
+// storedResult returns the result as it is stored. Deliverables and contract are left out if
+// they cannot be read: the status matters more.
+func (s *Server) storedResult(ctx context.Context, e runlog.Entry) *harnessv1.HarnessResult {
 	if !gateway.Lacking(e) {
 		return gateway.ResultOf(e)
 	}
@@ -120,7 +135,7 @@ func (s *Server) GetState(ctx context.Context, r *harnessv1.GetStateRequest) (*h
 	}
 	v, version, err := s.upTo(ctx, run, r.GetVersion())
 	if err != nil {
-		return nil, failure(ctx, "read", run, err)
+		return nil, s.failure(ctx, "read", run, err)
 	}
 	resp := &harnessv1.GetStateResponse{Version: version}
 	err = s.walk(ctx, v.Step, func(e runlog.Entry) (bool, error) {
@@ -137,7 +152,7 @@ func (s *Server) GetState(ctx context.Context, r *harnessv1.GetStateRequest) (*h
 		}
 	}
 	if err != nil {
-		return nil, failure(ctx, "read", run, err)
+		return nil, s.failure(ctx, "read", run, err)
 	}
 	return resp, nil
 }
@@ -151,7 +166,7 @@ func (s *Server) GetConversation(ctx context.Context, r *harnessv1.GetConversati
 	}
 	v, version, err := s.upTo(ctx, run, r.GetVersion())
 	if err != nil {
-		return nil, failure(ctx, "read", run, err)
+		return nil, s.failure(ctx, "read", run, err)
 	}
 	var newestFirst []*harnessv1.Message
 	size := 0
@@ -169,7 +184,7 @@ func (s *Server) GetConversation(ctx context.Context, r *harnessv1.GetConversati
 		return true, nil
 	})
 	if err != nil {
-		return nil, failure(ctx, "read", run, err)
+		return nil, s.failure(ctx, "read", run, err)
 	}
 	slices.Reverse(newestFirst)
 	return &harnessv1.GetConversationResponse{Messages: newestFirst}, nil
@@ -205,7 +220,7 @@ func (s *Server) GetBlob(r *harnessv1.GetBlobRequest, stream grpc.ServerStreamin
 		return err
 	}
 	if _, err := s.view(ctx, run); err != nil {
-		return failure(ctx, "read", run, err)
+		return s.failure(ctx, "read", run, err)
 	}
 	data, err := s.log.Blob(ctx, run, r.GetDigest())
 	if errors.Is(err, runlog.ErrNotFound) {
@@ -213,7 +228,7 @@ func (s *Server) GetBlob(r *harnessv1.GetBlobRequest, stream grpc.ServerStreamin
 			"run "+run.String()+" has no blob "+r.GetDigest(), "digest", r.GetDigest())
 	}
 	if err != nil {
-		return failure(ctx, "read", run, err)
+		return s.failure(ctx, "read", run, err)
 	}
 	for part := range slices.Chunk(data, chunk) {
 		if err := stream.Send(&harnessv1.GetBlobResponse{Chunk: part}); err != nil {

@@ -79,7 +79,7 @@ func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *wat
 		}
 		if first.Attach.GetAnswersHooks() {
 			if err := s.serveHooks(w.run, hooks); err != nil {
-				return failure(ctx, "answer hooks of", w.run, err)
+				return s.failure(ctx, "answer hooks of", w.run, err)
 			}
 		}
 		if len(first.Attach.GetClientTools()) == 0 {
@@ -109,6 +109,8 @@ func (s *Server) listen(ctx context.Context, recv func() (*harnessv1.RunRequest,
 			item.Input = &harnessv1.InboxItem_Approval{Approval: in.Approval}
 		case *harnessv1.RunRequest_ToolAnswer:
 			item.Input = &harnessv1.InboxItem_ToolAnswer{ToolAnswer: in.ToolAnswer}
+		case *harnessv1.RunRequest_ModelChange:
+			item.Input = &harnessv1.InboxItem_ModelChange{ModelChange: in.ModelChange}
 		case *harnessv1.RunRequest_ModeChange:
 			item.Input = &harnessv1.InboxItem_ModeChange{ModeChange: in.ModeChange}
 		case *harnessv1.RunRequest_Replan:

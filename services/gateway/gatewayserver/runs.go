@@ -130,6 +130,9 @@ func (r *runs) broke(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.complete, r.broken = false, err
+	if errors.Is(err, runlog.ErrLost) {
+		r.index.Lost()
+	}
 }
 
 func (r *runs) ready() error {
@@ -293,5 +296,5 @@ func (s *Server) attend(ctx context.Context, w *runsWatcher, wake <-chan struct{
 
 func (s *Server) lostRuns() error {
 	return fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-		fmt.Sprintf("the runs could not be followed for %v: the log cannot be reached; watch again", s.patience))
+		fmt.Sprintf("the runs could not be followed for %v: %s; watch again", s.patience, s.whyUnavailable(nil)))
 }

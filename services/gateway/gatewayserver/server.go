@@ -75,9 +75,9 @@ type Log interface {
 type Config struct {
 	// Log stores the runs. Required.
 	Log Log
-	// Workspaces returns an error if the tool host cannot use a workspace. Nil disables
-	// the check.
-	Workspaces func(ctx context.Context, workspace string) error
+	// Workspaces returns an error if the tool host cannot use a workspace, and a problem if
+	// it cannot confine commands there. Nil disables the check.
+	Workspaces func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error)
 	// Tools lists the tools of the tool host. Nil disables the check of names.
 	Tools func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	// Hooks connects to the HookServices of an agent; its error refuses the start. Nil
@@ -92,6 +92,12 @@ type Config struct {
 	// Effort returns an error if a model is known not to take an effort; its text names
 	// those that the model takes. Nil disables the check.
 	Effort func(model string, effort harnessv1.Effort) error
+	// Model returns an error if a run is known to be unable to use a model: its provider or
+	// key is missing. Nil disables the check.
+	Model func(model string) error
+	// Priced reports whether the price of a model is known. A budget in US dollars of a run
+	// with other models is refused. Nil disables the check.
+	Priced func(model string) bool
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Instance is this process's name in the records that it writes; unique across
@@ -107,6 +113,9 @@ type Config struct {
 	Timeout time.Duration
 	// Patience is how long a watch survives an unavailable log. Default 60 s.
 	Patience time.Duration
+	// Stalled returns why the log stores nothing at the moment, as a *runlog.Stall; nil if
+	// it stores or nothing is known. Nil disables that.
+	Stalled func() error
 	// Tracer creates the traces of runs; nil: runs that are started here are not traced.
 	Tracer trace.Tracer
 }
@@ -116,12 +125,14 @@ type Server struct {
 	harnessv1.UnimplementedGatewayServiceServer
 
 	log        Log
-	workspaces func(ctx context.Context, workspace string) error
+	workspaces func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error)
 	tools      func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error
 	window     func(model string) uint32
 	catalogue  *catalogue.Catalogue
 	effort     func(model string, effort harnessv1.Effort) error
+	model      func(model string) error
+	priced     func(model string) bool
 	logger     *slog.Logger
 	instance   string
 	now        func() time.Time
@@ -129,6 +140,7 @@ type Server struct {
 	timeout    time.Duration
 	patience   time.Duration
 	tracer     trace.Tracer
+	stalled    func() error
 
 	mu      sync.Mutex // guards closed, stop, and that nothing is spawned after it
 	closed  bool
@@ -160,6 +172,9 @@ func New(cfg Config) *Server {
 	if cfg.Timeout <= 0 {
 		cfg.Timeout = 5 * time.Second
 	}
+	if cfg.Stalled == nil {
+		cfg.Stalled = func() error { return nil }
+	}
 	if cfg.Patience <= 0 {
 		cfg.Patience = time.Minute
 	}
@@ -170,6 +185,8 @@ func New(cfg Config) *Server {
 		window:     cfg.Window,
 		catalogue:  cfg.Catalogue,
 		effort:     cfg.Effort,
+		model:      cfg.Model,
+		priced:     cfg.Priced,
 		hooks:      cfg.Hooks,
 		logger:     cfg.Logger,
 		instance:   cfg.Instance,
@@ -178,6 +195,7 @@ func New(cfg Config) *Server {
 		timeout:    cfg.Timeout,
 		patience:   cfg.Patience,
 		tracer:     cfg.Tracer,
+		stalled:    cfg.Stalled,
 		closing:    make(chan struct{}),
 		stop:       func() {},
 		executors:  executors{log: cfg.Log, now: cfg.Now},
@@ -272,6 +290,12 @@ func (s *Server) fresher(ctx context.Context, run runlog.Run, than runlog.View) 
 // contains.
 func (s *Server) viewOf(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	v, err := s.log.View(ctx, run, contains)
+	if errors.Is(err, runlog.ErrLost) { // what the list of runs, or the caller, knows of the run
+		if contains, err = s.log.Newest(ctx, run); err != nil {
+			return v, err
+		}
+		v, err = s.log.View(ctx, run, contains)
+	}
 	if err != nil {
 		return v, err
 	}
@@ -297,7 +321,7 @@ func unreadable(e runlog.Entry) error {
 
 // failure returns err as the caller of an operation on run sees it. ctx is the caller's:
 // errors that its end caused are not the log's.
-func failure(ctx context.Context, operation string, run runlog.Run, err error) error {
+func (s *Server) failure(ctx context.Context, operation string, run runlog.Run, err error) error {
 	var known *fault.Error
 	switch {
 	case err == nil:
@@ -314,11 +338,23 @@ func failure(ctx context.Context, operation string, run runlog.Run, err error) e
 	case errors.Is(err, runlog.ErrSchemaTooNew):
 		return because(err, codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_SCHEMA_TOO_NEW,
 			"run "+run.String()+" was written by a newer version of this program; update this one")
+	case errors.Is(err, runlog.ErrLost):
+		return because(err, codes.DataLoss, harnessv1.ErrorReason_ERROR_REASON_NOT_STORED,
+			operation+" "+run.String()+": the bus has lost the newest versions of the run; read it again")
 	case errors.Is(err, runlog.ErrUnavailable), errors.Is(err, context.DeadlineExceeded):
 		return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-			operation+" "+run.String()+": the log cannot be reached; send the same request again")
+			operation+" "+run.String()+": "+s.whyUnavailable(err)+"; send the same request again")
 	}
 	return fmt.Errorf("%s %s: %w", operation, run, err)
+}
+
+// whyUnavailable returns why the log cannot be used, for the caller.
+func (s *Server) whyUnavailable(err error) string {
+	var stall *runlog.Stall
+	if errors.As(err, &stall) || errors.As(s.stalled(), &stall) {
+		return stall.Text
+	}
+	return "the log cannot be reached"
 }
 
 func because(cause error, code codes.Code, reason harnessv1.ErrorReason, message string, metadata ...string) error {

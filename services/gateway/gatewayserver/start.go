@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
@@ -66,6 +67,9 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 		known := (*fault.Error)(nil)
 		taken := existed || errors.As(err, &known) && known.Code == codes.AlreadyExists
 		if !generated || !taken {
+			if err == nil && !existed {
+				s.logger.Info("run started", "namespace", run.Namespace, "run", run.ID, "caller", access.Name(ctx))
+			}
 			return run, existed, err
 		}
 		if i == maxGeneratedIDs {
@@ -99,6 +103,11 @@ func (s *Server) withWindow(r *harnessv1.StartRunRequest) *harnessv1.StartRunReq
 func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 	if err := s.checkEffort(spec.GetAgent()); err != nil {
 		return err
+	}
+	if s.priced != nil {
+		if err := gateway.CheckPrices(spec, s.priced); err != nil {
+			return err
+		}
 	}
 	caller := ctx
 	ctx, cancel := s.bounded(ctx)
@@ -145,9 +154,11 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 	if s.workspaces == nil {
 		return nil
 	}
-	err = s.workspaces(ctx, spec.GetWorkspace())
+	problem, err := s.workspaces(ctx, spec.GetWorkspace(), spec.GetConfig().GetSandbox())
 	var known *fault.Error
 	switch code := status.Code(err); {
+	case problem != nil:
+		return fault.Invalid("spec.config."+problem.GetField(), "%s", problem.GetMessage())
 	case err == nil, errors.As(err, &known):
 		return err
 	case caller.Err() != nil:
@@ -198,7 +209,7 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	caller := ctx
 	spec, err := s.storeMedia(ctx, run, r.GetSpec())
 	if err != nil {
-		return false, failure(caller, "start", run, err)
+		return false, s.failure(caller, "start", run, err)
 	}
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
@@ -211,17 +222,17 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	if text := spec.GetGoal().GetInline(); len(text) > runlog.MaxInline {
 		ref, err := s.log.PutBlob(ctx, run, []byte(text))
 		if err != nil {
-			return false, failure(caller, "start", run, err)
+			return false, s.failure(caller, "start", run, err)
 		}
 		spec = proto.CloneOf(spec)
 		spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: ref}}
 	}
 	tools, err := s.putTools(ctx, run, spec.GetClientTools())
 	if err != nil {
-		return false, failure(caller, "start", run, err)
+		return false, s.failure(caller, "start", run, err)
 	}
 	nonce := s.random()
-	rec := gateway.StartRecord(run, r.GetRequestId(), spec, tools, s.now(), &harnessv1.Writer{
+	rec := gateway.StartRecord(run, r.GetRequestId(), access.Name(ctx), spec, tools, s.now(), &harnessv1.Writer{
 		Executor: gateway.Writer, Instance: s.instance, Nonce: nonce,
 	})
 	rec.GetStep().GetSnapshot().Trace = runtrace.New(spans.Ref(ctx), spec.GetAgent().GetName(), rec.GetCommitTime().AsTime())
@@ -232,12 +243,12 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 		s.runs.apply(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec})
 		return false, nil
 	case !errors.Is(err, runlog.ErrFenced) && !errors.Is(err, runlog.ErrUnavailable):
-		return false, failure(caller, "start", run, err)
+		return false, s.failure(caller, "start", run, err)
 	}
 	at, rerr := s.readCreated(caller, run, errors.Is(err, runlog.ErrFenced))
 	switch {
 	case rerr != nil && errors.Is(err, runlog.ErrFenced):
-		return false, failure(caller, "start", run, rerr)
+		return false, s.failure(caller, "start", run, rerr)
 	case rerr != nil:
 		return false, because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
 			"it is not known whether run "+run.String()+" was started; retry with the same request_id, or with run_id "+run.ID,

@@ -116,14 +116,17 @@ func TestStartRunLargeGoal(t *testing.T) {
 
 func TestStartRunRefusals(t *testing.T) {
 	b := newBed(t, func(c *gatewayserver.Config) {
-		c.Workspaces = func(_ context.Context, workspace string) error {
+		c.Workspaces = func(_ context.Context, workspace string, cfg *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error) {
 			switch workspace {
 			case "/gone":
-				return errors.New("no such directory")
+				return nil, errors.New("no such directory")
 			case "/down":
-				return status.Error(codes.Unavailable, "connection refused")
+				return nil, status.Error(codes.Unavailable, "connection refused")
 			}
-			return nil
+			if cfg.GetLevel() == harnessv1.SandboxLevel_SANDBOX_LEVEL_FULL {
+				return &harnessv1.SandboxProblem{Field: "sandbox.level", Message: "the tool host reaches only kernel"}, nil
+			}
+			return nil, nil
 		}
 	})
 	for name, c := range map[string]struct {
@@ -137,6 +140,12 @@ func TestStartRunRefusals(t *testing.T) {
 			r.Spec.Workflow = []string{"repair", "missing", "turn", "stopdecision"}
 		}, codes.FailedPrecondition, "EXECUTOR_MISSING"},
 		"workspace": {func(r *harnessv1.StartRunRequest) { r.Spec.Workspace = "/gone" }, codes.InvalidArgument, "WORKSPACE_UNUSABLE"},
+		"sandbox": {func(r *harnessv1.StartRunRequest) {
+			r.Spec.Config = &harnessv1.LoopConfig{Sandbox: &harnessv1.SandboxConfig{Level: harnessv1.SandboxLevel_SANDBOX_LEVEL_FULL}}
+		}, codes.InvalidArgument, "INVALID_FIELD"},
+		"sandbox folder": {func(r *harnessv1.StartRunRequest) {
+			r.Spec.Config = &harnessv1.LoopConfig{Sandbox: &harnessv1.SandboxConfig{Read: []string{"/"}}}
+		}, codes.InvalidArgument, "INVALID_FIELD"},
 		"tool host": {func(r *harnessv1.StartRunRequest) { r.Spec.Workspace = "/down" }, codes.Unavailable, "LOG_UNAVAILABLE"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -25,6 +26,8 @@ func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (
 		item.Input = &harnessv1.InboxItem_ToolAnswer{ToolAnswer: in.ToolAnswer}
 	case *harnessv1.SendInputRequest_ModeChange:
 		item.Input = &harnessv1.InboxItem_ModeChange{ModeChange: in.ModeChange}
+	case *harnessv1.SendInputRequest_ModelChange:
+		item.Input = &harnessv1.InboxItem_ModelChange{ModelChange: in.ModelChange}
 	case *harnessv1.SendInputRequest_Replan:
 		item.Input = &harnessv1.InboxItem_Replan{Replan: in.Replan}
 	}
@@ -51,7 +54,7 @@ func (s *Server) InterruptRun(ctx context.Context, r *harnessv1.InterruptRunRequ
 func (s *Server) ResumeRun(ctx context.Context, r *harnessv1.ResumeRunRequest) (*harnessv1.ResumeRunResponse, error) {
 	id, admission, err := s.input(ctx, r.GetNamespace(), r.GetRunId(), &harnessv1.InboxItem{
 		Id:    r.GetRequestId(),
-		Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: r.GetBudgets()}},
+		Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: r.GetBudgets(), Model: r.GetModel()}},
 	})
 	if err != nil {
 		return nil, err
@@ -80,15 +83,45 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 	if err := gateway.CheckInput(item); err != nil {
 		return "", 0, err
 	}
+	if err := s.checkModel(gateway.ModelOf(item)); err != nil {
+		return "", 0, err
+	}
 	if item, err = acceptInput(item); err != nil {
 		return "", 0, err
 	}
 	if item.GetId() == "" {
 		item.Id = gateway.InputID(s.random())
 	}
+	item.Caller, item.NoApprovals = access.Name(ctx), !access.Approves(ctx)
 	failpoint.Hit(gateway.Writer, "input_received")
 	a, err = s.give(ctx, run, item)
-	return item.GetId(), a, failure(ctx, "give an input to", run, err)
+	return item.GetId(), a, s.failure(ctx, "give an input to", run, err)
+}
+
+// checkModel refuses a model that the run could not use.
+func (s *Server) checkModel(field, model string) error {
+	if model == "" || s.model == nil {
+		return nil
+	}
+	if err := s.model(model); err != nil {
+		return fault.Invalid(field, "%v", err)
+	}
+	return nil
+}
+
+// windowWith returns the input window that the item's model gives a run; 0 if the run's
+// stays.
+func (s *Server) windowWith(item *harnessv1.InboxItem, step *harnessv1.Step) uint32 {
+	_, model := gateway.ModelOf(item)
+	if model == "" {
+		return 0
+	}
+	snapshot, spec := step.GetSnapshot(), step.GetRepairTrigger().GetSpec()
+	before, window := snapshot.GetModel(), snapshot.GetConfig().GetContext().GetMaxInputTokens()
+	if spec != nil { // repair has not processed the new run
+		before, window = spec.GetAgent().GetModel(), spec.GetConfig().GetContext().GetMaxInputTokens()
+	}
+	return gateway.WindowWith(window, s.catalogue.Lookup(before).Window, s.catalogue.Lookup(model).Window)
 }
 
 // runState returns the state of a run in a view, with its inbox and, for an answer, the
@@ -99,7 +132,7 @@ func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.In
 	if err != nil {
 		return gateway.RunState{}, err
 	}
-	state := gateway.RunState{Run: run, Step: step, Quiescent: v.Quiescent(), Waiting: waiting, Now: s.now()}
+	state := gateway.RunState{Run: run, Step: step, Quiescent: v.Quiescent(), Waiting: waiting, Now: s.now(), Priced: s.priced}
 	if item.GetModeChange() != nil {
 		state.Modes, err = s.modes(ctx, run, step)
 		return state, err

@@ -37,9 +37,10 @@ func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.Inbox
 }
 
 // urgent reports whether the worker of a run is to read an input immediately: what ends its
-// turn, and a message, for which a run that waits for a summary ends its wait.
+// turn or changes which calls of the turn start, and a message, for which a run that waits
+// for a summary ends its wait.
 func urgent(item *harnessv1.InboxItem) bool {
-	return item.GetInterrupt() != nil || item.GetCancel() != nil || item.GetUserMessage() != nil
+	return item.GetInterrupt() != nil || item.GetCancel() != nil || item.GetModeChange() != nil || item.GetUserMessage() != nil
 }
 
 // poke tells the worker of a run to read its inbox. An input that is sent again
@@ -108,6 +109,7 @@ func (b *submitter) append(ctx context.Context, after uint64) (gateway.Submissio
 	ctx, cancel := b.s.committing(ctx)
 	defer cancel()
 	item := gateway.WithMedia(b.item, stored)
+	item.MaxInputTokens = b.s.windowWith(item, b.view.Step.Record.GetStep())
 	item.Time, item.Traceparent = timestamppb.New(b.s.now()), b.s.sender(ctx)
 	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult()} {
 		if len(content.GetInline()) <= runlog.MaxInline {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"google.golang.org/grpc"
@@ -66,6 +67,8 @@ type watcher struct {
 	// resultOf returns the result of a run that is parked or has ended at a step, nil
 	// for other records.
 	resultOf func(runlog.Entry) *harnessv1.HarnessResult
+	// whole puts texts that are stored as blobs into an event.
+	whole func(*harnessv1.Event)
 
 	splice gateway.Splice
 	// known is the sequence of a record that the run is known to have.
@@ -93,9 +96,9 @@ func (s *Server) watch(ctx context.Context, w *watcher) error {
 	var known *fault.Error
 	if errors.Is(err, runlog.ErrUnavailable) && !errors.As(err, &known) && ctx.Err() == nil {
 		return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-			fmt.Sprintf("watch %s: the log cannot be reached; attach again with after_version %d", w.run, max(w.after, w.newest.Header.Version)))
+			fmt.Sprintf("watch %s: %s; attach again with after_version %d", w.run, s.whyUnavailable(err), max(w.after, w.newest.Header.Version)))
 	}
-	return failure(ctx, "watch", w.run, err)
+	return s.failure(ctx, "watch", w.run, err)
 }
 
 func (s *Server) deliver(ctx context.Context, w *watcher) error {
@@ -106,6 +109,7 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	defer cancel()
 	w.splice = gateway.NewSplice(w.after)
 	w.resultOf = func(e runlog.Entry) *harnessv1.HarnessResult { return s.resultOf(ctx, e) }
+	w.whole = func(e *harnessv1.Event) { s.whole(ctx, w.run).event(e) }
 	deltas := make(chan *harnessv1.Delta, queuedDeltas)
 	if w.text {
 		stop, err := s.log.SubscribeDeltas(w.run, func(d *harnessv1.Delta) {
@@ -234,6 +238,16 @@ func (s *Server) attach(ctx context.Context, w *watcher) error {
 	if err != nil {
 		return err
 	}
+	if v.Newest.Header.Version < w.after {
+		if v, _, err = s.fresher(ctx, w.run, v); err != nil {
+			return err
+		}
+	}
+	if has := v.Newest.Header.Version; has < w.after {
+		return because(runlog.ErrLost, codes.DataLoss, harnessv1.ErrorReason_ERROR_REASON_NOT_STORED,
+			fmt.Sprintf("watch %s: it has no version %d: the bus has lost its newest versions; watch again with after_version %d", w.run, w.after, has),
+			"version", strconv.FormatUint(has, 10))
+	}
 	w.known = v.Newest.Sequence
 	w.stays = w.stays && v.Quiescent() && v.Step.Record.GetStep().GetTo() == runlog.End
 	return w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Attached{Attached: &harnessv1.Attached{
@@ -269,6 +283,9 @@ func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 		to != runlog.End && w.until != harnessv1.WatchUntil_WATCH_UNTIL_REST {
 		return false, nil
 	}
+	if s := w.newest.Record.GetStep().GetSnapshot(); runstate.IsWaiting(s.GetStatus(), s.GetStopReason()) {
+		return false, nil // it continues by itself
+	}
 	if runstate.Expired(w.newest.Record.GetStep().GetSnapshot()) {
 		return true, nil // whatever is in its inbox
 	}
@@ -284,6 +301,7 @@ func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 func (w *watcher) record(e runlog.Entry) error {
 	w.newest = e
 	for _, ev := range gateway.Deliver(e) {
+		w.whole(ev)
 		if err := w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Event{Event: ev}}); err != nil {
 			return err
 		}

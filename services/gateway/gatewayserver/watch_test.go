@@ -257,3 +257,15 @@ func TestWatchersAgree(t *testing.T) {
 		t.Fatalf("got %s", first)
 	}
 }
+
+// TestWatchAfterLoss checks that the error for a client that continues after a version that
+// the log does not have names the newest that it has.
+func TestWatchAfterLoss(t *testing.T) {
+	b := newBed(t)
+	b.started("r")
+	_, err := b.watched(&harnessv1.WatchRunRequest{Namespace: b.namespace, RunId: "r", AfterVersion: 7})
+	b.refused(err, codes.DataLoss, "NOT_STORED")
+	if !strings.Contains(status.Convert(err).Message(), "after_version 1") {
+		t.Errorf("refused with %v", err)
+	}
+}

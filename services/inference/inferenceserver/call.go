@@ -80,7 +80,7 @@ func (s *Server) model(job *harnessv1.Job, in *input, p *provider) try {
 		sent.Adjustments = c.Adjustments()
 		ctx, span := s.startTry(ctx, job, sent.Messages, c.Tries()+1)
 		defer span.End()
-		response, err := p.provider.Complete(ctx, sent, func(model.Delta) {})
+		response, err := p.provider.Complete(model.WithRun(ctx, runOf(job).String()), sent, func(model.Delta) {})
 		if err != nil {
 			failed := model.AsError(err)
 			spans.FailTry(ctx, span, failed)

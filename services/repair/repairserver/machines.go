@@ -50,6 +50,8 @@ func (s *Server) do(ctx context.Context, cfg executor.Config, run runlog.Run, a 
 	case repair.ReadAckFloor:
 		floor, err := s.log.AckFloor(ctx, run, a.Executor)
 		return found(repair.Newest{Sequence: floor}, err)
+	case repair.Redeliver:
+		return result(repair.Done{}, s.log.Redeliver(ctx, run, a.Executor, a.From))
 	case repair.CheckAttendance:
 		attended, err := s.scope.admits(ctx, s.log, a.View)
 		return result(repair.Attendance{Yes: attended}, err)
@@ -117,8 +119,7 @@ func (s *Server) append(ctx context.Context, cfg executor.Config, view runlog.Vi
 // envelope completes a record that is to follow the newest one of a view.
 func (s *Server) envelope(cfg executor.Config, view runlog.View, rec *harnessv1.Record) *harnessv1.Record {
 	rec.Namespace, rec.RunId = view.Newest.Run.Namespace, view.Newest.Run.ID
-	rec.Version, rec.PrevSequence = view.Newest.Header.Version+1, view.Newest.Sequence
-	rec.AppendedBefore = runlog.AppendedBefore(view.Newest)
+	runlog.Link(rec, view.Newest)
 	rec.Schema = runlog.Schema
 	rec.CommitTime = timestamppb.New(s.now())
 	rec.Writer = &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()}

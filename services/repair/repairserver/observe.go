@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
@@ -59,7 +61,8 @@ type observer struct {
 
 func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 	var observed []*harnessv1.Observation
-	if len(needs.GetHooks()) > 0 {
+	waits := func(key string) bool { return strings.HasPrefix(key, repair.NeedWait) }
+	if len(needs.GetHooks()) > 0 || slices.ContainsFunc(needs.GetKeys(), waits) {
 		// An interrupt or a cancel that arrives while hooks are called, after the items
 		// of this decision, stops the calls: the next decision takes it in.
 		watched, cancel := context.WithCancelCause(ctx)
@@ -88,6 +91,9 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 			return o.callHook(ctx, request)
 		}
 	}
+	if strings.HasPrefix(key, repair.NeedWait) {
+		return o.checkWait(ctx, key)
+	}
 	if name, ok := strings.CutPrefix(key, repair.NeedContext); ok {
 		return &harnessv1.Observation{Value: &harnessv1.Observation_Context{Context: o.s.context(ctx, o.task.Run, spec, name)}}, nil
 	}
@@ -105,6 +111,8 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 			return nil, err
 		}
 		return &harnessv1.Observation{Value: &harnessv1.Observation_Inbox{Inbox: batch}}, nil
+	case runstate.KeyBackground:
+		return o.s.background.Observe(ctx, o.task.Run, o.task.Step().GetSnapshot())
 	case repair.NeedConversation:
 		return o.readConversation(ctx)
 	case repair.NeedEnvironment:
@@ -132,10 +140,11 @@ func (o *observer) readConversation(ctx context.Context) (*harnessv1.Observation
 
 func (o *observer) callHook(ctx context.Context, request *harnessv1.HookRequest) (*harnessv1.Observation, error) {
 	snapshot, spec := o.task.Step().GetSnapshot(), o.task.Step().GetRepairTrigger().GetSpec()
-	run := hookcaller.RunInfo{Workspace: snapshot.GetWorkspace(), FirstSequence: snapshot.GetFirstSequence(), Timeout: snapshot.GetConfig().GetHooks().GetTimeout().AsDuration()}
+	run, cfg := hookcaller.RunInfo{Workspace: snapshot.GetWorkspace(), FirstSequence: snapshot.GetFirstSequence()}, snapshot.GetConfig()
 	if spec != nil {
-		run = hookcaller.RunInfo{Workspace: spec.GetWorkspace(), FirstSequence: o.task.Entry.Sequence, Timeout: spec.GetConfig().GetHooks().GetTimeout().AsDuration()}
+		run, cfg = hookcaller.RunInfo{Workspace: spec.GetWorkspace(), FirstSequence: o.task.Entry.Sequence}, spec.GetConfig()
 	}
+	run.Timeout, run.Sandbox = cfg.GetHooks().GetTimeout().AsDuration(), cfg.GetSandbox()
 	outcome := o.s.hooks.Call(ctx, o.definition.Hooks.Hook(request.GetHookId()), request, run)
 	if err := context.Cause(ctx); err != nil && !interrupt.Stopped(ctx) {
 		return nil, err
@@ -167,7 +176,7 @@ func (s *Server) context(ctx context.Context, run runlog.Run, spec *harnessv1.Ru
 		if err != nil {
 			return &harnessv1.ContextText{Error: remote.Reason(err)}
 		}
-		return &harnessv1.ContextText{Text: content.Inline(content.Cut(r.GetText(), maxContext))}
+		return &harnessv1.ContextText{Text: content.Inline(content.Cut(content.Clean(r.GetText()), maxContext))}
 	}
 	return &harnessv1.ContextText{Error: fmt.Sprintf("context provider %q not found in the agent", name)}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/background"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -60,13 +61,14 @@ type Server struct {
 	definitions   *agent.Cache
 	conversations *conversationcache.Cache
 	interrupts    *interrupt.Watch
+	background    background.Killer
 }
 
 // Config of a repair worker.
 type Config struct {
 	// Log stores the runs. Required.
 	Log Log
-	// ToolHost describes workspaces. Required.
+	// ToolHost describes workspaces and kills background commands. Required.
 	ToolHost harnessv1.ToolHostServiceClient
 	// Hooks calls hooks. Nil: agents can have only those with CEL expressions.
 	Hooks *hookcaller.Caller
@@ -75,6 +77,9 @@ type Config struct {
 	// Conversations is a cache that the roles of this process share. Nil: a separate one of
 	// 64 MiB.
 	Conversations *conversationcache.Cache
+	// HostPatience is how long the tool host of background commands may be away, while
+	// another one answers, before their ends count as not known. Default 2 min.
+	HostPatience time.Duration
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
@@ -110,6 +115,7 @@ func New(cfg Config) *Server {
 		erasures: make(chan struct{}, maxErasures), scope: newScope(cfg.Scope),
 		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &agent.Cache{Blob: cfg.Log.Blob}, conversations: cfg.Conversations,
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
+		background: background.Killer{Host: cfg.ToolHost, Patience: cfg.HostPatience, Logger: cfg.Logger},
 	}
 }
 

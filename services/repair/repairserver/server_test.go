@@ -204,6 +204,32 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestSweepsHurry: soon after a start, a step that was acknowledged and lost is handed over
+// again, without a wait of two intervals.
+func TestSweepsHurry(t *testing.T) {
+	b := newBed(t, repairserver.Config{Sweep: time.Hour})
+	deliveries := make(chan runlog.Delivery, 2)
+	ctx, cancel := context.WithCancel(b.ctx)
+	defer cancel()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- b.log.Consume(ctx, "turn", 1, func(_ context.Context, d runlog.Delivery) { deliveries <- d })
+	}()
+	run, _ := b.begun("lost", "turn")
+	first := <-deliveries
+	b.must(first.Ack())
+	again := <-deliveries
+	if again.Entry().Run != run {
+		t.Errorf("%v is handed over again", again.Entry().Run)
+	}
+	b.append(run, to(runlog.End))
+	b.must(again.Ack())
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // TestAParkWhoseTimerIsLost is resumed by the sweep.
 func TestAParkWhoseTimerIsLost(t *testing.T) {
 	b := newBed(t, repairserver.Config{Sweep: 5 * time.Millisecond})

@@ -15,25 +15,38 @@ const (
 	// least sweepShare times its length, at most maxSweepPause times Config.Sweep.
 	sweepShare    = 100
 	maxSweepPause = 10
+	// hurried is how many sweeps come after only hurry, at a start and after the bus has lost
+	// its newest records: steps that were acknowledged are the newest ones again, and two
+	// sweeps find them.
+	hurried = 2
+	hurry   = 5 * time.Second
 )
 
 // sweep lists the runs again and again and recovers those that do not move, until
 // ctx ends.
 func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
-	before := repair.Listing{}
-	pause := s.sweepInterval
+	before, lost := repair.Listing{}, s.log.Lost()
+	hurries, pause := hurried, min(hurry, s.sweepInterval)
 	for {
 		timer := time.NewTimer(pause)
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return
+		case <-lost:
+			timer.Stop()
+			before, lost = repair.Listing{}, s.log.Lost()
+			hurries, pause = hurried, min(hurry, s.sweepInterval)
+			continue
 		case <-timer.C:
 		}
 		start := time.Now()
 		listing, err := s.list(ctx)
 		if err == nil {
 			pause = min(max(s.sweepInterval, sweepShare*time.Since(start)), maxSweepPause*s.sweepInterval)
+			if hurries--; hurries > 0 {
+				pause = min(hurry, s.sweepInterval)
+			}
 			err = s.tend(ctx, cfg, listing.Since(before))
 			before = listing
 		}
@@ -92,7 +105,11 @@ func (s *Server) tolerate(run runlog.Run, err error) error {
 // recoverRun recovers a run that has not moved between two sweeps.
 func (s *Server) recoverRun(ctx context.Context, cfg executor.Config, r repair.RunRecovery) error {
 	end := repair.Run(r.Recovery, func(a repair.Action) repair.Event {
-		if a, ok := a.(repair.Append); ok {
+		switch a := a.(type) {
+		case repair.Redeliver:
+			s.logger.Error("the bus has lost what followed a step that was begun; delivering it again", "run", r.Run.ID, "namespace", r.Run.Namespace,
+				"sequence", a.From, "executor", a.Executor)
+		case repair.Append:
 			s.logger.Error("the run does not move; recovering it", "run", r.Run.ID, "namespace", r.Run.Namespace,
 				"version", a.View.Newest.Header.Version, "executor", a.View.Step.Record.GetStep().GetTo(), "served", a.Record.GetStep() != nil)
 		}

@@ -21,6 +21,11 @@ const (
 // wake handles a message that may wake a run, or that has it erased.
 func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Delivery) {
 	run, release := d.Entry().Run, func() {}
+	if err := s.bury(ctx, d); err != nil {
+		s.logger.Warn("message put back", "run", run.ID, "namespace", run.Namespace, "error", err)
+		_ = d.Nak(time.Second)
+		return
+	}
 	end := repair.Run(repair.Wake{Message: d.Entry().Sequence, KeepDeleted: s.keepDeleted}, func(a repair.Action) repair.Event {
 		switch a.(type) {
 		case repair.Append:
@@ -61,6 +66,19 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		s.logger.Error("message put back", "run", run.ID, "namespace", run.Namespace, "error", rejected(end))
 		_ = d.Nak(time.Second)
 	}
+}
+
+// bury kills the background commands of a run that has ended without the confirmation that
+// they are dead: it was deleted while it waited for an answer, or its stop decision failed.
+func (s *Server) bury(ctx context.Context, d runlog.Delivery) error {
+	step := d.Entry().Record.GetStep()
+	if step.GetTo() != runlog.End || len(step.GetSnapshot().GetBackgroundCommands()) == 0 {
+		return nil
+	}
+	stop := s.keepDelivery(ctx, d)
+	defer stop()
+	_, err := s.background.Observe(ctx, d.Entry().Run, step.GetSnapshot())
+	return err
 }
 
 // keepDelivery delays the redelivery of d until stop is called: two workers that

@@ -3,6 +3,7 @@ package stopdecisionserver
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -32,7 +33,7 @@ type observer struct {
 // cancel arrives or the wall-clock budget is used up. It then returns KeyStop alone.
 func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 	snapshot := o.task.Step().GetSnapshot()
-	if onlyNotices(needs) {
+	if slices.Equal(needs.GetKeys(), []string{runstate.KeyBackground}) || onlyNotices(needs) {
 		return o.all(ctx, needs)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -89,13 +90,16 @@ func (o *observer) one(ctx context.Context, needs *harnessv1.Needs, key string) 
 		if request.GetIdempotencyKey() == key {
 			s := o.task.Step().GetSnapshot()
 			outcome := o.s.cfg.Hooks.Call(ctx, o.definition.Hooks.Hook(request.GetHookId()), request, hookcaller.RunInfo{
-				Workspace: s.GetWorkspace(), FirstSequence: s.GetFirstSequence(), Timeout: s.GetConfig().GetHooks().GetTimeout().AsDuration(),
+				Workspace: s.GetWorkspace(), FirstSequence: s.GetFirstSequence(), Timeout: s.GetConfig().GetHooks().GetTimeout().AsDuration(), Sandbox: s.GetConfig().GetSandbox(),
 			})
 			if err := context.Cause(ctx); err != nil {
 				return nil, err
 			}
 			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: o.outcomes.Apply(outcome)}}, nil
 		}
+	}
+	if key == runstate.KeyBackground {
+		return o.s.background.Observe(ctx, o.task.Run, o.task.Step().GetSnapshot())
 	}
 	id, ok := strings.CutPrefix(key, stopdecision.KeyCheck)
 	if !ok || o.definition.Contract == nil {

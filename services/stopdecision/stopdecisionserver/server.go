@@ -9,6 +9,7 @@ package stopdecisionserver
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/background"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -47,6 +49,9 @@ type Config struct {
 	// Conversations is the cache of folded conversations. Default: a separate cache of
 	// 64 MiB.
 	Conversations *conversationcache.Cache
+	// HostPatience is how long the tool host of background commands may be away, while
+	// another one answers, before their ends count as not known. Default 2 min.
+	HostPatience time.Duration
 	// Logger of the worker. Default: discards.
 	Logger *slog.Logger
 	// Now is the clock. Default time.Now.
@@ -59,6 +64,7 @@ type Server struct {
 	cfg         Config
 	definitions *agent.Cache
 	interrupts  *interrupt.Watch
+	background  background.Killer
 }
 
 // New returns a stop decision worker.
@@ -75,6 +81,7 @@ func New(cfg Config) *Server {
 	return &Server{
 		cfg: cfg, definitions: &agent.Cache{Blob: cfg.Log.Blob},
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
+		background: background.Killer{Host: cfg.ToolHost, Patience: cfg.HostPatience, Logger: cfg.Logger},
 	}
 }
 
@@ -87,7 +94,10 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 // The step must hold its contract and definition itself, not as references.
 func (s *Server) Decide(_ context.Context, req *harnessv1.DecideRequest) (*harnessv1.DecideResponse, error) {
 	out, err := stopdecision.Decide(req.GetInput())
-	if err != nil {
+	switch {
+	case errors.Is(err, stopdecision.ErrOver):
+		return nil, fault.Invalid("input.step.snapshot.phase", "%v", err)
+	case err != nil:
 		return nil, fault.Invalid("input", "%v", err)
 	}
 	return &harnessv1.DecideResponse{Output: out}, nil

@@ -548,6 +548,21 @@ func TestDecideCommitsNothing(t *testing.T) {
 	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "input") {
 		t.Errorf("an input without a step: %v", err)
 	}
+	posted := &harnessv1.Snapshot{
+		Config: &harnessv1.LoopConfig{Stop: &harnessv1.StopConfig{MaxTurns: proto.Uint32(9)}}, MaxTurns: 9, TurnCount: 1, Phase: harnessv1.Phase_PHASE_REFLECTING,
+	}
+	input = &harnessv1.StepInput{Now: timestamppb.Now(), Step: &harnessv1.Step{
+		Snapshot: posted, Message: &harnessv1.Step_TurnComplete{TurnComplete: &harnessv1.TurnComplete{TurnNumber: 1, AgentDone: true}},
+	}}
+	r, err = client.Decide(b.Context(), &harnessv1.DecideRequest{Input: input})
+	if kind := r.GetOutput().GetOutcome().GetStep().GetSnapshot().GetRejectedKind(); err != nil || kind != "work_complete_not_called" {
+		t.Errorf("a state without require_work_complete was rejected for %q, %v; want its default, true", kind, err)
+	}
+	posted.Phase = harnessv1.Phase_PHASE_DONE
+	_, err = client.Decide(b.Context(), &harnessv1.DecideRequest{Input: input})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "input.step.snapshot.phase") {
+		t.Errorf("a state whose run is over: %v", err)
+	}
 	if _, err := os.Stat(filepath.Join(b.workspace, "ran")); !os.IsNotExist(err) {
 		t.Errorf("Decide ran the check: %v", err)
 	}

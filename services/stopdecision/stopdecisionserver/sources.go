@@ -79,6 +79,7 @@ func (s *sources) Command(ctx context.Context, outputID, command string, timeout
 			Namespace: s.task.Run.Namespace, RunId: s.task.Run.ID, Workspace: s.snapshot().GetWorkspace(),
 			Key:     fmt.Sprintf("%d/%s%s/%d", s.task.Entry.Header.Version, stopdecision.KeyCheck, outputID, try),
 			Command: command, Timeout: durationpb.New(timeout), FirstSequence: s.snapshot().GetFirstSequence(),
+			Confinement: &harnessv1.Confinement{Config: s.snapshot().GetConfig().GetSandbox()},
 		}
 		var r *harnessv1.CheckCommandResponse
 		err := s.whenReachable(ctx, func() (err error) {

@@ -146,11 +146,17 @@ func (s *Server) run(ctx context.Context, c *call) {
 		s.mu.Unlock()
 		close(c.done)
 	}()
+	watch, err := s.watch(c)
+	if err != nil {
+		c.err = nothingRan("the tool host cannot store what git runs programs by; nothing was run", err)
+		return
+	}
 	if !c.facts.Idempotent {
 		if err := s.ledger.storeRunning(c.key); err != nil {
 			s.log.Error("call not run: its mark could not be stored", "error", err,
 				"namespace", c.namespace, "run", c.runID, "call", c.id)
-			c.err = unavailable("the ledger cannot be written; nothing was run", err)
+			c.err = nothingRan("the ledger cannot be written; nothing was run", err)
+			_ = watch.End()
 			return
 		}
 		failpoint.Hit(role, "marked")
@@ -158,9 +164,10 @@ func (s *Server) run(ctx context.Context, c *call) {
 	begin := time.Now()
 	e := effect{interrupted: true}
 	if ctx.Err() == nil {
-		e = c.execute(ctx)
+		e = c.execute(ctx, watch)
 		failpoint.Hit(role, "performed")
 	}
+	addNote(e.response, watch.End())
 	s.end(c, e, context.Cause(ctx), time.Since(begin))
 }
 

@@ -17,8 +17,8 @@ import (
 // response.
 func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequest) (*harnessv1.CancelToolsResponse, error) {
 	calls := make([]target, len(req.GetCallIds()))
-	if len(calls) == 0 {
-		return nil, fault.Invalid("call_ids", "must have at least one call")
+	if len(calls) == 0 && !req.GetBackground() {
+		return nil, fault.Invalid("call_ids", "must have at least one call, unless background is set")
 	}
 	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
@@ -30,7 +30,8 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 		}
 		calls[i] = target{id: id, key: callKey(run, id)}
 	}
-	plan, err := s.startCancel(calls, toolhost.Call{ForeignLedger: s.isForeign(req.GetLedgerId())})
+	facts := toolhost.Call{ForeignLedger: s.isForeign(req.GetLedgerId())}
+	plan, err := s.startCancel(calls, facts)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +60,10 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	if failure != nil {
 		return nil, failure
 	}
-	return resp, nil
+	if req.GetBackground() { // last: a call can start one until it is cancelled
+		resp.Background, err = s.killBackground(ctx, run, facts)
+	}
+	return resp, err
 }
 
 // target is a call, or a check, to cancel.
@@ -168,11 +172,12 @@ func (s *Server) storeTombstone(key string, f toolhost.Fate) error {
 }
 
 // killFormer returns when no process of earlier hosts at this place or on this ledger is
-// left.
+// left, and what their calls have changed of what git runs programs by is put back.
 func (s *Server) killFormer() error {
 	if left := command.KillFormer(s.instance.isFormer); left > 0 {
 		s.log.Error("commands of an earlier tool host could not be killed", "processes", left, "ledger", s.ledger.id)
 		return unavailable("commands of an earlier tool host could not be killed yet; send the request again", nil)
 	}
+	s.guard.Recover()
 	return nil
 }

@@ -3,6 +3,7 @@ package toolhostserver
 import (
 	"context"
 	"errors"
+	"io"
 	"runtime/debug"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -89,12 +91,13 @@ func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*job, error) {
 	}
 	j.key = checkPrefix + j.key
 	j.reject = func() response { return nil }
-	j.execute = func(ctx context.Context) effect { return s.runCheck(ctx, req) }
+	j.watch = s.guard.Start
+	j.execute = func(ctx context.Context, _ *guard.Watch) effect { return s.runCheck(ctx, req, j.run) }
 	return j, nil
 }
 
 // runCheck runs the command of a check within its time limit.
-func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandRequest) (e effect) {
+func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandRequest, run string) (e effect) {
 	resp := &harnessv1.CheckCommandResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE}
 	e.response = resp
 	defer func() {
@@ -106,7 +109,7 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 	limit := s.config.Limits.CallTimeout(req.GetTimeout().AsDuration(), 0)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errTimeout)
 	defer cancel()
-	w, err := workspace.Open(req.GetWorkspace())
+	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
 		resp.Error = "The workspace cannot be used: " + workspace.Reason(err) + "."
 		return e
@@ -115,11 +118,15 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 
 	output := toolhost.CheckExcerpt(toolhost.CheckOutputBytes)
 	errorOutput := toolhost.CheckExcerpt(toolhost.CheckErrorBytes)
-	exit, err := s.runCommand(ctx, w, command.Command{
+	exit, err := s.runCommand(ctx, w, run, req.GetConfinement(), command.Command{
 		Line: req.GetCommand(), Input: req.GetInput(), Output: output, Errors: errorOutput,
 	})
 	resp.Output = toolhost.CheckText(output, toolhost.CheckOutputBytes)
+	if exit.RefusedHosts != "" {
+		_, _ = io.WriteString(errorOutput, "\n["+exit.RefusedHosts+"]\n")
+	}
 	resp.ErrorOutput = toolhost.CheckText(errorOutput, toolhost.CheckErrorBytes)
+	resp.SandboxLevel = exit.Level
 	stopped := exit.Stopped
 	switch {
 	case err != nil:

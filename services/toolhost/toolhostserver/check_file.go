@@ -22,7 +22,7 @@ func (s *Server) CheckFile(ctx context.Context, req *harnessv1.CheckFileRequest)
 	if req.GetPath() == "" {
 		return nil, fault.Invalid("path", "must not be empty")
 	}
-	w, err := workspace.Open(req.GetWorkspace())
+	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
 		return &harnessv1.CheckFileResponse{Why: "the workspace cannot be used: " + workspace.Reason(err)}, nil
 	}

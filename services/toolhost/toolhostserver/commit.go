@@ -61,6 +61,9 @@ func (l *ledger) commit(first entry) {
 					return err
 				}
 			}
+			if err := addBackground(tx.Bucket(backgroundBucket), e); err != nil {
+				return err
+			}
 			if err := addChanges(changes, e.run, e.changed, time.Now()); err != nil {
 				return err
 			}

@@ -5,12 +5,18 @@ import (
 	"runtime"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
-// DescribeHost returns the tools and the id of the ledger.
-func (s *Server) DescribeHost(context.Context, *harnessv1.DescribeHostRequest) (*harnessv1.DescribeHostResponse, error) {
-	return &harnessv1.DescribeHostResponse{Tools: s.tools.Specs(), LedgerId: s.ledger.id}, nil
+// DescribeHost returns the tools, the id of the ledger, and how far commands can be
+// confined.
+func (s *Server) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostRequest) (*harnessv1.DescribeHostResponse, error) {
+	return &harnessv1.DescribeHostResponse{Tools: s.tools.Specs(), LedgerId: s.ledger.id, Sandbox: s.Sandbox(ctx)}, nil
+}
+
+// Sandbox returns how far commands can be confined. It finds it out by trying, once.
+func (s *Server) Sandbox(ctx context.Context) *harnessv1.SandboxSupport {
+	_, support := s.confiner.find(ctx)
+	return support
 }
 
 // DescribeWorkspace checks a workspace and describes it.
@@ -18,7 +24,7 @@ func (s *Server) DescribeWorkspace(ctx context.Context, req *harnessv1.DescribeW
 	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
-	w, err := workspace.Open(req.GetWorkspace())
+	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
 		return nil, workspaceUnusable(req.GetWorkspace(), err)
 	}
@@ -31,7 +37,7 @@ func (s *Server) DescribeWorkspace(ctx context.Context, req *harnessv1.DescribeW
 	if err != nil {
 		return nil, workspaceUnusable(req.GetWorkspace(), err)
 	}
-	return &harnessv1.DescribeWorkspaceResponse{Environment: &harnessv1.Environment{
+	return &harnessv1.DescribeWorkspaceResponse{Problem: s.confiner.problem(ctx, w.Dir, req.GetSandbox()), Environment: &harnessv1.Environment{
 		WorkingDirectory: w.Dir,
 		Platform:         runtime.GOOS + "/" + runtime.GOARCH,
 		Listing:          listing,

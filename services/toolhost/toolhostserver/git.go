@@ -79,14 +79,10 @@ func (s *Server) gitChanges(ctx context.Context, r repository) ([]string, error)
 	return s.withoutOwnFiles(r, toolhost.ParseGitStatus(output.String(), filepath.ToSlash(relative(r.root, r.workspace)))), nil
 }
 
-// withoutOwnFiles removes the tool host's own files, whose folder may be in the workspace.
+// withoutOwnFiles removes the harness's own files, whose folder may be in the workspace.
 func (s *Server) withoutOwnFiles(r repository, paths []string) []string {
-	dir, err := filepath.EvalSymlinks(s.config.Dir)
-	if err == nil {
-		dir, err = filepath.Abs(dir)
-	}
-	own, inside := within(r.workspace, dir)
-	if err != nil || !inside {
+	own, inside := within(r.workspace, s.confiner.data)
+	if !inside {
 		return paths
 	}
 	kept := paths[:0]

@@ -25,7 +25,10 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 	for _, path := range paths {
 		changed[path] = true
 	}
-	resp := &harnessv1.InspectWorkspaceResponse{}
+	resp := &harnessv1.InspectWorkspaceResponse{Previews: s.previews(req.GetWorkspace(), req.GetProposed())}
+	if resp.Background, err = s.states(run, req.GetBackground()); err != nil {
+		return nil, err
+	}
 	if r, err := findRepository(req.GetWorkspace()); err == nil {
 		resp.InstructionFiles = s.instructions(ctx, r)
 		if r.exists && !req.GetInstructionsOnly() {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"runtime/debug"
 	"strings"
@@ -18,8 +17,10 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -38,11 +39,19 @@ type job struct {
 	// For the log.
 	namespace, runID, id string
 
+	// watch starts to guard the repositories of the workspace; nil for a call that writes
+	// nothing.
+	watch func(workspace string) (*guard.Watch, error)
+	// workspace of the call.
+	workspace string
+
 	facts toolhost.Call
 	// reject returns the response to a call that must not run, nil for others.
 	reject func() response
+	// output is what its command prints.
+	output *callOutput
 	// execute runs the call.
-	execute func(ctx context.Context) effect
+	execute func(ctx context.Context, w *guard.Watch) effect
 }
 
 // effect is what a job did.
@@ -80,7 +89,7 @@ func newJob(req callRequest, field, id string) (*job, error) {
 	if t := req.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() < 0) {
 		return nil, fault.Invalid("timeout", "must be a duration of at least 0")
 	}
-	return &job{key: callKey(run, id), run: run, namespace: req.GetNamespace(), runID: req.GetRunId(), id: id}, nil
+	return &job{key: callKey(run, id), run: run, namespace: req.GetNamespace(), runID: req.GetRunId(), id: id, workspace: req.GetWorkspace(), output: newCallOutput()}, nil
 }
 
 // toolJob returns the job for a call of a tool.
@@ -101,9 +110,15 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 		}
 		return nil
 	}
-	j.execute = func(ctx context.Context) effect {
+	switch a := t.Spec.GetAnnotations(); {
+	case a.GetExecutes():
+		j.watch = s.guard.Start
+	case a.GetWrites():
+		j.watch = s.guard.StartWrite
+	}
+	j.execute = func(ctx context.Context, watch *guard.Watch) effect {
 		begin := time.Now()
-		r := s.runTool(ctx, t, req)
+		r := s.runTool(ctx, t, req, j, watch)
 		r.Text = toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
 		return effect{response: executed(r, time.Since(begin)), interrupted: r.Interrupted, changed: r.Changed}
 	}
@@ -111,43 +126,115 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 }
 
 // runTool runs a tool in the workspace of the request.
-func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.ExecuteToolRequest) (r tools.Result) {
+func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.ExecuteToolRequest, j *job, watch *guard.Watch) (r tools.Result) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.log.Error("tool panicked", "tool", req.GetTool(), "panic", p, "stack", string(debug.Stack()))
 			r = tools.Failed("The tool failed for a reason that lies with the tool host.")
 		}
 	}()
-	w, err := workspace.Open(req.GetWorkspace())
+	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
 		return tools.Failed(fmt.Sprintf("The workspace cannot be used: %s.", workspace.Reason(err)))
 	}
 	defer w.Close()
+	w.Above = func() []workspace.Rules { return s.rulesAbove(w.Dir) }
+	w.Refuse = func(path, name string) error { return refuseWrite(w, watch, req.GetGuarded(), path, name) }
+	if len(req.GetShown()) > 0 {
+		if why := s.changedSince(w, req); why != "" {
+			return tools.Failed(why)
+		}
+	}
 	return t.Run(ctx, &tools.Environment{
 		Workspace: w, Limits: s.config.Limits, Timeout: req.GetTimeout().AsDuration(), Sync: s.config.Sync,
-		Command: func(ctx context.Context, line string, output io.Writer) (command.Exit, error) {
-			return s.runCommand(ctx, w, command.Command{Line: line, Output: output})
+		Command: func(ctx context.Context, line string, output io.Writer) (tools.Exit, error) {
+			return s.runCommand(ctx, w, j.run, req.GetConfinement(), command.Command{Line: line, Output: io.MultiWriter(output, j.output)})
+		},
+		Start: func(ctx context.Context, line string, limit time.Duration) (tools.Launch, error) {
+			return s.startBackground(ctx, j, req, line, limit)
+		},
+		Read: func(ctx context.Context, r tools.Read) (tools.Output, error) { return s.readBackground(ctx, j.run, r) },
+		Stop: func(ctx context.Context, id string) (end string, known []string, err error) {
+			return s.stopBackground(ctx, j.run, id)
 		},
 	}, req.GetArguments())
 }
 
-// runCommand runs a command in a workspace, with the environment and the mark of this
-// host's commands.
-func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, c command.Command) (command.Exit, error) {
-	c.Dir, c.Mark = w.Dir, s.instance.newMark()
-	c.Environ = append(toolhost.CommandEnvironment(os.Environ(), s.config.PassEnvironment), "PWD="+w.Dir)
+// runCommand runs a command of a run in a workspace, confined, with the mark of this host's
+// commands. If it cannot be confined as conf says, nothing runs and the exit is Unconfined.
+func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, run string, conf *harnessv1.Confinement, c command.Command) (tools.Exit, error) {
+	machine, support := s.confiner.find(ctx)
+	level := conf.GetLevel()
+	if level == sandbox.Auto {
+		var err error
+		if level, err = sandbox.Choose(support, conf.GetConfig()); err != nil {
+			return unconfined(err.Error()), nil
+		}
+	}
+	switch {
+	case level > support.GetLevel() && level > sandbox.Off:
+		return unconfined(fmt.Sprintf("the call is recorded at the level %s, and the tool host reaches only %s: %s",
+			sandbox.Name(level), sandbox.Name(support.GetLevel()), support.GetReason())), nil
+	case level < support.GetLeast():
+		return unconfined(fmt.Sprintf("the operator of the tool host lets nothing run below %s", sandbox.Name(support.GetLeast()))), nil
+	case level > sandbox.Off:
+		// A command of the run may have put a link there since the run started.
+		if err := s.confiner.checkFolders(machine, level, w.Dir, conf.GetConfig()); err != nil {
+			return unconfined(err.Error()), nil
+		}
+	}
+	cfg := sandbox.WithHosts(conf.GetConfig(), conf.GetHosts())
+	if level == sandbox.Kernel && len(sandbox.Hosts(cfg)) > 0 {
+		return unconfined("the call is recorded at the level kernel, which cannot bound the network to named hosts"), nil
+	}
+	folder, release := s.confiner.folders.take(run)
+	defer release()
+	network := s.networkOf(run)
+	defer network.close()
+	if network != nil && !machine.Root {
+		machine.Overlay = false // its namespaces cannot be below those of the network
+	}
+	if s.config.Environment != nil {
+		if environ := s.config.Environment(runName(run)); environ != nil {
+			machine.Environ = environ
+		}
+	}
+	confined, err := s.confiner.confine(machine, level, folder, w.Dir, cfg)
+	if err != nil {
+		return unconfined(workspace.Reason(err)), nil
+	}
+	c.Dir, c.Mark, c.Environ, c.Plan = w.Dir, s.instance.newMark(), confined.Environ, confined.Plan
+	network.joins(&c, confined)
+	proxy := s.confiner.proxy(cfg)
+	c.Serve = proxy.Serve
 	exit, err := command.Run(ctx, c)
 	if err != nil {
 		s.log.Error("supervisor of a command failed", "error", err)
 	}
-	return exit, err
+	if exit.Unconfined {
+		s.confiner.lost()
+	}
+	ended := tools.Exit{Exit: exit, Level: level, RefusedHosts: proxy.Refused().Text()}
+	if confined.Plan != nil {
+		ended.Refused = func(output string) string { return confined.Reach.Refused(output, support.GetLeast() <= sandbox.Off) }
+	}
+	return ended, err
+}
+
+func unconfined(why string) tools.Exit {
+	return tools.Exit{Exit: command.Exit{Unconfined: true, Error: why}}
 }
 
 // executed returns the response for the result of a tool.
 func executed(r tools.Result, duration time.Duration) *harnessv1.ExecuteToolResponse {
+	outcome := harnessv1.ToolOutcome_TOOL_OUTCOME_DONE
+	if r.Unconfined {
+		outcome = harnessv1.ToolOutcome_TOOL_OUTCOME_NOT_CONFINED
+	}
 	return &harnessv1.ExecuteToolResponse{
-		Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: r.Text, IsError: r.IsError,
+		Outcome: outcome, SandboxLevel: r.Level, Result: r.Text, IsError: r.IsError,
 		Duration: durationpb.New(duration), ExitCode: r.ExitCode, FilesChanged: r.Changed, Media: r.Media,
+		Background: r.Background,
 	}
 }
 
@@ -176,6 +263,13 @@ func runKey(namespace, run string, firstSequence uint64) (string, error) {
 	key = append(key, run...)
 	key = append(key, 0)
 	return string(binary.BigEndian.AppendUint64(key, firstSequence)), nil
+}
+
+// runName returns NAMESPACE/RUN of a run's key.
+func runName(key string) string {
+	namespace, rest, _ := strings.Cut(key, "\x00")
+	run, _, _ := strings.Cut(rest, "\x00")
+	return namespace + "/" + run
 }
 
 // callKey returns the key of a call in the ledger, given the key of its run.

@@ -59,6 +59,9 @@ type entry struct {
 	key, value []byte
 	run        string
 	changed    []string
+	// background is the id of a background command of the run, described its description.
+	background string
+	described  []byte
 	stored     chan<- error
 }
 
@@ -142,7 +145,11 @@ func (l *ledger) prepare(limit time.Time) error {
 		if err != nil {
 			return err
 		}
-		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit))
+		started, err := tx.CreateBucketIfNotExists(backgroundBucket)
+		if err != nil {
+			return err
+		}
+		return errors.Join(forgetResults(calls, limit), forgetChanges(changes, limit), forgetBackground(started, limit))
 	}); err != nil {
 		return err
 	}
@@ -190,10 +197,7 @@ func (l *ledger) read(key string) (found status, err error) {
 		case toolhost.Running:
 			found.state = toolhost.Orphaned
 		case toolhost.Done:
-			found.resp = &harnessv1.ExecuteToolResponse{}
-			if isCheck(key) {
-				found.resp = &harnessv1.CheckCommandResponse{}
-			}
+			found.resp = newResponse(key)
 			return proto.Unmarshal(value[valueHeader:], found.resp)
 		case toolhost.Cancelled:
 			if len(value) > valueHeader {
@@ -204,6 +208,18 @@ func (l *ledger) read(key string) (found status, err error) {
 		return nil
 	})
 	return found, err
+}
+
+// newResponse returns an empty response of what has a key: a call, a check or a background
+// command.
+func newResponse(key string) response {
+	switch {
+	case isBackground(key):
+		return &harnessv1.BackgroundState{}
+	case isCheck(key):
+		return &harnessv1.CheckCommandResponse{}
+	}
+	return &harnessv1.ExecuteToolResponse{}
 }
 
 // storeRunning stores the mark of a call that begins.

@@ -22,6 +22,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(socketVariable) != "" {
 		serveUntilKilled()
 	}
+	if len(os.Args) == 2 && filepath.Base(os.Args[0]) == peerName {
+		peer(os.Args[1])
+	}
 	// Under the race detector a process sleeps for a second before it exits, and each
 	// command waits for its supervisor's exit.
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))

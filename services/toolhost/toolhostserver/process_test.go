@@ -38,6 +38,10 @@ func serveUntilKilled() {
 	}
 	server := grpc.NewServer(fault.ServerOptions(slog.New(slog.DiscardHandler))...)
 	harnessv1.RegisterToolHostServiceServer(server, s)
+	// A host that serves has found out how it can confine commands, as in a mesh.
+	if _, err := s.DescribeHost(context.Background(), &harnessv1.DescribeHostRequest{}); err != nil {
+		panic(err)
+	}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)

@@ -67,7 +67,7 @@ func isTrusted(workspace, file os.FileInfo) bool {
 // root, nearest first. It leaves out files that cannot be read, that are larger than
 // files may be, or that are links out of the root.
 func (s *Server) instructions(ctx context.Context, r repository) []*harnessv1.InstructionFile {
-	root, err := workspace.Open(r.root)
+	root, err := s.openWorkspace(r.root)
 	if err != nil {
 		return nil
 	}

@@ -19,6 +19,10 @@
 //   - A check, which is a command of the harness, is an entry of the same ledger and
 //     runs as commands do. Models cannot run checks.
 //   - A repository's own configuration runs no program: git uses another one.
+//   - A call does not choose what git runs for the user: package guard compares
+//     configuration and hooks before and after it, also if this process is killed, and puts
+//     back what must not change.
+//   - No tool reaches the harness's own data, wherever its folder is moved.
 //   - A command and all processes that it starts die together, also when this process
 //     is killed. Package command describes how, and what this does not cover.
 //
@@ -34,6 +38,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -42,10 +47,13 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
 // role is the name of this role at failpoints.
@@ -58,6 +66,9 @@ type Config struct {
 	// Dir is the folder of the ledger. It is created if it is missing. Only one host at
 	// a time can use it.
 	Dir string
+	// Data is the harness's folder for data, which no tool and no command reaches. Default:
+	// Dir.
+	Data string
 	// Tools that the host runs, in the order in which models see them. Default:
 	// tools.All().
 	Tools []tools.Tool
@@ -70,6 +81,16 @@ type Config struct {
 	// PassEnvironment has the names of environment variables that commands inherit
 	// although they look like credentials.
 	PassEnvironment []string
+	// Environment returns the environment of the commands of a run, NAMESPACE/RUN, as
+	// NAME=VALUE. Nil, and a nil result: that of this process.
+	Environment func(run string) []string
+	// SandboxLeast is the least level at which commands run. Default OFF.
+	SandboxLeast harnessv1.SandboxLevel
+	// SandboxPrivateHosts are hosts that commands may reach although their addresses are
+	// not public, if the run names them too. They are written as those of a run.
+	SandboxPrivateHosts []string
+	// Secrets are files of the harness that no command reads, wherever they are.
+	Secrets []string
 	// Limits of calls; zero fields mean defaults.
 	Limits toolhost.Limits
 	// Logger; default: discards.
@@ -82,6 +103,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Tools == nil {
 		c.Tools = tools.All()
+	}
+	if c.Data == "" {
+		c.Data = c.Dir
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -99,10 +123,24 @@ func (c Config) Validate() error {
 	if c.KeepResults < 0 {
 		return fmt.Errorf("keep_results: %v must not be negative", c.KeepResults)
 	}
+	if _, err := c.privateHosts(); err != nil {
+		return err
+	}
 	if err := c.Limits.Validate(); err != nil {
 		return fmt.Errorf("limits: %w", err)
 	}
 	return nil
+}
+
+func (c Config) privateHosts() ([]sandbox.Host, error) {
+	hosts := make([]sandbox.Host, len(c.SandboxPrivateHosts))
+	for i, text := range c.SandboxPrivateHosts {
+		var err error
+		if hosts[i], err = sandbox.ParseHost(text); err != nil {
+			return nil, fmt.Errorf("sandbox_private_hosts[%d]: %w", i, err)
+		}
+	}
+	return hosts, nil
 }
 
 // Server is a tool host. Many goroutines may use it at the same time.
@@ -114,9 +152,14 @@ type Server struct {
 	tools    *tool.Registry[tools.Run]
 	ledger   *ledger
 	instance instance
+	confiner *confiner
+	guard    *guard.Guard
+	hidden   *workspace.PrivateFolder
 
 	// running counts the goroutines of calls; Close waits for them.
 	running sync.WaitGroup
+	// closed ends the work of the host that belongs to no call.
+	closed chan struct{}
 
 	// mu guards the fields below. It is not locked during writes or calls.
 	mu sync.Mutex
@@ -126,6 +169,10 @@ type Server struct {
 	calls map[string]*call
 	// results that are not in the ledger.
 	results *resultCache
+	// backgrounds has the background commands that are alive, by the key of their run.
+	backgrounds map[string]backgrounds
+	// networks has the networks of runs with background commands, by the key of the run.
+	networks map[string]*network
 	// tombstones that are not in the ledger yet.
 	tombstones map[string]toolhost.Fate
 }
@@ -146,7 +193,13 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}
+	data, hidden, err := openData(config.Data)
+	if err != nil {
+		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.close()))
+	}
 	s := &Server{
+		hidden:     hidden,
+		guard:      guard.New(guard.Config{Dir: config.Dir, Hidden: data, Sync: config.Sync, Logger: config.Logger}),
 		config:     config,
 		log:        config.Logger,
 		tools:      registry,
@@ -155,10 +208,36 @@ func New(config Config) (*Server, error) {
 		calls:      make(map[string]*call),
 		results:    newResultCache(config.Limits.CachedResultBytes),
 		tombstones: make(map[string]toolhost.Fate),
+		closed:     make(chan struct{}),
+
+		backgrounds: make(map[string]backgrounds),
+		networks:    make(map[string]*network),
 	}
+	s.confiner = &confiner{
+		folders: runFolders{dir: filepath.Join(config.Dir, "sandbox")}, data: data, secrets: config.Secrets,
+		least: config.SandboxLeast, pass: config.PassEnvironment, mark: s.instance.newMark,
+	}
+	s.confiner.private, _ = config.privateHosts() // was validated
 	removeSubstitutes(config.Dir)
 	_ = s.killFormer() // CancelTools tries again before it responds
+	if err := s.removeOutputs(); err != nil {
+		s.log.Warn("outputs of background commands could not be removed", "error", err)
+	}
+	s.running.Go(func() { s.confiner.folders.tidy(s.closed) })
 	return s, nil
+}
+
+// openData opens the folder of the harness's data, and returns its path without links.
+func openData(dir string) (string, *workspace.PrivateFolder, error) {
+	path, err := filepath.Abs(dir)
+	if err == nil {
+		path, err = filepath.EvalSymlinks(path)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	hidden, err := workspace.OpenPrivate(path)
+	return path, hidden, err
 }
 
 // LedgerID returns the id of the ledger.
@@ -194,10 +273,16 @@ func (s *Server) Close(ctx context.Context) error {
 	for _, c := range s.calls {
 		c.stop(errClosing)
 	}
+	for _, alive := range s.backgrounds {
+		for _, b := range alive {
+			b.stop(errClosing)
+		}
+	}
 	s.mu.Unlock()
 	if already {
 		return nil
 	}
+	close(s.closed)
 	ended := make(chan struct{})
 	go func() {
 		s.running.Wait()
@@ -205,10 +290,18 @@ func (s *Server) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-ended:
-		return s.ledger.close()
+		return errors.Join(s.ledger.close(), s.hidden.Close())
 	case <-ctx.Done():
 		return fmt.Errorf("tool host: calls are still being killed: %w", context.Cause(ctx))
 	}
+}
+
+// nothingRan returns the error for a call that did not begin: the caller may send it again,
+// also to another host.
+func nothingRan(message string, cause error) error {
+	e := fault.New(codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED, message)
+	e.Err = cause
+	return e
 }
 
 // unavailable returns the error for a request that may be sent again.

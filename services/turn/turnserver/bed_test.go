@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -271,8 +272,19 @@ func (s *newHost) methods() map[string]int {
 	return count
 }
 
-// alive reports whether a process exists.
-func alive(pid int) bool { return syscall.Kill(pid, 0) == nil }
+// processes returns the processes of commands in the workspace. Their ids may be those of
+// a namespace, so it goes by the folder in which they work.
+func (b *bed) processes() []string {
+	b.Helper()
+	all, err := filepath.Glob("/proc/[0-9]*/cwd")
+	if err != nil || len(all) == 0 {
+		b.Fatal("no processes", err)
+	}
+	return slices.DeleteFunc(all, func(process string) bool {
+		dir, err := os.Readlink(process)
+		return err != nil || dir != b.workspace
+	})
+}
 
 // within waits until is returns true.
 func (b *bed) within(what string, is func() bool) {

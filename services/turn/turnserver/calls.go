@@ -9,10 +9,12 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -27,6 +29,7 @@ func (t *execution) sendCall(ctx context.Context, a turn.SendCall) turn.Event {
 			}
 			t.ends <- end
 		}()
+		defer t.showOutput(ctx, a)()
 		end = t.deliverSpan(ctx, a)
 	})
 	return turn.CallSent{}
@@ -39,6 +42,28 @@ func (t *execution) awaitCall() turn.Event {
 		failpoint.Hit(turn.Name, "tool_answered")
 	}
 	return event
+}
+
+// propose asks a tool host what calls would change.
+func (t *execution) propose(ctx context.Context, a turn.ProposeCalls) turn.Event {
+	s := t.state.Snapshot
+	request := &harnessv1.InspectWorkspaceRequest{
+		Workspace: s.GetWorkspace(), Namespace: t.run.Namespace, RunId: t.run.ID, FirstSequence: s.GetFirstSequence(), InstructionsOnly: true,
+	}
+	for _, c := range a.Calls {
+		arguments, err := t.server.text(ctx, t.run, c.Arguments)
+		if err != nil {
+			t.server.cfg.Logger.WarnContext(ctx, "read arguments", "run", t.run.ID, "call", c.ID, "error", err)
+			return turn.Proposals{}
+		}
+		request.Proposed = append(request.Proposed, &harnessv1.ProposedCall{Tool: c.Tool, Arguments: arguments.GetInline()})
+	}
+	response, err := t.server.cfg.ToolHost.InspectWorkspace(ctx, request)
+	if err != nil || len(response.GetPreviews()) != len(a.Calls) {
+		t.server.cfg.Logger.WarnContext(ctx, "preview calls", "run", t.run.ID, "error", err)
+		return turn.Proposals{}
+	}
+	return turn.Proposals{Previews: response.GetPreviews()}
 }
 
 // deliver sends a call to the tool host with the ledger until it ends, or can be
@@ -60,6 +85,11 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 		Timeout:       s.GetConfig().GetTools().GetTimeout(),
 		LedgerId:      a.Ledger,
 		FirstSequence: s.GetFirstSequence(),
+		Guarded:       a.Call.Guarded,
+		Shown:         a.Call.Shown,
+	}
+	if a.Call.Level != sandbox.Auto {
+		request.Confinement = &harnessv1.Confinement{Level: a.Call.Level, Config: s.GetConfig().GetSandbox(), Hosts: a.Call.Hosts}
 	}
 	d := turn.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent, Patience: t.server.cfg.HostPatience}
 	for {
@@ -81,6 +111,9 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 			t.server.cfg.Logger.WarnContext(ctx, "call moves to another tool host", "run", t.run.ID, "call", a.Call.ID)
 			return turn.CallMoved{ID: a.Call.ID, Ledger: d.Ledger}
 		case turn.StepEnd:
+			if d.Response.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_NOT_CONFINED {
+				_, _ = t.server.toolHost(ctx, true) // it confines less than it said
+			}
 			return turn.CallEnded{ID: a.Call.ID, Response: d.Response}
 		}
 	}
@@ -96,7 +129,7 @@ func (t *execution) try(ctx context.Context, request *harnessv1.ExecuteToolReque
 		try.Response = response
 	case context.Cause(ctx) != nil:
 	case refusedAsRequest(err):
-		try.Refused = cmp.Or(status.Convert(err).Message(), status.Code(err).String())
+		try.Refused = cmp.Or(content.Line(status.Convert(err).Message(), content.MaxPreview), status.Code(err).String())
 	default:
 		t.server.cfg.Logger.WarnContext(ctx, "send call", "run", t.run.ID, "call", request.GetCallId(), "error", err)
 		try.NotStarted = fault.ReasonOf(err) == notStarted

@@ -31,8 +31,8 @@ type execution struct {
 	journal  journal
 	delta    func(*harnessv1.Delta)
 	load     func(ctx context.Context) (*conversation.Conversation, error)
-	inbox    func(ctx context.Context) error // returns once the inbox has been read recently
-	unstored bool                            // the caller of the gRPC form has the turn: no log, no blobs
+	inbox    *interrupt.Inbox // nil for the gRPC form
+	unstored bool             // the caller of the gRPC form has the turn: no log, no blobs
 
 	request      *model.Request             // once it is prepared
 	conversation *conversation.Conversation // that the request is made of
@@ -77,7 +77,7 @@ func (w *Server) Execute(ctx context.Context, task *executor.Task) (*harnessv1.O
 	}
 	inbox, stop := w.active.Inbox(ctx, cancel, task.Run, s)
 	defer stop()
-	t.inbox = inbox.Checked
+	t.inbox = inbox
 	task.OnHeartbeat(func(ctx context.Context, view runlog.View) {
 		if view.InboxSequence > s.GetInboxCursor() {
 			_ = inbox.Check(ctx) // the next heartbeat tries again
@@ -138,8 +138,10 @@ func (t *execution) perform(ctx, lasting context.Context, action turn.Action) tu
 		return t.readArguments(ctx, a)
 	case turn.ReadMessages:
 		return t.readMessages(ctx, a)
+	case turn.ProposeCalls:
+		return t.propose(ctx, a)
 	case turn.CheckInbox:
-		return t.checkInbox(lasting)
+		return t.checkInbox(lasting, a)
 	case turn.SendCall:
 		return t.sendCall(ctx, a)
 	case turn.AwaitCall:

@@ -3,14 +3,40 @@ package turnserver
 import (
 	"context"
 
+	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
-// checkInbox returns once the inbox has been read for interrupts recently. An
-// interrupt ends the context of the turn.
-func (t *execution) checkInbox(ctx context.Context) turn.Event {
-	if err := t.inbox(ctx); err != nil {
+// checkInbox reads the inbox. An interrupt ends the context of the turn.
+func (t *execution) checkInbox(ctx context.Context, a turn.CheckInbox) turn.Event {
+	if t.inbox == nil {
+		return turn.InboxChecked{}
+	}
+	if err := read(ctx, t.inbox, a.Newest); err != nil {
 		return turn.Failed{Err: err}
 	}
-	return turn.InboxChecked{}
+	mode := turn.ModeAfter(t.state.Snapshot, t.state.Definition, t.inbox.Modes())
+	if mode == "" {
+		return turn.InboxChecked{}
+	}
+	s := runstate.Clone(t.state.Snapshot)
+	s.Mode = mode
+	h, err := t.server.toolHost(ctx, false)
+	if err != nil {
+		return turn.Failed{Err: err}
+	}
+	tools, err := t.server.toolSet(ctx, t.run, s, t.state.Definition, h)
+	if err != nil {
+		return turn.Failed{Err: err}
+	}
+	return turn.InboxChecked{Mode: mode, Tools: tools}
+}
+
+// read reads an inbox; unless newest is set only if it has not been read recently.
+func read(ctx context.Context, inbox *interrupt.Inbox, newest bool) error {
+	if newest {
+		return inbox.Check(ctx)
+	}
+	return inbox.Checked(ctx)
 }

@@ -62,7 +62,7 @@ func (t *execution) complete(ctx context.Context, p *provider, a turn.AskModel) 
 	defer t.describeRequest(ctx)()
 	ctx, span := t.startModelSpan(ctx, a)
 	defer span.End()
-	response, err := p.provider.Complete(ctx, t.request, t.publishDeltas(a.Try))
+	response, err := p.provider.Complete(model.WithRun(ctx, t.run.String()), t.request, t.publishDeltas(a.Try))
 	t.describeResponse(ctx, span, a.Ref, response, err)
 	return response, err
 }

@@ -135,14 +135,15 @@ func New(cfg Config) *Server {
 	if cfg.Window == nil {
 		cfg.Window = func(string) uint32 { return 0 }
 	}
+	cached := conversations(cfg)
 	return &Server{
 		cfg:           cfg,
-		conversations: conversations(cfg),
+		conversations: cached,
 		active:        interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		shown:         shown.New(cfg.Log.Blob, maxShown),
 		digests:       shown.NewDigests(maxDigested),
 		toolWeights:   map[toolsKey]uint32{},
-		views:         conversationcache.NewViews(maxViewed),
+		views:         conversationcache.NewViews(maxViewed, cached.Limit()),
 		blobs:         newBlobCache(cfg.Log, maxBlobs),
 		definitions:   &agent.Cache{Blob: cfg.Log.Blob},
 		providers:     map[string]*provider{},

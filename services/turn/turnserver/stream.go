@@ -45,7 +45,6 @@ func (w *Server) Turn(req *harnessv1.TurnRequest, stream grpc.ServerStreamingSer
 			c.Fold(&harnessv1.Record{Version: in.GetVersion(), Appended: slices.Concat(req.GetConversation(), journal.appended)})
 			return c, nil
 		},
-		inbox: func(context.Context) error { return nil },
 	}
 	outcome, err := t.loop(ctx, context.WithoutCancel(ctx))
 	if err != nil {

@@ -3,6 +3,8 @@ package turnserver
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -19,6 +21,7 @@ import (
 type host struct {
 	tools    []*harnessv1.ToolSpec
 	ledgerID string
+	sandbox  *harnessv1.SandboxSupport
 
 	mu   sync.Mutex
 	sets map[setKey]*turn.ToolSet
@@ -36,7 +39,7 @@ func (w *Server) toolHost(ctx context.Context, again bool) (*host, error) {
 	if err != nil {
 		return nil, executor.Retry("tool host", err)
 	}
-	h := &host{tools: r.GetTools(), ledgerID: r.GetLedgerId(), sets: map[setKey]*turn.ToolSet{}}
+	h := &host{tools: r.GetTools(), ledgerID: r.GetLedgerId(), sandbox: r.GetSandbox(), sets: map[setKey]*turn.ToolSet{}}
 	w.mu.Lock()
 	w.host = h
 	w.mu.Unlock()
@@ -55,14 +58,31 @@ func (w *Server) otherLedger(ctx context.Context, ledgerID string) string {
 // inspect reads the instruction files and the changed files of the workspace.
 // A turn without them continues: it shows them when they can be read again.
 func (t *execution) inspect(ctx context.Context, a turn.Inspect) turn.Event {
+	r := t.inspectAt(ctx, "", a.InstructionsOnly, nil)
+	started := map[string][]*harnessv1.BackgroundCommand{}
+	for _, c := range t.state.Snapshot.GetBackgroundCommands() {
+		started[c.GetLedgerId()] = append(started[c.GetLedgerId()], c)
+	}
+	for _, ledger := range slices.Sorted(maps.Keys(started)) {
+		if b := t.inspectAt(ctx, ledger, true, started[ledger]); r != nil {
+			r.Background = append(r.Background, b.GetBackground()...)
+		}
+	}
+	return turn.Inspected{Response: r}
+}
+
+// inspectAt asks the tool host with a ledger, any if it is empty, also for the states of
+// background commands that were started under it.
+func (t *execution) inspectAt(ctx context.Context, ledger string, instructionsOnly bool, started []*harnessv1.BackgroundCommand) *harnessv1.InspectWorkspaceResponse {
 	r, err := t.server.cfg.ToolHost.InspectWorkspace(ctx, &harnessv1.InspectWorkspaceRequest{
 		Workspace: t.state.Snapshot.GetWorkspace(), Namespace: t.run.Namespace, RunId: t.run.ID,
-		FirstSequence: t.state.Snapshot.GetFirstSequence(), InstructionsOnly: a.InstructionsOnly,
+		FirstSequence: t.state.Snapshot.GetFirstSequence(), InstructionsOnly: instructionsOnly, Background: started, LedgerId: ledger,
 	})
 	if err != nil {
 		t.server.cfg.Logger.WarnContext(ctx, "inspect workspace", "run", t.run.ID, "error", err)
+		return nil
 	}
-	return turn.Inspected{Response: r}
+	return r
 }
 
 // setKey is what decides which of a host's tools a run has.
@@ -72,7 +92,8 @@ type setKey struct {
 	items      bool // work items
 	compaction bool
 	mode       string
-	definition string // digest; empty without user-defined modes
+	definition string // digest; empty without user-defined modes and an output schema
+	waits      bool
 }
 
 // maxSets bounds the tool sets that are kept. Runs whose clients declare the same
@@ -93,7 +114,7 @@ func (w *Server) state(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 	if err != nil {
 		return nil, err
 	}
-	return &turn.State{Snapshot: s, Definition: definition, Tools: tools, Ledger: h.ledgerID, Window: w.cfg.Window}, nil
+	return &turn.State{Snapshot: s, Definition: definition, Tools: tools, Ledger: h.ledgerID, Sandbox: h.sandbox, Window: w.cfg.Window}, nil
 }
 
 // toolSet returns the tools of a run. Its error does not fail the run if the
@@ -102,8 +123,9 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 	key := setKey{
 		clients: s.GetClientTools().GetBlob().GetDigest(), questions: turn.AsksUser(s, definition),
 		items: s.GetConfig().GetWorkItems().GetEnabled(), compaction: s.GetConfig().GetContext().GetCompaction(), mode: runstate.Mode(s),
+		waits: turn.Waits(s, definition),
 	}
-	if len(definition.Modes) > 0 {
+	if len(definition.Modes) > 0 || definition.Output != nil {
 		key.definition = definition.Digest
 	}
 	if text := s.GetClientTools().GetInline(); text != "" { // in a hand-written state

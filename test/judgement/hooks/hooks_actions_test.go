@@ -190,7 +190,7 @@ func TestHooksAbortACallAndTheRunContinues(t *testing.T) {
 		t.Errorf("bad.txt is there: %v, good.txt: %v", s.Exists("bad.txt"), s.Exists("good.txt"))
 	}
 	hooksSame(t, "the call that was broken off", hooksBetween(t, hooksTrail(s), "before_tool_call-1 abort", "s-after_tool_call continue"),
-		"before_tool_call-1 abort", "tool.call", "tool.error", "s-on_error continue", "s-after_tool_call continue")
+		"before_tool_call-1 abort", "tool.call", "tool.error", "s-on_error continue", "tool.call", "tool.result", "s-after_tool_call continue")
 	if h := service.one(t, hooksOnError); h.payload["call_id"] != "call_1_0" || !strings.Contains(fmt.Sprint(h.payload["error"]), "not this one") {
 		t.Errorf("on_error is given %s", h.GetPayload())
 	}

@@ -282,3 +282,58 @@ func TestHooksCanBeSwitchedOff(t *testing.T) {
 		t.Errorf("the service was called %d times; %v", len(service.all()), s.Names())
 	}
 }
+
+// TestHooksAGuardThatFailsLetsTheWorkEnd: its failure denies every call but work_complete,
+// which hooks that do not fail may still deny, and the reason of the end names it.
+func TestHooksAGuardThatFailsLetsTheWorkEnd(t *testing.T) {
+	t.Parallel()
+	broken := func(t *testing.T, topic harnessv1.HookTopic, on harnessv1.HookFailure) *harnessv1.Hook {
+		t.Helper()
+		service := hooksServe(t, func(hooksCall) (*harnessv1.HookVerdict, error) {
+			return nil, status.Error(codes.Unavailable, "out of order")
+		})
+		return &harnessv1.Hook{Id: "guard", Topic: topic, Grpc: service.addr, OnFailure: on}
+	}
+	write, done := live.Calls(hooksWrite("a.txt", "A")), live.Calls(live.Call("task_complete", live.Args{"summary": "given up"}))
+	const closed = harnessv1.HookFailure_HOOK_FAILURE_CLOSED
+	for name, c := range map[string]struct {
+		script  []modeltest.Reply
+		hooks   []*harnessv1.Hook
+		verdict string
+		names   bool
+	}{
+		"the agent ends it":      {[]modeltest.Reply{write, done}, []*harnessv1.Hook{broken(t, hooksBeforeCall, closed)}, "DONE agent_done accepted", true},
+		"the agent repeats":      {[]modeltest.Reply{write, write, write, write, write, write, done}, []*harnessv1.Hook{broken(t, hooksBeforeCall, 0)}, "STALLED doom_loop", true},
+		"no call was denied":     {[]modeltest.Reply{done}, []*harnessv1.Hook{broken(t, hooksBeforeCall, 0)}, "DONE agent_done accepted", false},
+		"the end is blocked":     {[]modeltest.Reply{live.Calls(hooksRead("missing.txt")), done, done, done, done}, []*harnessv1.Hook{broken(t, hooksAgentStop, closed)}, "DONE max_turns", true},
+		"another hook denies it": {[]modeltest.Reply{done, done, done, done, done, done, done}, []*harnessv1.Hook{broken(t, hooksBeforeCall, 0), hooksRule(hooksBeforeCall, "tool == 'work_complete'", hooksDeny, "not yet")}, "STALLED doom_loop", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			limit := hooksMaxTurns(9)
+			if c.verdict == "DONE max_turns" {
+				limit = hooksMaxTurns(4)
+			}
+			s := live.Play(t, live.Replies(c.script...), limit, hooksSet(c.hooks...))
+			s.Want(c.verdict)
+			why := s.Result.GetReason().GetMessage()
+			if names := strings.Contains(why, "guard") && strings.Contains(why, "out of order"); names != c.names {
+				t.Errorf("the run ended because %q", why)
+			}
+			if s.Exists("a.txt") {
+				t.Error("a call ran without its guard")
+			}
+		})
+	}
+}
+
+// TestHooksAGuardThatWorksAgainIsNotNamed: the reason of the end names a hook that failed in
+// the last turn with calls only.
+func TestHooksAGuardThatWorksAgainIsNotNamed(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A")), live.Calls(hooksWrite("b.txt", "B"))), hooksSet(hooksServe(t, hooksFailingIn(1)).at("guard", hooksBeforeCall)...))
+	s.Want("DONE agent_done accepted")
+	if why := s.Result.GetReason().GetMessage(); strings.Contains(why, "guard") || s.Exists("a.txt") || !s.Exists("b.txt") {
+		t.Errorf("a.txt %t, b.txt %t, the run ended because %q", s.Exists("a.txt"), s.Exists("b.txt"), why)
+	}
+}

@@ -130,7 +130,7 @@ func TestHooksAtTheStopKnowTheWorkItemsAndTheContract(t *testing.T) {
 	service := hooksServe(t, nil)
 	s := live.Play(t, hooksScript(
 		live.Calls(live.Call("work_item_add", live.Args{"title": "Write it"}), live.Call("work_item_add", live.Args{"title": "Check it"})),
-		live.Calls(hooksWrite("a.txt", "A"), live.Call("work_item_update", live.Args{"id": "w1", "status": "DONE"}), live.Call("work_item_update", live.Args{"id": "w2", "status": "SKIPPED"})),
+		live.Calls(hooksWrite("a.txt", "A"), live.Call("work_item_update", live.Args{"id": "w1", "status": "DONE"}), live.Call("work_item_update", live.Args{"id": "w2", "status": "SKIPPED", "notes": "not wanted"})),
 	), hooksSet(service.at("s", hooksAgentStop)...), func(spec *harnessv1.RunSpec) {
 		spec.Config.WorkItems = &harnessv1.WorkItemConfig{Enabled: proto.Bool(true)}
 		spec.Contract = &harnessv1.TaskContract{Goal: "Make it.", RequiredOutputs: []*harnessv1.RequiredOutput{
@@ -154,16 +154,17 @@ func TestHooksAtTheStopKnowTheWorkItemsAndTheContract(t *testing.T) {
 	}
 }
 
-// TestHooksAfterCallsSeeEveryCallAndItsResult: also those of the harness itself, failed
-// and invalid ones, of a client's tool with a long result, and none that was denied.
-func TestHooksAfterCallsSeeEveryCallAndItsResult(t *testing.T) {
+// TestHooksAfterCallsSeeEveryCallThatRanAndItsResult: also those of the harness itself,
+// failed ones, and of a client's tool with a long result; none that was denied, is invalid
+// or names no tool.
+func TestHooksAfterCallsSeeEveryCallThatRanAndItsResult(t *testing.T) {
 	t.Parallel()
 	service := hooksServe(t, nil)
 	long := strings.Repeat("a long answer ", 400)
 	s := live.Play(t, hooksScript(
 		live.Calls(hooksRead("a.txt"), hooksRead("missing.txt"), live.Call("no_such_tool", live.Args{}), modeltest.Call{Name: "read_file", Arguments: `{"path":`},
 			hooksWrite("secret.txt", "x"), live.Call("ask_client", live.Args{"v": long})),
-	), hooksFile(t, "a.txt", "content of a"), hooksSet(service.at("s", hooksAfterCall)...),
+	), hooksFile(t, "a.txt", "content of a"), hooksSet(service.at("s", hooksAfterCall, hooksOnError)...),
 		hooksSet(hooksRule(hooksBeforeCall, "tool == 'write_file'", hooksDeny, "nothing is written here")),
 		func(spec *harnessv1.RunSpec) {
 			spec.ClientTools = []*harnessv1.ToolSpec{{Name: "ask_client", Description: "A tool of the client.", ParametersSchema: `{"type":"object","properties":{"v":{"type":"string"}}}`}}
@@ -180,7 +181,7 @@ func TestHooksAfterCallsSeeEveryCallAndItsResult(t *testing.T) {
 		}
 		seen[id] = h
 	}
-	for id, failed := range map[string]bool{"call_1_0": false, "call_1_1": true, "call_1_2": true, "call_1_3": true, "call_1_5": false, "call_2_0": false} {
+	for id, failed := range map[string]bool{"call_1_0": false, "call_1_1": true, "call_1_5": false, "call_2_0": false} {
 		h, ok := seen[id]
 		if !ok {
 			t.Errorf("after_tool_call was not called for %s", id)
@@ -193,9 +194,16 @@ func TestHooksAfterCallsSeeEveryCallAndItsResult(t *testing.T) {
 			t.Errorf("%s: the hook is given %.200q (%d bytes), the model %.200q", id, h.payload["result"], len(fmt.Sprint(h.payload["result"])), hooksResult(s, id))
 		}
 	}
-	if h, ok := seen["call_1_4"]; ok {
-		t.Errorf("after_tool_call was called for a call that was denied: %s", h.GetPayload())
+	for _, id := range []string{"call_1_2", "call_1_3", "call_1_4"} {
+		if h, ok := seen[id]; ok {
+			t.Errorf("after_tool_call was called for a call that did not run: %s", h.GetPayload())
+		}
 	}
+	var failed []string
+	for _, h := range service.of(hooksOnError) {
+		failed = append(failed, fmt.Sprint(h.payload["call_id"]))
+	}
+	hooksSame(t, "on_error", failed, "call_1_2", "call_1_3", "call_1_1")
 	if a, _ := seen["call_1_5"].payload["arguments"].(live.Args); a["v"] != long {
 		t.Errorf("of the client's call it is given the arguments %.200v", seen["call_1_5"].payload["arguments"])
 	}

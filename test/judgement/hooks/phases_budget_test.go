@@ -9,6 +9,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -203,4 +205,100 @@ func TestPhasesABudgetCountsFromTheMessage(t *testing.T) {
 	if !second.Exists("d.txt") {
 		t.Error("the calls of the second segment did not run")
 	}
+}
+
+// TestPhasesAMessageAfterTheLastCallOpensASegment: a run that is parked because its turns or
+// tool calls are used up ends its segment for that reason, and the message is the goal of
+// the next, which has all of them again. For another budget the message waits.
+func TestPhasesAMessageAfterTheLastCallOpensASegment(t *testing.T) {
+	t.Parallel()
+	work := live.Calls(hooksWrite("a.txt", "A"))
+	work.Usage = &modeltest.Usage{Input: 1000, Output: 10}
+	for name, b := range map[string]*harnessv1.Budgets{
+		"tool_calls": {ToolCalls: proto.Uint32(1)}, "turns": {Turns: proto.Uint32(1)}, "tokens": {Tokens: proto.Uint64(500)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			service := hooksServe(t, nil)
+			s := live.Play(t, live.Replies(work, live.Calls(live.Call("work_complete", live.Args{"summary": "done"}))), phasesBudgets(b),
+				hooksSet(service.at("s", hooksOnComplete, hooksSessionEnd, hooksSessionStart)...))
+			kind := "budget_exceeded:" + name
+			s.Want("PARKED " + kind)
+			hooksSay(s.Run, "Now do this.")
+			end := s.WaitAfter(hooksVersion(s))
+			if name == "tokens" {
+				end.Want("PARKED " + kind)
+				hooksSame(t, "the message", end.Names("session.complete", "session.start"))
+				return
+			}
+			end.Want("DONE agent_done accepted")
+			hooksSame(t, "the segments", hooksBetween(t, hooksTrail(end), "session.complete", "plan.commit"),
+				"session.complete", "s-on_complete continue", "s-session_end continue", "session.start", "s-session_start continue", "plan.draft", "plan.commit")
+			for _, e := range end.Events {
+				if c := e.GetSessionComplete(); c != nil && c.GetReason().GetKind() != "agent_done" {
+					if c.GetReason().GetKind() != kind || c.GetAccepted() || c.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE {
+						t.Errorf("the segment ended %v", c)
+					}
+				}
+				if start := e.GetSessionStart(); start != nil && (start.GetSegment() != 2 || start.GetGoal() != "Now do this.") {
+					t.Errorf("the next segment is %v", start)
+				}
+			}
+			if len(end.Names("session.complete")) != 2 || len(end.Requests) != 2 || end.State().GetSpent().GetToolCalls() != 1 {
+				t.Errorf("%v; %d requests, %v", end.Names("session.complete", "session.start"), len(end.Requests), end.State().GetSpent())
+			}
+			hooksTold(t, end, 1, "Now do this.")
+		})
+	}
+}
+
+// TestPhasesABudgetInDollarsNeedsAPrice: a run is refused if the price of one of its models
+// is not known, unless it sets allow_unpriced, or the catalogue has the price.
+func TestPhasesABudgetInDollarsNeedsAPrice(t *testing.T) {
+	t.Parallel()
+	dollars := func(allow bool) func(*harnessv1.RunSpec) {
+		return phasesBudgets(&harnessv1.Budgets{CostUsd: proto.Float64(1), AllowUnpriced: &allow})
+	}
+	fallback := func(spec *harnessv1.RunSpec) { spec.Agent.FallbackModels = []string{"openai:unpriced"} }
+	summarizer := func(spec *harnessv1.RunSpec) {
+		spec.Config.Context = &harnessv1.ContextConfig{Summarizer: &harnessv1.SummarizerConfig{Model: "openai:unpriced"}}
+	}
+	for name, c := range map[string]struct {
+		edits []func(*harnessv1.RunSpec)
+		names string // the model that the refusal names; empty for none
+	}{
+		"no price":                 {[]func(*harnessv1.RunSpec){dollars(false)}, "TestPhasesABudgetInDollarsNeedsAPrice"},
+		"no price, allowed":        {[]func(*harnessv1.RunSpec){dollars(true)}, ""},
+		"no price, another budget": {[]func(*harnessv1.RunSpec){phasesBudgets(&harnessv1.Budgets{Tokens: proto.Uint64(1e6)})}, ""},
+		"fallback":                 {[]func(*harnessv1.RunSpec){dollars(false), phasesSell, fallback}, "openai:unpriced"},
+		"summarizer":               {[]func(*harnessv1.RunSpec){dollars(false), phasesSell, summarizer}, "openai:unpriced"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := live.Prepare(t, live.Replies(live.Done()))
+			_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: r.Spec(c.edits...)})
+			if c.names == "" {
+				if err != nil {
+					t.Fatal(err)
+				}
+				r.Wait().Want("DONE agent_done accepted")
+				return
+			}
+			if status.Code(err) != codes.InvalidArgument {
+				t.Fatalf("the start gives %v", err)
+			}
+			for _, word := range []string{"spec.config.budgets.cost_usd", c.names, "--catalogue", "allow_unpriced"} {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("the refusal does not say %q: %v", word, err)
+				}
+			}
+		})
+	}
+	s := live.Play(t, hooksScript(live.Calls(hooksWrite("a.txt", "A"))), phasesBudgets(&harnessv1.Budgets{Turns: proto.Uint32(1)}))
+	s.Want("PARKED budget_exceeded:turns")
+	_, err := live.Gateway.ResumeRun(t.Context(), &harnessv1.ResumeRunRequest{RunId: s.ID, Budgets: &harnessv1.Budgets{Turns: proto.Uint32(9), CostUsd: proto.Float64(1)}})
+	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "budgets.cost_usd") {
+		t.Errorf("a resume with a budget that would not count: %v", err)
+	}
+	hooksResume(s, &harnessv1.Budgets{Turns: proto.Uint32(9), CostUsd: proto.Float64(1), AllowUnpriced: proto.Bool(true)}).Want("DONE agent_done accepted")
 }

@@ -60,21 +60,21 @@ func TestPhasesOfARunThatWaitsAndPauses(t *testing.T) {
 }
 
 // TestPhasesATurnWaitsForAnAnswerFromOutside: the call is announced, the step ends
-// waiting, the run parks without a pause; after the answer come its result and the hook,
-// and the turn counts once.
+// waiting, the run parks without a pause; after the answer come its result and the hook, the
+// turn ends with after_step, and it counts once.
 func TestPhasesATurnWaitsForAnAnswerFromOutside(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		failed bool
 		trail  []string
 	}{
-		"result": {false, []string{"tool.result", "s-after_tool_call continue", "s-before_step continue", "step.start", "model.response"}},
-		"error":  {true, []string{"tool.error", "s-on_error continue", "s-after_tool_call continue", "s-before_step continue", "step.start", "model.response"}},
+		"result": {false, []string{"tool.result", "s-after_tool_call continue", "step.end", "s-after_step continue", "s-before_step continue", "step.start", "model.response"}},
+		"error":  {true, []string{"tool.error", "s-on_error continue", "s-after_tool_call continue", "step.end", "s-after_step continue", "s-before_step continue", "step.start", "model.response"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			service := hooksServe(t, nil)
-			s := live.Play(t, hooksScript(live.Calls(live.Call("ask_client", live.Args{}))), phasesClientTool, hooksSet(service.at("s", hooksBeforeStep, hooksBeforeCall, hooksAfterCall, hooksOnError, hooksOnPause)...))
+			s := live.Play(t, hooksScript(live.Calls(live.Call("ask_client", live.Args{}))), phasesClientTool, hooksSet(service.at("s", hooksBeforeStep, hooksAfterStep, hooksBeforeCall, hooksAfterCall, hooksOnError, hooksOnPause)...))
 			s.Want("PARKED client_tool")
 			hooksSame(t, "up to the rest", hooksBetween(t, hooksTrail(s), "plan.commit", "step.end"),
 				"plan.commit", "s-before_step continue", "step.start", "model.response", "s-before_tool_call continue", "tool.call", "step.end")
@@ -95,6 +95,9 @@ func TestPhasesATurnWaitsForAnAnswerFromOutside(t *testing.T) {
 			}
 			if end.Result.GetTurnCount() != 2 || len(service.of(hooksOnPause)) != 0 {
 				t.Errorf("%d turns; on_pause was called %d times", end.Result.GetTurnCount(), len(service.of(hooksOnPause)))
+			}
+			if after := service.of(hooksAfterStep)[0]; after.GetTurnNumber() != 1 || after.payload["outcome"] != "completed" {
+				t.Errorf("after_step is given %s in turn %d", after.GetPayload(), after.GetTurnNumber())
 			}
 			hooksTold(t, end, 1, "what the client says")
 		})

@@ -200,7 +200,7 @@ func TestJitDoesNotOnlyPlan(t *testing.T) {
 		"one is finished": {replies: []modeltest.Reply{
 			live.Calls(live.Call("work_item_add", live.Args{"title": "One", "id": "one"}), live.Call("work_item_add", live.Args{"title": "Two", "id": "two"})),
 			live.Calls(live.Call("work_item_update", live.Args{"id": "one", "status": "DONE"})),
-			live.Calls(live.Call("work_item_list", live.Args{})), live.Calls(live.Call("work_item_update", live.Args{"id": "two", "status": "SKIPPED"})),
+			live.Calls(live.Call("work_item_list", live.Args{})), live.Calls(live.Call("work_item_update", live.Args{"id": "two", "status": "SKIPPED", "notes": "not wanted"})),
 		}},
 		"none was added": {templates: []*harnessv1.WorkItemTemplate{{Id: "one", Title: "One"}}, replies: append(jitLooks(3),
 			live.Calls(live.Call("work_item_update", live.Args{"id": "one", "status": "DONE"})))},
@@ -221,7 +221,7 @@ func TestJitNoCompactionNoWordOfIt(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, jitScript(jitLooks(6)...), jitRules(jitAlways("counts", "compaction_count == 0", "{{ compaction_count }} compactions")),
 		func(spec *harnessv1.RunSpec) {
-			spec.Config.Context = jitWindow(2500)
+			spec.Config.Context = jitWindow(3300)
 			spec.Config.Context.Compaction = proto.Bool(false)
 		})
 	s.Want("DONE agent_done accepted")

@@ -57,7 +57,7 @@ func TestJitTextIsComputed(t *testing.T) {
 		live.Calls(live.Call("work_item_add", live.Args{"title": "One", "id": "one"}), live.Call("work_item_add", live.Args{"title": "Two", "id": "two"})),
 		live.Calls(jitRead("f00.txt"), jitRead("f01.txt"), jitLook(), jitWrite("out.txt", "x")),
 		live.Calls(live.Call("work_item_update", live.Args{"id": "one", "status": "DONE"}), live.Call("no_such_tool", live.Args{}), jitRead("gone.txt")),
-		live.Calls(live.Call("work_item_update", live.Args{"id": "two", "status": "SKIPPED"})),
+		live.Calls(live.Call("work_item_update", live.Args{"id": "two", "status": "SKIPPED", "notes": "not wanted"})),
 	))
 	jitFiles(r, 2)
 	s := jitBegin(r, jitItems, jitMaxTurns(20), jitRules(jitAlways("all", "true",

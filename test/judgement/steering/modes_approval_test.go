@@ -1,6 +1,11 @@
 package steering
 
 import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
 	"strings"
 	"testing"
 
@@ -224,5 +229,137 @@ func TestModesBadPoliciesAreRefusedAtTheStart(t *testing.T) {
 			t.Parallel()
 			jitRefused(live.Prepare(t, live.Replies(live.Done())), modesPolicy(&harnessv1.ToolRule{Name: "*", Policy: modesAsks}, c.rule), c.words...)
 		})
+	}
+}
+
+// modesHeredoc is a command of 22.9 KB whose last line does harm.
+func modesHeredoc() string {
+	var b strings.Builder
+	b.WriteString("cat > notes.txt <<'EOF'\n")
+	for i := 0; b.Len() < 22_860; i++ {
+		fmt.Fprintf(&b, "%d: \"quoted\" \\ and <plain>\n", i)
+	}
+	b.WriteString("EOF\ntouch harm.txt # the end\n")
+	return b.String()
+}
+
+// What is approved is shown: all of a long command is in the event, in the list and in the
+// run, over gRPC and over HTTP, with how it will be run.
+func TestModesApprovalShowsTheWholeCall(t *testing.T) {
+	t.Parallel()
+	command := modesHeredoc()
+	r := live.Start(t, jitScript(live.Calls(jitShell(command))), modesAsk)
+	parked := r.Wait()
+	parked.Want("PARKED approval")
+	want, err := json.Marshal(live.Args{"command": command})
+	if err != nil || len(want) < 22_900 {
+		t.Fatalf("%d bytes, %v", len(want), err)
+	}
+	same := func(where string, arguments string) {
+		var got struct{ Command string }
+		if json.Unmarshal([]byte(arguments), &got) != nil || got.Command != command {
+			t.Errorf("%s has %d bytes of %d", where, len(arguments), len(want))
+		}
+	}
+	for _, e := range parked.Events {
+		if a := e.GetApprovalRequested(); a != nil {
+			same("the event", a.GetArguments().GetInline())
+			p := a.GetPreview()
+			if c := p.GetCommand(); len(p.GetDigest()) != 64 || c.GetDirectory() != r.Dir || c.GetLevel() == 0 ||
+				c.GetNetwork() != harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_ALL {
+				t.Errorf("the preview is %v", p)
+			}
+		}
+	}
+	same("the result", parked.Result.GetPending()[0].GetArguments().GetInline())
+	type call struct{ Arguments json.RawMessage }
+	var list struct{ Pending []struct{ Call call } }
+	modesGet(t, "/v1/pending?run_id="+r.ID, &list)
+	var run struct{ Pending []call }
+	modesGet(t, "/v1/runs/"+r.ID, &run)
+	if len(list.Pending) != 1 || len(run.Pending) != 1 {
+		t.Fatalf("%d and %d calls over HTTP", len(list.Pending), len(run.Pending))
+	}
+	same("the list over HTTP", string(list.Pending[0].Call.Arguments))
+	same("the run over HTTP", string(run.Pending[0].Arguments))
+	events := 0
+	for line := range strings.SplitSeq(modesFetch(t, "/v1/runs/"+r.ID+"/events?until=now", "application/x-ndjson"), "\n") {
+		var e struct {
+			Type string
+			Data call
+		}
+		if json.Unmarshal([]byte(line), &e) == nil && e.Type == "approval.requested" {
+			events++
+			same("the event over HTTP", string(e.Data.Arguments))
+		}
+	}
+	if events != 1 {
+		t.Errorf("%d events over HTTP", events)
+	}
+	modesApprove(r, parked, modesRefuse, "")
+	r.Wait().Want("DONE agent_done accepted")
+	if r.Exists("harm.txt") {
+		t.Error("it ran")
+	}
+}
+
+// An answer that names the digest of another call is refused, and the call waits on.
+func TestModesApprovalOfAnotherCall(t *testing.T) {
+	t.Parallel()
+	r := live.Start(t, jitScript(live.Calls(jitShell("echo 1 > one.txt"))), modesAsk)
+	parked := r.Wait()
+	id, shown := modesWaiting(r), parked.Result.GetPending()[0].GetPreview().GetDigest()
+	answer := func(digest string) error {
+		request := modesDecision(id, modesOnce, "")
+		request.GetApproval().Digest = digest
+		return jitSend(r, request)
+	}
+	if err := answer(strings.Repeat("0", 64)); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("another digest: %v", err)
+	}
+	if err := answer("0"); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("no digest: %v", err)
+	}
+	if err := answer(shown); err != nil {
+		t.Error(err)
+	}
+	s := r.Wait()
+	s.Want("DONE agent_done accepted")
+	for _, e := range s.Events {
+		if a := e.GetApprovalAnswered(); a != nil && a.GetDigest() != shown {
+			t.Errorf("the event has the digest %q", a.GetDigest())
+		}
+	}
+}
+
+// modesFetch returns what the gateway answers over HTTP.
+func modesFetch(t *testing.T, path, accept string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+live.Address+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(live.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+	request.Header.Set("Accept", accept)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %s, %v: %s", path, response.Status, err, body)
+	}
+	return string(body)
+}
+
+func modesGet(t *testing.T, path string, into any) {
+	t.Helper()
+	if err := json.Unmarshal([]byte(modesFetch(t, path, "application/json")), into); err != nil {
+		t.Fatal(err)
 	}
 }

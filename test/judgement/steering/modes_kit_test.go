@@ -1,6 +1,7 @@
 package steering
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -79,6 +80,21 @@ func modesDecision(id string, decision harnessv1.ApprovalDecision, reason string
 	return &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{
 		Approval: &harnessv1.Approval{CallId: id, Decision: decision, Reason: reason},
 	}}
+}
+
+// modesUntilCall returns once a call of the run has started.
+func modesUntilCall(r *live.Run) {
+	r.T.Helper()
+	ctx, cancel := context.WithTimeout(r.T.Context(), live.Limit)
+	defer cancel()
+	stream, err := live.Gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, NoDeltas: true})
+	for err == nil {
+		var m *harnessv1.WatchRunResponse
+		if m, err = stream.Recv(); m.GetUpdate().GetEvent().GetToolCall() != nil {
+			return
+		}
+	}
+	r.T.Fatal(err)
 }
 
 // modesDenied are the calls that were not allowed, such as "1 write_file".

@@ -191,8 +191,9 @@ func TestModesWorkCompleteIsAvailableEverywhere(t *testing.T) {
 	}
 }
 
-// A change while the model writes applies from the next turn on: a message reports it,
-// the tools change, and calls that were denied run, or the other way round.
+// A change while the model writes applies from the next call on, those of the response
+// included: a message reports it, the tools change, and calls that were denied run, or the
+// other way round.
 // The prefix does not change.
 func TestModesChangeInMidRun(t *testing.T) {
 	t.Parallel()
@@ -205,11 +206,11 @@ func TestModesChangeInMidRun(t *testing.T) {
 		}
 	}
 	r.Model.Answer = modesDoes(jitScript(
-		live.Calls(jitWrite("one.txt", "1")), // plan: refused, then execute
+		live.Calls(jitWrite("one.txt", "1")), // begins in plan, changes to execute
 		live.Calls(jitWrite("two.txt", "2")),
-		live.Calls(jitShell("echo 3 > three.txt")), // then plan
+		live.Calls(jitShell("echo 3 > three.txt")), // changes to plan
 		live.Calls(jitShell("echo 4 > four.txt")),
-		live.Calls(jitLook()), // then a custom mode
+		live.Calls(jitLook()), // changes to a custom mode
 		live.Calls(jitWrite("five.txt", "5"), jitShell("echo 6 > six.txt")),
 	), map[int]func(){0: change("execute"), 2: change("plan"), 4: change("scribe")})
 	s := jitBegin(r, modesIn("plan", &harnessv1.ModeSpec{Name: "scribe", Description: "Only texts.", Tools: []string{"write_file"}})).Wait()
@@ -222,8 +223,8 @@ func TestModesChangeInMidRun(t *testing.T) {
 	}
 	jitSame(t, "changes", changes, "plan to execute", "execute to plan", "plan to scribe")
 	jitSame(t, "guided", offGuided(s, "mode"), "guidance: mode", "guidance: mode", "guidance: mode")
-	jitSame(t, "denied", modesDenied(s), "1 write_file", "4 run_command", "6 run_command")
-	for file, there := range map[string]bool{"one.txt": false, "two.txt": true, "three.txt": true, "four.txt": false, "five.txt": true, "six.txt": false} {
+	jitSame(t, "denied", modesDenied(s), "3 run_command", "4 run_command", "5 list_directory", "6 run_command")
+	for file, there := range map[string]bool{"one.txt": true, "two.txt": true, "three.txt": false, "four.txt": false, "five.txt": true, "six.txt": false} {
 		if r.Exists(file) != there {
 			t.Errorf("%s is there: %t", file, !there)
 		}
@@ -245,6 +246,36 @@ func TestModesChangeInMidRun(t *testing.T) {
 			t.Fatalf("the system prompt of request %d is another one", n+1)
 		}
 	}
+	jitStable(t, s)
+}
+
+// A change while a call runs acts on the calls of the same response that have not started:
+// they are refused with the name of the mode, one that the mode allows runs, and the call
+// that runs is left alone.
+func TestModesChangeInTheOpenTurn(t *testing.T) {
+	t.Parallel()
+	r := live.Prepare(t, jitScript(live.Calls(
+		jitShell("echo 1 > one.txt; until test -e go.txt; do sleep 0.05; done; echo 2 > two.txt"),
+		jitWrite("three.txt", "3"), jitShell("echo 4 > four.txt"), jitRead("one.txt"),
+	)))
+	jitBegin(r)
+	modesUntilCall(r)
+	out, err := exec.Command(live.Harness, "send", r.ID, "--mode", "plan", "--server", live.Address, "--token-file", live.KeyFile).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	r.Write("go.txt", "")
+	s := r.Wait()
+	s.Want("DONE agent_done accepted")
+	if !r.Exists("two.txt") || r.Exists("three.txt") || r.Exists("four.txt") {
+		t.Errorf("two %t, three %t, four %t", r.Exists("two.txt"), r.Exists("three.txt"), r.Exists("four.txt"))
+	}
+	jitSame(t, "denied", modesDenied(s), "1 write_file", "1 run_command")
+	modesSays(t, "the answer", jitResult(s, jitID(1, 1)), "write_file", "plan mode")
+	modesSays(t, "the answer", jitResult(s, jitID(1, 2)), "run_command", "plan mode")
+	modesSays(t, "the call that reads", jitResult(s, jitID(1, 3)), "1")
+	modesHas(t, s, 1, "read_file", modesActing)
+	jitTold(t, s, 1, "now plan", "was execute")
 	jitStable(t, s)
 }
 
@@ -325,10 +356,10 @@ func TestModesAGrantDoesNotReachIntoPlan(t *testing.T) {
 	modesApprove(r, r.Wait(), modesForRun, "")
 	s := r.Wait()
 	s.Want("DONE agent_done accepted")
-	if !r.Exists("one.txt") || !r.Exists("two.txt") || r.Exists("three.txt") {
+	if !r.Exists("one.txt") || r.Exists("two.txt") || r.Exists("three.txt") {
 		t.Errorf("one %t, two %t, three %t", r.Exists("one.txt"), r.Exists("two.txt"), r.Exists("three.txt"))
 	}
-	jitSame(t, "denied", modesDenied(s), "3 run_command")
+	jitSame(t, "denied", modesDenied(s), "2 run_command", "3 run_command")
 }
 
 // A mode that there is not is refused at the start, naming those that there are; so is
@@ -418,7 +449,7 @@ func TestModesChangeFromOtherPlaces(t *testing.T) {
 			}
 		},
 		"command line": func(t *testing.T, r *live.Run) {
-			cmd := exec.Command(live.Harness, "send", r.ID, "--mode", "execute", "--server", live.Address)
+			cmd := exec.Command(live.Harness, "send", r.ID, "--mode", "execute", "--server", live.Address, "--token-file", live.KeyFile)
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}

@@ -140,7 +140,7 @@ func TestOffLeavesNoTrace(t *testing.T) {
 			traces: []string{"work_item.changed", "deliverables.updated", "guidance: work_items", "guidance: planning", "guidance: items_state", "state: items", "result: deliverables", "tool: work_item_add"},
 		},
 		"guidance": {
-			model: jitScript(live.Calls(add), live.Calls(jitLook()), live.Calls(live.Call("work_item_update", live.Args{"id": "report", "status": "SKIPPED"}))), edit: jitItems,
+			model: jitScript(live.Calls(add), live.Calls(jitLook()), live.Calls(live.Call("work_item_update", live.Args{"id": "report", "status": "SKIPPED", "notes": "not wanted"}))), edit: jitItems,
 			on: "DONE agent_done accepted", off: "DONE agent_done accepted",
 			traces: []string{"guidance: tools", "guidance: work_items", "guidance: planning", "guidance: items_state", "state: items shown"},
 		},
@@ -290,7 +290,7 @@ func TestOffContractAsksNothing(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(live.Done()), func(spec *harnessv1.RunSpec) {
 		spec.Config.Contract = &harnessv1.ContractConfig{Enabled: proto.Bool(false)}
-		spec.Contract = &harnessv1.TaskContract{Goal: "Paint it.", Questions: []*harnessv1.UserQuestion{{Id: "colour", Question: "Which colour?", Required: true}}}
+		spec.Contract = &harnessv1.TaskContract{Goal: "Paint it.", Questions: []*harnessv1.UserQuestion{{Id: "colour", Question: "Which colour?", Required: proto.Bool(true)}}}
 	})
 	s.Want("DONE agent_done accepted")
 }

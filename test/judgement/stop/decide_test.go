@@ -11,7 +11,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -24,14 +23,10 @@ import (
 )
 
 // TestDecideAcceptsStatesFromReflectionOnly posts the examples of docs/decide.md as a client that
-// has nothing but the server's address: the messages are made from its reflection.
+// has nothing but the server's address and its key: the messages are made from its reflection.
 func TestDecideAcceptsStatesFromReflectionOnly(t *testing.T) {
 	t.Parallel()
-	conn, err := grpc.NewClient(live.Addresses["stopdecision"], grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
+	conn := live.Conn
 	method := reflected(t, conn, "harness.v1.StopDecisionService").Methods().ByName("Decide")
 	for file, want := range map[string]string{
 		"next-turn.json":      "repair",

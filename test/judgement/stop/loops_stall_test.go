@@ -130,20 +130,96 @@ func TestLoopOffResultsThatComeAgainAreNoProgress(t *testing.T) {
 	}
 }
 
-// Work items that change are progress: the calls and their answers are all known from
-// before; only the status of the item changes from turn to turn.
-func TestLoopOffItemsThatChangeAreProgress(t *testing.T) {
+// Work items that change are progress until they are as they were before: an item that
+// flips between two states is a stall, whatever the agent notes with it.
+func TestLoopOffItemsThatFlipAreNoProgress(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, func(n int, _ *modeltest.Request) modeltest.Reply {
-		switch {
-		case n == 0:
+		status := []string{"PENDING", "IN_PROGRESS"}[n%2]
+		switch n {
+		case 0:
 			return live.Calls(live.Call("work_item_add", live.Args{"title": "One"}))
-		case n%2 == 1:
-			return live.Calls(live.Call("work_item_update", live.Args{"id": "w1", "status": "IN_PROGRESS"}))
+		default:
+			return live.Calls(live.Call("work_item_update", live.Args{"id": "w1", "status": status, "notes": fmt.Sprint("note ", n)}))
 		}
-		return live.Calls(live.Call("work_item_update", live.Args{"id": "w1", "status": "PENDING"}))
 	}, stopItems, loopsOff, stopMaxTurns(14))
-	s.Want("DONE max_turns")
+	s.Want("STALLED stalled")
+	if n := s.Result.GetTurnCount(); n != 5 {
+		t.Errorf("%d turns, want 5: two after the last result that was new", n)
+	}
+}
+
+// Two items that flip in turns have more states together, but none of them is new for an
+// item.
+func TestLoopOffItemsThatFlipInTurnsAreNoProgress(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, func(n int, _ *modeltest.Request) modeltest.Reply {
+		if n == 0 {
+			return live.Calls(live.Call("work_item_add", live.Args{"title": "One"}), live.Call("work_item_add", live.Args{"title": "Two"}))
+		}
+		status := []string{"PENDING", "IN_PROGRESS", "DONE"}[n/2%3]
+		return live.Calls(live.Call("work_item_update", live.Args{"id": fmt.Sprint("w", n%2+1), "status": status}))
+	}, stopItems, loopsOff, stopMaxTurns(40))
+	s.Want("STALLED stalled")
+}
+
+// Items that advance are progress, one change a turn.
+func TestLoopOffItemsThatAdvanceAreProgress(t *testing.T) {
+	t.Parallel()
+	var all []modeltest.Reply
+	for n := 1; n <= 6; n++ {
+		id := fmt.Sprint("w", n)
+		all = append(all, live.Calls(live.Call("work_item_add", live.Args{"title": "Part"})),
+			live.Calls(live.Call("work_item_update", live.Args{"id": id, "status": "IN_PROGRESS"})),
+			live.Calls(live.Call("work_item_update", live.Args{"id": id, "status": "DONE"})))
+	}
+	s := live.Play(t, stopOnce(all...), stopItems, loopsOff)
+	s.Want("DONE agent_done accepted")
+}
+
+// One file that is read with another limit each time is a stall, and one that is printed with
+// another number too.
+func TestLoopOffOtherNumbersAreNoProgress(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(n int) modeltest.Call{
+		"limit":  func(n int) modeltest.Call { return live.Call("read_file", live.Args{"path": "a.txt", "limit": 10 + n}) },
+		"lines":  func(n int) modeltest.Call { return stopShell(fmt.Sprintf("head -%d a.txt", 10+n)) },
+		"remark": func(n int) modeltest.Call { return stopShell(fmt.Sprintf("cat a.txt # look %d", n)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := live.Play(t, func(n int, _ *modeltest.Request) modeltest.Reply { return live.Calls(call(n)) }, loopsABC(t), stopMaxTurns(14))
+			s.Want("STALLED stalled")
+			if n := s.Result.GetTurnCount(); n != 3 {
+				t.Errorf("%d turns", n)
+			}
+		})
+	}
+}
+
+// What changes something is progress although its results are the same: other commands that
+// print nothing, and other contents of one file.
+func TestLoopOffOtherChangesAreProgress(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(n int) modeltest.Call{
+		"silent commands": func(n int) modeltest.Call { return stopShell(fmt.Sprint("touch part ", n)) },
+		"writes":          func(n int) modeltest.Call { return stopWrite("a.txt", fmt.Sprint("version ", n)) },
+		"other files":     func(n int) modeltest.Call { return stopRead(fmt.Sprintf("part-%d.txt", n)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			files := map[string]string{}
+			for n := range 9 {
+				files[fmt.Sprintf("part-%d.txt", n)] = "the same in each file"
+			}
+			var all []modeltest.Reply
+			for n := range 9 {
+				all = append(all, live.Calls(call(n)))
+			}
+			s := live.Play(t, stopOnce(all...), stopFiles(t, files))
+			s.Want("DONE agent_done accepted")
+		})
+	}
 }
 
 // The same calls without effect on an item are none.
@@ -159,16 +235,24 @@ func TestLoopOffItemsThatStayAreNoProgress(t *testing.T) {
 	}
 }
 
-// An artifact that changes is progress.
+// An artifact that changes is progress, unless it is as it was before.
 func TestLoopOffArtifactsThatChangeAreProgress(t *testing.T) {
 	t.Parallel()
-	s := live.Play(t, func(n int, _ *modeltest.Request) modeltest.Reply {
-		if n == 0 {
-			return live.Calls(live.Call("work_item_add", live.Args{"title": "One"}))
-		}
-		return live.Calls(live.Call("work_item_set_artifact", live.Args{"id": "w1", "content": fmt.Sprint("version ", n%2)}))
-	}, stopItems, loopsOff, stopMaxTurns(14))
-	s.Want("DONE max_turns")
+	for name, c := range map[string]struct {
+		versions int
+		want     string
+	}{"new": {100, "DONE max_turns"}, "back and forth": {2, "STALLED stalled"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := live.Play(t, func(n int, _ *modeltest.Request) modeltest.Reply {
+				if n == 0 {
+					return live.Calls(live.Call("work_item_add", live.Args{"title": "One"}))
+				}
+				return live.Calls(live.Call("work_item_set_artifact", live.Args{"id": "w1", "content": fmt.Sprint("version ", n%c.versions)}))
+			}, stopItems, loopsOff, stopMaxTurns(14))
+			s.Want(c.want)
+		})
+	}
 }
 
 // A contract of which more is met is progress, even before it is evaluated again: the

@@ -149,7 +149,7 @@ func TestStopOpenItemsAreInTheNextRequest(t *testing.T) {
 			live.Call("work_item_add", live.Args{"id": "gamma", "title": "Draw a picture"}), live.Call("work_item_update", live.Args{"id": "alpha", "status": "DONE"})),
 		live.Calls(stopDone("one")),
 		live.Calls(live.Call("work_item_update", live.Args{"id": "beta", "status": "DONE"})), live.Calls(stopDone("two")),
-		live.Calls(live.Call("work_item_update", live.Args{"id": "gamma", "status": "SKIPPED"})),
+		live.Calls(live.Call("work_item_update", live.Args{"id": "gamma", "status": "SKIPPED", "notes": "not wanted"})),
 	), stopItems, func(spec *harnessv1.RunSpec) {
 		spec.Config.Guidance = &harnessv1.GuidanceConfig{Enabled: proto.Bool(false), Jit: proto.Bool(false)} // only the rejection speaks of items
 	})

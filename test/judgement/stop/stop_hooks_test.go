@@ -19,7 +19,7 @@ func TestStopHooksAreGivenTheState(t *testing.T) {
 	s := live.Play(t, stopOnce(
 		live.Calls(live.Call("work_item_add", live.Args{"title": "One"}), live.Call("work_item_add", live.Args{"title": "Two"})),
 		live.Calls(stopRead("a.txt"), stopRead("b.txt"), live.Call("no_such_tool", live.Args{})),
-		live.Calls(live.Call("work_item_update", live.Args{"id": "w1", "status": "DONE"}), live.Call("work_item_update", live.Args{"id": "w2", "status": "SKIPPED"})),
+		live.Calls(live.Call("work_item_update", live.Args{"id": "w1", "status": "DONE"}), live.Call("work_item_update", live.Args{"id": "w2", "status": "SKIPPED", "notes": "not wanted"})),
 		live.Calls(stopWrite("report.md", "r")),
 	), stopItems, stopWanted("report.md"), loopsABC(t), stopHooks(&harnessv1.Hook{
 		Id: "ask", Topic: harnessv1.HookTopic_HOOK_TOPIC_AGENT_STOP, Command: "cat > asked.json",

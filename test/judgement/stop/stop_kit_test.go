@@ -8,10 +8,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -229,4 +231,9 @@ func stopPlay(r *live.Run, edits ...func(*harnessv1.RunSpec)) *live.Transcript {
 		r.T.Fatal(err)
 	}
 	return r.Wait()
+}
+
+// stopSeconds is a budget of time.
+func stopSeconds(n int64) *harnessv1.Budgets {
+	return &harnessv1.Budgets{WallClock: durationpb.New(time.Duration(n) * time.Second)}
 }

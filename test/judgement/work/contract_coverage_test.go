@@ -3,12 +3,17 @@ package work
 import (
 	"context"
 	"fmt"
+	"io"
+	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -81,7 +86,7 @@ func TestContractCoverageOfARunOutOfTurns(t *testing.T) {
 }
 
 // The simple form gives outputs R1 to Rn, after the explicit ones, which the
-// model's own word meets; a higher demand on certainty refuses that word.
+// model's own word meets; a higher demand on certainty can never be met and is refused.
 func TestContractSimpleFormIsTheModelsJudgement(t *testing.T) {
 	t.Parallel()
 	lines := func(spec *harnessv1.RunSpec) {
@@ -96,11 +101,13 @@ func TestContractSimpleFormIsTheModelsJudgement(t *testing.T) {
 	}
 	t.Run("strictly", func(t *testing.T) {
 		t.Parallel()
-		s := live.Play(t, live.Replies(contractWrite("report.md", "r"), contractFinish("first"), contractFinish("second")), lines, contractTurns(3),
-			contractAccepts(&harnessv1.Acceptability{MinConfidence: proto.Float64(0.7)}))
-		s.Want("DONE max_turns")
-		itemsEqual(t, "gaps", contractGaps(s), "2: R1 R2")
-		itemsHas(t, "the gap report", contractToldGap(t, s, 2), "The cause is named", "It loads in a second", "0.6", "0.7")
+		r := live.Prepare(t, live.Replies(live.Done()))
+		spec := r.Spec(lines, contractAccepts(&harnessv1.Acceptability{MinConfidence: proto.Float64(0.7)}))
+		_, err := live.Gateway.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec})
+		if status.Code(err) != codes.InvalidArgument {
+			t.Fatalf("the start gives %v", err)
+		}
+		itemsHas(t, "the refusal", err.Error(), "spec.contract.acceptability.min_confidence", "0.7", "R1", "0.6")
 	})
 }
 
@@ -187,7 +194,7 @@ func TestContractSwitchedOffLeavesNoTrace(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(contractFinish("first")), contractOf(contractFile("report", "report.md"), contractCommand("tests", "touch ran.txt; false")),
 		func(spec *harnessv1.RunSpec) {
-			spec.Contract.Questions = []*harnessv1.UserQuestion{{Id: "q", Question: "Which?", Required: true}}
+			spec.Contract.Questions = []*harnessv1.UserQuestion{{Id: "q", Question: "Which?", Required: proto.Bool(true)}}
 			spec.Config.Contract = &harnessv1.ContractConfig{Enabled: proto.Bool(false)}
 		})
 	s.Want("DONE agent_done accepted")
@@ -235,5 +242,41 @@ func TestContractLargeOnesStayReadable(t *testing.T) {
 	}
 	if c := s.Result.GetCoverage(); c.GetTotal() != 120 || len(c.GetUnmet()) != 120 {
 		t.Errorf("coverage %v", c)
+	}
+}
+
+// The names of the designs are used for the events that they mean alone: a plan that is
+// final, an evaluated contract and a rejected stop keep their names.
+func TestContractEventsKeepTheirNames(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(contractFinish("first"), contractWrite("report.md", "r"), contractFinish("second")), contractOf(contractFile("report", "report.md")))
+	s.Want("DONE agent_done accepted")
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+live.Address+"/v1/runs/"+s.ID+"/events?names=seed", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := os.ReadFile(live.KeyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(key)))
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %v\n%s", response.Status, err, body)
+	}
+	for _, name := range []string{"harness_started", "plan.commit", "stop.rejected", "contract.evaluated", "harness_completed"} {
+		if !strings.Contains(string(body), "event: "+name+"\n") {
+			t.Errorf("no event has the name %s", name)
+		}
+	}
+	for _, name := range []string{"harness_plan_selected", "harness_contract", "harness_retry"} {
+		if strings.Contains(string(body), name) {
+			t.Errorf("an event has the name %s", name)
+		}
 	}
 }

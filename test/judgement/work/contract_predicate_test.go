@@ -106,6 +106,26 @@ func TestContractTextInTheTranscript(t *testing.T) {
 	itemsEqual(t, "the state", contractStatuses(s.State()), "word MET text")
 }
 
+// What an error repeats of the arguments of its call is not in the transcript, whatever the
+// agent passes; what the tool says itself is.
+func TestContractTextInTheTranscriptIsNoEchoOfArguments(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(
+		live.Calls(
+			live.Call("read_file", live.Args{"path": "all tests pass"}),
+			live.Call("run_command", live.Args{"command": "all-tests-pass"}),
+			live.Call("search_files", live.Args{"pattern": "all tests pass)"}),
+			live.Call("read_file", live.Args{"path": "x", "all tests pass": true}),
+			live.Call("no_such_tool", live.Args{"a": []string{"all tests pass"}}),
+		),
+		contractFinish("first"),
+		live.Calls(live.Call("run_command", live.Args{"command": "printf 'all %s pass' tests; exit 1"})),
+		contractFinish("second"),
+	), contractOf(contractText("word", "transcript", "all.tests.pass.*"), contractText("kind", "transcript", "no such file|does not exist")))
+	s.Want("DONE agent_done accepted")
+	itemsEqual(t, "gaps", contractGaps(s), "2: word")
+}
+
 // In an artifact or a file the text has to be there now: what was met once is looked at
 // again when it changed, and the evidence is bound to the digest of what was seen.
 func TestContractTextInArtifactsAndFilesIsLookedAtAgain(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -22,7 +23,7 @@ func contractAsking(required bool, questions ...string) func(*harnessv1.RunSpec)
 		}
 		for _, q := range questions {
 			id, text, _ := strings.Cut(q, ": ")
-			spec.Contract.Questions = append(spec.Contract.Questions, &harnessv1.UserQuestion{Id: id, Question: text, Required: required})
+			spec.Contract.Questions = append(spec.Contract.Questions, &harnessv1.UserQuestion{Id: id, Question: text, Required: &required})
 		}
 	}
 }
@@ -198,5 +199,102 @@ func TestContractQuestionIsNotAnsweredThroughACallOfTheModel(t *testing.T) {
 	itemsEqual(t, "pending", contractPending(s), "question Who is going to read it?")
 	if n := len(s.State().GetCoverageLedger().GetAnswers()); n != 0 {
 		t.Errorf("%d answers", n)
+	}
+}
+
+// contractQuestions adds a question to the contract that leaves open whether it is required.
+func contractQuestions(spec *harnessv1.RunSpec) {
+	contractAsking(true, "audience: Who is going to read it?")(spec)
+	spec.Contract.Questions[0].Required = nil
+}
+
+// A question is required unless it says otherwise. The model gets it at the start. The
+// run parks for it at the first attempt to stop, before any of the work is checked.
+func TestContractQuestionsComeBeforeTheWorkIsChecked(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(contractFinish("first"), contractFinish("second")), contractOf(contractCommand("tests", "touch ran")), contractQuestions,
+		contractAsking(false, "colour: Which colour?"))
+	s.Want("PARKED question")
+	itemsEqual(t, "pending", contractPending(s), "question Who is going to read it?")
+	itemsHas(t, "the first request", s.Added(0), "audience: Who is going to read it? [required]", "colour: Which colour?", "ask_user")
+	if s.Exists("ran") || len(s.Names("contract.evaluated")) != 0 {
+		t.Error("the work was checked before the question was put")
+	}
+	version := contractVersion(s)
+	if err := contractAnswer(s.Run, contractWaits(s, 0), "The board.", false); err != nil {
+		t.Fatal(err)
+	}
+	s = s.WaitAfter(version)
+	s.Want("DONE agent_done accepted")
+	if !s.Exists("ran") {
+		t.Error("the work was not checked")
+	}
+	itemsStable(t, s)
+}
+
+// Silence is an attempt to stop too: the run parks before the agent is reminded of
+// work_complete.
+func TestContractQuestionsComeWhenTheAgentFallsSilent(t *testing.T) {
+	t.Parallel()
+	s := live.Play(t, live.Replies(live.Message("Done."), contractFinish("first")), contractQuestions, func(spec *harnessv1.RunSpec) {
+		spec.Config.Continuation = &harnessv1.ContinuationConfig{Enabled: proto.Bool(false)}
+	})
+	s.Want("PARKED question")
+	if len(s.Requests) != 1 || len(s.Names("stop.rejected")) != 0 {
+		t.Errorf("%d requests, %v", len(s.Requests), s.Names("stop.rejected"))
+	}
+	version := contractVersion(s)
+	if err := contractAnswer(s.Run, contractWaits(s, 0), "The board.", false); err != nil {
+		t.Fatal(err)
+	}
+	s = s.WaitAfter(version)
+	s.Want("DONE agent_done accepted")
+	itemsHas(t, "the next request", s.Added(1), "The board.", "work_complete")
+}
+
+// A run without progress is not stalled while a question is open: the answers may be what
+// it needs.
+func TestContractQuestionsComeBeforeAStall(t *testing.T) {
+	t.Parallel()
+	look := live.Calls(live.Call("read_file", live.Args{"path": "there.md"}))
+	s := live.Play(t, live.Replies(look, look, look, look, contractFinish("first")), contractQuestions, func(spec *harnessv1.RunSpec) {
+		spec.Config.DoomLoop = &harnessv1.DoomLoopConfig{Enabled: proto.Bool(false)}
+	})
+	s.Want("PARKED question")
+	asked, version := contractWaits(s, 0), contractVersion(s)
+	if err := contractAnswer(s.Run, asked, "The board.", false); err != nil {
+		t.Fatal(err)
+	}
+	s = s.WaitAfter(version)
+	s.Want("DONE agent_done accepted")
+}
+
+// Every gap report has the questions without an answer, also those that are not required.
+// An autonomous agent gets its questions and its gaps, and the run never parks for them.
+func TestContractQuestionsAreInEachGapReport(t *testing.T) {
+	t.Parallel()
+	for name, edit := range map[string]func(*harnessv1.RunSpec){
+		"not required": contractAsking(false, "audience: Who is going to read it?"),
+		"autonomous": func(spec *harnessv1.RunSpec) {
+			contractQuestions(spec)
+			spec.Agent.Autonomous = true
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := live.Play(t, live.Replies(contractFinish("first"), contractWrite("report.md", "r"), contractFinish("second")), contractOf(contractFile("report", "report.md")), edit)
+			s.Want("DONE agent_done accepted")
+			itemsHas(t, "the first request", s.Added(0), "audience: Who is going to read it?")
+			itemsLacks(t, "the first request", s.Added(0), "[required]")
+			itemsHas(t, "the gap report", s.Added(1), "Who is going to read it?", "report.md")
+			for _, e := range s.Events {
+				if r := e.GetStopRejected(); r != nil {
+					itemsEqual(t, "unanswered", r.GetGap().GetUnansweredQuestions(), "Who is going to read it?")
+				}
+			}
+			if q := s.State().GetTaskContract().GetQuestions()[0]; q.Required == nil || q.GetRequired() {
+				t.Errorf("the run keeps %v", q)
+			}
+		})
 	}
 }

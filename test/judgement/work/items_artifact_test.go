@@ -45,19 +45,20 @@ func TestItemsResultListsExactlyTheDeliverables(t *testing.T) {
 	}
 }
 
-// Without a role an artifact keeps the role of the one before it, else it is WORKING.
+// Without a role an artifact keeps the role of its item: that of the artifact before it,
+// else the one given when it was added, else WORKING.
 func TestItemsArtifactKeepsItsRole(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, live.Replies(
-		live.Calls(itemsAdd("a"), itemsAdd("b")),
-		live.Calls(itemsArtifact("w1", "first", "DELIVERABLE"), itemsArtifact("w2", "first", "")),
+		live.Calls(itemsAdd("a"), itemsAdd("b"), live.Call("work_item_add", live.Args{"title": "c", "role": "DELIVERABLE"})),
+		live.Calls(itemsArtifact("w1", "first", "DELIVERABLE"), itemsArtifact("w2", "first", ""), itemsArtifact("w3", "first", "")),
 		live.Calls(itemsArtifact("w1", "second", ""), itemsArtifact("w2", "second", "")),
-		live.Calls(itemsSet("w1", "DONE"), itemsSet("w2", "DONE")),
+		live.Calls(itemsSet("w1", "DONE"), itemsSet("w2", "DONE"), itemsSet("w3", "DONE")),
 		live.Done(),
 	), itemsOn)
 	s.Want("DONE agent_done accepted")
-	itemsEqual(t, "the state", itemsLedger(s.State()), "w1 DONE MEDIUM DELIVERABLE", "w2 DONE MEDIUM WORKING")
-	itemsEqual(t, "deliverables", itemsMade(t, s), "w1 a: second")
+	itemsEqual(t, "the state", itemsLedger(s.State()), "w1 DONE MEDIUM DELIVERABLE", "w2 DONE MEDIUM WORKING", "w3 DONE MEDIUM DELIVERABLE")
+	itemsEqual(t, "deliverables", itemsMade(t, s), "w1 a: second", "w3 c: first")
 }
 
 // A large artifact is in the result whole, and so are deliverables of a run that ended
@@ -106,6 +107,8 @@ func TestItemsNarrationIsStrippedOrRefused(t *testing.T) {
 		"both":            {"Let me write the report.\n\n" + body + "\nThis has been saved.\n", strings.TrimSpace(body), ""},
 		"content":         {body, body, ""},
 		"looks like it":   {long + "\n\nI'll update the index on Monday, and Anna the tests.\n", long + "\n\nI'll update the index on Monday, and Anna the tests.\n", ""},
+		"names a tool":    {body + "\nAfter this I will call task_complete.\n", strings.TrimSpace(body), ""},
+		"whole product":   {"The following is the complete analysis\n\n" + body, strings.TrimSpace(body), ""},
 		"nothing else":    {"I've created the report and saved it.", "", "not stored"},
 		"too much":        {"Let me write the report.\nI'll create it now.\n\n" + body + "\nI've saved the report.\nNext, I'll check the report.\n", "", "not stored"},
 		"between content": {"# Findings\n\nThe cache is cold.\n\nI've saved the report to report.md.\n\nThe pool is too small.\n", "", "I've saved the report"},
@@ -134,6 +137,22 @@ func TestItemsNarrationIsStrippedOrRefused(t *testing.T) {
 				itemsHas(t, "the answer", answer, "without words about it")
 			}
 		})
+	}
+}
+
+// Narration around a control artifact is stripped.
+func TestItemsNarrationAroundAControlArtifactIsStripped(t *testing.T) {
+	t.Parallel()
+	audit := `{"verdict":"pass","checks":[{"name":"n","result":"pass","detail":"d"}],"summary":"s"}`
+	s := live.Play(t, live.Replies(
+		live.Calls(itemsAdd("Audit")),
+		live.Calls(itemsArtifact("w1", "Here is the audit you asked for:\n\n"+audit, "CONTROL"), itemsSet("w1", "DONE")),
+		live.Done(),
+	), itemsOn)
+	s.Want("DONE agent_done accepted")
+	item := itemsFind(t, s.State(), "w1")
+	if got := itemsText(t, s.ID, item.GetArtifact()); got != audit || !item.GetControl().GetPassed() {
+		t.Errorf("stored is %s", got)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	"google.golang.org/grpc"
@@ -128,7 +129,7 @@ func itemsMesh(ctx context.Context, t *testing.T, data string) (client harnessv1
 	t.Cleanup(kill)
 	select {
 	case at := <-ready:
-		conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		conn, err := grpc.NewClient(at, grpc.WithTransportCredentials(insecure.NewCredentials()), keytest.With(data))
 		if err != nil {
 			t.Fatal(err)
 		}

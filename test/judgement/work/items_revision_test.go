@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 )
 
@@ -35,7 +36,7 @@ func TestItemsFlaggedItemIsOpenUntilItsRevisionIsFinished(t *testing.T) {
 	itemsEqual(t, "the changes of turn 3 and after", itemsChanges(s)[3:],
 		"flagged w1 DONE 1/2", "added w2 PENDING 1/2", "artifact w2 PENDING 1/2", "updated w2 DONE 2/2")
 	itemsHas(t, "the request behind the rejected stop", itemsReminder(s, 4), "w1", "w2", "the numbers of March are missing")
-	itemsEqual(t, "deliverables", itemsMade(t, s), "w1 Report: Draft", "w2 Revise: Report: Final")
+	itemsEqual(t, "deliverables", itemsMade(t, s), "w1 Report: Final")
 }
 
 // itemsReminder is what request n tells an agent whose stop was rejected.
@@ -102,6 +103,56 @@ func TestItemsFailedControlAsksForARevision(t *testing.T) {
 		if got != want {
 			t.Errorf("turn %d mentions a failed audit: %t, want %t", turn, got, want)
 		}
+	}
+}
+
+// A run cannot end on a failed audit, whatever the status of its item, nor on one that
+// passes with a failed check: its item is open, and the next request names the failed
+// checks and asks for a revision. A finished revision lets it end.
+func TestItemsFailedControlKeepsTheRunOpen(t *testing.T) {
+	t.Parallel()
+	for verdict, status := range map[string]string{"fail": "SKIPPED", "pass": "DONE"} {
+		t.Run(verdict+" "+status, func(t *testing.T) {
+			t.Parallel()
+			audit := `{"verdict":"` + verdict + `","checks":[{"name":"figures","result":"fail","detail":"March is missing"},{"name":"spelling","result":"pass","detail":"no errors found"}],"summary":"s"}`
+			s := live.Play(t, live.Replies(
+				live.Calls(live.Call("work_item_add", live.Args{"title": "Report", "role": "DELIVERABLE"}), live.Call("work_item_add", live.Args{"title": "Audit", "role": "CONTROL"})),
+				live.Calls(itemsArtifact("w1", "Draft", ""), itemsSet("w1", "DONE"), itemsArtifact("w2", audit, ""), itemsSet("w2", status)),
+				live.Calls(live.Call("work_complete", live.Args{"summary": "one"})),
+				live.Calls(itemsFlag("w1", "March is missing"), itemsArtifact("w3", "Final", ""), itemsSet("w3", "DONE")),
+				live.Done(),
+			), itemsOn)
+			s.Want("DONE agent_done accepted")
+			itemsHas(t, "the request after the audit", itemsTold(s, 2), "figures", "March is missing", "work_item_flag_revision")
+			reminder := itemsReminder(s, 3)
+			itemsHas(t, "the request after the rejected stop", reminder, `w2 "Audit"`, "figures", "March is missing", "work_item_flag_revision")
+			itemsLacks(t, "the request after the rejected stop", reminder, "no errors found", "w1")
+			if s.Result.GetTurnCount() != 5 {
+				t.Errorf("ended in turn %d", s.Result.GetTurnCount())
+			}
+			itemsEqual(t, "deliverables", itemsMade(t, s), "w1 Report: Final")
+		})
+	}
+}
+
+// SKIPPED needs notes with the reason: without any the status is unchanged.
+func TestItemsSkippedNeedsNotes(t *testing.T) {
+	t.Parallel()
+	skip := func(notes string) modeltest.Call {
+		return live.Call("work_item_update", live.Args{"id": "w1", "status": "SKIPPED", "notes": notes})
+	}
+	s := live.Play(t, live.Replies(
+		live.Calls(itemsAdd("Ask the bank")),
+		live.Calls(skip("")),
+		live.Calls(live.Call("work_complete", live.Args{"summary": "one"})),
+		live.Calls(skip("it is closed")),
+		live.Done(),
+	), itemsOn)
+	s.Want("DONE agent_done accepted")
+	itemsHas(t, "the answer", itemsAnswers(t, s, 1)[0].text, "notes", "w1")
+	itemsHas(t, "the reminder", itemsReminder(s, 3), `w1 "Ask the bank"`)
+	if n := len(s.Names("tool.error")); n != 1 || itemsFind(t, s.State(), "w1").GetNotes() != "it is closed" {
+		t.Errorf("%d errors, %v", n, itemsFind(t, s.State(), "w1"))
 	}
 }
 

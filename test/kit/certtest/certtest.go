@@ -10,6 +10,7 @@ import (
 	"encoding/pem"
 	"math/big"
 	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"testing"
@@ -96,6 +97,13 @@ func (ca *CA) Reissue(p Pair, hosts []string, changes ...func(*x509.Certificate)
 	}
 	write(ca.tb, p.Cert, "CERTIFICATE", der)
 	write(ca.tb, p.Key, "PRIVATE KEY", raw)
+}
+
+// Role adds the URI of a role to it.
+func Role(role string) func(*x509.Certificate) {
+	return func(c *x509.Certificate) {
+		c.URIs = append(c.URIs, &url.URL{Scheme: "harness", Host: "role", Path: "/" + role})
+	}
 }
 
 // Expired makes it one that was good until a minute ago.

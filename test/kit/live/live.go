@@ -31,6 +31,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
@@ -41,6 +42,8 @@ var (
 	// Address is the gateway's address, Addresses those of all roles, HOST:PORT.
 	Address   string
 	Addresses = map[string]string{}
+	// KeyFile has the key of the gateway, for other processes.
+	KeyFile string
 	// Gateway is a client on Conn.
 	Gateway harnessv1.GatewayServiceClient
 	Conn    *grpc.ClientConn
@@ -76,6 +79,7 @@ func startProcess(dir string) (stop func(), err error) {
 	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("go build: %w\n%s", err, out)
 	}
+	KeyFile = keytest.File(filepath.Join(dir, "data"))
 	models.start()
 	cmd := exec.Command(Harness, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--sync", "interval")
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "TMPDIR=" + os.TempDir(), "OPENAI_BASE_URL=" + models.http.BaseURL()}
@@ -107,7 +111,7 @@ func startProcess(dir string) (stop func(), err error) {
 			}
 		}
 	})
-	if Conn, err = grpc.NewClient(Address, grpc.WithTransportCredentials(insecure.NewCredentials())); err != nil {
+	if Conn, err = grpc.NewClient(Address, grpc.WithTransportCredentials(insecure.NewCredentials()), keytest.With(filepath.Join(dir, "data"))); err != nil {
 		return nil, err
 	}
 	Gateway = harnessv1.NewGatewayServiceClient(Conn)
@@ -219,12 +223,16 @@ func Prepare(t *testing.T, m Model) *Run {
 	return r
 }
 
-// Spec returns the spec of the run, changed by edits.
+// Spec returns the spec of the run, changed by edits. Its commands have network, so that
+// they ask at every level of confinement unless something allows them.
 func (r *Run) Spec(edits ...func(*harnessv1.RunSpec)) *harnessv1.RunSpec {
 	spec := &harnessv1.RunSpec{
 		Goal:  content.Inline("Do the task."),
 		Agent: &harnessv1.AgentSpec{Model: "openai:" + r.ID}, Workspace: r.Dir,
-		Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(true)}},
+		Config: &harnessv1.LoopConfig{
+			Tools:   &harnessv1.ToolConfig{Yolo: proto.Bool(true)},
+			Sandbox: &harnessv1.SandboxConfig{Network: &harnessv1.SandboxNetwork{Mode: harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_ALL}},
+		},
 	}
 	for _, edit := range edits {
 		edit(spec)

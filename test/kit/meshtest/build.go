@@ -44,6 +44,25 @@ func Build(root, dir string) (Binaries, error) {
 	return b, err
 }
 
+// Run builds both programs for a package two folders below the module's root and runs its
+// tests. It returns their exit code. dir has the programs while the tests run.
+func Run(m *testing.M, b *Binaries, dir *string) int {
+	made, err := os.MkdirTemp("", "harness-mesh")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(made) }()
+	if *b, err = Build("../..", made); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if dir != nil {
+		*dir = made
+	}
+	return m.Run()
+}
+
 // Touch reads the metadata of all files below roots. The go command does not see that a
 // test depends on a binary that it runs, and would show a cached result; it does
 // track the files whose metadata a test reads.

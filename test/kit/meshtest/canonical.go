@@ -15,7 +15,7 @@ import (
 // volatile are the fields that differ between two runs of the same work: sequences,
 // writers, and numbers of attempts.
 var volatile = map[protoreflect.Name]bool{
-	"version": true, "prev_sequence": true, "appended_before": true, "view_digest": true, "writer": true, "attempt": true, "sequence": true, "first_sequence": true,
+	"version": true, "prev_sequence": true, "prev_nonce": true, "appended_before": true, "view_digest": true, "writer": true, "attempt": true, "sequence": true, "first_sequence": true,
 	"inbox_cursor": true, "inbox_sequence": true, "cursor": true, "park_version": true, "ledger_id": true, "worker": true,
 	"run_id": true, "id": true, "drained": true, "workspace": true, "item_id": true, "drained_items": true, "request_id": true, "waited_since": true,
 	"trace": true, "traceparent": true,
@@ -29,7 +29,7 @@ func Canonical(entries []runlog.Entry, replace ...string) string {
 	for _, e := range entries {
 		rec := proto.CloneOf(e.Record)
 		switch j := rec.GetJournal(); {
-		case j.GetTurnStarted().GetAttempt() > 1, j.GetExecutorFailed() != nil:
+		case j.GetTurnStarted().GetAttempt() > 1, j.GetExecutorFailed() != nil, j.GetStepTaken() != nil:
 			continue
 		}
 		for _, ev := range rec.GetEvents() {
@@ -76,8 +76,9 @@ func Check(entries []runlog.Entry) error {
 		if e.Header.Version != uint64(i+1) {
 			return fmt.Errorf("record %d has version %d", i+1, e.Header.Version)
 		}
-		if i > 0 && e.Record.GetPrevSequence() != entries[i-1].Sequence {
-			return fmt.Errorf("version %d is linked to sequence %d, the one before has %d", i+1, e.Record.GetPrevSequence(), entries[i-1].Sequence)
+		if i > 0 && !runlog.Follows(e.Record, entries[i-1]) {
+			return fmt.Errorf("version %d is linked to sequence %d with nonce %x, the one before has %d and %x", i+1,
+				e.Record.GetPrevSequence(), e.Record.GetPrevNonce(), entries[i-1].Sequence, entries[i-1].Record.GetWriter().GetNonce())
 		}
 	}
 	if n := len(entries); n > 0 && !runlog.IsRest(entries[n-1].Record.GetStep().GetTo()) {

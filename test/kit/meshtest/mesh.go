@@ -21,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 )
 
 // Roles are the roles of a mesh.
@@ -38,6 +39,8 @@ type Config struct {
 	Takeover time.Duration
 	// Workers is the number of turn workers. Default 1.
 	Workers int
+	// Credentials are USER:PASSWORD of the bus, which NATS.Extra names too. Empty: none.
+	Credentials string
 	// Without lists roles that are not started.
 	Without []string
 	// Env is added to the environment of every process, NAME=VALUE.
@@ -54,6 +57,7 @@ type Mesh struct {
 	env     []string
 	dir     string
 	gateway string // HOST:PORT, the same after a restart
+	creds   string // file with the credentials of the bus; empty: none
 
 	mu        sync.Mutex
 	processes map[string]*Process // by name: the role, with a number from the second on
@@ -73,8 +77,11 @@ func Start(tb testing.TB, bin Binaries, cfg Config) *Mesh {
 		tb: tb, bin: bin, env: cfg.Env, dir: tb.TempDir(), processes: map[string]*Process{},
 		Bus: StartNATS(tb, bin, cfg.NATS), gateway: fmt.Sprintf("127.0.0.1:%d", freePorts(tb, 1)[0]),
 	}
-	m.Harness("provision", "--nats", m.Bus.URL(), "--nats-wait", "30s", "--max-bytes", fmt.Sprint(8<<30),
-		"--partitions", fmt.Sprint(max(cfg.Partitions, 1)), "--replicas", fmt.Sprint(max(cfg.Replicas, 1)), "--takeover", cfg.Takeover.String())
+	if cfg.Credentials != "" {
+		m.creds = m.Write("nats.creds", cfg.Credentials)
+	}
+	m.Harness(append(m.bus("provision"), "--nats-wait", "30s", "--max-bytes", fmt.Sprint(8<<30),
+		"--partitions", fmt.Sprint(max(cfg.Partitions, 1)), "--replicas", fmt.Sprint(max(cfg.Replicas, 1)), "--takeover", cfg.Takeover.String())...)
 	var names []string
 	for _, role := range Roles {
 		skip := false
@@ -107,6 +114,11 @@ func Arm(spec string) Option {
 	return func(l *launch) { l.env = append(l.env, failpoint.Variable+"="+spec) }
 }
 
+// Env adds variables to the environment, NAME=VALUE.
+func Env(variables ...string) Option {
+	return func(l *launch) { l.env = append(l.env, variables...) }
+}
+
 // Args adds arguments to `harness serve`.
 func Args(args ...string) Option { return func(l *launch) { l.args = append(l.args, args...) } }
 
@@ -119,16 +131,29 @@ func (m *Mesh) Start(name string, options ...Option) *Process {
 	if name == workflow.Gateway {
 		listen = m.gateway
 	}
-	l := launch{env: slices.Clone(m.env), args: []string{"serve", "--roles", role, "--nats", m.Bus.URL(), "--nats-wait", "60s", "--listen", listen, "--data", m.Data(name)}}
+	l := launch{env: slices.Clone(m.env), args: append(m.bus("serve"), "--roles", role, "--nats-wait", "60s", "--listen", listen, "--data", m.Data(name), "--scripts", os.TempDir())}
 	for _, o := range options {
 		o(&l)
 	}
-	p := run(m.tb, name, environment(l.env...), m.bin.Harness, l.args...)
+	p := run(m.tb, name, environment(append(l.env, m.config())...), m.bin.Harness, l.args...)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.processes[name] = p
 	return p
 }
+
+// bus returns the arguments of a command that connects to the bus.
+func (m *Mesh) bus(command string) []string {
+	args := []string{command, "--nats", m.Bus.URL()}
+	if m.creds != "" {
+		args = append(args, "--nats-creds", m.creds)
+	}
+	return args
+}
+
+// config returns the variable with the configuration folder of the mesh's user, in which
+// clients find the gateway's key.
+func (m *Mesh) config() string { return "XDG_CONFIG_HOME=" + filepath.Join(m.dir, "config") }
 
 // Data returns a process's data directory.
 func (m *Mesh) Data(name string) string { return filepath.Join(m.dir, name) }
@@ -201,7 +226,7 @@ func (m *Mesh) Harness(args ...string) string {
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, m.bin.Harness, args...)
-	cmd.Env = environment()
+	cmd.Env = environment(m.config())
 	var errs strings.Builder
 	cmd.Stderr = &errs
 	out, err := cmd.Output()
@@ -221,7 +246,7 @@ func (m *Mesh) Client() harnessv1.GatewayServiceClient {
 	defer m.mu.Unlock()
 	if m.conn == nil {
 		var err error
-		m.conn, err = grpc.NewClient(m.gateway, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		m.conn, err = grpc.NewClient(m.gateway, grpc.WithTransportCredentials(insecure.NewCredentials()), keytest.With(m.Data(workflow.Gateway)),
 			grpc.WithDefaultCallOptions(grpc.WaitForReady(true), grpc.MaxCallRecvMsgSize(64<<20)), grpc.WithConnectParams(quick))
 		if err != nil {
 			m.tb.Fatal(err)
@@ -238,7 +263,7 @@ func (m *Mesh) Log() *jetstream.Log {
 	defer m.mu.Unlock()
 	if m.log == nil {
 		var err error
-		m.log, err = jetstream.Open(context.Background(), jetstream.Config{URL: m.Bus.URL(), Wait: 30 * time.Second, Name: "meshtest"})
+		m.log, err = jetstream.Open(context.Background(), jetstream.Config{URL: m.Bus.URL(), Credentials: m.creds, Wait: 30 * time.Second, Name: "meshtest"})
 		if err != nil {
 			m.tb.Fatal(err)
 		}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -35,6 +36,8 @@ type NATSConfig struct {
 	Servers int
 	// SyncAlways makes every acknowledged write survive a loss of power.
 	SyncAlways bool
+	// Dir returns the data directory of each server. Default: a temporary one.
+	Dir func() string
 	// NoJetStream switches JetStream off.
 	NoJetStream bool
 	// Extra is added to the configuration of each server.
@@ -53,6 +56,10 @@ func StartNATS(tb testing.TB, bin Binaries, cfg NATSConfig) *NATS {
 	}
 	for i := range count {
 		dir := tb.TempDir()
+		store := dir
+		if cfg.Dir != nil {
+			store = cfg.Dir()
+		}
 		s := &server{
 			name: fmt.Sprintf("nats-%d", i), config: filepath.Join(dir, "nats.conf"),
 			client: fmt.Sprintf("127.0.0.1:%d", ports[3*i]), monitor: fmt.Sprintf("127.0.0.1:%d", ports[3*i+1]),
@@ -63,7 +70,7 @@ func StartNATS(tb testing.TB, bin Binaries, cfg NATSConfig) *NATS {
 		}
 		text := fmt.Sprintf("server_name: %s\nlisten: %s\nhttp: %s\nmax_pending: 256MB\n%s\n", s.name, s.client, s.monitor, cfg.Extra)
 		if !cfg.NoJetStream {
-			text += fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1TB, sync_interval: %s }\n", dir, sync)
+			text += fmt.Sprintf("jetstream { store_dir: %q, max_file_store: 1TB, sync_interval: %s }\n", store, sync)
 		}
 		if count > 1 {
 			text += fmt.Sprintf("cluster { name: mesh, listen: 127.0.0.1:%d, routes: [%s] }\n", ports[3*i+2], strings.Join(routes, ", "))
@@ -118,6 +125,12 @@ func (n *NATS) Servers() int { return len(n.servers) }
 
 // Kill kills a server.
 func (n *NATS) Kill(i int) { n.tb.Helper(); n.servers[i].process.Kill() }
+
+// Signal sends a server a signal.
+func (n *NATS) Signal(i int, s syscall.Signal) { n.tb.Helper(); n.servers[i].process.Signal(s) }
+
+// PID returns the process id of the ith server.
+func (n *NATS) PID(i int) int { return n.servers[i].process.PID() }
 
 // Restart restarts a server that is not running.
 func (n *NATS) Restart(i int) {

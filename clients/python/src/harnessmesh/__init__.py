@@ -26,7 +26,17 @@ from harnessmesh.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from harnessmesh.events import Deliverable, Delta, Event, PendingCall, ReasoningDelta, Result, Status, Update
+from harnessmesh.events import (
+    Deliverable,
+    Delta,
+    Event,
+    PendingCall,
+    ReasoningDelta,
+    Result,
+    Status,
+    ToolOutput,
+    Update,
+)
 from harnessmesh.gen import pb
 from harnessmesh.run import Run
 from harnessmesh.tools import Tool, ToolFailed, tool
@@ -50,6 +60,7 @@ __all__ = [
     "TooLargeError",
     "Tool",
     "ToolFailed",
+    "ToolOutput",
     "UnauthenticatedError",
     "UnavailableError",
     "Update",

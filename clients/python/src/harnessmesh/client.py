@@ -1,5 +1,6 @@
 """The way in: connect to a gateway, start runs, find them again."""
 
+import json
 import os
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping
 from types import TracebackType
@@ -43,7 +44,8 @@ class Client:
         `client = await Client.connect(…)` with a `close` at the end.
 
         address: HOST:PORT or unix:PATH.
-        token: a bearer token. Beyond this machine it travels with TLS only.
+        token: a bearer token. Beyond this machine it travels with TLS only. Default: the key that a
+            gateway of this user has noted for an address on this machine.
         tls: True to trust the certificate authorities that grpc trusts, or a file with those to trust.
         namespace: the namespace of runs where a call names no other.
         traceparent: W3C trace context that is sent with each call, or a function that returns the current one.
@@ -79,6 +81,7 @@ class Client:
         workspace: str | os.PathLike[str] = ".",
         tools: Tools = (),
         contract: pb.TaskContract | Mapping[str, Any] | None = None,
+        output_schema: str | Mapping[str, Any] | None = None,
         config: pb.LoopConfig | Mapping[str, Any] | None = None,
         workflow: Iterable[str] = (),
         run_id: str | None = None,
@@ -95,6 +98,7 @@ class Client:
             taken from the current folder.
         tools: functions that the run may call in this process, while `events` is iterated or `result` awaited.
         contract: what has to exist before the run counts as done.
+        output_schema: JSON Schema of the result; `output` of the result is then JSON that fits it.
         config: numbers of the loop, such as {"stop": {"max_turns": 20}}.
         run_id: the run's name; default: derived from the request id.
         request_id: the same request sent again, also by another process, starts no second run.
@@ -115,6 +119,11 @@ class Client:
             config=message(pb.LoopConfig, "config", config),
             client_tools=[each.spec() for each in own.values()],
             contract=message(pb.TaskContract, "contract", contract),
+            output_schema=output_schema
+            if isinstance(output_schema, str)
+            else json.dumps(output_schema)
+            if output_schema is not None
+            else "",
         )
         request = pb.StartRunRequest(
             namespace=namespace or self.namespace,

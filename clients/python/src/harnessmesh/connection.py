@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 import grpc
 from google.protobuf.message import Message
 
+from harnessmesh import keys
 from harnessmesh.errors import InvalidError, from_rpc, is_passing
 from harnessmesh.gen.harness.v1.gateway_pb2_grpc import GatewayServiceStub
 
@@ -59,6 +60,7 @@ class Connection:
     ) -> None:
         self.address = check_address(address)
         self.patience = patience
+        self._finds_key = token is None and is_local(address)
         self._traceparent = traceparent
         self._headers: Metadata = ()
         if token is not None:
@@ -66,7 +68,14 @@ class Connection:
                 raise InvalidError("token: must be one word of visible ASCII characters, without `Bearer` in front")
             if not tls and not is_local(address):
                 raise InvalidError(f"token: it would travel to {address} in clear text; pass tls=True or tls=CA_FILE")
-            self._headers = (("authorization", f"Bearer {token}"),)
+            self._headers = _bearer(token)
+        elif self._finds_key:
+            found = keys.noted(address)
+            if found is not None:
+                self._headers, self._finds_key = _bearer(found.key), False
+                address = address if tls else found.address
+            elif address.lower().startswith("localhost:"):
+                self._finds_key = False  # the name may lead to the process of another user
         self.metadata()  # a wrong trace context fails here, not at the first call
         options = list(_OPTIONS)
         if is_local(address):  # else grpc would send token and all through the proxy that $http_proxy names
@@ -79,6 +88,10 @@ class Connection:
 
     def metadata(self, traceparent: str | None = None) -> Metadata:
         """Returns the headers of a call. A trace context given here replaces the one of the client."""
+        if self._finds_key:  # the gateway may have been started meanwhile
+            found = keys.noted(self.address)
+            if found is not None:
+                self._headers, self._finds_key = _bearer(found.key), False
         if traceparent is None:
             traceparent = self._traceparent() if callable(self._traceparent) else self._traceparent
         if not traceparent:
@@ -155,6 +168,10 @@ class Retry:
         self._pause = min(self._pause * 2, 2.0)
         await asyncio.sleep(min(pause, self._end - now))
         return True
+
+
+def _bearer(token: str) -> Metadata:
+    return (("authorization", f"Bearer {token}"),)
 
 
 def check_address(address: str) -> str:

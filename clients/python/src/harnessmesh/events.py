@@ -96,6 +96,19 @@ class ReasoningDelta:
     rewinds: bool = False
 
 
+@dataclass(frozen=True)
+class ToolOutput:
+    """What the command of a running call prints, at most ten pieces a second. Pieces may be skipped;
+    the result of the call follows with `tool.result` or `tool.error`.
+    """
+
+    turn_number: int
+    call_id: str
+    #: Bytes of the output that came before.
+    offset: int
+    text: str
+
+
 class Status(str, Enum):
     """The status of a run."""
 
@@ -207,7 +220,7 @@ class Result:
 
 
 #: What `Run.events` yields.
-Update: TypeAlias = Event | Delta | ReasoningDelta | Result
+Update: TypeAlias = Event | Delta | ReasoningDelta | ToolOutput | Result
 
 
 def name_of(case: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from harnessmesh.connection import Connection
 from harnessmesh.errors import HarnessError, UnavailableError
-from harnessmesh.events import Delta, Event, PendingCall, ReasoningDelta, Result, Update
+from harnessmesh.events import Delta, Event, PendingCall, ReasoningDelta, Result, ToolOutput, Update
 from harnessmesh.gen import pb
 from harnessmesh.messages import message
 from harnessmesh.serving import Serving
@@ -51,7 +51,8 @@ class Run:
         after: an event's id, such as "14-0", or a version that was seen in full. 0 is the start.
         until: "end": when the run has ended; a run that is parked is waited for. "rest": when it has
             ended or is parked. "now": when all that is stored has been yielded.
-        deltas: also yield the model's text and reasoning, while they are written. Before its
+        deltas: also yield the model's text and reasoning, while they are written, and the output of
+            commands while they run. Before its
             `model.response` the Deltas and ReasoningDeltas of a turn have added up to the complete text
             and reasoning, also where they were not streamed.
 
@@ -76,7 +77,7 @@ class Run:
         try:
             async with aclosing(_run_tools_during(watch(self._connection, request, seen), serving)) as updates:
                 async for update in updates:
-                    if isinstance(update, Delta | ReasoningDelta):
+                    if isinstance(update, Delta | ReasoningDelta | ToolOutput):
                         yield update
                     elif isinstance(update, pb.Event):
                         if serving and update.version > seen.attached:

@@ -12,7 +12,7 @@ import grpc
 
 from harnessmesh.connection import Connection, Retry
 from harnessmesh.errors import InvalidError, from_rpc, is_passing
-from harnessmesh.events import Delta, ReasoningDelta
+from harnessmesh.events import Delta, ReasoningDelta, ToolOutput
 from harnessmesh.gen import pb
 
 #: An index after the last event of any version.
@@ -21,7 +21,7 @@ _ALL = 1 << 30
 #: Turn, attempt and try that wrote a text.
 _Try: TypeAlias = tuple[int, int, int]
 #: What a watch yields.
-Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta | ReasoningDelta
+Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta | ReasoningDelta | ToolOutput
 
 
 @dataclass
@@ -169,6 +169,9 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
                     seen.attached = attached
                 elif case == "event" and seen.event(update.event):
                     yield update.event
+                elif case == "delta" and update.delta.HasField("tool_output"):
+                    output = update.delta.tool_output
+                    yield ToolOutput(update.delta.turn_number, output.call_id, output.offset, output.text)
                 elif case == "delta":
                     for piece in (seen.reasoning(update.delta), seen.delta(update.delta)):
                         if piece is not None:

@@ -38,6 +38,8 @@ type File struct {
 	ClientTools []*harnessv1.ToolSpec
 	// Contract is the task contract; nil without one.
 	Contract *harnessv1.TaskContract
+	// OutputSchema is the JSON Schema of the result; empty without one.
+	OutputSchema string
 
 	places places
 	// broken are the fields of the spec with a reported problem.

@@ -58,6 +58,21 @@ func (d *decoder) arguments(m protoreflect.Message, f protoreflect.FieldDescript
 	}
 }
 
+// outputSchema reads the JSON Schema of the result: inline, or from a JSON or YAML file.
+func (d *decoder) outputSchema(file *File, key, value *yaml.Node) {
+	const path = "spec.output_schema"
+	d.mark(path, value)
+	spec := &harnessv1.RunSpec{}
+	read, root := d, value
+	if text := strings.TrimSpace(value.Value); value.Kind == yaml.ScalarNode && value.ShortTag() == "!!str" && !strings.HasPrefix(text, "{") {
+		if read, root = d.other(key, value); root == nil {
+			return
+		}
+	}
+	read.schema(spec.ProtoReflect(), spec.ProtoReflect().Descriptor().Fields().ByName("output_schema"), root, path)
+	file.OutputSchema = spec.GetOutputSchema()
+}
+
 // schema reads a JSON Schema, written as YAML or as JSON text.
 func (d *decoder) schema(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, _ string) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {

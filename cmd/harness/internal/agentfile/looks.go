@@ -1,7 +1,6 @@
 package agentfile
 
 import (
-	"fmt"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
@@ -47,9 +46,8 @@ func checkClientTools(spec *harnessv1.RunSpec) error {
 		case strings.TrimSpace(t.GetDescription()) == "":
 			return fault.Invalid(field+".description", "missing: the model uses it to choose %s", t.GetName())
 		}
-		if _, err := tool.NewSet([]*harnessv1.ToolSpec{t}); err != nil {
-			text := strings.TrimPrefix(err.Error(), fmt.Sprintf("tool %q: parameters_schema: ", t.GetName()))
-			return fault.Invalid(field+".parameters_schema", "%s", text)
+		if err := tool.CheckSchema(t.GetParametersSchema()); err != nil {
+			return fault.Invalid(field+".parameters_schema", "%s", err)
 		}
 	}
 	return nil

@@ -85,10 +85,12 @@ func init() {
 		own("client_tools", "ClientTools.tools", (*decoder).clientTools, "spec.client_tools"),
 		inAgent("autonomous"), inTools("approval_timeout"), inTools("answer_timeout"),
 		own("contract", "RunSpec.contract", (*decoder).contract, "spec.contract"),
+		own("output_schema", "RunSpec.output_schema", (*decoder).outputSchema, "spec.output_schema"),
 		own("work_items", "LoopConfig.work_items", (*decoder).workItems, "spec.config.work_items", "spec.agent.work_item_templates"),
 		listOrFile("jit"), listOrFile("hooks"), inAgent("mode"), listOrFile("modes"), inAgent("context_providers"),
 		inConfig("budgets"), inConfig("stop"), inConfig("continuation"),
-		inConfig("stall"), inConfig("doom_loop"), inConfig("guidance"), inConfig("context"),
+		inConfig("stall"), inConfig("doom_loop"), inConfig("guidance"), inConfig("prompt"), inConfig("context"),
+		own("sandbox", "LoopConfig.sandbox", (*decoder).sandbox, "spec.config.sandbox"),
 	}
 }
 

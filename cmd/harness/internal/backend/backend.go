@@ -22,7 +22,8 @@ import (
 type Need int
 
 const (
-	// Read reads runs. Offline: only a gateway.
+	// Read reads runs. Offline: only a gateway, on a copy if the directory cannot be
+	// written.
 	Read Need = iota
 	// Store leaves an input in an inbox. Offline: only a gateway.
 	Store
@@ -37,7 +38,8 @@ const (
 type Options struct {
 	// Server is the address of a gateway; empty means the data directory.
 	Server string
-	// TokenFile holds the token for Server; empty means none.
+	// TokenFile holds the token for Server; empty means the key that a gateway of this
+	// machine has noted, if any.
 	TokenFile string
 	// TLS enables TLS for any address. CA is a file with the CAs that verify Server,
 	// empty means those of the system; a CA enables TLS too.
@@ -47,12 +49,16 @@ type Options struct {
 	Data string
 	// Keep are runs, as NAMESPACE/RUN, that a local mesh leaves running.
 	Keep []string
-	// Env looks up the environment, for the keys of model providers.
+	// Env looks up the environment, for the keys of model providers and for the folder of
+	// notes.
 	Env func(string) string
 	// Catalogue is the model catalogue of a local mesh; nil means the embedded one.
 	Catalogue *catalogue.Catalogue
 	// Logger receives the log of a local mesh.
 	Logger *slog.Logger
+	// Background uses the background process of the user instead of a mesh in this process;
+	// nil: no.
+	Background *Background
 }
 
 // Session is a connection to a gateway.
@@ -64,6 +70,10 @@ type Session struct {
 	// Working reports whether the mesh can continue a run, as far as is known: false
 	// only for the lone gateway of Read and Store.
 	Working bool
+	// ReadOnly reports whether the session reads a copy, in which no run can continue.
+	ReadOnly bool
+	// Process is the background process; nil for any other session.
+	Process *Process
 	// Lost is closed if the local mesh ends by itself; nil for other sessions.
 	Lost <-chan struct{}
 

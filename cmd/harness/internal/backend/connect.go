@@ -22,6 +22,11 @@ func connectLocal(ctx context.Context, opts Options, need Need) (*Session, error
 		if _, err := os.Stat(opts.Data); errors.Is(err, os.ErrNotExist) {
 			return nil, fmt.Errorf("%s: %w; use another one with --data or HARNESS_DATA", opts.Data, ErrNoData)
 		}
+	}
+	if opts.Background != nil && (need == Own || writable(opts.Data)) {
+		return joinBackground(ctx, opts)
+	}
+	if need != Own {
 		conn, held, err := node.Attach(ctx, opts.Data)
 		switch {
 		case err != nil:
@@ -36,12 +41,27 @@ func connectLocal(ctx context.Context, opts Options, need Need) (*Session, error
 	} else {
 		cfg.Interrupt = true
 	}
+	remove, readOnly := func() error { return nil }, false
+	if need != Own && !writable(opts.Data) {
+		if need != Read {
+			return nil, fmt.Errorf("data directory %s cannot be written: its runs can be listed, shown and watched only", opts.Data)
+		}
+		var err error
+		if cfg.Data, remove, err = copyOf(opts.Data); err != nil {
+			return nil, err
+		}
+		readOnly = true
+	}
 	n, err := StartNode(ctx, cfg)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, remove())
 	}
-	return &Session{Client: n.Client(), Local: true, Working: need >= Drive, Lost: n.Done(), close: n.Stop}, nil
+	stop := func(ctx context.Context) error { return errors.Join(n.Stop(ctx), remove()) }
+	return &Session{Client: n.Client(), Local: true, Working: need >= Drive, ReadOnly: readOnly, Lost: n.Done(), close: stop}, nil
 }
+
+// ProcessEnded is the message of a run that is parked because its process is gone.
+const ProcessEnded = node.ProcessEnded
 
 // StartNode starts a part of the mesh in this process.
 func StartNode(ctx context.Context, cfg node.Config) (*node.Node, error) {

@@ -67,11 +67,38 @@ func Whole(ctx context.Context, client harnessv1.GatewayServiceClient, namespace
 	return whole, failed
 }
 
+// WholeCall returns a call with all of its arguments: a user decides about what can be seen.
+// Where they cannot be fetched they stay a reference.
+func WholeCall(ctx context.Context, client harnessv1.GatewayServiceClient, namespace, run string, call *harnessv1.PendingCall) *harnessv1.PendingCall {
+	call = proto.CloneOf(call)
+	for _, c := range textsOfCall(call) {
+		if c.GetBlob() == nil {
+			continue
+		}
+		if text, err := Text(ctx, client, namespace, run, c); err == nil {
+			c.Value = &harnessv1.Content_Inline{Inline: text}
+		}
+	}
+	return call
+}
+
+// textsOfCall returns the contents of a call that a user decides about.
+func textsOfCall(p *harnessv1.PendingCall) []*harnessv1.Content {
+	all := []*harnessv1.Content{p.GetArguments()}
+	for _, f := range p.GetPreview().GetFiles() {
+		all = append(all, f.GetDiff())
+	}
+	return all
+}
+
 // texts returns the contents of a result.
 func texts(r *harnessv1.HarnessResult) []*harnessv1.Content {
-	all := []*harnessv1.Content{r.GetAnswer(), r.GetSummary()}
+	all := []*harnessv1.Content{r.GetAnswer(), r.GetSummary(), r.GetOutput()}
 	for _, d := range r.GetDeliverables() {
 		all = append(all, d.GetContent())
+	}
+	for _, p := range r.GetPending() {
+		all = append(all, textsOfCall(p)...)
 	}
 	return all
 }

@@ -1,10 +1,8 @@
 package backend
 
 import (
-	"context"
 	"fmt"
 	"net"
-	"os"
 	"strings"
 	"time"
 
@@ -23,7 +21,7 @@ const maxMessage = 64 << 20
 // TLS, any other address with it, unless http:// or https:// or Options.TLS and CA
 // select otherwise. A token is never sent to another machine in clear text.
 func dial(opts Options) (*grpc.ClientConn, error) {
-	address, tokenFile := opts.Server, opts.TokenFile
+	address := opts.Server
 	target, plain, err := parseServer(address)
 	if err != nil {
 		return nil, err
@@ -55,19 +53,12 @@ func dial(opts Options) (*grpc.ClientConn, error) {
 		}
 		options = append(options, grpc.WithTransportCredentials(trust.ClientCredentials()))
 	}
-	if tokenFile != "" {
-		if plain && !isLocal(target) {
-			return nil, fmt.Errorf("--token-file: the token would be sent to %s in clear text; use https:// or --tls", target)
-		}
-		raw, err := os.ReadFile(tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("--token-file: %w", err)
-		}
-		value := strings.TrimSpace(string(raw))
-		if value == "" || strings.ContainsAny(value, "\r\n") {
-			return nil, fmt.Errorf("--token-file: %s must contain one line with a token", tokenFile)
-		}
-		options = append(options, grpc.WithPerRPCCredentials(bearer{token: value, plain: plain}))
+	target, credential, err := findToken(opts, target, plain)
+	if err != nil {
+		return nil, err
+	}
+	if credential != nil {
+		options = append(options, grpc.WithPerRPCCredentials(credential))
 	}
 	conn, err := grpc.NewClient(target, options...)
 	if err != nil {
@@ -108,15 +99,3 @@ func isLocal(target string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip.IsLoopback()
 }
-
-// bearer adds a token to every call.
-type bearer struct {
-	token string
-	plain bool
-}
-
-func (b bearer) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
-	return map[string]string{"authorization": "Bearer " + b.token}, nil
-}
-
-func (b bearer) RequireTransportSecurity() bool { return !b.plain }

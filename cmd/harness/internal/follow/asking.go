@@ -2,13 +2,16 @@ package follow
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -25,8 +28,8 @@ type dialogue struct {
 	park *harnessv1.HarnessResult
 	// calls wait for an answer; the prompt shows the first.
 	calls []*harnessv1.PendingCall
-	// why: the next line is the reason of a denial.
-	why bool
+	// decision is the dialogue about the first call; nil if that is a question.
+	decision *decision
 	// lines are the user's input; nil while no prompt is open.
 	lines <-chan string
 	// resolved are the calls that are not prompted for again: they have an answer, or the
@@ -37,13 +40,13 @@ type dialogue struct {
 func (a *dialogue) open() bool { return len(a.calls) > 0 }
 
 // ask opens the prompts of a park. asked is false if there are none.
-func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
+func (f *follower) ask(ctx context.Context, r *harnessv1.HarnessResult) (asked bool) {
 	a := &f.asking
 	var open []*harnessv1.PendingCall
 	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
 		for _, call := range r.GetPending() {
 			if asks(call) && !a.resolved[call.GetCallId()] {
-				open = append(open, call)
+				open = append(open, backend.WholeCall(ctx, f.Client, f.Namespace, f.Run, call))
 			}
 		}
 	}
@@ -51,13 +54,13 @@ func (f *follower) ask(r *harnessv1.HarnessResult) (asked bool) {
 	case len(open) == 0:
 		if a.open() { // the call has a result, and no event reported it
 			f.Prompt.print("\n")
-			a.calls, a.lines, a.why = nil, nil, false
+			a.calls, a.lines, a.decision = nil, nil, nil
 		}
 		return false
 	case a.open() && a.calls[0].GetCallId() == open[0].GetCallId():
 		a.park, a.calls = r, open // its prompt is already open
 	default:
-		a.park, a.calls, a.why = r, open, false
+		a.park, a.calls, a.decision = r, open, nil
 		f.next()
 	}
 	return true
@@ -85,13 +88,10 @@ func (f *follower) next() {
 		return
 	}
 	f.Printer.Asking(true)
-	switch call := a.calls[0]; call.GetKind() {
-	case kindQuestion:
+	if call := a.calls[0]; call.GetKind() == kindQuestion {
 		f.Prompt.question(call)
-	case kindReview:
-		f.Prompt.review(call)
-	default:
-		f.Prompt.approval(call)
+	} else {
+		a.decision = f.Prompt.decide(call)
 	}
 	a.lines = f.Prompt.read()
 }
@@ -103,7 +103,7 @@ func (a *dialogue) resolve(id string) {
 	}
 	a.resolved[id] = true
 	if a.open() && a.calls[0].GetCallId() == id {
-		a.why = false
+		a.decision = nil
 	}
 	a.calls = slices.DeleteFunc(slices.Clone(a.calls), func(c *harnessv1.PendingCall) bool { return c.GetCallId() == id })
 }
@@ -111,6 +111,7 @@ func (a *dialogue) resolve(id string) {
 // answer processes a line; !ok: the input has ended.
 func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 	a := &f.asking
+	f.Prompt.received()
 	switch {
 	case !ok:
 		f.Prompt.print("\n")
@@ -119,33 +120,30 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 		return nil
 	case a.calls[0].GetKind() == kindQuestion:
 		return f.answerQuestion(ctx, line)
-	case a.why:
-		return f.approve(ctx, verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, reason: strings.TrimSpace(line)})
 	}
-	v := decided(line)
-	review := a.calls[0].GetKind() == kindReview
-	switch {
-	case review && v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN,
-		review && v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED:
-		f.Prompt.allowRun()
-		return nil
-	case v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED:
-		f.Prompt.allow()
-		return nil
-	case v.decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY && v.reason == "":
-		a.why = true
-		f.Prompt.print("Reason for the model (Enter for none): ")
+	v, decided := a.decision.take(line)
+	if !decided {
+		if strings.EqualFold(strings.TrimSpace(line), "v") {
+			f.forget()
+		}
+		a.lines = f.Prompt.read()
 		return nil
 	}
 	return f.approve(ctx, v)
 }
 
+// forget drops a signal that was meant for the pager.
+func (f *follower) forget() {
+	select {
+	case <-f.Signals:
+	default:
+	}
+}
+
 // approve answers the first open call, which waits for an approval.
-func (f *follower) approve(ctx context.Context, v verdict) error {
+func (f *follower) approve(ctx context.Context, v Verdict) error {
 	call := f.asking.calls[0]
-	err := f.reply(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{
-		Approval: &harnessv1.Approval{CallId: call.GetCallId(), Decision: v.decision, Reason: v.reason},
-	}})
+	err := f.reply(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: v.Approval(call)}})
 	if err != nil {
 		return err
 	}
@@ -192,6 +190,9 @@ func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputReques
 	case codes.AlreadyExists:
 		f.Printer.Remark("another client has already answered it; continuing")
 	case codes.FailedPrecondition:
+		if fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_CALL_CHANGED) {
+			return fmt.Errorf("%s; harness resume %s shows it", status.Convert(err).Message(), f.Run)
+		}
 		f.Printer.Remark("it does not wait for an answer any more; going on")
 	default:
 		return err
@@ -225,7 +226,7 @@ func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 		// for when the run parks for them again.
 		f.Prompt.print("\n")
 		f.Printer.Remark("answered elsewhere")
-		a.calls, a.why = nil, false
+		a.calls, a.decision = nil, nil
 		return true
 	}
 	id, told := answeredBy(e)

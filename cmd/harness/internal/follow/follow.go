@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Printer prints a run.
@@ -61,6 +63,15 @@ type Config struct {
 	Signals <-chan os.Signal
 	// Lost is closed when the gateway is permanently gone; may be nil.
 	Lost <-chan struct{}
+	// Rejoin connects again to a gateway that has gone away, and starts it if it is a
+	// background process that died; nil: the connection does so. resume asks that the run
+	// continues. sent is the input for that, empty without one. ErrStopped ends Follow.
+	Rejoin func(ctx context.Context, resume bool) (client harnessv1.GatewayServiceClient, sent string, err error)
+	// Leave reports that a signal other than an interrupt only ends Follow.
+	Leave bool
+	// Stored ends Follow with ErrStored when all that is stored has been printed and the run
+	// has not ended.
+	Stored bool
 	// Unread ends Follow when the reader of the output has gone away.
 	Unread bool
 	// Enough reports whether a result is what the sent inputs were to achieve, accepted
@@ -90,14 +101,22 @@ var (
 	// ErrLeft is returned if a second signal, or one that could not be passed on, ended
 	// Follow; the run may still be running.
 	ErrLeft = errors.New("detached before the run was parked or ended")
+	// ErrStopped is returned by Rejoin if the background process was stopped on purpose.
+	ErrStopped = errors.New("the background process was stopped")
 	// ErrUnread is returned if the reader of the output has gone away.
 	ErrUnread = errors.New("the reader of the output has gone away")
+	// ErrStored is returned if all that is stored was printed; see Config.Stored.
+	ErrStored = errors.New("the run has not ended, and nothing continues it here")
 	// ErrLost is returned if the local mesh ended before the run.
 	ErrLost = errors.New("the mesh in this process ended before the run was parked or ended; see its log")
 )
 
 // NewID returns a new id for an input or a request.
 func NewID() string { return "cli-" + rand.Text() }
+
+// NewRunID returns a new id for a run, short enough to type: 40 random bits. The gateway
+// rejects one that another run has.
+func NewRunID() string { return "r-" + strings.ToLower(rand.Text()[:8]) }
 
 type follower struct {
 	Config
@@ -174,7 +193,11 @@ func (f *follower) loop(ctx context.Context) error {
 			f.out.Result = f.held
 		case line, ok := <-f.asking.lines:
 			err = f.answer(ctx, line, ok)
-		case <-f.Signals:
+		case s := <-f.Signals:
+			if f.Leave && s != os.Interrupt {
+				err = ErrLeft
+				break
+			}
 			err = f.signal(ctx)
 		case err = <-f.stopped:
 		case <-f.Lost:
@@ -218,7 +241,7 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) {
 			f.next()
 		}
 	case *harnessv1.RunUpdate_Delta:
-		if f.text.add(v.Delta) {
+		if v.Delta.GetToolOutput() != nil || f.text.add(v.Delta) {
 			f.Printer.Delta(v.Delta)
 		}
 	case *harnessv1.RunUpdate_Result:
@@ -281,7 +304,10 @@ func (f *follower) rest(ctx context.Context, r *harnessv1.HarnessResult) {
 		f.hold(r)
 		return
 	}
-	if f.Prompt != nil && f.signals == 0 && f.ask(r) {
+	if !f.Stored && runstate.IsWaiting(r.GetStatus(), r.GetReason()) {
+		return // it continues by itself
+	}
+	if f.Prompt != nil && f.signals == 0 && f.ask(ctx, r) {
 		return
 	}
 	f.out.Result = r
@@ -309,9 +335,13 @@ func (f *follower) ended(ctx context.Context, err error) error {
 		}
 		answer, getErr := f.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: f.Namespace, RunId: f.Run})
 		if getErr == nil {
-			if answer.GetRun().GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING && answer.GetResult() != nil {
+			waiting := !f.Stored && runstate.IsWaiting(answer.GetRun().GetStatus(), answer.GetResult().GetReason())
+			if answer.GetRun().GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING && answer.GetResult() != nil && !waiting {
 				f.rest(ctx, answer.GetResult())
 				return nil
+			}
+			if f.Stored {
+				return ErrStored
 			}
 			f.again(200 * time.Millisecond)
 			return nil
@@ -325,6 +355,23 @@ func (f *follower) ended(ctx context.Context, err error) error {
 		return err
 	}
 	f.grace = nil // continues when the gateway is back
+	if f.Rejoin != nil && status.Code(err) == codes.Unavailable {
+		client, sent, err := f.Rejoin(ctx, !f.out.Interrupted)
+		switch {
+		case errors.Is(err, ErrStopped):
+			return err
+		case err != nil && !away(err):
+			return err
+		case err == nil:
+			f.Client = client
+			if sent != "" {
+				f.awaiting[sent] = true
+				f.held = nil
+			}
+			f.again(20 * time.Millisecond)
+			return nil
+		}
+	}
 	if f.failing.IsZero() {
 		f.failing = time.Now()
 		f.Printer.Remark(fmt.Sprintf("the gateway is unavailable; retrying for up to %v", f.Patience))
@@ -379,17 +426,19 @@ func (f *follower) callWithRetry(ctx context.Context, signals <-chan os.Signal, 
 	}
 }
 
-// signal interrupts the run on the first signal and ends Follow on the second.
+// signal interrupts the run on the first signal and ends Follow on the second. At a prompt it
+// only leaves: the call still waits.
 func (f *follower) signal(ctx context.Context) error {
+	if f.asking.open() {
+		f.Prompt.print("\n") // the signal was typed after the prompt
+		f.out.Result = f.asking.park
+		return nil
+	}
 	f.signals++
 	if f.signals > 1 {
 		return ErrLeft
 	}
 	f.out.Interrupted = true
-	if f.asking.open() {
-		f.Prompt.print("\n") // the signal was typed after the prompt
-		f.hold(f.asking.park)
-	}
 	f.asking = dialogue{}
 	f.Printer.Remark("interrupting the run; a second signal leaves immediately")
 	id := NewID()

@@ -376,7 +376,7 @@ func TestAnAnswerWhileTheGatewayIsAway(t *testing.T) {
 	keys, keyboard := net.Pipe()
 	defer keyboard.Close()
 	screen := newPaper()
-	f := b.follow(follow.Config{Prompt: follow.NewPrompt(keys, screen, func(s string) string { return s })})
+	f := b.follow(follow.Config{Prompt: follow.NewPrompt(keys, screen, follow.Screen{Style: func() render.Style { return render.Style{} }})})
 	screen.expect(t, "[n] no: ", 1)
 	b.stop()
 	f.notes.expect(t, "the gateway is unavailable; retrying", 1)

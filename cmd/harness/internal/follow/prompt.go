@@ -2,6 +2,7 @@ package follow
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -13,35 +14,78 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
+// Screen is the terminal that prompts are on.
+type Screen struct {
+	// Style returns the style of the terminal as it is now.
+	Style func() render.Style
+	// Rows returns its height, 0 if that is unknown; may be nil.
+	Rows func() int
+	// Page shows a text in the user's pager and returns when that has ended; may be nil.
+	Page func(text string) error
+}
+
 // Prompt prompts a user at a terminal.
 type Prompt struct {
-	in    io.Reader
-	out   io.Writer
-	clean func(string) string
+	in     io.Reader
+	out    io.Writer
+	screen Screen
+	clean  func(string) string
 
 	once  sync.Once
 	lines chan string
+	// want has a value for each line that may be read. While a pager is open none is read,
+	// because both would read from one terminal.
+	want   chan struct{}
+	wanted bool
 }
 
-// NewPrompt writes prompts to out and reads lines from in. clean makes foreign text safe
-// for the terminal.
-func NewPrompt(in io.Reader, out io.Writer, clean func(string) string) *Prompt {
-	return &Prompt{in: in, out: out, clean: clean, lines: make(chan string)}
+// NewPrompt writes prompts to out, which is the screen, and reads lines from in.
+func NewPrompt(in io.Reader, out io.Writer, screen Screen) *Prompt {
+	return &Prompt{in: in, out: out, screen: screen, clean: render.Clean, lines: make(chan string), want: make(chan struct{}, 1)}
 }
 
-// read starts to read lines, at the first prompt. A read from a terminal cannot be
-// cancelled, so the goroutine lives as long as the process.
+// read returns the channel of the lines, and starts to read the next one unless that is being
+// read. A read from a terminal cannot be cancelled, so the goroutine lives as long as the
+// process.
 func (p *Prompt) read() <-chan string {
 	p.once.Do(func() {
 		go func() {
 			defer close(p.lines)
 			scan := bufio.NewScanner(p.in)
-			for scan.Scan() {
+			for range p.want {
+				if !scan.Scan() {
+					return
+				}
 				p.lines <- scan.Text()
 			}
 		}()
 	})
+	if !p.wanted {
+		p.wanted = true
+		p.want <- struct{}{}
+	}
 	return p.lines
+}
+
+// received reports that a line was received from the channel of read.
+func (p *Prompt) received() { p.wanted = false }
+
+// rows returns the height of the screen.
+func (p *Prompt) rows() int {
+	if p.screen.Rows != nil {
+		if rows := p.screen.Rows(); rows > 0 {
+			return rows
+		}
+	}
+	return 24
+}
+
+// page shows a text in the pager.
+func (p *Prompt) page(text string) error {
+	if p.screen.Page == nil {
+		return errors.New("there is no pager here")
+	}
+	return p.screen.Page(text)
 }
 
 func (p *Prompt) print(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
@@ -53,35 +97,15 @@ func (p *Prompt) indented(text string) {
 	}
 }
 
-// approval shows a call that waits for an approval.
-func (p *Prompt) approval(call *harnessv1.PendingCall) {
-	p.print("\n%s asks to be run:\n", p.clean(call.GetTool()))
-	p.what(call)
-	p.allow()
-}
-
-// review shows a call that a hook wants reviewed.
-func (p *Prompt) review(call *harnessv1.PendingCall) {
-	p.print("\nA hook requests a review of %s before it runs:\n", p.clean(call.GetTool()))
-	p.what(call)
-	p.allowRun()
-}
-
-// what writes the arguments of a call and why it waits.
-func (p *Prompt) what(call *harnessv1.PendingCall) {
-	arguments := call.GetArguments().GetInline()
-	if blob := call.GetArguments().GetBlob(); blob != nil {
-		arguments = fmt.Sprintf("%s... (%d bytes in all)", blob.GetPreview(), blob.GetSize())
+// style returns the style of a call, which is indented.
+func (p *Prompt) style() render.Style {
+	s := p.screen.Style()
+	if s.Width == 0 {
+		s.Width = 80
 	}
-	p.indented(arguments)
-	if call.GetWhy() != "" {
-		p.print("%s\n", p.clean(call.GetWhy()))
-	}
+	s.Width = max(s.Width-2, 1)
+	return s
 }
-
-func (p *Prompt) allow() { p.print("Allow it? [y] once  [a] always for this run  [n] no: ") }
-
-func (p *Prompt) allowRun() { p.print("Let it run? [y] yes  [n] no: ") }
 
 // question shows a question of the agent or of its contract.
 func (p *Prompt) question(call *harnessv1.PendingCall) {
@@ -110,24 +134,4 @@ func chosen(line string, options []string) string {
 		return options[n-1]
 	}
 	return line
-}
-
-// verdict is the meaning of a line about a call that waits for an approval.
-type verdict struct {
-	// decision is unset if the line was not understood.
-	decision harnessv1.ApprovalDecision
-	reason   string
-}
-
-func decided(line string) verdict {
-	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
-	switch strings.ToLower(word) {
-	case "y", "yes":
-		return verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE}
-	case "a", "always":
-		return verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN}
-	case "n", "no":
-		return verdict{decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, reason: strings.TrimSpace(rest)}
-	}
-	return verdict{}
 }

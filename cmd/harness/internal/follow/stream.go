@@ -28,6 +28,9 @@ func (f *follower) watch(ctx context.Context) *stream {
 		Namespace: f.Namespace, RunId: f.Run, AfterVersion: after,
 		Until: harnessv1.WatchUntil_WATCH_UNTIL_END, NoDeltas: f.NoDeltas,
 	}
+	if f.Stored {
+		request.Until = harnessv1.WatchUntil_WATCH_UNTIL_NOW
+	}
 	go func() {
 		defer close(s.updates)
 		var watch harnessv1.GatewayService_WatchRunClient

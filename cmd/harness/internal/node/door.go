@@ -14,6 +14,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/frontdoor"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/roledoor"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 )
 
@@ -30,23 +31,30 @@ const (
 	httpStop = 2 * time.Second
 )
 
-// openDoor serves gRPC and HTTP on the gateway's port, with TLS and tokens if
-// configured.
-func (n *Node) openDoor(listener net.Listener, register func(grpc.ServiceRegistrar)) *roleServer {
-	guard := access.NewGuard(n.cfg.Tokens)
+// openDoor serves gRPC and HTTP on the gateway's port, with TLS if configured, for callers
+// with a token or the key, and for the callers of roles that processes of the mesh admit.
+func (n *Node) openDoor(listener net.Listener, roles *roledoor.Door, clients tlsfiles.Clients) *roleServer {
+	guard := access.NewGuard(n.keys.network)
+	if n.keys.network == nil && !onLoopback(n.cfg.Listen) {
+		guard = access.OpenGuard()
+	}
+	guard = guard.Within(n.limits())
+	// Other calls of roles need a token as those of the gateway do.
+	admission := guard.Only(func(ctx context.Context, method string) bool { return !roles.Takes(ctx, method) })
+	n.recordKeyFile(listener.Addr().String(), n.keys.noted)
 	var cfg *tls.Config
 	if n.cfg.TLS != nil {
-		cfg = n.cfg.TLS.Server(false, frontdoor.Protocols...)
+		cfg = n.cfg.TLS.Server(clients, frontdoor.Protocols...)
 	}
 	door := frontdoor.New(listener, cfg, n.cfg.Logger)
-	s := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, slices.Concat(guard.ServerOptions(), n.telemetry.ServerOptions(), []grpc.ServerOption{
+	options := slices.Concat(admission.ServerOptions(), roles.GatewayOptions(), n.telemetry.ServerOptions(), n.connectionOptions(), []grpc.ServerOption{
 		grpc.Creds(tlsfiles.Accepted()), grpc.MaxRecvMsgSize(maxRequest), grpc.MaxConcurrentStreams(maxStreams),
-	})...)
-	register(s.grpc)
-	client := harnessv1.NewGatewayServiceClient(access.Confine(n.local.conn))
+	})
+	s := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, options...)
+	client := harnessv1.NewGatewayServiceClient(guard.Confine(n.local.conn))
 	web := &http.Server{
 		Handler:           n.observed.metrics.HTTP(n.facade(client, guard)),
-		ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: httpIdleTime, MaxHeaderBytes: httpHeaderSize,
+		ReadHeaderTimeout: httpHeaderTime, ReadTimeout: httpReadTime, IdleTimeout: min(httpIdleTime, n.cfg.IdleTimeout), MaxHeaderBytes: httpHeaderSize,
 		ErrorLog: slog.NewLogLogger(n.cfg.Logger.Handler(), slog.LevelDebug),
 	}
 	n.pending = append(n.pending, func() {

@@ -11,7 +11,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/pkg/model/script"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/bridge/bridgeserver"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
@@ -42,7 +45,7 @@ var repairRole = &roleSpec{
 // scope returns the runs that repair may wake in a node that was started for the
 // sake of one run; nil for a node that serves all runs.
 func (n *Node) scope() *repairserver.Scope {
-	if !n.cfg.Interrupt {
+	if !n.cfg.Interrupt || n.cfg.Background != nil {
 		return nil
 	}
 	scope := &repairserver.Scope{Since: time.Now()}
@@ -88,11 +91,27 @@ var inferenceRole = &roleSpec{
 
 // openModel returns the provider of a model and the model's name there.
 func (n *Node) openModel(ref string) (model.Provider, string, error) {
-	p, name, err := provider.OpenWith(n.cfg.Catalogue, ref, n.cfg.ModelEnv)
+	if n.cfg.Background != nil && !strings.HasPrefix(ref, "script:") {
+		_, name, _ := strings.Cut(ref, ":")
+		return n.observed.metrics.Provider(ref, &runModels{n: n, ref: ref}), name, nil
+	}
+	p, name, err := provider.OpenFrom(n.cfg.Catalogue, ref, n.cfg.ModelEnv, n.scripts())
 	if err != nil {
 		return nil, "", err
 	}
 	return n.observed.metrics.Provider(ref, p), name, nil
+}
+
+// scripts are the files that this process reads scripted models from. In a mesh of several
+// processes these are the files of Config.Scripts: another process started the run. In one
+// process, the gateway decides what is started over the network (see limits).
+func (n *Node) scripts() script.Files {
+	return script.Files{Dir: n.cfg.Scripts, Only: n.mesh.shared()}
+}
+
+// limits bound what requests over the network may name.
+func (n *Node) limits() access.Limits {
+	return access.Limits{Scripts: script.Files{Dir: n.cfg.Scripts, Only: true}.Within, Target: remote.AllowList(n.cfg.AllowTargets).Check}
 }
 
 // window returns the input window of a model in tokens; 0 if the catalogue does not

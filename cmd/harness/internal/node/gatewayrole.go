@@ -17,20 +17,23 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
-var gatewayRole = &roleSpec{name: workflow.Gateway, public: true, open: openGateway}
+var gatewayRole = &roleSpec{name: workflow.Gateway, open: openGateway}
 
 func openGateway(n *Node, d *dependencies) (*service, error) {
 	gateway := gatewayserver.New(gatewayserver.Config{
 		Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Catalogue: n.cfg.Catalogue, Tracer: n.telemetry.Tracer(),
-		Workspaces: func(ctx context.Context, workspace string) error {
-			_, err := d.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
-			return err
+		Stalled: n.log.Writable,
+		Workspaces: func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error) {
+			r, err := d.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace, Sandbox: sandbox})
+			return r.GetProblem(), err
 		},
 		Effort: func(model string, effort harnessv1.Effort) error {
 			return provider.CheckEffort(n.cfg.Catalogue, model, effort)
 		},
-		Tools: func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
-		Hooks: func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
+		Model:  n.checkModel,
+		Priced: func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
+		Tools:  func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
+		Hooks:  func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
 	})
 	if err := n.watchMesh(gateway); err != nil {
 		return nil, err
@@ -55,6 +58,16 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 			return nil
 		},
 	}, nil
+}
+
+// checkModel returns an error if runs are known to be unable to use a model: the turn worker is
+// in this process and cannot open it.
+func (n *Node) checkModel(ref string) error {
+	if !n.serves(workflow.Turn) || n.mesh.shared() || n.cfg.Background != nil { // its clients check with their variables
+		return nil
+	}
+	_, _, err := n.openModel(ref)
+	return err
 }
 
 // hostTools returns the tools of the tool host.
@@ -113,6 +126,9 @@ func (n *Node) awaitInterrupted(ctx context.Context) {
 	}
 }
 
+// ProcessEnded is why a run is interrupted whose process is gone.
+const ProcessEnded = "The process that worked on it ended; resume it to continue."
+
 // interruptOthers leaves an interrupt in the inbox of every running run that is not in
 // Config.Keep, before the executors start.
 func (n *Node) interruptOthers(ctx context.Context) error {
@@ -130,7 +146,7 @@ func (n *Node) interruptOthers(ctx context.Context) error {
 			}
 			_, err := n.gateway.InterruptRun(ctx, &harnessv1.InterruptRunRequest{
 				Namespace: run.GetNamespace(), RunId: run.GetRunId(),
-				Reason: "The process that worked on it ended; resume it to continue.",
+				Reason: ProcessEnded,
 			})
 			if err != nil {
 				return fmt.Errorf("interrupt unfinished run %s: %w", run.GetRunId(), err)

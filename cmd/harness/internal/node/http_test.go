@@ -152,7 +152,7 @@ func TestARunIsDrivenOverHTTPAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.call("POST", "/v1/runs", fmt.Sprintf(`{"run_id":"r","goal":"Say hello","workspace":%q,
-		"agent":{"model":"script:%s","tools":[{"name":"run_command","pattern":"^sleep","policy":"allow"}],
+		"agent":{"model":"script:%s","sandbox":{"network":"all"},"tools":[{"name":"run_command","pattern":"^sleep","policy":"allow"}],
 			"client_tools":[{"name":"weather","description":"The weather in a city."}],
 			"work_items":{"enabled":true},"contract":{"required_outputs":[{"id":"hello","description":"It is said","predicate":{"type":"FILE_EXISTS","path":"hello.txt"}}]}}}`,
 		workspace, model), http.StatusCreated, nil)

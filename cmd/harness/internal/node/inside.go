@@ -51,6 +51,10 @@ func (c *insideToolHost) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteT
 	return call(ctx, c, harnessv1.ToolHostService_ExecuteTool_FullMethodName, in, c.host.ExecuteTool)
 }
 
+func (c *insideToolHost) ReadCallOutput(ctx context.Context, in *harnessv1.ReadCallOutputRequest, _ ...grpc.CallOption) (*harnessv1.ReadCallOutputResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_ReadCallOutput_FullMethodName, in, c.host.ReadCallOutput)
+}
+
 func (c *insideToolHost) CancelTools(ctx context.Context, in *harnessv1.CancelToolsRequest, _ ...grpc.CallOption) (*harnessv1.CancelToolsResponse, error) {
 	return call(ctx, c, harnessv1.ToolHostService_CancelTools_FullMethodName, in, c.host.CancelTools)
 }

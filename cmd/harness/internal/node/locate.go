@@ -28,9 +28,9 @@ type locator func(ctx context.Context, role string) (*harnessv1.Presence, error)
 
 // dialRole connects to a role of another process. It looks up the address on the bus,
 // and again when the connection breaks. secure verifies the announced host; nil means no
-// TLS.
-func dialRole(role string, locate locator, secure credentials.TransportCredentials, more ...grpc.DialOption) (*grpc.ClientConn, error) {
-	m := &meshResolver{locate: locate, secure: secure != nil, first: make(chan struct{})}
+// TLS. token returns what admits to a process; nil means nothing.
+func dialRole(role string, locate locator, secure credentials.TransportCredentials, token func(*harnessv1.Presence) string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	m := &meshResolver{locate: locate, secure: secure != nil, token: token, first: make(chan struct{})}
 	if secure == nil {
 		secure = insecure.NewCredentials()
 	}
@@ -53,6 +53,7 @@ func dialRole(role string, locate locator, secure credentials.TransportCredentia
 type meshResolver struct {
 	locate locator
 	secure bool
+	token  func(*harnessv1.Presence) string
 	found  atomic.Pointer[harnessv1.Presence]
 	built  atomic.Pointer[roleResolver]
 	first  chan struct{} // closed when the role has been found once
@@ -92,10 +93,15 @@ func (m *meshResolver) meant(ctx context.Context, method string, req, reply any,
 		return err
 	}
 	ctx = metadata.AppendToOutgoingContext(ctx, instanceKey, p.GetInstance())
+	if m.token != nil {
+		if token := m.token(p); token != "" {
+			ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+token)
+		}
+	}
 	var reached peer.Peer
 	err = invoke(ctx, method, req, reply, cc, append(opts, grpc.Peer(&reached))...)
 	switch status.Code(err) {
-	case codes.Unimplemented: // no process of this mesh has the address any more
+	case codes.Unimplemented, codes.Unauthenticated: // no process of this mesh has the address any more, or it has another key
 		err = notStarted(cc.Target() + ": " + status.Convert(err).Message())
 	case codes.Unavailable:
 		if reached.Addr == nil && fault.ReasonOf(err) == "" { // it never left this process

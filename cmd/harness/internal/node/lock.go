@@ -14,6 +14,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/localkey"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Names inside a data directory.
@@ -23,6 +27,9 @@ const (
 	natsDir    = "nats"
 	toolsDir   = "tools"
 )
+
+// Stored returns the folder of a data directory with the runs.
+func Stored(data string) string { return filepath.Join(data, natsDir) }
 
 // HeldError is returned if another process uses a data directory.
 type HeldError struct {
@@ -44,6 +51,14 @@ type holder struct {
 	PID     int    `json:"pid"`
 	Command string `json:"command"`
 	Socket  string `json:"socket"`
+	// KeyFile has the key that the socket requires; empty if it requires none.
+	KeyFile string `json:"key_file,omitempty"`
+	// Build and API are the version of the program and its APILevel; absent in files of older
+	// programs.
+	Build string `json:"build,omitempty"`
+	API   int    `json:"api,omitempty"`
+	// Background: it is the background process of the user.
+	Background bool `json:"background,omitempty"`
 }
 
 // lockWait bounds the attempts to lock.
@@ -75,8 +90,24 @@ func hold(dir string) (*flock.Flock, error) {
 	return lock, nil
 }
 
-func writeHolder(dir, socket string) error {
-	data, err := json.Marshal(holder{PID: os.Getpid(), Command: command(os.Args), Socket: socket})
+// hold locks the data directory of a node; the lock is nil if the node works without it.
+func (n *Node) hold() (*flock.Flock, error) {
+	shared := n.cfg.SharedData && n.cfg.NATS != ""
+	if shared && !n.serves(workflow.Gateway) && !n.serves(workflow.ToolHost) {
+		return nil, nil //nolint:nilnil // it stores nothing
+	}
+	lock, err := hold(n.cfg.Data)
+	var held *HeldError
+	if shared && errors.As(err, &held) {
+		return nil, nil //nolint:nilnil // another process of the mesh has it
+	}
+	return lock, err
+}
+
+func writeHolder(dir, socket, keyFile, build string, background bool) error {
+	data, err := json.Marshal(holder{
+		PID: os.Getpid(), Command: command(os.Args), Socket: socket, KeyFile: keyFile, Build: build, API: APILevel, Background: background,
+	})
 	if err != nil {
 		return err
 	}
@@ -100,6 +131,25 @@ func command(args []string) string {
 	return name
 }
 
+// Holder describes the process that uses a data directory.
+type Holder struct {
+	// PID and Command are the process, Build and API its version and APILevel; 0 and empty in
+	// programs that do not write them.
+	PID     int
+	Command string
+	Build   string
+	API     int
+	// Background: it is the background process of the user.
+	Background bool
+}
+
+// HolderOf returns the process that wrote that it uses a data directory; the zero value if
+// none has. It may have ended.
+func HolderOf(dir string) Holder {
+	h, _ := readHolder(dir)
+	return Holder{PID: h.PID, Command: h.Command, Build: h.Build, API: h.API, Background: h.Background}
+}
+
 func readHolder(dir string) (holder, error) {
 	var h holder
 	data, err := os.ReadFile(filepath.Join(dir, holderFile))
@@ -107,6 +157,19 @@ func readHolder(dir string) (holder, error) {
 		return h, err
 	}
 	return h, json.Unmarshal(data, &h)
+}
+
+// Held reports whether a process has locked a data directory.
+func Held(dir string) bool {
+	if _, err := os.Stat(filepath.Join(dir, lockFile)); err != nil {
+		return false
+	}
+	lock := flock.New(filepath.Join(dir, lockFile))
+	ok, err := lock.TryRLock()
+	if ok {
+		_ = lock.Close()
+	}
+	return err == nil && !ok
 }
 
 // attachWait bounds the wait for a process that is starting, or that was killed while it
@@ -131,7 +194,15 @@ func Attach(ctx context.Context, dir string) (conn *grpc.ClientConn, held bool, 
 		}
 		h, err := readHolder(dir)
 		if err == nil && h.Socket != "" {
-			if conn, err := dialHolder(ctx, h.Socket); err == nil {
+			var key []grpc.DialOption
+			if h.KeyFile != "" {
+				text, err := localkey.Read(h.KeyFile)
+				if err != nil {
+					return nil, true, fmt.Errorf("data directory %s is in use by process %d (%s): %w", dir, h.PID, h.Command, err)
+				}
+				key = append(key, grpc.WithPerRPCCredentials(access.Bearer(text, true)))
+			}
+			if conn, err := dialHolder(ctx, h.Socket, key...); err == nil {
 				return conn, true, nil
 			}
 		}
@@ -145,9 +216,9 @@ func Attach(ctx context.Context, dir string) (conn *grpc.ClientConn, held bool, 
 
 // dialHolder connects to the socket of a process. A connection that the kernel accepted is
 // not enough, because the socket of a dead process can still do that.
-func dialHolder(ctx context.Context, socket string) (*grpc.ClientConn, error) {
-	conn, err := grpc.NewClient("unix:"+socket, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))
+func dialHolder(ctx context.Context, socket string, more ...grpc.DialOption) (*grpc.ClientConn, error) {
+	conn, err := grpc.NewClient("unix:"+socket, append(more, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage)))...)
 	if err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func leave(t *testing.T, dir string) (*flock.Flock, net.Listener) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _, _ = l.Close(), lock.Unlock() })
-	if err := writeHolder(dir, l.Addr().String()); err != nil {
+	if err := writeHolder(dir, l.Addr().String(), "", "dev", false); err != nil {
 		t.Fatal(err)
 	}
 	return lock, l

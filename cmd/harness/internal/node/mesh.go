@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,7 +46,6 @@ type mesh struct {
 	mu      sync.Mutex
 	leaving bool
 	foreign string // why the others forbid work; empty when they do not
-	away    time.Time
 }
 
 // role is a role of this node.
@@ -131,6 +131,12 @@ const (
 	refreshEvery = 5 * time.Second
 )
 
+// assessTime returns how often roles are checked, so that a bus that hangs is reported
+// within the takeover time.
+func (m *mesh) assessTime() time.Duration {
+	return min(assessEvery, runlog.TakeoverOf(m.n.log.AckWait())/10)
+}
+
 // join announces the roles, starts the work as soon as no other process prevents it, and
 // keeps checking.
 func (m *mesh) join(ctx context.Context, begin func()) error {
@@ -151,10 +157,21 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
 	m.stop = stop
 	begun := make(chan struct{})
-	m.watched.Go(func() {
-		assess, look := time.NewTicker(assessEvery), time.NewTicker(refreshEvery)
-		defer assess.Stop()
+	m.watched.Go(func() { // separate: a bus that hangs delays its answer
+		look := time.NewTicker(refreshEvery)
 		defer look.Stop()
+		for {
+			select {
+			case <-watching.Done():
+				return
+			case <-look.C:
+				m.refresh(watching)
+			}
+		}
+	})
+	m.watched.Go(func() {
+		assess := time.NewTicker(m.assessTime())
+		defer assess.Stop()
 		working := m.allowed()
 		if working {
 			begin()
@@ -165,8 +182,6 @@ func (m *mesh) join(ctx context.Context, begin func()) error {
 			select {
 			case <-watching.Done():
 				return
-			case <-look.C:
-				m.refresh(watching)
 			case <-assess.C:
 			}
 			if !working && m.allowed() {
@@ -230,8 +245,56 @@ const locateTimeout = time.Second
 // assess checks whether the roles of this node are ready and reports changes.
 func (m *mesh) assess(ctx context.Context) {
 	common := m.common()
+	own := map[*role]string{}
+	if common == "" {
+		own = m.check(ctx)
+		common = m.common() // it may have changed during the checks
+	}
+	serving := map[*roleServer]bool{}
+	for _, r := range m.roles {
+		reason := cmp.Or(common, own[r])
+		m.report(r, reason)
+		m.n.probe.set(r.name, reason == "")
+		for _, server := range m.n.local.all {
+			server.serving(r.name, reason == "")
+		}
+		if before, ok := serving[r.server]; !ok || before {
+			serving[r.server] = reason == ""
+		}
+	}
+	for server := range maps.Keys(serving) {
+		server.serving("", serving[server])
+	}
+	all := !slices.Contains(slices.Collect(maps.Values(serving)), false)
+	m.n.local.all[0].serving("", all)
+	m.n.probe.set("", all)
+}
+
+// check returns why single roles cannot work, beyond what every role needs. It ends
+// early if the bus becomes unavailable meanwhile: other processes are found over it.
+func (m *mesh) check(ctx context.Context) map[*role]string {
+	ctx, cancel := context.WithCancel(ctx)
+	watching := time.NewTicker(m.assessTime())
+	checked := make(chan map[*role]string, 1)
+	go func() { checked <- m.checkRoles(ctx) }()
+	defer watching.Stop()
+	defer cancel()
+	for {
+		select {
+		case own := <-checked:
+			return own
+		case <-watching.C:
+			if m.common() != "" {
+				cancel()
+			}
+		}
+	}
+}
+
+func (m *mesh) checkRoles(ctx context.Context) map[*role]string {
+	own := map[*role]string{}
 	tools := ""
-	if common == "" && m.toolHost.inside == nil && slices.ContainsFunc(m.roles, func(r *role) bool { return r.needsToolHost }) {
+	if m.toolHost.inside == nil && slices.ContainsFunc(m.roles, func(r *role) bool { return r.needsToolHost }) {
 		ask, cancel := context.WithTimeout(ctx, 2*locateTimeout)
 		if _, err := m.toolHost.DescribeHost(ask, &harnessv1.DescribeHostRequest{}); err != nil && ctx.Err() == nil {
 			if tools = "the tool host cannot be called: " + status.Convert(err).Message(); m.shared() {
@@ -242,48 +305,31 @@ func (m *mesh) assess(ctx context.Context) {
 		}
 		cancel()
 	}
-	serving := map[*roleServer]bool{}
 	for _, r := range m.roles {
-		reason := common
-		if reason == "" && r.needsToolHost {
-			reason = tools
+		if r.needsToolHost {
+			own[r] = tools
 		}
-		if reason == "" && r.ready != nil {
+		if own[r] == "" && r.ready != nil {
 			ask, cancel := context.WithTimeout(ctx, 2*locateTimeout)
 			if err := r.ready(ask); err != nil && ctx.Err() == nil {
-				reason = err.Error()
+				own[r] = err.Error()
 			}
 			cancel()
 		}
-		m.report(r, reason)
-		m.n.probe.set(r.name, reason == "")
-		if before, ok := serving[r.server]; !ok || before {
-			serving[r.server] = reason == ""
-		}
 	}
-	for server := range maps.Keys(serving) {
-		server.serving(serving[server])
-	}
-	all := !slices.Contains(slices.Collect(maps.Values(serving)), false)
-	m.n.local.all[0].serving(all)
-	m.n.probe.set("", all)
+	return own
 }
 
 // common returns why no role of this node can work; empty for no reason.
 func (m *mesh) common() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	err := m.n.log.Connected()
-	switch {
-	case m.leaving:
+	if m.leaving {
 		return "it is stopping"
-	case err != nil:
-		if m.away.IsZero() {
-			m.away = time.Now()
-		}
-		return fmt.Sprintf("%v, since %s", err, m.away.UTC().Format(time.TimeOnly))
 	}
-	m.away = time.Time{}
+	if err := m.n.log.Connected(); err != nil {
+		return err.Error()
+	}
 	if err := m.n.log.Trouble(); err != nil {
 		return err.Error()
 	}
@@ -311,13 +357,13 @@ func (m *mesh) report(r *role, reason string) {
 	_, _ = fmt.Fprintf(m.n.cfg.Stderr, "waiting role=%s reason=%q\n", r.name, reason)
 }
 
-// serving sets the health of a server.
-func (s *roleServer) serving(yes bool) {
+// serving sets the health of a role of a server; empty means all of them.
+func (s *roleServer) serving(role string, yes bool) {
 	status := healthv1.HealthCheckResponse_NOT_SERVING
 	if yes {
 		status = healthv1.HealthCheckResponse_SERVING
 	}
-	s.health.SetServingStatus("", status)
+	s.health.SetServingStatus(role, status)
 }
 
 // leave announces that the node accepts no more work.
@@ -348,5 +394,9 @@ func (n *Node) locate(ctx context.Context, role string) (*harnessv1.Presence, er
 	if err == nil || !isLedger || place == "" || errors.Is(err, runlog.ErrUnavailable) {
 		return p, err
 	}
-	return n.log.Locate(ctx, placeRole(place))
+	successor, err := n.log.Locate(ctx, placeRole(place))
+	if err != nil && !errors.Is(err, runlog.ErrUnavailable) {
+		return nil, fmt.Errorf("no tool host with the ledger %s is ready, and none that replaces it: start `harness serve --roles %s` with its --data", ledger, workflow.ToolHost)
+	}
+	return successor, err
 }

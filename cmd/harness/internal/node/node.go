@@ -11,6 +11,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,6 +20,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -35,6 +37,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/localkey"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/tlsfiles"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/bridge"
@@ -45,6 +49,10 @@ type Config struct {
 	// Data is the data directory: the embedded server's files and the tool host's
 	// ledger. One process at a time uses it.
 	Data string
+	// SharedData: the user has not named Data, and other processes of the mesh may use it. Then
+	// roles that store nothing do not lock it, and the others continue without the lock: the
+	// ledger of the tool host has a separate one. Only with NATS.
+	SharedData bool
 	// NATS is the URL of an external server; empty means an embedded one.
 	NATS string
 	// Credentials is a file with a NATS user's JWT and key; empty means none.
@@ -54,9 +62,22 @@ type Config struct {
 	// TLS is the identity of this process towards other roles and clients; nil means no
 	// TLS. If it has CAs, roles other than the gateway require a certificate.
 	TLS *tlsfiles.Identity
-	// Tokens admit callers at the gateway's address; nil admits every caller. The local
-	// socket needs none.
+	// Tokens admit callers at the gateway's address. Without them a gateway on loopback
+	// requires its key, and one elsewhere admits every caller. The local socket requires
+	// the key in any case.
 	Tokens *access.Tokens
+	// KeyFile is the file of the gateway's key, which is made if it does not exist; empty
+	// means gateway.key in Data.
+	KeyFile string
+	// OpenLoopback: the local socket, and a gateway and roles on loopback, require no key.
+	OpenLoopback bool
+	// Confined overrides whether the commands of a tool host in this process are confined,
+	// so that they cannot read the gateway's key. Nil means that the tool host tries it.
+	Confined func() bool
+	// Notes is the folder in which clients find the key; without Dir it is not noted.
+	Notes localkey.Notes
+	// Notice gets lines for the user about the key; nil discards them.
+	Notice func(string)
 	// CORS are the origins whose pages may call the gateway over HTTP.
 	CORS []string
 	// Probe is an address for health checks only, in plaintext; empty means none.
@@ -65,9 +86,17 @@ type Config struct {
 	NATSWait time.Duration
 	// Roles to run; all means all of them.
 	Roles []string
-	// Listen is the gateway's TCP address; empty means only the local socket. If set,
-	// every other role listens on a free port of the same host.
+	// Listen is the TCP address of all roles of this node; empty means only the local
+	// socket. In a node with a gateway, the other roles are called at the gateway's address.
 	Listen string
+	// IdleTimeout is how long a connection to Listen may have no call; default 10 min. A
+	// stream is a call.
+	IdleTimeout time.Duration
+	// PeerConnections bounds the connections of one peer to Listen at the same time; default
+	// 1024.
+	PeerConnections int
+	// MeshKey is the key that processes on one machine present to each other.
+	MeshKey MeshKey
 	// Executor is the name of the executor that the role bridge calls, and Target its
 	// address, HOST:PORT. TargetTimeout bounds a call; default 5 min.
 	Executor, Target string
@@ -77,6 +106,22 @@ type Config struct {
 	Advertise string
 	// Sync is always (default) or interval, for the embedded server.
 	Sync string
+	// Scripts is the folder of scripted models. Requests over the network may name models in
+	// it only, and in a mesh of several processes all runs may. Empty means none.
+	Scripts string
+	// Targets has the CAs of services that runs call. Default: those of the system.
+	Targets *tlsfiles.Identity
+	// AllowTargets are the services, as HOST:PORT, that requests over the network may name
+	// in hooks, checks, context providers and summarizers, unless they come with the key.
+	AllowTargets []string
+	// SandboxLeast is the least level at which the tool host runs commands: off (default),
+	// kernel or full.
+	SandboxLeast string
+	// Secrets are more files that commands must not read.
+	Secrets []string
+	// SandboxPrivateHosts are hosts with private addresses that commands may reach if their
+	// run names them too.
+	SandboxPrivateHosts []string
 	// Takeover is how long a worker may be dead, hung or disconnected before another one
 	// gets its step, for the embedded server. Default 5 s.
 	Takeover time.Duration
@@ -104,11 +149,20 @@ type Config struct {
 	Interrupt bool
 	// Keep are runs, as NAMESPACE/RUN.
 	Keep []string
+	// Background is set in the background process of a user; it serves all runs, also with
+	// Interrupt.
+	Background *Background
 	// Metrics is the HTTP address of metrics, liveness and readiness; empty means none.
 	Metrics string
 	// Stderr gets a line for each role that is ready; nil means none.
 	Stderr io.Writer
 }
+
+// Defaults of the bounds on connections to Config.Listen.
+const (
+	defaultIdle            = 10 * time.Minute
+	defaultPeerConnections = 1024
+)
 
 // maxMessage bounds a gRPC message: a conversation is one message.
 const maxMessage = 64 << 20
@@ -129,6 +183,12 @@ type Node struct {
 	instance string
 
 	local     *servers // gateway and roles, for this machine
+	front     *front   // the same over TCP; nil until the first role is registered
+	keys      doorKeys
+	meshKey   *meshKey
+	older     bool     // the data directory has been used before
+	unnote    []func() // remove the notes of the key
+	sandbox   *foundSandbox
 	gateway   harnessv1.GatewayServiceClient
 	addresses map[string]string
 
@@ -150,6 +210,7 @@ type Node struct {
 	working   atomic.Bool
 
 	telemetry *telemetry.Telemetry
+	bus       jetstream.Config // of a server outside of this process
 }
 
 // Start starts a node and returns when all of it is ready. After an error nothing of it
@@ -166,6 +227,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 		n.instance = executor.NewInstance()
 	}
 	n.mesh = newMesh(n)
+	n.meshKey = &meshKey{file: cfg.MeshKey.File, logger: cfg.Logger}
 	var err error
 	if n.telemetry, err = telemetry.Start(ctx, telemetry.Config{
 		Role: cfg.role(), Instance: n.instance, Version: cfg.Program, Env: cfg.ModelEnv, Logger: cfg.Logger,
@@ -205,6 +267,8 @@ func (c *Config) complete() error {
 			c.Roles = append(c.Roles, workflow.Bridge)
 		}
 	}
+	c.IdleTimeout = cmp.Or(c.IdleTimeout, defaultIdle)
+	c.PeerConnections = cmp.Or(c.PeerConnections, defaultPeerConnections)
 	for _, r := range c.Roles {
 		if !slices.Contains(workflow.Roles(), r) && r != workflow.Bridge {
 			return fmt.Errorf("--roles: unknown role %q: must be all, %s or %s", r, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
@@ -236,6 +300,37 @@ func (c *Config) complete() error {
 		return fmt.Errorf("--data: %w", err)
 	}
 	c.Data = dir
+	if err := c.completeScripts(); err != nil {
+		return err
+	}
+	for _, target := range c.AllowTargets {
+		if err := remote.Check(target); err != nil {
+			return fmt.Errorf("--allow-target: %w", err)
+		}
+	}
+	if c.KeyFile != "" {
+		if c.KeyFile, err = filepath.Abs(c.KeyFile); err != nil {
+			return fmt.Errorf("--key-file: %w", err)
+		}
+	}
+	return nil
+}
+
+// completeScripts makes the folder of scripted models absolute.
+func (c *Config) completeScripts() (err error) {
+	if c.Scripts == "" {
+		return nil
+	}
+	if c.Scripts, err = filepath.Abs(c.Scripts); err != nil {
+		return fmt.Errorf("--scripts: %w", err)
+	}
+	info, err := os.Stat(c.Scripts)
+	switch {
+	case err != nil:
+		return fmt.Errorf("--scripts: %w", err)
+	case !info.IsDir():
+		return fmt.Errorf("--scripts: %s: expected a folder", c.Scripts)
+	}
 	return nil
 }
 
@@ -244,7 +339,9 @@ func (n *Node) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if n.lock, err = hold(n.cfg.Data); err != nil {
+	_, unused := os.Stat(filepath.Join(n.cfg.Data, lockFile))
+	n.older = unused == nil
+	if n.lock, err = n.hold(); err != nil {
 		return err
 	}
 	if err := n.observe(ctx); err != nil {
@@ -256,9 +353,6 @@ func (n *Node) start(ctx context.Context) error {
 	if err := n.watchLog(); err != nil {
 		return err
 	}
-	if err := n.listen(); err != nil {
-		return err
-	}
 	if err := n.startRoles(ctx); err != nil {
 		return err
 	}
@@ -267,7 +361,20 @@ func (n *Node) start(ctx context.Context) error {
 		return fmt.Errorf("a role ended: %w", n.Err())
 	default:
 	}
-	return writeHolder(n.cfg.Data, n.local.socket)
+	n.warnOfOpenBus(ctx)
+	if n.lock == nil {
+		return nil
+	}
+	return writeHolder(n.cfg.Data, n.local.socket, n.keys.socketFile(), n.cfg.Program, n.cfg.Background != nil)
+}
+
+// warnOfOpenBus warns of a server that requires no credentials. A process that does not
+// start reports its error only.
+func (n *Node) warnOfOpenBus(ctx context.Context) {
+	if n.cfg.NATS != "" && jetstream.AcceptsAnyClient(ctx, n.bus) {
+		n.notice(fmt.Sprintf("WARNING: NATS at %s accepts clients without credentials: every process that reaches it can write to every run, approve calls and run commands. "+
+			"Give the server users, and each process --nats-creds (docs/security.md)", jetstream.Redacted(n.bus.URL)))
+	}
 }
 
 // gatewayCache bounds the records that a gateway caches, in encoded bytes.
@@ -277,7 +384,10 @@ const gatewayCache = 4 << 20
 const embeddedBytes = 1 << 40
 
 func (n *Node) openLog(ctx context.Context) error {
-	cfg := jetstream.Config{Name: "harness " + n.instance, Wait: n.cfg.NATSWait, Logger: n.cfg.Logger}
+	cfg := jetstream.Config{
+		Name: "harness " + n.instance, Wait: n.cfg.NATSWait, Logger: n.cfg.Logger,
+		CacheBytes: int(memoryOf(debug.SetMemoryLimit(-1)).records), //nolint:gosec // bounded
+	}
 	if len(n.cfg.Roles) == 1 && n.cfg.Roles[0] == workflow.Gateway {
 		// A gateway reads each record once; a page of runs must not stay in memory.
 		cfg.CacheBytes = gatewayCache
@@ -291,6 +401,7 @@ func (n *Node) openLog(ctx context.Context) error {
 		}
 		var err error
 		n.log, err = jetstream.Open(ctx, cfg)
+		n.bus = cfg
 		return err
 	}
 	if n.cfg.Sync == "interval" {
@@ -358,6 +469,9 @@ func (n *Node) Stop(ctx context.Context) error {
 			case <-ctx.Done():
 				err = fmt.Errorf("stop: executors are still at work: %w", ctx.Err())
 			}
+		}
+		for _, f := range n.unnote { // before another process can have the address
+			f()
 		}
 		for _, c := range slices.Backward(n.closers) {
 			err = errors.Join(err, c(ctx))

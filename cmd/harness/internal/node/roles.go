@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"runtime/debug"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -12,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // roleSpec describes a role: what it needs and how its service is made. A new role is
@@ -20,9 +22,6 @@ type roleSpec struct {
 	name string
 	// needsToolHost: the role is not ready unless a tool host answers.
 	needsToolHost bool
-	// public: clients call the role, so it has the port of --listen, tokens and
-	// HTTP. Any other role that listens has a free port next to it.
-	public bool
 	// open makes the service. What has to be closed is appended to Node.closers.
 	open func(*Node, *dependencies) (*service, error)
 }
@@ -57,16 +56,16 @@ type dependencies struct {
 	conversations *conversationcache.Cache
 }
 
-// conversationBytes bounds the folded conversations in memory.
-const conversationBytes = 256 << 20
-
 func (n *Node) newDependencies() *dependencies {
 	d := &dependencies{
 		toolHost: &toolHosts{dial: func(role string) (*grpc.ClientConn, error) {
-			return dialRole(role, n.locate, n.dialCredentials(), n.telemetry.DialOptions()...)
+			return dialRole(role, n.locate, n.dialCredentials(workflow.ToolHost), n.meshKey.token, n.telemetry.DialOptions()...)
 		}},
 		remote:        &remote.Pool{Options: n.telemetry.DialOptions()},
-		conversations: conversationcache.New(n.runs(), conversationBytes),
+		conversations: conversationcache.New(n.runs(), memoryOf(debug.SetMemoryLimit(-1)).conversations),
+	}
+	if n.cfg.Targets != nil {
+		d.remote.TLS = n.cfg.Targets.ClientCredentials()
 	}
 	d.hooks = hookcaller.New(hookcaller.Config{ToolHost: d.toolHost, Log: n.runs(), Remote: d.remote, Logger: n.cfg.Logger})
 	n.closers = append(n.closers, func(context.Context) error {
@@ -86,11 +85,19 @@ func (n *Node) startRoles(ctx context.Context) error {
 		if !slices.Contains(n.cfg.Roles, spec.name) {
 			continue
 		}
+		if spec != toolHostRole { // how it confines commands decides what the listeners require
+			if err := n.openLocal(ctx); err != nil {
+				return err
+			}
+		}
 		s, err := spec.open(n, shared)
 		if err != nil {
 			return err
 		}
-		if err := n.register(spec, s); err != nil {
+		if err := n.openLocal(ctx); err != nil {
+			return err
+		}
+		if err := n.register(ctx, spec, s); err != nil {
 			return err
 		}
 		services = append(services, s)
@@ -120,7 +127,8 @@ func (n *Node) startWork(executors []*service) {
 	n.work = g
 	cfg := executor.Config{
 		Log: n.runs(), Instance: n.instance, Concurrency: n.cfg.Concurrency, Drain: n.cfg.Drain,
-		Logger: n.cfg.Logger, Tracer: n.telemetry.Tracer(), Metrics: n.observed.metrics,
+		Logger: n.cfg.Logger, Tracer: n.telemetry.Tracer(), Metrics: n.observed.metrics, Witness: n.log,
+		Room: executor.NewRoom(memoryOf(debug.SetMemoryLimit(-1)).room),
 	}
 	for _, s := range executors {
 		g.Go(func() error { return s.run(ctx, cfg) })

@@ -11,11 +11,11 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
@@ -27,8 +27,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 )
 
-// servers are the gRPC servers of a node: one for this machine with every role of the
-// node, and one for each role that listens on TCP.
+// servers are the gRPC servers of a node, each with every role of it: one for this machine,
+// and the front if the node listens on TCP.
 type servers struct {
 	logger *slog.Logger
 	socket string
@@ -80,10 +80,16 @@ func (s *roleServer) serve(listeners ...net.Listener) {
 // bufferSize is the buffer of the in-process listener.
 const bufferSize = 1 << 20
 
+// maxSocketDir bounds the directory of a socket, whose path has at most 107 bytes.
+const maxSocketDir = 80
+
 // socketPath returns a short path for any data directory: a socket's path has at most
 // 107 bytes.
 func socketPath(data string) (string, error) {
-	dir := filepath.Join(os.TempDir(), fmt.Sprintf("harness-%d", os.Getuid()))
+	dir := filepath.Join(os.Getenv("XDG_RUNTIME_DIR"), "harness")
+	if !filepath.IsAbs(dir) || os.MkdirAll(dir, 0o700) != nil || len(dir) > maxSocketDir {
+		dir = filepath.Join(os.TempDir(), fmt.Sprintf("harness-%d", os.Getuid()))
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return "", fmt.Errorf("socket directory: %w", err)
 	}
@@ -100,9 +106,13 @@ func socketPath(data string) (string, error) {
 }
 
 // listen opens the local socket. The caller has locked the directory, so an existing
-// socket belongs to a dead process.
+// socket belongs to a dead process. Without the lock the socket is that of the process alone.
 func (n *Node) listen() error {
-	path, err := socketPath(n.cfg.Data)
+	owner := n.cfg.Data
+	if n.lock == nil {
+		owner += "\x00" + strconv.Itoa(os.Getpid())
+	}
+	path, err := socketPath(owner)
 	if err != nil {
 		return err
 	}
@@ -113,9 +123,15 @@ func (n *Node) listen() error {
 	if err != nil {
 		return fmt.Errorf("local socket: %w", err)
 	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		_ = listener.Close()
+		return fmt.Errorf("local socket: %w", err)
+	}
 	s := &servers{logger: n.cfg.Logger, socket: path, inside: bufconn.Listen(bufferSize)}
 	n.local = s
-	local := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, n.telemetry.ServerOptions()...)
+	local := newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, slices.Concat(n.socketOptions(), n.telemetry.ServerOptions(), n.cfg.Background.options())...)
+	n.cfg.Background.register(local.grpc)
+	n.recordKeyFile("unix:"+path, n.keys.socket != nil)
 	s.all = append(s.all, local)
 	s.conn, err = grpc.NewClient("passthrough:///inside", dialOptions(
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
@@ -126,93 +142,9 @@ func (n *Node) listen() error {
 		return err
 	}
 	n.closers = append(n.closers, func(context.Context) error { return s.conn.Close() })
-	n.pending = append(n.pending, func() { local.serve(listener, s.inside) })
+	n.pending = append(n.pending, func() { local.serve(n.cfg.Background.listen(listener), s.inside) })
 	n.unserved = append(n.unserved, listener)
 	return nil
-}
-
-// register adds a role to the local server and, if the node listens on TCP, to a
-// separate server.
-func (n *Node) register(spec *roleSpec, service *service) error {
-	local := n.local.all[0]
-	service.register(local.grpc)
-	if n.cfg.Listen == "" {
-		n.mesh.add(spec, service, "unix:"+n.local.socket, local)
-		return nil
-	}
-	address := n.cfg.Listen
-	if !spec.public {
-		host, _, err := net.SplitHostPort(n.cfg.Listen)
-		if err != nil {
-			return fmt.Errorf("--listen: %q: expected HOST:PORT, such as 127.0.0.1:7447", n.cfg.Listen)
-		}
-		if n.private(host) {
-			host = "127.0.0.1"
-		}
-		if len(n.cfg.Roles) > 1 {
-			address = net.JoinHostPort(host, "0")
-		}
-	}
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		if errors.Is(err, syscall.EADDRINUSE) {
-			err = fmt.Errorf("%w; use another port, such as 127.0.0.1:0 for a free one", err)
-		}
-		return fmt.Errorf("--listen: %w", err)
-	}
-	n.unserved = append(n.unserved, listener)
-	var s *roleServer
-	if spec.public {
-		s = n.openDoor(listener, service.register)
-	} else {
-		s = newRoleServer(n.cfg.Logger, n.instance, n.observed.metrics, append(n.roleCredentials(), n.telemetry.ServerOptions()...)...)
-		service.register(s.grpc)
-		n.pending = append(n.pending, func() { s.serve(listener) })
-	}
-	n.local.all = append(n.local.all, s)
-	at := listener.Addr().String()
-	if n.cfg.Advertise != "" {
-		_, port, err := net.SplitHostPort(at)
-		if err != nil {
-			return fmt.Errorf("--advertise: %w", err)
-		}
-		at = net.JoinHostPort(n.cfg.Advertise, port)
-	}
-	if !spec.public && n.cfg.TLS != nil && n.mesh.shared() {
-		host, _, _ := net.SplitHostPort(at)
-		if err := n.cfg.TLS.Check(host); err != nil {
-			return err
-		}
-	}
-	n.mesh.add(spec, service, at, s)
-	return nil
-}
-
-// private reports whether a role next to the gateway is for this machine only: without
-// an external bus no other process has to reach it, and it checks no tokens.
-func (n *Node) private(host string) bool {
-	ip := net.ParseIP(host)
-	if n.cfg.TLS != nil && n.cfg.TLS.Mutual() {
-		return false
-	}
-	return len(n.cfg.Roles) > 1 && n.cfg.NATS == "" &&
-		host != "localhost" && (ip == nil || !ip.IsLoopback())
-}
-
-// roleCredentials are the server credentials of a role that other roles call.
-func (n *Node) roleCredentials() []grpc.ServerOption {
-	if n.cfg.TLS == nil {
-		return nil
-	}
-	return []grpc.ServerOption{grpc.Creds(n.cfg.TLS.ServerCredentials(n.cfg.TLS.Mutual(), n.cfg.Logger))}
-}
-
-// dialCredentials are the client credentials of roles that call each other.
-func (n *Node) dialCredentials() credentials.TransportCredentials {
-	if n.cfg.TLS == nil {
-		return nil
-	}
-	return n.cfg.TLS.ClientCredentials()
 }
 
 // serveAll starts to accept connections. No role is ready yet.

@@ -90,9 +90,19 @@ func (t *toolHosts) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteToolRe
 	return host.ExecuteTool(ctx, in, opts...)
 }
 
-// InspectWorkspace calls any host.
+// ReadCallOutput calls the host of the ledger.
+func (t *toolHosts) ReadCallOutput(ctx context.Context, in *harnessv1.ReadCallOutputRequest, opts ...grpc.CallOption) (*harnessv1.ReadCallOutputResponse, error) {
+	host, err := t.of(in.GetLedgerId())
+	if err != nil {
+		return nil, err
+	}
+	return host.ReadCallOutput(ctx, in, opts...)
+}
+
+// InspectWorkspace calls the host of the ledger of its background commands; without any, any
+// host.
 func (t *toolHosts) InspectWorkspace(ctx context.Context, in *harnessv1.InspectWorkspaceRequest, opts ...grpc.CallOption) (*harnessv1.InspectWorkspaceResponse, error) {
-	host, err := t.of("")
+	host, err := t.of(in.GetLedgerId())
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_BudgetWarn:
 		b := v.BudgetWarn
-		return s.warn(fmt.Sprintf("budget used up: %s, %s of %s", b.GetBudget(), number(b.GetUsed()), number(b.GetLimit())))
+		return s.warn(fmt.Sprintf("budget used up: %s, %s of %s", clean(b.GetBudget()), number(b.GetUsed()), number(b.GetLimit())))
 	case *harnessv1.Event_ContinuationPrompt:
 		c := v.ContinuationPrompt
 		return s.warn(fmt.Sprintf("no tool call: nudged (%d of %d)", c.GetCount(), c.GetMax()))
@@ -39,7 +39,7 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 			harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:  "allowed for this run",
 			harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY: "denied",
 		}
-		line := "  " + clean(a.GetTool()) + " " + words[a.GetDecision()]
+		line := "  " + clean(a.GetTool()) + " " + words[a.GetDecision()] + by(a.GetCaller())
 		if a.GetReason() != "" {
 			line += ": " + shorten(a.GetReason(), 200)
 		}
@@ -57,9 +57,9 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 		}
 		return s.warn(clean(strings.ReplaceAll(v.InputRejected.GetKind(), "_", " ")) + " refused: " + shorten(v.InputRejected.GetReason(), 200))
 	case *harnessv1.Event_RunInterrupted:
-		return s.warn(because("interrupted", v.RunInterrupted.GetReason()))
+		return s.warn(because("interrupted"+by(v.RunInterrupted.GetCaller()), v.RunInterrupted.GetReason()))
 	case *harnessv1.Event_RunCancelled:
-		return s.warn(because("cancelled", v.RunCancelled.GetReason()))
+		return s.warn(because("cancelled"+by(v.RunCancelled.GetCaller()), v.RunCancelled.GetReason()))
 	case *harnessv1.Event_WorkerTakeover:
 		return s.warn(fmt.Sprintf("another worker continues (attempt %d)", v.WorkerTakeover.GetAttempt()))
 	case *harnessv1.Event_ExecutorMissing:
@@ -76,4 +76,15 @@ func because(what, reason string) string {
 		return what
 	}
 	return what + ": " + shorten(reason, 200)
+}
+
+// local is the caller that is not named: the user of this machine.
+const local = "local"
+
+// by returns a caller for the end of a phrase; empty for an unknown or the local one.
+func by(caller string) string {
+	if caller == "" || caller == local {
+		return ""
+	}
+	return " by " + clean(caller)
 }

@@ -22,6 +22,9 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 		return []string{s.loop(v.DoomLoopDetected)}
 	case *harnessv1.Event_GuidanceInjected:
 		g := v.GuidanceInjected
+		if !s.Guidance && opening(e, g) {
+			return nil
+		}
 		switch g.GetKind() {
 		case "items_state":
 			return nil // the list of work items was shown when it changed
@@ -40,6 +43,9 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 	case *harnessv1.Event_ModeChanged:
 		m := v.ModeChanged
 		return []string{s.bold("mode: " + clean(m.GetFrom()) + " " + s.arrow() + " " + clean(m.GetTo()))}
+	case *harnessv1.Event_ModelChanged:
+		m := v.ModelChanged
+		return []string{s.bold("model: " + clean(m.GetFrom()) + " " + s.arrow() + " " + clean(m.GetTo()))}
 	case *harnessv1.Event_HookResult:
 		return s.hook(v.HookResult)
 	case *harnessv1.Event_HookError:
@@ -51,6 +57,16 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 		return []string{s.warn(line)}
 	}
 	return nil
+}
+
+// opening reports whether guidance is that with which every run begins: it depends on the
+// agent, not on what happens.
+func opening(e *harnessv1.Event, g *harnessv1.GuidanceInjected) bool {
+	switch g.GetKind() {
+	case "tools", "work_items", "planning", "instructions", "contract":
+		return e.GetTurnNumber() <= 1
+	}
+	return false
 }
 
 // rejected returns why the agent may not stop. It only counts the unmet requirements,

@@ -139,9 +139,27 @@ func TestWhatKeepsTheAgentOnItsWay(t *testing.T) {
 	}
 }
 
+func TestGuidanceThatOpensEveryRunIsNotShown(t *testing.T) {
+	for kind, atStart := range map[string]bool{
+		"tools": true, "work_items": true, "planning": true, "instructions": true, "contract": true, "jit": false, "hook": false, "control": false, "mode": false,
+	} {
+		for turn := range uint32(3) {
+			for _, asked := range []bool{false, true} {
+				var out strings.Builder
+				text := NewText(&out, Style{Guidance: asked}, nil)
+				text.Event(&harnessv1.Event{TurnNumber: turn, Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{Kind: kind, Text: "t"}}})
+				hidden := atStart && turn <= 1 && !asked
+				if hidden && out.Len() > 0 || !hidden && !strings.Contains(out.String(), "guidance ("+strings.ReplaceAll(kind, "_", " ")+"): t\n") {
+					t.Errorf("%s at turn %d, asked for %v: %q", kind, turn, asked, out.String())
+				}
+			}
+		}
+	}
+}
+
 func TestGuidanceFollowsTheHeadingOfItsTurn(t *testing.T) {
 	var out strings.Builder
-	text := NewText(&out, Style{}, nil)
+	text := NewText(&out, Style{Guidance: true}, nil)
 	text.Event(&harnessv1.Event{TurnNumber: 1, MaxTurns: 5, Event: &harnessv1.Event_GuidanceInjected{GuidanceInjected: &harnessv1.GuidanceInjected{Kind: "tools", Text: "t"}}})
 	text.Event(&harnessv1.Event{TurnNumber: 1, MaxTurns: 5, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
 	if want := "\nturn 1/5\nguidance (tools): t\n"; out.String() != want {

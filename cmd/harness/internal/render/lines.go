@@ -3,6 +3,7 @@ package render
 import (
 	"io"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -20,7 +21,7 @@ func NewLines(out, diag io.Writer) *Lines { return &Lines{out: sink{w: out}, dia
 func (l *Lines) Err() error { return l.out.err }
 
 // Remark writes a remark of the program.
-func (l *Lines) Remark(text string) { l.diag.print("harness: " + text + "\n") }
+func (l *Lines) Remark(text string) { l.diag.print("harness: " + clean(text) + "\n") }
 
 // Asking does nothing.
 func (l *Lines) Asking(bool) {}
@@ -28,8 +29,13 @@ func (l *Lines) Asking(bool) {}
 // Event writes an event.
 func (l *Lines) Event(e *harnessv1.Event) { l.write(eventjson.Event(e)) }
 
-// Delta writes a piece of the model's reasoning and one of its text.
+// Delta writes a piece of the model's reasoning and one of its text, or one of the output of
+// a command.
 func (l *Lines) Delta(d *harnessv1.Delta) {
+	if d.GetToolOutput() != nil {
+		l.write(eventjson.ToolOutput(d))
+		return
+	}
 	if d.GetReasoning() != "" {
 		l.write(eventjson.ReasoningDelta(d))
 	}
@@ -40,7 +46,7 @@ func (l *Lines) Delta(d *harnessv1.Delta) {
 
 func (l *Lines) write(line []byte, err error) {
 	if err == nil {
-		l.out.print(string(line) + "\n")
+		l.out.print(string(content.EscapeJSON(line)) + "\n")
 	}
 }
 
@@ -56,7 +62,7 @@ func NewQuiet(diag io.Writer) *Quiet { return &Quiet{diag: sink{w: diag}} }
 func (q *Quiet) Err() error { return nil }
 
 // Remark writes a remark of the program.
-func (q *Quiet) Remark(text string) { q.diag.print("harness: " + text + "\n") }
+func (q *Quiet) Remark(text string) { q.diag.print("harness: " + clean(text) + "\n") }
 
 // Asking does nothing.
 func (q *Quiet) Asking(bool) {}

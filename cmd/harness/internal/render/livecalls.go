@@ -35,6 +35,10 @@ type shownCall struct {
 	took time.Duration
 	// said is the beginning of its result or error, or why it waits.
 	said string
+	// output is what its command has printed so far.
+	output callOutput
+	// change has the arguments of a call that has written a file.
+	change string
 }
 
 // calls has the live calls, in the order in which they were made, and those that wait
@@ -125,6 +129,9 @@ func (c *calls) lines(s Style, width int, now time.Time) []string {
 			return append(lines, s.dim(fmt.Sprintf("  %s %d more calls", s.mark("…", "..."), len(c.open)-i)))
 		}
 		lines = append(lines, s.callLine(call, width, now))
+		if call.state == callRuns {
+			lines = append(lines, call.output.lines(s, width)...)
+		}
 	}
 	return lines
 }
@@ -199,6 +206,9 @@ const narrow = 60
 // error, a line with the error.
 func (s Style) callLines(c *shownCall, width int, now time.Time) []string {
 	lines := []string{s.callLine(c, width, now)}
+	if c.state == callDone {
+		lines = append(lines, s.changeLines(c.tool, c.change, width)...)
+	}
 	if said := shorten(firstLine(c.said), 400); width < narrow && said != "" && (c.state == callFailed || c.state == callDenied || c.state == callAsks) {
 		bare := *c
 		bare.said = ""

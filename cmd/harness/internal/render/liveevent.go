@@ -83,11 +83,13 @@ func (l *Live) Event(e *harnessv1.Event) {
 			reasoning = l.cfg.Fetch(r.GetReasoning())
 		}
 	}
+	change := l.change(e)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.gauge.event(e, l.cfg.Now())
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ModelResponse:
+		l.plain.showErrors(e)
 		l.plain.heading(e.GetTurnNumber(), e.GetMaxTurns())
 		l.commit(e.GetTurnNumber(), text, reasoning, v.ModelResponse.GetUsage().GetReasoningTokens())
 	case *harnessv1.Event_ToolCall:
@@ -95,6 +97,7 @@ func (l *Live) Event(e *harnessv1.Event) {
 	case *harnessv1.Event_ToolResult:
 		if r := v.ToolResult; !listed(r.GetTool()) {
 			l.calls.end(r.GetCallId(), r.GetTool(), callDone, took(r.GetDuration()), preview(r.GetResult()))
+			l.calls.find(r.GetCallId()).change = change
 		}
 	case *harnessv1.Event_ToolError:
 		r := v.ToolError
@@ -117,6 +120,22 @@ func (l *Live) Event(e *harnessv1.Event) {
 	}
 	l.flush(false)
 	l.drawIfIdle()
+}
+
+// change returns the arguments of the call whose result an event has, if it has written a
+// file and people read along. Reading them may take seconds, while frames are drawn.
+func (l *Live) change(e *harnessv1.Event) string {
+	r := e.GetToolResult()
+	if r == nil || l.cfg.Still {
+		return ""
+	}
+	l.mu.Lock()
+	call := l.calls.find(r.GetCallId())
+	if call == nil {
+		call = l.calls.parks[r.GetCallId()]
+	}
+	l.mu.Unlock()
+	return argumentsOf(call, l.cfg.Fetch)
 }
 
 // other shows an event that has no live form.
@@ -202,6 +221,7 @@ func (l *Live) Result(r *harnessv1.HarnessResult) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.plain.Lines(l.plain.work.flush(l.cfg.Style)...)
+	l.plain.Lines(l.plain.lastErrors(r.GetReason().GetMessage())...)
 	l.take()
 	s := l.cfg.Style
 	l.above = append(l.above, "", s.dim(strings.Repeat(s.mark("─", "-"), min(l.width-1, widest))))

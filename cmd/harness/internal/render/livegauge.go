@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // Initial is the state of a run before the events that are shown.
@@ -62,12 +63,7 @@ func (g *gauges) fill() {
 }
 
 func (g *gauges) add(u *harnessv1.Usage) {
-	g.usage.InputTokens += u.GetInputTokens()
-	g.usage.OutputTokens += u.GetOutputTokens()
-	g.usage.CachedInputTokens += u.GetCachedInputTokens()
-	g.usage.CostMicroUsd += u.GetCostMicroUsd()
-	g.usage.ReasoningTokens += u.GetReasoningTokens()
-	g.usage.CacheWriteTokens += u.GetCacheWriteTokens()
+	runstate.SumUsage(&g.usage, u)
 }
 
 // event applies an event.

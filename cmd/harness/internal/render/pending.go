@@ -6,6 +6,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -22,12 +23,12 @@ type PendingCall struct {
 }
 
 // PendingLines returns what a call waits for, why, until when, and the command that
-// answers it. Lines are broken at Width; a command never is, so that it can be
-// copied.
+// answers it. A call that a person decides about is there with all of its arguments. Lines are
+// broken at Width; the command that answers never is, so that it can be copied.
 func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 	p := w.Call
 	var head string
-	var details []string
+	var whole, details []string
 	switch p.GetKind() {
 	case "question":
 		text, options := Question(p)
@@ -36,9 +37,11 @@ func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 			details = append(details, fmt.Sprintf("[%d] %s", i+1, shorten(option, 300)))
 		}
 	case "approval":
-		head = "waits for approval: " + call(p.GetTool(), p.GetArguments())
+		head = "waits for approval: " + content.Visible(p.GetTool())
+		whole = s.indented(4).CallLines(p)
 	case "review":
-		head = "waits for a review: " + call(p.GetTool(), p.GetArguments())
+		head = "waits for a review: " + content.Visible(p.GetTool())
+		whole = s.indented(4).CallLines(p)
 	case "client_tool":
 		head = "waits for its client: " + call(p.GetTool(), p.GetArguments())
 	default:
@@ -52,6 +55,9 @@ func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 		facts = append(facts, shorten(p.GetWhy(), 200))
 	}
 	facts = append(facts, "call "+clean(p.GetCallId()))
+	if digest := p.GetPreview().GetDigest(); digest != "" {
+		facts = append(facts, "digest "+clean(content.Cut(digest, ShownDigest)))
+	}
 	if d := p.GetDeadline(); d != nil {
 		facts = append(facts, expires(d.AsTime().Sub(now)))
 	}
@@ -60,6 +66,9 @@ func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 	lines := s.wrap(head, 0, 4)
 	for i := range lines {
 		lines[i] = s.warn(lines[i])
+	}
+	for _, line := range whole {
+		lines = append(lines, "    "+line)
 	}
 	for _, detail := range details {
 		lines = append(lines, s.wrap(detail, 2, 4)...)
@@ -71,6 +80,17 @@ func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 		lines = append(lines, s.wrap("or "+w.Or, 2, 4)...)
 	}
 	return lines
+}
+
+// ShownDigest is how many characters of a digest are printed. They are enough to name it.
+const ShownDigest = 12
+
+// indented returns the style of lines that are indented by n runes.
+func (s Style) indented(n int) Style {
+	if s.Width > 0 {
+		s.Width = max(s.Width-n, 1)
+	}
+	return s
 }
 
 // expires returns when a call without an answer gets an error as its answer.

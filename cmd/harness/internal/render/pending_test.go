@@ -40,14 +40,16 @@ func TestCallsThatWaitOnWideAndNarrowScreens(t *testing.T) {
 		want    string
 	}{
 		"an approval, wide": {PendingCall{Call: approval, Command: "harness approve r1 c1", Or: "with --always"}, 0, `
-waits for approval: run_command command="go test ./... -count=1"
+waits for approval: run_command
+    command: go test ./... -count=1
   It runs a command. · call c1 · expires in 6 d
   harness approve r1 c1
   or with --always`},
 		"an approval, narrow": {PendingCall{Call: approval, Command: "harness approve r1 c1 --server unix:/tmp/somewhere", Or: "with --always, or --deny --reason WHY"}, 30, `
 waits for approval:
-    run_command command="go
-    test ./... -count=1"
+    run_command
+    command: go test ./... -
+    ┆ count=1
   It runs a command. · call c1
     · expires in 6 d
   harness approve r1 c1 --server unix:/tmp/somewhere
@@ -74,7 +76,8 @@ waits for its client: lookup_order id=12
   call c1
   harness answer r1 c1 RESULT`},
 		"a review": {PendingCall{Call: review, Command: "harness approve r1 c1"}, 0, `
-waits for a review: run_command command="make deploy"
+waits for a review: run_command
+    command: make deploy
   It deploys. · call c1
   harness approve r1 c1`},
 		"a question of the contract": {PendingCall{Call: asked, Command: "harness answer r1 contract:colour ANSWER"}, 0, `

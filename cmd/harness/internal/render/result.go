@@ -16,6 +16,7 @@ func StatusName(s harnessv1.RunStatus) string {
 func (t *Text) Result(r *harnessv1.HarnessResult) {
 	t.endText()
 	t.Lines(t.work.flush(t.style)...)
+	t.Lines(t.lastErrors(r.GetReason().GetMessage())...)
 	t.out.print("\n")
 	t.Lines(t.style.ResultLines(r)...)
 }
@@ -88,11 +89,13 @@ func plural(n uint64, what string) string {
 	return count(n) + " " + what
 }
 
-// Answer returns the answer of a run: the agent's last text, and the summary of
-// work_complete if the text does not contain it.
+// Answer returns the answer of a run: its output as JSON; without one, the agent's last
+// text, and the summary of work_complete if the text does not contain it.
 func Answer(r *harnessv1.HarnessResult) string {
 	answer, summary := strings.TrimSpace(preview(r.GetAnswer())), strings.TrimSpace(preview(r.GetSummary()))
 	switch {
+	case r.GetOutput() != nil:
+		return preview(r.GetOutput())
 	case summary == "" || strings.Contains(answer, summary):
 		return answer
 	case answer == "":

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode"
 	"unicode/utf8"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -25,6 +25,8 @@ type Style struct {
 	// Terminal reports whether people read the lines while they are written: reasoning
 	// is shown. Elsewhere a line reports its tokens.
 	Terminal bool
+	// Guidance shows the guidance that opens every run.
+	Guidance bool
 }
 
 func (s Style) paint(code, text string) string {
@@ -66,20 +68,9 @@ func (s *sink) print(text string) {
 }
 
 // clean makes text from outside safe to print: it makes control characters visible,
-// which could move the cursor or rename the window.
-func clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r == '\r':
-			return -1
-		case unicode.IsControl(r):
-			return utf8.RuneError
-		}
-		return r
-	}, text)
-}
+// which could move the cursor or rename the window, and characters that change the order
+// in which text reads.
+func clean(text string) string { return content.Clean(text) }
 
 // Clean returns text from outside in a form that is safe for a terminal.
 func Clean(text string) string { return clean(text) }

@@ -24,6 +24,8 @@ type Text struct {
 	// midline reports whether the cursor follows text of the model; reasoning, whether
 	// that text is reasoning.
 	midline, reasoning bool
+	// errors are those that the result may repeat.
+	errors turnErrors
 	// answer is the last whole text of the model that was shown.
 	answer string
 	// goal is the goal in the header.
@@ -126,8 +128,12 @@ func (t *Text) think(text string) {
 	}
 }
 
-// Delta prints a piece of the model's text and of its reasoning.
+// Delta prints a piece of the model's text and of its reasoning. Output of a command is in
+// its result.
 func (t *Text) Delta(d *harnessv1.Delta) {
+	if d.GetToolOutput() != nil {
+		return
+	}
 	next := t.current.add(d)
 	if next.voidText {
 		t.again()
@@ -162,6 +168,7 @@ func (t *Text) heading(turn, limit uint32) {
 
 // Event prints an event.
 func (t *Text) Event(e *harnessv1.Event) {
+	t.showErrors(e)
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_SessionStart:
 		t.opened = true
@@ -182,11 +189,15 @@ func (t *Text) Event(e *harnessv1.Event) {
 		t.endText()
 		t.Lines(t.work.flush(t.style)...)
 		if err := v.StepEnd.GetError(); err != "" {
-			t.line(t.style.bad("turn failed: " + shorten(err, 300)))
+			t.errors = turnErrors{turn: err} // it names why each model was given up
 		}
 	case *harnessv1.Event_ModelResponse:
 		t.modelResponse(e, v.ModelResponse)
 	case *harnessv1.Event_ModelRetry:
+		if v.ModelRetry.GetGivenUp() {
+			t.errors.models = append(t.errors.models, v.ModelRetry)
+			break
+		}
 		t.line(t.retryLine(v.ModelRetry))
 	case *harnessv1.Event_SessionResume:
 		t.line(t.style.dim("resumed (" + clean(v.SessionResume.GetCause()) + ")"))

@@ -3,6 +3,7 @@ package schemagen
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -12,6 +13,13 @@ var forms = map[protoreflect.FullName]func(object) object{
 	"harness.v1.ToolSpec.parameters_schema": schemaOrText,
 	"harness.v1.Predicate.arguments": func(list object) object {
 		return object{"oneOf": []any{list, object{"type": "object", "additionalProperties": object{"type": "string"}}}}
+	},
+	"harness.v1.SandboxConfig.network": func(network object) object {
+		return object{"oneOf": []any{
+			object{"type": "string", "enum": []any{"none", "all"}},
+			object{"type": "array", "items": object{"type": "string"}, "minItems": 1, "maxItems": sandbox.MaxHosts, "description": "The hosts that commands reach."},
+			network,
+		}}
 	},
 	// A rule's name may also be that of all tools.
 	"harness.v1.ToolRule.name": func(text object) object {
@@ -41,6 +49,12 @@ var forms = map[protoreflect.FullName]func(object) object{
 	"harness.v1.ContextConfig.externalize_tokens":  positive,
 	"harness.v1.ToolDurability.externalize_tokens": positive,
 	"harness.v1.ContextConfig.max_input_tokens":    positive,
+	"harness.v1.SandboxConfig.level": func(level object) object {
+		level["enum"] = []any{"auto", "off", "kernel", "full"}
+		return level
+	},
+	// Only a person sets it.
+	"harness.v1.SandboxConfig.unconfined": func(object) object { return object{"not": object{}} },
 }
 
 // positive is the schema of a number from 1.
@@ -67,7 +81,7 @@ var rules = map[string]object{
 	"Hook": {
 		"required": []any{"topic"}, "oneOf": oneOf("cel", "grpc", "command", "callback"),
 		"dependentRequired": object{
-			"cel": []any{"action"}, "action": []any{"cel"}, "reason": []any{"cel"}, "context": []any{"cel"},
+			"cel": []any{"action"}, "action": []any{"cel"}, "reason": []any{"cel"}, "context": []any{"cel"}, "unconfined": []any{"command"},
 		},
 	},
 	"Predicate": {"required": []any{"type"}, "allOf": []any{

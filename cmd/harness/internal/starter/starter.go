@@ -19,8 +19,8 @@ var content embed.FS
 func Names() []string { return []string{"coding", "research", "data"} }
 
 // Write writes the files of an example into a directory, which it creates if missing,
-// and returns their paths, the agent file first. If one of the files exists, nothing is
-// written.
+// and returns their paths, the agent file first. If an agent file or a contract exists,
+// nothing is written. A script of the workspace that exists is kept, and not returned.
 func Write(example, dir string) ([]string, error) {
 	if !slices.Contains(Names(), example) {
 		return nil, fmt.Errorf("%q: expected one of %s", example, strings.Join(Names(), ", "))
@@ -32,18 +32,20 @@ func Write(example, dir string) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
 	}
-	var paths []string
-	for _, entry := range entries { // sorted: agent.yaml, contract.yaml
+	var paths, names []string
+	for _, entry := range entries { // sorted: agent.yaml, contract.yaml, test.sh
 		path := filepath.Join(dir, entry.Name())
-		if _, err := os.Lstat(path); err == nil {
+		if _, err := os.Lstat(path); err == nil && filepath.Ext(path) == ".sh" {
+			continue
+		} else if err == nil {
 			return nil, fmt.Errorf("%s already exists and is not overwritten: name another directory", path)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, err
 		}
-		paths = append(paths, path)
+		paths, names = append(paths, path), append(names, entry.Name())
 	}
-	for i, entry := range entries {
-		if err := write("files/"+example+"/"+entry.Name(), paths[i]); err != nil {
+	for i, name := range names {
+		if err := write("files/"+example+"/"+name, paths[i]); err != nil {
 			return nil, err
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,10 +24,11 @@ func TestEachExampleIsWithoutAProblem(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(paths) != 2 || filepath.Base(paths[0]) != "agent.yaml" || filepath.Base(paths[1]) != "contract.yaml" {
+		scripts := map[string]int{"coding": 1}[name]
+		if len(paths) != 2+scripts || filepath.Base(paths[0]) != "agent.yaml" || filepath.Base(paths[1]) != "contract.yaml" {
 			t.Errorf("%s: %v", name, paths)
 		}
-		for _, path := range paths {
+		for _, path := range paths[:2] {
 			if _, _, err := agentfile.Check(path, ""); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -49,7 +51,7 @@ func TestTheExamplesAreWhatInitWrites(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, path := range paths {
+		for _, path := range paths[:2] {
 			want, err := os.ReadFile(path)
 			if err != nil {
 				t.Fatal(err)
@@ -88,5 +90,43 @@ func TestNothingIsOverwritten(t *testing.T) {
 	}
 	if _, err := starter.Write("cooking", dir); err == nil || !strings.Contains(err.Error(), "coding, research, data") {
 		t.Error(err)
+	}
+}
+
+// The command that the contract of the coding example checks is there, and runs what the
+// workspace has.
+func TestTheScriptOfTheCodingExample(t *testing.T) {
+	dir := t.TempDir()
+	run := func() (out string, failed bool) {
+		cmd := exec.Command("sh", "test.sh")
+		cmd.Dir = dir
+		said, err := cmd.CombinedOutput()
+		return string(said), err != nil
+	}
+	if _, err := starter.Write("coding", dir); err != nil {
+		t.Fatal(err)
+	}
+	if out, failed := run(); !failed || out != "test.sh: no tests found: write the command that runs them into test.sh\n" {
+		t.Errorf("%v %q", failed, out)
+	}
+	for name, content := range map[string]string{"go.mod": "module x\n", "x_test.go": "package x\n\nimport \"testing\"\n\nfunc TestX(t *testing.T) {}\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, failed := run(); failed || !strings.HasPrefix(out, "ok ") {
+		t.Errorf("%v %q", failed, out)
+	}
+	// A script of the workspace is kept.
+	mine := t.TempDir()
+	if err := os.WriteFile(filepath.Join(mine, "test.sh"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	paths, err := starter.Write("coding", mine)
+	if err != nil || len(paths) != 2 {
+		t.Fatal(paths, err)
+	}
+	if text, err := os.ReadFile(filepath.Join(mine, "test.sh")); err != nil || string(text) != "mine" {
+		t.Errorf("%q, %v", text, err)
 	}
 }

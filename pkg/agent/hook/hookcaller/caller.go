@@ -74,6 +74,8 @@ type RunInfo struct {
 	FirstSequence uint64
 	// Timeout applies if the hook sets none. 0 means the default of the Caller.
 	Timeout time.Duration
+	// Sandbox is how commands are confined; nil means the defaults.
+	Sandbox *harnessv1.SandboxConfig
 }
 
 // Call calls a hook and returns the outcome. It may be repeated with the same request.
@@ -115,7 +117,7 @@ func (c *Caller) timeout(h *harnessv1.Hook, info RunInfo) time.Duration {
 func (c *Caller) dispatch(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, info RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
 	switch {
 	case h.GetCommand() != "":
-		return c.command(ctx, h.GetCommand(), req, info, timeout)
+		return c.command(ctx, h, req, info, timeout)
 	case h.GetGrpc() != "":
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()

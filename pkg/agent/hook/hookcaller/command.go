@@ -7,16 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 )
 
 const (
@@ -53,7 +58,7 @@ type output struct {
 
 // command runs a command under the key of the request. If the tool host dies while it
 // runs, it runs a second time, under another key.
-func (c *Caller) command(ctx context.Context, command string, req *harnessv1.HookRequest, info RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
+func (c *Caller) command(ctx context.Context, h *harnessv1.Hook, req *harnessv1.HookRequest, info RunInfo, timeout time.Duration) (*harnessv1.HookVerdict, error) {
 	if c.cfg.ToolHost == nil {
 		return nil, errors.New("no command can be run from here")
 	}
@@ -65,8 +70,9 @@ func (c *Caller) command(ctx context.Context, command string, req *harnessv1.Hoo
 		return nil, err
 	}
 	check := &harnessv1.CheckCommandRequest{
-		Namespace: req.GetNamespace(), RunId: req.GetRunId(), Key: req.GetIdempotencyKey(), Command: command, Input: text + "\n",
+		Namespace: req.GetNamespace(), RunId: req.GetRunId(), Key: req.GetIdempotencyKey(), Command: h.GetCommand(), Input: text + "\n",
 		Workspace: info.Workspace, Timeout: durationpb.New(timeout), FirstSequence: info.FirstSequence,
+		Confinement: confinement(h, info.Sandbox),
 	}
 	resp, err := c.check(ctx, check, timeout)
 	if err == nil && resp.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
@@ -97,13 +103,13 @@ func (c *Caller) check(ctx context.Context, check *harnessv1.CheckCommandRequest
 		case called.Err() != nil:
 			return nil, called.Err()
 		case status.Code(err) != codes.Unavailable:
-			return nil, fmt.Errorf("the tool host: %s", status.Convert(err).Message())
+			return nil, fmt.Errorf("the tool host: %s", remote.Reason(err))
 		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(hostPause):
 		case <-patience.C:
-			return nil, fmt.Errorf("the tool host cannot be reached: %s", status.Convert(err).Message())
+			return nil, fmt.Errorf("the tool host cannot be reached: %s", remote.Reason(err))
 		}
 	}
 }
@@ -122,6 +128,28 @@ func (c *Caller) kill(ctx context.Context, check *harnessv1.CheckCommandRequest)
 		c.cfg.Logger.WarnContext(ctx, "hook command not killed; it may run until its timeout", "namespace", check.GetNamespace(), "run", check.GetRunId(),
 			"key", check.GetKey(), "error", err)
 	}
+}
+
+// systemFolders are readable in every sandbox.
+var systemFolders = []string{"/bin", "/lib", "/nix", "/opt", "/sbin", "/usr"}
+
+// confinement returns how the command of a hook is confined: as the commands of the run, but
+// it can read its own program, which people keep outside the workspace.
+func confinement(h *harnessv1.Hook, cfg *harnessv1.SandboxConfig) *harnessv1.Confinement {
+	if h.GetUnconfined() {
+		return &harnessv1.Confinement{Config: cfg, Level: sandbox.Off}
+	}
+	program, _, _ := strings.Cut(strings.TrimSpace(h.GetCommand()), " ")
+	system := slices.ContainsFunc(systemFolders, func(folder string) bool { return sandbox.Within(program, folder) })
+	if !filepath.IsAbs(program) || system || filepath.Clean(program) != program {
+		return &harnessv1.Confinement{Config: cfg}
+	}
+	cfg = proto.CloneOf(cfg)
+	if cfg == nil {
+		cfg = &harnessv1.SandboxConfig{}
+	}
+	cfg.Read = append(cfg.Read, program)
+	return &harnessv1.Confinement{Config: cfg}
 }
 
 // verdictOf returns the verdict that the exit code and the output of a command mean.

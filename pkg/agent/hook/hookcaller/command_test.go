@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 )
 
 // host is a tool host whose answers are a function; the tests of examples/hooks use a real one.
@@ -58,12 +59,14 @@ func TestCommandReadsTheRequestAsJSON(t *testing.T) {
 		return &harnessv1.CheckCommandResponse{Outcome: done}, nil
 	}}))
 	h := &harnessv1.Hook{Command: "check", Timeout: durationpb.New(3 * time.Second)}
+	b.info.Sandbox = &harnessv1.SandboxConfig{Read: []string{"/data"}}
 	if got := b.Call(t.Context(), h, request(beforeTool, "k"), b.info); got.GetVerdict().GetAction() != carryOn {
 		t.Fatalf("got %v", got)
 	}
 	r := <-requests
 	want := &harnessv1.CheckCommandRequest{
 		Namespace: "n", RunId: "r", Key: "k", Command: "check", Workspace: b.info.Workspace, Timeout: h.Timeout, FirstSequence: 7, Input: r.GetInput(),
+		Confinement: &harnessv1.Confinement{Config: b.info.Sandbox},
 	}
 	if !proto.Equal(r, want) {
 		t.Errorf("got %v", r)
@@ -71,6 +74,37 @@ func TestCommandReadsTheRequestAsJSON(t *testing.T) {
 	if want := `{"namespace":"n","run_id":"r","hook_id":"h","topic":"before_tool_call","idempotency_key":"k","turn_number":3,` +
 		`"payload":{"arguments":{"command":"rm -rf /"},"tool":"run_command"}}` + "\n"; r.GetInput() != want || !json.Valid([]byte(want)) {
 		t.Errorf("it reads %s", r.GetInput())
+	}
+}
+
+// TestCommandIsConfinedAsTheRun, unless the user's file lets it run outside; a program outside
+// the workspace can be read.
+func TestCommandIsConfinedAsTheRun(t *testing.T) {
+	requests := make(chan *harnessv1.CheckCommandRequest, 1)
+	b := newBed(t, serveHost(t, host{answer: func(_ context.Context, r *harnessv1.CheckCommandRequest) (*harnessv1.CheckCommandResponse, error) {
+		requests <- r
+		return &harnessv1.CheckCommandResponse{Outcome: done}, nil
+	}}))
+	b.info.Sandbox = &harnessv1.SandboxConfig{Read: []string{"/data"}}
+	withProgram := &harnessv1.SandboxConfig{Read: []string{"/data", "/srv/guard.sh"}}
+	for _, c := range []struct {
+		hook *harnessv1.Hook
+		want *harnessv1.Confinement
+	}{
+		{&harnessv1.Hook{Command: "scripts/guard.sh"}, &harnessv1.Confinement{Config: b.info.Sandbox}},
+		{&harnessv1.Hook{Command: "/usr/bin/env guard"}, &harnessv1.Confinement{Config: b.info.Sandbox}},
+		{&harnessv1.Hook{Command: "/srv/guard.sh -x"}, &harnessv1.Confinement{Config: withProgram}},
+		{&harnessv1.Hook{Command: "/srv/guard.sh", Unconfined: true}, &harnessv1.Confinement{Config: b.info.Sandbox, Level: sandbox.Off}},
+	} {
+		if got := b.Call(t.Context(), c.hook, request(beforeTool, "k"), b.info); got.GetVerdict().GetAction() != carryOn {
+			t.Fatalf("got %v", got)
+		}
+		if r := <-requests; !proto.Equal(r.GetConfinement(), c.want) {
+			t.Errorf("%v is confined as %v", c.hook, r.GetConfinement())
+		}
+	}
+	if len(b.info.Sandbox.GetRead()) != 1 {
+		t.Errorf("the run's own settings are now %v", b.info.Sandbox)
 	}
 }
 

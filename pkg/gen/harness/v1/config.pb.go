@@ -176,7 +176,11 @@ type LoopConfig struct {
 	// Subscribers.
 	Hooks *HookConfig `protobuf:"bytes,11,opt,name=hooks,proto3" json:"hooks,omitempty"`
 	// The task contract.
-	Contract      *ContractConfig `protobuf:"bytes,12,opt,name=contract,proto3" json:"contract,omitempty"`
+	Contract *ContractConfig `protobuf:"bytes,12,opt,name=contract,proto3" json:"contract,omitempty"`
+	// What commands can reach.
+	Sandbox *SandboxConfig `protobuf:"bytes,13,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// The parts of the system prompt.
+	Prompt        *PromptConfig `protobuf:"bytes,20,opt,name=prompt,proto3" json:"prompt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -291,6 +295,20 @@ func (x *LoopConfig) GetHooks() *HookConfig {
 func (x *LoopConfig) GetContract() *ContractConfig {
 	if x != nil {
 		return x.Contract
+	}
+	return nil
+}
+
+func (x *LoopConfig) GetSandbox() *SandboxConfig {
+	if x != nil {
+		return x.Sandbox
+	}
+	return nil
+}
+
+func (x *LoopConfig) GetPrompt() *PromptConfig {
+	if x != nil {
+		return x.Prompt
 	}
 	return nil
 }
@@ -507,6 +525,108 @@ func (x *GuidanceConfig) GetJit() bool {
 	return false
 }
 
+// PromptConfig selects the parts of the system prompt that the harness writes. A part that is
+// switched off leaves no trace. The agent's instructions and its context providers are
+// always in it.
+type PromptConfig struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The working directory, the platform and a list of the files. Default true.
+	Environment *bool `protobuf:"varint,1,opt,name=environment,proto3,oneof" json:"environment,omitempty"`
+	// The instruction files of the workspace, also when they change. Default true.
+	InstructionFiles *bool `protobuf:"varint,2,opt,name=instruction_files,json=instructionFiles,proto3,oneof" json:"instruction_files,omitempty"`
+	// The modes of work. Default true.
+	Modes *bool `protobuf:"varint,3,opt,name=modes,proto3,oneof" json:"modes,omitempty"`
+	// When to use which tool. Default true.
+	Tools *bool `protobuf:"varint,4,opt,name=tools,proto3,oneof" json:"tools,omitempty"`
+	// How work ends. Default true.
+	Completion *bool `protobuf:"varint,5,opt,name=completion,proto3,oneof" json:"completion,omitempty"`
+	// How to answer. Default true.
+	Style *bool `protobuf:"varint,6,opt,name=style,proto3,oneof" json:"style,omitempty"`
+	// Which messages come from the harness. Default true.
+	HarnessMessages *bool `protobuf:"varint,7,opt,name=harness_messages,json=harnessMessages,proto3,oneof" json:"harness_messages,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *PromptConfig) Reset() {
+	*x = PromptConfig{}
+	mi := &file_harness_v1_config_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PromptConfig) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PromptConfig) ProtoMessage() {}
+
+func (x *PromptConfig) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PromptConfig.ProtoReflect.Descriptor instead.
+func (*PromptConfig) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *PromptConfig) GetEnvironment() bool {
+	if x != nil && x.Environment != nil {
+		return *x.Environment
+	}
+	return false
+}
+
+func (x *PromptConfig) GetInstructionFiles() bool {
+	if x != nil && x.InstructionFiles != nil {
+		return *x.InstructionFiles
+	}
+	return false
+}
+
+func (x *PromptConfig) GetModes() bool {
+	if x != nil && x.Modes != nil {
+		return *x.Modes
+	}
+	return false
+}
+
+func (x *PromptConfig) GetTools() bool {
+	if x != nil && x.Tools != nil {
+		return *x.Tools
+	}
+	return false
+}
+
+func (x *PromptConfig) GetCompletion() bool {
+	if x != nil && x.Completion != nil {
+		return *x.Completion
+	}
+	return false
+}
+
+func (x *PromptConfig) GetStyle() bool {
+	if x != nil && x.Style != nil {
+		return *x.Style
+	}
+	return false
+}
+
+func (x *PromptConfig) GetHarnessMessages() bool {
+	if x != nil && x.HarnessMessages != nil {
+		return *x.HarnessMessages
+	}
+	return false
+}
+
 // HookConfig configures subscribers.
 type HookConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -520,7 +640,7 @@ type HookConfig struct {
 
 func (x *HookConfig) Reset() {
 	*x = HookConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[5]
+	mi := &file_harness_v1_config_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -532,7 +652,7 @@ func (x *HookConfig) String() string {
 func (*HookConfig) ProtoMessage() {}
 
 func (x *HookConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[5]
+	mi := &file_harness_v1_config_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -545,7 +665,7 @@ func (x *HookConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookConfig.ProtoReflect.Descriptor instead.
 func (*HookConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *HookConfig) GetEnabled() bool {
@@ -573,7 +693,7 @@ type ContractConfig struct {
 
 func (x *ContractConfig) Reset() {
 	*x = ContractConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[6]
+	mi := &file_harness_v1_config_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -585,7 +705,7 @@ func (x *ContractConfig) String() string {
 func (*ContractConfig) ProtoMessage() {}
 
 func (x *ContractConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[6]
+	mi := &file_harness_v1_config_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -598,7 +718,7 @@ func (x *ContractConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContractConfig.ProtoReflect.Descriptor instead.
 func (*ContractConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ContractConfig) GetEnabled() bool {
@@ -619,13 +739,16 @@ type StopConfig struct {
 	RequireWorkComplete *bool `protobuf:"varint,3,opt,name=require_work_complete,json=requireWorkComplete,proto3,oneof" json:"require_work_complete,omitempty"`
 	// Rejections for a missing work_complete before it is given up. Default 3.
 	WorkCompleteMaxRetries *uint32 `protobuf:"varint,4,opt,name=work_complete_max_retries,json=workCompleteMaxRetries,proto3,oneof" json:"work_complete_max_retries,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// Rejections for an output that is missing or does not fit the output schema, before the
+	// run ends without being accepted. Default 3.
+	OutputMaxRetries *uint32 `protobuf:"varint,5,opt,name=output_max_retries,json=outputMaxRetries,proto3,oneof" json:"output_max_retries,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *StopConfig) Reset() {
 	*x = StopConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[7]
+	mi := &file_harness_v1_config_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -637,7 +760,7 @@ func (x *StopConfig) String() string {
 func (*StopConfig) ProtoMessage() {}
 
 func (x *StopConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[7]
+	mi := &file_harness_v1_config_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -650,7 +773,7 @@ func (x *StopConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopConfig.ProtoReflect.Descriptor instead.
 func (*StopConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StopConfig) GetMaxTurns() uint32 {
@@ -681,6 +804,13 @@ func (x *StopConfig) GetWorkCompleteMaxRetries() uint32 {
 	return 0
 }
 
+func (x *StopConfig) GetOutputMaxRetries() uint32 {
+	if x != nil && x.OutputMaxRetries != nil {
+		return *x.OutputMaxRetries
+	}
+	return 0
+}
+
 // ContinuationConfig configures the nudges.
 type ContinuationConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -696,7 +826,7 @@ type ContinuationConfig struct {
 
 func (x *ContinuationConfig) Reset() {
 	*x = ContinuationConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[8]
+	mi := &file_harness_v1_config_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -708,7 +838,7 @@ func (x *ContinuationConfig) String() string {
 func (*ContinuationConfig) ProtoMessage() {}
 
 func (x *ContinuationConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[8]
+	mi := &file_harness_v1_config_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -721,7 +851,7 @@ func (x *ContinuationConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinuationConfig.ProtoReflect.Descriptor instead.
 func (*ContinuationConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ContinuationConfig) GetEnabled() bool {
@@ -790,7 +920,7 @@ type ContextConfig struct {
 
 func (x *ContextConfig) Reset() {
 	*x = ContextConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[9]
+	mi := &file_harness_v1_config_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +932,7 @@ func (x *ContextConfig) String() string {
 func (*ContextConfig) ProtoMessage() {}
 
 func (x *ContextConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[9]
+	mi := &file_harness_v1_config_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +945,7 @@ func (x *ContextConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextConfig.ProtoReflect.Descriptor instead.
 func (*ContextConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ContextConfig) GetMaxInputTokens() uint32 {
@@ -935,7 +1065,7 @@ type SummarizerConfig struct {
 
 func (x *SummarizerConfig) Reset() {
 	*x = SummarizerConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[10]
+	mi := &file_harness_v1_config_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -947,7 +1077,7 @@ func (x *SummarizerConfig) String() string {
 func (*SummarizerConfig) ProtoMessage() {}
 
 func (x *SummarizerConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[10]
+	mi := &file_harness_v1_config_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -960,7 +1090,7 @@ func (x *SummarizerConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummarizerConfig.ProtoReflect.Descriptor instead.
 func (*SummarizerConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SummarizerConfig) GetModel() string {
@@ -987,7 +1117,7 @@ type ToolDurability struct {
 
 func (x *ToolDurability) Reset() {
 	*x = ToolDurability{}
-	mi := &file_harness_v1_config_proto_msgTypes[11]
+	mi := &file_harness_v1_config_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -999,7 +1129,7 @@ func (x *ToolDurability) String() string {
 func (*ToolDurability) ProtoMessage() {}
 
 func (x *ToolDurability) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[11]
+	mi := &file_harness_v1_config_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1012,7 +1142,7 @@ func (x *ToolDurability) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDurability.ProtoReflect.Descriptor instead.
 func (*ToolDurability) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ToolDurability) GetTool() string {
@@ -1065,7 +1195,7 @@ type ModelConfig struct {
 
 func (x *ModelConfig) Reset() {
 	*x = ModelConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[12]
+	mi := &file_harness_v1_config_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1077,7 +1207,7 @@ func (x *ModelConfig) String() string {
 func (*ModelConfig) ProtoMessage() {}
 
 func (x *ModelConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[12]
+	mi := &file_harness_v1_config_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1090,7 +1220,7 @@ func (x *ModelConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelConfig.ProtoReflect.Descriptor instead.
 func (*ModelConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ModelConfig) GetMaxTries() uint32 {
@@ -1148,7 +1278,7 @@ type ReasoningConfig struct {
 
 func (x *ReasoningConfig) Reset() {
 	*x = ReasoningConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[13]
+	mi := &file_harness_v1_config_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1160,7 +1290,7 @@ func (x *ReasoningConfig) String() string {
 func (*ReasoningConfig) ProtoMessage() {}
 
 func (x *ReasoningConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[13]
+	mi := &file_harness_v1_config_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1173,7 +1303,7 @@ func (x *ReasoningConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReasoningConfig.ProtoReflect.Descriptor instead.
 func (*ReasoningConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReasoningConfig) GetEffort() Effort {
@@ -1207,13 +1337,16 @@ type ToolConfig struct {
 	// Time limit for a client to answer a call of its tool, or a person a
 	// question; then the call gets an error as its result. Default 7 days.
 	AnswerTimeout *durationpb.Duration `protobuf:"bytes,6,opt,name=answer_timeout,json=answerTimeout,proto3" json:"answer_timeout,omitempty"`
+	// Calls can wait for a time, a command, a file or a background command, with the tool wait.
+	// Default true.
+	Wait          *bool `protobuf:"varint,7,opt,name=wait,proto3,oneof" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolConfig) Reset() {
 	*x = ToolConfig{}
-	mi := &file_harness_v1_config_proto_msgTypes[14]
+	mi := &file_harness_v1_config_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1358,7 @@ func (x *ToolConfig) String() string {
 func (*ToolConfig) ProtoMessage() {}
 
 func (x *ToolConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[14]
+	mi := &file_harness_v1_config_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1371,7 @@ func (x *ToolConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolConfig.ProtoReflect.Descriptor instead.
 func (*ToolConfig) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ToolConfig) GetTimeout() *durationpb.Duration {
@@ -1276,6 +1409,13 @@ func (x *ToolConfig) GetAnswerTimeout() *durationpb.Duration {
 	return nil
 }
 
+func (x *ToolConfig) GetWait() bool {
+	if x != nil && x.Wait != nil {
+		return *x.Wait
+	}
+	return false
+}
+
 // Budgets are limits that park a run when they are reached; a person may
 // extend them. An unset budget has no limit, but for tool_calls.
 type Budgets struct {
@@ -1288,15 +1428,19 @@ type Budgets struct {
 	WallClock *durationpb.Duration `protobuf:"bytes,3,opt,name=wall_clock,json=wallClock,proto3" json:"wall_clock,omitempty"`
 	// Tokens sent and received.
 	Tokens *uint64 `protobuf:"varint,4,opt,name=tokens,proto3,oneof" json:"tokens,omitempty"`
-	// Price in US dollars.
-	CostUsd       *float64 `protobuf:"fixed64,5,opt,name=cost_usd,json=costUsd,proto3,oneof" json:"cost_usd,omitempty"`
+	// Price in US dollars. A run that has a model without a known price is refused,
+	// unless allow_unpriced is set.
+	CostUsd *float64 `protobuf:"fixed64,5,opt,name=cost_usd,json=costUsd,proto3,oneof" json:"cost_usd,omitempty"`
+	// The run may have models without a known price: cost_usd counts only the
+	// others. Default false.
+	AllowUnpriced *bool `protobuf:"varint,6,opt,name=allow_unpriced,json=allowUnpriced,proto3,oneof" json:"allow_unpriced,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Budgets) Reset() {
 	*x = Budgets{}
-	mi := &file_harness_v1_config_proto_msgTypes[15]
+	mi := &file_harness_v1_config_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1452,7 @@ func (x *Budgets) String() string {
 func (*Budgets) ProtoMessage() {}
 
 func (x *Budgets) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_config_proto_msgTypes[15]
+	mi := &file_harness_v1_config_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1465,7 @@ func (x *Budgets) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Budgets.ProtoReflect.Descriptor instead.
 func (*Budgets) Descriptor() ([]byte, []int) {
-	return file_harness_v1_config_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Budgets) GetTurns() uint32 {
@@ -1359,12 +1503,19 @@ func (x *Budgets) GetCostUsd() float64 {
 	return 0
 }
 
+func (x *Budgets) GetAllowUnpriced() bool {
+	if x != nil && x.AllowUnpriced != nil {
+		return *x.AllowUnpriced
+	}
+	return false
+}
+
 var File_harness_v1_config_proto protoreflect.FileDescriptor
 
 const file_harness_v1_config_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/config.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bharness/v1/compaction.proto\x1a\x15harness/v1/tool.proto\"\xfe\x04\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xe5\x05\n" +
 	"\n" +
 	"LoopConfig\x12*\n" +
 	"\x04stop\x18\x01 \x01(\v2\x16.harness.v1.StopConfigR\x04stop\x12B\n" +
@@ -1380,7 +1531,9 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\bguidance\x18\n" +
 	" \x01(\v2\x1a.harness.v1.GuidanceConfigR\bguidance\x12,\n" +
 	"\x05hooks\x18\v \x01(\v2\x16.harness.v1.HookConfigR\x05hooks\x126\n" +
-	"\bcontract\x18\f \x01(\v2\x1a.harness.v1.ContractConfigR\bcontract\"i\n" +
+	"\bcontract\x18\f \x01(\v2\x1a.harness.v1.ContractConfigR\bcontract\x123\n" +
+	"\asandbox\x18\r \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\x120\n" +
+	"\x06prompt\x18\x14 \x01(\v2\x18.harness.v1.PromptConfigR\x06prompt\"i\n" +
 	"\vStallConfig\x12\x1d\n" +
 	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x12!\n" +
 	"\tthreshold\x18\x02 \x01(\rH\x01R\tthreshold\x88\x01\x01B\n" +
@@ -1403,7 +1556,24 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\x03jit\x18\x02 \x01(\bH\x01R\x03jit\x88\x01\x01B\n" +
 	"\n" +
 	"\b_enabledB\x06\n" +
-	"\x04_jit\"l\n" +
+	"\x04_jit\"\xf5\x02\n" +
+	"\fPromptConfig\x12%\n" +
+	"\venvironment\x18\x01 \x01(\bH\x00R\venvironment\x88\x01\x01\x120\n" +
+	"\x11instruction_files\x18\x02 \x01(\bH\x01R\x10instructionFiles\x88\x01\x01\x12\x19\n" +
+	"\x05modes\x18\x03 \x01(\bH\x02R\x05modes\x88\x01\x01\x12\x19\n" +
+	"\x05tools\x18\x04 \x01(\bH\x03R\x05tools\x88\x01\x01\x12#\n" +
+	"\n" +
+	"completion\x18\x05 \x01(\bH\x04R\n" +
+	"completion\x88\x01\x01\x12\x19\n" +
+	"\x05style\x18\x06 \x01(\bH\x05R\x05style\x88\x01\x01\x12.\n" +
+	"\x10harness_messages\x18\a \x01(\bH\x06R\x0fharnessMessages\x88\x01\x01B\x0e\n" +
+	"\f_environmentB\x14\n" +
+	"\x12_instruction_filesB\b\n" +
+	"\x06_modesB\b\n" +
+	"\x06_toolsB\r\n" +
+	"\v_completionB\b\n" +
+	"\x06_styleB\x13\n" +
+	"\x11_harness_messages\"l\n" +
 	"\n" +
 	"HookConfig\x12\x1d\n" +
 	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x123\n" +
@@ -1413,17 +1583,19 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\x0eContractConfig\x12\x1d\n" +
 	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01B\n" +
 	"\n" +
-	"\b_enabled\"\x9d\x02\n" +
+	"\b_enabled\"\xe7\x02\n" +
 	"\n" +
 	"StopConfig\x12 \n" +
 	"\tmax_turns\x18\x01 \x01(\rH\x00R\bmaxTurns\x88\x01\x01\x12.\n" +
 	"\x06policy\x18\x02 \x01(\x0e2\x16.harness.v1.StopPolicyR\x06policy\x127\n" +
 	"\x15require_work_complete\x18\x03 \x01(\bH\x01R\x13requireWorkComplete\x88\x01\x01\x12>\n" +
-	"\x19work_complete_max_retries\x18\x04 \x01(\rH\x02R\x16workCompleteMaxRetries\x88\x01\x01B\f\n" +
+	"\x19work_complete_max_retries\x18\x04 \x01(\rH\x02R\x16workCompleteMaxRetries\x88\x01\x01\x121\n" +
+	"\x12output_max_retries\x18\x05 \x01(\rH\x03R\x10outputMaxRetries\x88\x01\x01B\f\n" +
 	"\n" +
 	"_max_turnsB\x18\n" +
 	"\x16_require_work_completeB\x1c\n" +
-	"\x1a_work_complete_max_retries\"\x89\x01\n" +
+	"\x1a_work_complete_max_retriesB\x15\n" +
+	"\x13_output_max_retries\"\x89\x01\n" +
 	"\x12ContinuationConfig\x12\x1d\n" +
 	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x12$\n" +
 	"\vmax_prompts\x18\x02 \x01(\rH\x01R\n" +
@@ -1494,16 +1666,18 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\x0fReasoningConfig\x12*\n" +
 	"\x06effort\x18\x01 \x01(\x0e2\x12.harness.v1.EffortR\x06effort\x12\x17\n" +
 	"\x04show\x18\x02 \x01(\bH\x00R\x04show\x88\x01\x01B\a\n" +
-	"\x05_show\"\xbd\x02\n" +
+	"\x05_show\"\xdf\x02\n" +
 	"\n" +
 	"ToolConfig\x123\n" +
 	"\atimeout\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12&\n" +
 	"\fshown_tokens\x18\x02 \x01(\rH\x00R\vshownTokens\x88\x01\x01\x12\x17\n" +
 	"\x04yolo\x18\x03 \x01(\bH\x01R\x04yolo\x88\x01\x01\x12D\n" +
 	"\x10approval_timeout\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x0fapprovalTimeout\x12@\n" +
-	"\x0eanswer_timeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\ranswerTimeoutB\x0f\n" +
+	"\x0eanswer_timeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\ranswerTimeout\x12\x17\n" +
+	"\x04wait\x18\a \x01(\bH\x02R\x04wait\x88\x01\x01B\x0f\n" +
 	"\r_shown_tokensB\a\n" +
-	"\x05_yoloJ\x04\b\x04\x10\x05R\x11approval_deadline\"\xf0\x01\n" +
+	"\x05_yoloB\a\n" +
+	"\x05_waitJ\x04\b\x04\x10\x05R\x11approval_deadline\"\xaf\x02\n" +
 	"\aBudgets\x12\x19\n" +
 	"\x05turns\x18\x01 \x01(\rH\x00R\x05turns\x88\x01\x01\x12\"\n" +
 	"\n" +
@@ -1511,11 +1685,13 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\n" +
 	"wall_clock\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\twallClock\x12\x1b\n" +
 	"\x06tokens\x18\x04 \x01(\x04H\x02R\x06tokens\x88\x01\x01\x12\x1e\n" +
-	"\bcost_usd\x18\x05 \x01(\x01H\x03R\acostUsd\x88\x01\x01B\b\n" +
+	"\bcost_usd\x18\x05 \x01(\x01H\x03R\acostUsd\x88\x01\x01\x12*\n" +
+	"\x0eallow_unpriced\x18\x06 \x01(\bH\x04R\rallowUnpriced\x88\x01\x01B\b\n" +
 	"\x06_turnsB\r\n" +
 	"\v_tool_callsB\t\n" +
 	"\a_tokensB\v\n" +
-	"\t_cost_usd*^\n" +
+	"\t_cost_usdB\x11\n" +
+	"\x0f_allow_unpriced*^\n" +
 	"\n" +
 	"StopPolicy\x12\x1b\n" +
 	"\x17STOP_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
@@ -1546,7 +1722,7 @@ func file_harness_v1_config_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_harness_v1_config_proto_goTypes = []any{
 	(StopPolicy)(0),             // 0: harness.v1.StopPolicy
 	(Effort)(0),                 // 1: harness.v1.Effort
@@ -1555,55 +1731,59 @@ var file_harness_v1_config_proto_goTypes = []any{
 	(*DoomLoopConfig)(nil),      // 4: harness.v1.DoomLoopConfig
 	(*WorkItemConfig)(nil),      // 5: harness.v1.WorkItemConfig
 	(*GuidanceConfig)(nil),      // 6: harness.v1.GuidanceConfig
-	(*HookConfig)(nil),          // 7: harness.v1.HookConfig
-	(*ContractConfig)(nil),      // 8: harness.v1.ContractConfig
-	(*StopConfig)(nil),          // 9: harness.v1.StopConfig
-	(*ContinuationConfig)(nil),  // 10: harness.v1.ContinuationConfig
-	(*ContextConfig)(nil),       // 11: harness.v1.ContextConfig
-	(*SummarizerConfig)(nil),    // 12: harness.v1.SummarizerConfig
-	(*ToolDurability)(nil),      // 13: harness.v1.ToolDurability
-	(*ModelConfig)(nil),         // 14: harness.v1.ModelConfig
-	(*ReasoningConfig)(nil),     // 15: harness.v1.ReasoningConfig
-	(*ToolConfig)(nil),          // 16: harness.v1.ToolConfig
-	(*Budgets)(nil),             // 17: harness.v1.Budgets
-	(*durationpb.Duration)(nil), // 18: google.protobuf.Duration
-	(CompactionAction)(0),       // 19: harness.v1.CompactionAction
-	(Durability)(0),             // 20: harness.v1.Durability
+	(*PromptConfig)(nil),        // 7: harness.v1.PromptConfig
+	(*HookConfig)(nil),          // 8: harness.v1.HookConfig
+	(*ContractConfig)(nil),      // 9: harness.v1.ContractConfig
+	(*StopConfig)(nil),          // 10: harness.v1.StopConfig
+	(*ContinuationConfig)(nil),  // 11: harness.v1.ContinuationConfig
+	(*ContextConfig)(nil),       // 12: harness.v1.ContextConfig
+	(*SummarizerConfig)(nil),    // 13: harness.v1.SummarizerConfig
+	(*ToolDurability)(nil),      // 14: harness.v1.ToolDurability
+	(*ModelConfig)(nil),         // 15: harness.v1.ModelConfig
+	(*ReasoningConfig)(nil),     // 16: harness.v1.ReasoningConfig
+	(*ToolConfig)(nil),          // 17: harness.v1.ToolConfig
+	(*Budgets)(nil),             // 18: harness.v1.Budgets
+	(*SandboxConfig)(nil),       // 19: harness.v1.SandboxConfig
+	(*durationpb.Duration)(nil), // 20: google.protobuf.Duration
+	(CompactionAction)(0),       // 21: harness.v1.CompactionAction
+	(Durability)(0),             // 22: harness.v1.Durability
 }
 var file_harness_v1_config_proto_depIdxs = []int32{
-	9,  // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
-	10, // 1: harness.v1.LoopConfig.continuation:type_name -> harness.v1.ContinuationConfig
-	11, // 2: harness.v1.LoopConfig.context:type_name -> harness.v1.ContextConfig
-	14, // 3: harness.v1.LoopConfig.model:type_name -> harness.v1.ModelConfig
-	16, // 4: harness.v1.LoopConfig.tools:type_name -> harness.v1.ToolConfig
-	17, // 5: harness.v1.LoopConfig.budgets:type_name -> harness.v1.Budgets
+	10, // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
+	11, // 1: harness.v1.LoopConfig.continuation:type_name -> harness.v1.ContinuationConfig
+	12, // 2: harness.v1.LoopConfig.context:type_name -> harness.v1.ContextConfig
+	15, // 3: harness.v1.LoopConfig.model:type_name -> harness.v1.ModelConfig
+	17, // 4: harness.v1.LoopConfig.tools:type_name -> harness.v1.ToolConfig
+	18, // 5: harness.v1.LoopConfig.budgets:type_name -> harness.v1.Budgets
 	3,  // 6: harness.v1.LoopConfig.stall:type_name -> harness.v1.StallConfig
 	4,  // 7: harness.v1.LoopConfig.doom_loop:type_name -> harness.v1.DoomLoopConfig
 	5,  // 8: harness.v1.LoopConfig.work_items:type_name -> harness.v1.WorkItemConfig
 	6,  // 9: harness.v1.LoopConfig.guidance:type_name -> harness.v1.GuidanceConfig
-	7,  // 10: harness.v1.LoopConfig.hooks:type_name -> harness.v1.HookConfig
-	8,  // 11: harness.v1.LoopConfig.contract:type_name -> harness.v1.ContractConfig
-	18, // 12: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
-	0,  // 13: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
-	19, // 14: harness.v1.ContextConfig.strategies:type_name -> harness.v1.CompactionAction
-	13, // 15: harness.v1.ContextConfig.durability:type_name -> harness.v1.ToolDurability
-	12, // 16: harness.v1.ContextConfig.summarizer:type_name -> harness.v1.SummarizerConfig
-	18, // 17: harness.v1.ContextConfig.summary_wait:type_name -> google.protobuf.Duration
-	20, // 18: harness.v1.ToolDurability.durability:type_name -> harness.v1.Durability
-	18, // 19: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
-	18, // 20: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
-	18, // 21: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
-	18, // 22: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
-	1,  // 23: harness.v1.ReasoningConfig.effort:type_name -> harness.v1.Effort
-	18, // 24: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
-	18, // 25: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
-	18, // 26: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
-	18, // 27: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	8,  // 10: harness.v1.LoopConfig.hooks:type_name -> harness.v1.HookConfig
+	9,  // 11: harness.v1.LoopConfig.contract:type_name -> harness.v1.ContractConfig
+	19, // 12: harness.v1.LoopConfig.sandbox:type_name -> harness.v1.SandboxConfig
+	7,  // 13: harness.v1.LoopConfig.prompt:type_name -> harness.v1.PromptConfig
+	20, // 14: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
+	0,  // 15: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
+	21, // 16: harness.v1.ContextConfig.strategies:type_name -> harness.v1.CompactionAction
+	14, // 17: harness.v1.ContextConfig.durability:type_name -> harness.v1.ToolDurability
+	13, // 18: harness.v1.ContextConfig.summarizer:type_name -> harness.v1.SummarizerConfig
+	20, // 19: harness.v1.ContextConfig.summary_wait:type_name -> google.protobuf.Duration
+	22, // 20: harness.v1.ToolDurability.durability:type_name -> harness.v1.Durability
+	20, // 21: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
+	20, // 22: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
+	20, // 23: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
+	20, // 24: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
+	1,  // 25: harness.v1.ReasoningConfig.effort:type_name -> harness.v1.Effort
+	20, // 26: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
+	20, // 27: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
+	20, // 28: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
+	20, // 29: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_config_proto_init() }
@@ -1612,6 +1792,7 @@ func file_harness_v1_config_proto_init() {
 		return
 	}
 	file_harness_v1_compaction_proto_init()
+	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_config_proto_msgTypes[1].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[2].OneofWrappers = []any{}
@@ -1622,18 +1803,19 @@ func file_harness_v1_config_proto_init() {
 	file_harness_v1_config_proto_msgTypes[7].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[8].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[9].OneofWrappers = []any{}
-	file_harness_v1_config_proto_msgTypes[11].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[10].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[12].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[13].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[14].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[15].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_config_proto_rawDesc), len(file_harness_v1_config_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   16,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

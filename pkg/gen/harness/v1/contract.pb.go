@@ -532,8 +532,10 @@ type UserQuestion struct {
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// The question.
 	Question string `protobuf:"bytes,2,opt,name=question,proto3" json:"question,omitempty"`
-	// The run does not count as done before it has an answer.
-	Required      bool `protobuf:"varint,3,opt,name=required,proto3" json:"required,omitempty"`
+	// The run does not count as done before it has an answer, and the question is put
+	// to the user at the first attempt to stop. Default true; false for an autonomous agent, whose
+	// questions are never put to a user.
+	Required      *bool `protobuf:"varint,3,opt,name=required,proto3,oneof" json:"required,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -583,8 +585,8 @@ func (x *UserQuestion) GetQuestion() string {
 }
 
 func (x *UserQuestion) GetRequired() bool {
-	if x != nil {
-		return x.Required
+	if x != nil && x.Required != nil {
+		return *x.Required
 	}
 	return false
 }
@@ -1345,11 +1347,12 @@ const file_harness_v1_contract_proto_rawDesc = "" +
 	"\atimeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\atimeout\"=\n" +
 	"\rArgumentMatch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
-	"\apattern\x18\x02 \x01(\tR\apattern\"V\n" +
+	"\apattern\x18\x02 \x01(\tR\apattern\"h\n" +
 	"\fUserQuestion\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x1a\n" +
-	"\bquestion\x18\x02 \x01(\tR\bquestion\x12\x1a\n" +
-	"\brequired\x18\x03 \x01(\bR\brequired\"\xc3\x01\n" +
+	"\bquestion\x18\x02 \x01(\tR\bquestion\x12\x1f\n" +
+	"\brequired\x18\x03 \x01(\bH\x00R\brequired\x88\x01\x01B\v\n" +
+	"\t_required\"\xc3\x01\n" +
 	"\rAcceptability\x12&\n" +
 	"\fmax_unknowns\x18\x01 \x01(\rH\x00R\vmaxUnknowns\x88\x01\x01\x12*\n" +
 	"\x0emin_confidence\x18\x02 \x01(\x01H\x01R\rminConfidence\x88\x01\x01\x12(\n" +
@@ -1494,6 +1497,7 @@ func file_harness_v1_contract_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
+	file_harness_v1_contract_proto_msgTypes[4].OneofWrappers = []any{}
 	file_harness_v1_contract_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -50,7 +50,8 @@ const (
 	ErrorReason_ERROR_REASON_EXECUTOR_MISSING ErrorReason = 9
 	// The workspace cannot be used. INVALID_ARGUMENT; metadata: workspace.
 	ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE ErrorReason = 10
-	// There is no such version or blob. NOT_FOUND.
+	// There is no such version or blob. NOT_FOUND. DATA_LOSS if the run had the version, and the bus, stopped without power
+	// or restored from an older backup, has lost it; metadata: version, the newest that is stored.
 	ErrorReason_ERROR_REASON_NOT_STORED ErrorReason = 11
 	// Another writer was first. ABORTED; read again, then decide again.
 	ErrorReason_ERROR_REASON_CONFLICT ErrorReason = 12
@@ -76,6 +77,9 @@ const (
 	ErrorReason_ERROR_REASON_TOKEN_UNKNOWN ErrorReason = 21
 	// The token is for other namespaces. PERMISSION_DENIED.
 	ErrorReason_ERROR_REASON_NAMESPACE_FORBIDDEN ErrorReason = 22
+	// An approval names the digest of another preview than the one of the call.
+	// FAILED_PRECONDITION; metadata: call_id, digest (the present one).
+	ErrorReason_ERROR_REASON_CALL_CHANGED ErrorReason = 23
 )
 
 // Enum value maps for ErrorReason.
@@ -104,6 +108,7 @@ var (
 		20: "ERROR_REASON_TOKEN_MISSING",
 		21: "ERROR_REASON_TOKEN_UNKNOWN",
 		22: "ERROR_REASON_NAMESPACE_FORBIDDEN",
+		23: "ERROR_REASON_CALL_CHANGED",
 	}
 	ErrorReason_value = map[string]int32{
 		"ERROR_REASON_UNSPECIFIED":           0,
@@ -129,6 +134,7 @@ var (
 		"ERROR_REASON_TOKEN_MISSING":         20,
 		"ERROR_REASON_TOKEN_UNKNOWN":         21,
 		"ERROR_REASON_NAMESPACE_FORBIDDEN":   22,
+		"ERROR_REASON_CALL_CHANGED":          23,
 	}
 )
 
@@ -164,7 +170,7 @@ var File_harness_v1_error_proto protoreflect.FileDescriptor
 const file_harness_v1_error_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/error.proto\x12\n" +
-	"harness.v1*\xe8\x05\n" +
+	"harness.v1*\x87\x06\n" +
 	"\vErrorReason\x12\x1c\n" +
 	"\x18ERROR_REASON_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aERROR_REASON_INVALID_FIELD\x10\x01\x12\x1e\n" +
@@ -189,7 +195,8 @@ const file_harness_v1_error_proto_rawDesc = "" +
 	"\x17ERROR_REASON_RUN_ACTIVE\x10\x13\x12\x1e\n" +
 	"\x1aERROR_REASON_TOKEN_MISSING\x10\x14\x12\x1e\n" +
 	"\x1aERROR_REASON_TOKEN_UNKNOWN\x10\x15\x12$\n" +
-	" ERROR_REASON_NAMESPACE_FORBIDDEN\x10\x16BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	" ERROR_REASON_NAMESPACE_FORBIDDEN\x10\x16\x12\x1d\n" +
+	"\x19ERROR_REASON_CALL_CHANGED\x10\x17BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_error_proto_rawDescOnce sync.Once

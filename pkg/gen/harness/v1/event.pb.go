@@ -82,6 +82,7 @@ type Event struct {
 	//	*Event_HookResult
 	//	*Event_HookError
 	//	*Event_ModeChanged
+	//	*Event_ModelChanged
 	//	*Event_CompactionStarted
 	//	*Event_CompactionCompleted
 	Event         isEvent_Event `protobuf_oneof:"event"`
@@ -510,6 +511,15 @@ func (x *Event) GetModeChanged() *ModeChanged {
 	return nil
 }
 
+func (x *Event) GetModelChanged() *ModelChanged {
+	if x != nil {
+		if x, ok := x.Event.(*Event_ModelChanged); ok {
+			return x.ModelChanged
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetCompactionStarted() *CompactionStarted {
 	if x != nil {
 		if x, ok := x.Event.(*Event_CompactionStarted); ok {
@@ -722,6 +732,11 @@ type Event_ModeChanged struct {
 	ModeChanged *ModeChanged `protobuf:"bytes,48,opt,name=mode_changed,json=modeChanged,proto3,oneof"`
 }
 
+type Event_ModelChanged struct {
+	// model.changed
+	ModelChanged *ModelChanged `protobuf:"bytes,51,opt,name=model_changed,json=modelChanged,proto3,oneof"`
+}
+
 type Event_CompactionStarted struct {
 	// compaction.started
 	CompactionStarted *CompactionStarted `protobuf:"bytes,49,opt,name=compaction_started,json=compactionStarted,proto3,oneof"`
@@ -807,6 +822,8 @@ func (*Event_HookResult) isEvent_Event() {}
 func (*Event_HookError) isEvent_Event() {}
 
 func (*Event_ModeChanged) isEvent_Event() {}
+
+func (*Event_ModelChanged) isEvent_Event() {}
 
 func (*Event_CompactionStarted) isEvent_Event() {}
 
@@ -1408,6 +1425,61 @@ func (x *ModeChanged) GetTo() string {
 	return ""
 }
 
+// ModelChanged: a client has chosen another model.
+type ModelChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Before, PROVIDER:NAME.
+	From string `protobuf:"bytes,1,opt,name=from,proto3" json:"from,omitempty"`
+	// From the next model call on, PROVIDER:NAME.
+	To            string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelChanged) Reset() {
+	*x = ModelChanged{}
+	mi := &file_harness_v1_event_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelChanged) ProtoMessage() {}
+
+func (x *ModelChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelChanged.ProtoReflect.Descriptor instead.
+func (*ModelChanged) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ModelChanged) GetFrom() string {
+	if x != nil {
+		return x.From
+	}
+	return ""
+}
+
+func (x *ModelChanged) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
 // SessionStart opens a segment.
 type SessionStart struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1418,14 +1490,17 @@ type SessionStart struct {
 	// Executors of a turn, in order.
 	Workflow []string `protobuf:"bytes,3,rep,name=workflow,proto3" json:"workflow,omitempty"`
 	// Number of the segment, from 1.
-	Segment       uint32 `protobuf:"varint,4,opt,name=segment,proto3" json:"segment,omitempty"`
+	Segment uint32 `protobuf:"varint,4,opt,name=segment,proto3" json:"segment,omitempty"`
+	// The caller that started the run or sent the message: the name of a token, local, or anonymous without either. Empty in records of
+	// older processes.
+	Caller        string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SessionStart) Reset() {
 	*x = SessionStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1512,7 @@ func (x *SessionStart) String() string {
 func (*SessionStart) ProtoMessage() {}
 
 func (x *SessionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1525,7 @@ func (x *SessionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStart.ProtoReflect.Descriptor instead.
 func (*SessionStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SessionStart) GetGoal() string {
@@ -1481,6 +1556,13 @@ func (x *SessionStart) GetSegment() uint32 {
 	return 0
 }
 
+func (x *SessionStart) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
 // SessionPause: the run parks.
 type SessionPause struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1492,7 +1574,7 @@ type SessionPause struct {
 
 func (x *SessionPause) Reset() {
 	*x = SessionPause{}
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1586,7 @@ func (x *SessionPause) String() string {
 func (*SessionPause) ProtoMessage() {}
 
 func (x *SessionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1599,7 @@ func (x *SessionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionPause.ProtoReflect.Descriptor instead.
 func (*SessionPause) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SessionPause) GetReason() *StopReason {
@@ -1538,7 +1620,7 @@ type SessionResume struct {
 
 func (x *SessionResume) Reset() {
 	*x = SessionResume{}
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1550,7 +1632,7 @@ func (x *SessionResume) String() string {
 func (*SessionResume) ProtoMessage() {}
 
 func (x *SessionResume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1563,7 +1645,7 @@ func (x *SessionResume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResume.ProtoReflect.Descriptor instead.
 func (*SessionResume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SessionResume) GetCause() string {
@@ -1588,7 +1670,7 @@ type SessionComplete struct {
 
 func (x *SessionComplete) Reset() {
 	*x = SessionComplete{}
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1600,7 +1682,7 @@ func (x *SessionComplete) String() string {
 func (*SessionComplete) ProtoMessage() {}
 
 func (x *SessionComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1613,7 +1695,7 @@ func (x *SessionComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionComplete.ProtoReflect.Descriptor instead.
 func (*SessionComplete) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SessionComplete) GetStatus() RunStatus {
@@ -1648,7 +1730,7 @@ type PlanDraft struct {
 
 func (x *PlanDraft) Reset() {
 	*x = PlanDraft{}
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1660,7 +1742,7 @@ func (x *PlanDraft) String() string {
 func (*PlanDraft) ProtoMessage() {}
 
 func (x *PlanDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1673,7 +1755,7 @@ func (x *PlanDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanDraft.ProtoReflect.Descriptor instead.
 func (*PlanDraft) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PlanDraft) GetPlan() string {
@@ -1694,7 +1776,7 @@ type PlanCommit struct {
 
 func (x *PlanCommit) Reset() {
 	*x = PlanCommit{}
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1706,7 +1788,7 @@ func (x *PlanCommit) String() string {
 func (*PlanCommit) ProtoMessage() {}
 
 func (x *PlanCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1719,7 +1801,7 @@ func (x *PlanCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCommit.ProtoReflect.Descriptor instead.
 func (*PlanCommit) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PlanCommit) GetPlan() string {
@@ -1742,7 +1824,7 @@ type StepStart struct {
 
 func (x *StepStart) Reset() {
 	*x = StepStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1754,7 +1836,7 @@ func (x *StepStart) String() string {
 func (*StepStart) ProtoMessage() {}
 
 func (x *StepStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1767,7 +1849,7 @@ func (x *StepStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStart.ProtoReflect.Descriptor instead.
 func (*StepStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *StepStart) GetAttempt() uint32 {
@@ -1797,7 +1879,7 @@ type StepEnd struct {
 
 func (x *StepEnd) Reset() {
 	*x = StepEnd{}
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1809,7 +1891,7 @@ func (x *StepEnd) String() string {
 func (*StepEnd) ProtoMessage() {}
 
 func (x *StepEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1822,7 +1904,7 @@ func (x *StepEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepEnd.ProtoReflect.Descriptor instead.
 func (*StepEnd) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *StepEnd) GetOutcome() string {
@@ -1863,7 +1945,7 @@ type ModelResponse struct {
 
 func (x *ModelResponse) Reset() {
 	*x = ModelResponse{}
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1875,7 +1957,7 @@ func (x *ModelResponse) String() string {
 func (*ModelResponse) ProtoMessage() {}
 
 func (x *ModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1888,7 +1970,7 @@ func (x *ModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponse.ProtoReflect.Descriptor instead.
 func (*ModelResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ModelResponse) GetModel() string {
@@ -1954,14 +2036,16 @@ type ModelRetry struct {
 	Wait *durationpb.Duration `protobuf:"bytes,4,opt,name=wait,proto3" json:"wait,omitempty"`
 	// How the following requests differ, such as "wire_chat" or "no_opaque"; empty: not
 	// at all. Set: this was no try.
-	Adjustment    string `protobuf:"bytes,5,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
+	Adjustment string `protobuf:"bytes,5,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
+	// No other try at this model follows in the turn.
+	GivenUp       bool `protobuf:"varint,6,opt,name=given_up,json=givenUp,proto3" json:"given_up,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModelRetry) Reset() {
 	*x = ModelRetry{}
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2057,7 @@ func (x *ModelRetry) String() string {
 func (*ModelRetry) ProtoMessage() {}
 
 func (x *ModelRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2070,7 @@ func (x *ModelRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetry.ProtoReflect.Descriptor instead.
 func (*ModelRetry) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ModelRetry) GetTry() uint32 {
@@ -2024,6 +2108,13 @@ func (x *ModelRetry) GetAdjustment() string {
 	return ""
 }
 
+func (x *ModelRetry) GetGivenUp() bool {
+	if x != nil {
+		return x.GivenUp
+	}
+	return false
+}
+
 // ToolCalled: a call starts.
 type ToolCalled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2035,14 +2126,16 @@ type ToolCalled struct {
 	Arguments *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	// What the call waits for: approval, client_tool or question; empty when it
 	// does not wait. From now on an answer is accepted.
-	Awaits        string `protobuf:"bytes,4,opt,name=awaits,proto3" json:"awaits,omitempty"`
+	Awaits string `protobuf:"bytes,4,opt,name=awaits,proto3" json:"awaits,omitempty"`
+	// For tools that run commands: the level at which it runs.
+	SandboxLevel  SandboxLevel `protobuf:"varint,5,opt,name=sandbox_level,json=sandboxLevel,proto3,enum=harness.v1.SandboxLevel" json:"sandbox_level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolCalled) Reset() {
 	*x = ToolCalled{}
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2054,7 +2147,7 @@ func (x *ToolCalled) String() string {
 func (*ToolCalled) ProtoMessage() {}
 
 func (x *ToolCalled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2067,7 +2160,7 @@ func (x *ToolCalled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCalled.ProtoReflect.Descriptor instead.
 func (*ToolCalled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToolCalled) GetCallId() string {
@@ -2098,6 +2191,13 @@ func (x *ToolCalled) GetAwaits() string {
 	return ""
 }
 
+func (x *ToolCalled) GetSandboxLevel() SandboxLevel {
+	if x != nil {
+		return x.SandboxLevel
+	}
+	return SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED
+}
+
 // ToolResult: a call succeeded.
 type ToolResult struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2115,7 +2215,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2127,7 +2227,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2140,7 +2240,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -2188,7 +2288,7 @@ type ToolError struct {
 
 func (x *ToolError) Reset() {
 	*x = ToolError{}
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2200,7 +2300,7 @@ func (x *ToolError) String() string {
 func (*ToolError) ProtoMessage() {}
 
 func (x *ToolError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2213,7 +2313,7 @@ func (x *ToolError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolError.ProtoReflect.Descriptor instead.
 func (*ToolError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolError) GetCallId() string {
@@ -2259,7 +2359,7 @@ type ToolDenied struct {
 
 func (x *ToolDenied) Reset() {
 	*x = ToolDenied{}
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2271,7 +2371,7 @@ func (x *ToolDenied) String() string {
 func (*ToolDenied) ProtoMessage() {}
 
 func (x *ToolDenied) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2284,7 +2384,7 @@ func (x *ToolDenied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDenied.ProtoReflect.Descriptor instead.
 func (*ToolDenied) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolDenied) GetCallId() string {
@@ -2323,7 +2423,7 @@ type BudgetWarn struct {
 
 func (x *BudgetWarn) Reset() {
 	*x = BudgetWarn{}
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2335,7 +2435,7 @@ func (x *BudgetWarn) String() string {
 func (*BudgetWarn) ProtoMessage() {}
 
 func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2348,7 +2448,7 @@ func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetWarn.ProtoReflect.Descriptor instead.
 func (*BudgetWarn) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *BudgetWarn) GetBudget() string {
@@ -2385,7 +2485,7 @@ type ContinuationPrompt struct {
 
 func (x *ContinuationPrompt) Reset() {
 	*x = ContinuationPrompt{}
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2497,7 @@ func (x *ContinuationPrompt) String() string {
 func (*ContinuationPrompt) ProtoMessage() {}
 
 func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2510,7 @@ func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinuationPrompt.ProtoReflect.Descriptor instead.
 func (*ContinuationPrompt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ContinuationPrompt) GetCount() uint32 {
@@ -2445,7 +2545,7 @@ type StopRejected struct {
 
 func (x *StopRejected) Reset() {
 	*x = StopRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2457,7 +2557,7 @@ func (x *StopRejected) String() string {
 func (*StopRejected) ProtoMessage() {}
 
 func (x *StopRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2470,7 +2570,7 @@ func (x *StopRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRejected.ProtoReflect.Descriptor instead.
 func (*StopRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StopRejected) GetKind() string {
@@ -2516,7 +2616,7 @@ type ContextPressure struct {
 
 func (x *ContextPressure) Reset() {
 	*x = ContextPressure{}
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2528,7 +2628,7 @@ func (x *ContextPressure) String() string {
 func (*ContextPressure) ProtoMessage() {}
 
 func (x *ContextPressure) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2541,7 +2641,7 @@ func (x *ContextPressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextPressure.ProtoReflect.Descriptor instead.
 func (*ContextPressure) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ContextPressure) GetLevel() string {
@@ -2586,7 +2686,7 @@ type ContextUsage struct {
 
 func (x *ContextUsage) Reset() {
 	*x = ContextUsage{}
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2598,7 +2698,7 @@ func (x *ContextUsage) String() string {
 func (*ContextUsage) ProtoMessage() {}
 
 func (x *ContextUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2611,7 +2711,7 @@ func (x *ContextUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextUsage.ProtoReflect.Descriptor instead.
 func (*ContextUsage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ContextUsage) GetUsedTokens() uint32 {
@@ -2675,7 +2775,7 @@ type CompactionStarted struct {
 
 func (x *CompactionStarted) Reset() {
 	*x = CompactionStarted{}
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2687,7 +2787,7 @@ func (x *CompactionStarted) String() string {
 func (*CompactionStarted) ProtoMessage() {}
 
 func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2700,7 +2800,7 @@ func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionStarted.ProtoReflect.Descriptor instead.
 func (*CompactionStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CompactionStarted) GetLevel() string {
@@ -2764,7 +2864,7 @@ type CompactionCompleted struct {
 
 func (x *CompactionCompleted) Reset() {
 	*x = CompactionCompleted{}
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2776,7 +2876,7 @@ func (x *CompactionCompleted) String() string {
 func (*CompactionCompleted) ProtoMessage() {}
 
 func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2789,7 +2889,7 @@ func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionCompleted.ProtoReflect.Descriptor instead.
 func (*CompactionCompleted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CompactionCompleted) GetTokensBefore() uint32 {
@@ -2865,7 +2965,7 @@ type Repaired struct {
 
 func (x *Repaired) Reset() {
 	*x = Repaired{}
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +2977,7 @@ func (x *Repaired) String() string {
 func (*Repaired) ProtoMessage() {}
 
 func (x *Repaired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,7 +2990,7 @@ func (x *Repaired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repaired.ProtoReflect.Descriptor instead.
 func (*Repaired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Repaired) GetCallId() string {
@@ -2933,14 +3033,16 @@ type ApprovalRequested struct {
 	// Why it needs approval.
 	Why string `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
 	// When waiting ends; unset means never.
-	Deadline      *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// What a person is shown, as in PendingCall.
+	Preview       *CallPreview `protobuf:"bytes,6,opt,name=preview,proto3" json:"preview,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2952,7 +3054,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2965,7 +3067,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -3003,6 +3105,13 @@ func (x *ApprovalRequested) GetDeadline() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ApprovalRequested) GetPreview() *CallPreview {
+	if x != nil {
+		return x.Preview
+	}
+	return nil
+}
+
 // ApprovalAnswered is the decision of a person.
 type ApprovalAnswered struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3013,14 +3122,18 @@ type ApprovalAnswered struct {
 	// The decision.
 	Decision ApprovalDecision `protobuf:"varint,3,opt,name=decision,proto3,enum=harness.v1.ApprovalDecision" json:"decision,omitempty"`
 	// The reason given.
-	Reason        string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The caller that decided, as in SessionStart.
+	Caller string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
+	// Digest of what the person was shown; empty if the answer named none.
+	Digest        string `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ApprovalAnswered) Reset() {
 	*x = ApprovalAnswered{}
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3032,7 +3145,7 @@ func (x *ApprovalAnswered) String() string {
 func (*ApprovalAnswered) ProtoMessage() {}
 
 func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3045,7 +3158,7 @@ func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalAnswered.ProtoReflect.Descriptor instead.
 func (*ApprovalAnswered) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ApprovalAnswered) GetCallId() string {
@@ -3076,21 +3189,37 @@ func (x *ApprovalAnswered) GetReason() string {
 	return ""
 }
 
+func (x *ApprovalAnswered) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *ApprovalAnswered) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 // InputAccepted: an inbox item was applied.
 type InputAccepted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The item's id.
 	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
-	// user_message, approval, tool_answer, tools_declared, mode_change, replan,
+	// user_message, approval, tool_answer, tools_declared, mode_change, model_change, replan,
 	// interrupt, resume, cancel or timer_fired.
-	Kind          string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The caller that sent it, as in SessionStart; empty for timer_fired.
+	Caller        string `protobuf:"bytes,3,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InputAccepted) Reset() {
 	*x = InputAccepted{}
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3231,7 @@ func (x *InputAccepted) String() string {
 func (*InputAccepted) ProtoMessage() {}
 
 func (x *InputAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3244,7 @@ func (x *InputAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputAccepted.ProtoReflect.Descriptor instead.
 func (*InputAccepted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *InputAccepted) GetItemId() string {
@@ -3132,6 +3261,13 @@ func (x *InputAccepted) GetKind() string {
 	return ""
 }
 
+func (x *InputAccepted) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
 // InputRejected: an inbox item had no effect.
 type InputRejected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3140,14 +3276,16 @@ type InputRejected struct {
 	// As in InputAccepted.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Why.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// As in InputAccepted.
+	Caller        string `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InputRejected) Reset() {
 	*x = InputRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3297,7 @@ func (x *InputRejected) String() string {
 func (*InputRejected) ProtoMessage() {}
 
 func (x *InputRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3310,7 @@ func (x *InputRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRejected.ProtoReflect.Descriptor instead.
 func (*InputRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *InputRejected) GetItemId() string {
@@ -3196,18 +3334,27 @@ func (x *InputRejected) GetReason() string {
 	return ""
 }
 
+func (x *InputRejected) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
 // RunInterrupted: every process of the run is dead.
 type RunInterrupted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The reason given.
-	Reason        string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The caller that interrupted it, as in SessionStart.
+	Caller        string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunInterrupted) Reset() {
 	*x = RunInterrupted{}
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3219,7 +3366,7 @@ func (x *RunInterrupted) String() string {
 func (*RunInterrupted) ProtoMessage() {}
 
 func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3232,7 +3379,7 @@ func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunInterrupted.ProtoReflect.Descriptor instead.
 func (*RunInterrupted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RunInterrupted) GetReason() string {
@@ -3242,18 +3389,27 @@ func (x *RunInterrupted) GetReason() string {
 	return ""
 }
 
+func (x *RunInterrupted) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
 // RunCancelled: the run was ended by request.
 type RunCancelled struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The reason given.
-	Reason        string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// The caller that cancelled or deleted it, as in SessionStart.
+	Caller        string `protobuf:"bytes,2,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3265,7 +3421,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3278,12 +3434,19 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RunCancelled) GetReason() string {
 	if x != nil {
 		return x.Reason
+	}
+	return ""
+}
+
+func (x *RunCancelled) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -3301,7 +3464,7 @@ type WorkerTakeover struct {
 
 func (x *WorkerTakeover) Reset() {
 	*x = WorkerTakeover{}
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3313,7 +3476,7 @@ func (x *WorkerTakeover) String() string {
 func (*WorkerTakeover) ProtoMessage() {}
 
 func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3326,7 +3489,7 @@ func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTakeover.ProtoReflect.Descriptor instead.
 func (*WorkerTakeover) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *WorkerTakeover) GetAttempt() uint32 {
@@ -3354,7 +3517,7 @@ type ExecutorMissing struct {
 
 func (x *ExecutorMissing) Reset() {
 	*x = ExecutorMissing{}
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3366,7 +3529,7 @@ func (x *ExecutorMissing) String() string {
 func (*ExecutorMissing) ProtoMessage() {}
 
 func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3379,7 +3542,7 @@ func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorMissing.ProtoReflect.Descriptor instead.
 func (*ExecutorMissing) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ExecutorMissing) GetExecutor() string {
@@ -3404,7 +3567,7 @@ type ExecutorError struct {
 
 func (x *ExecutorError) Reset() {
 	*x = ExecutorError{}
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3416,7 +3579,7 @@ func (x *ExecutorError) String() string {
 func (*ExecutorError) ProtoMessage() {}
 
 func (x *ExecutorError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3429,7 +3592,7 @@ func (x *ExecutorError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorError.ProtoReflect.Descriptor instead.
 func (*ExecutorError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ExecutorError) GetExecutor() string {
@@ -3458,7 +3621,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/workitem.proto\"\xc7\x16\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/workitem.proto\"\x88\x17\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -3515,7 +3678,8 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"hookResult\x126\n" +
 	"\n" +
 	"hook_error\x18/ \x01(\v2\x15.harness.v1.HookErrorH\x00R\thookError\x12<\n" +
-	"\fmode_changed\x180 \x01(\v2\x17.harness.v1.ModeChangedH\x00R\vmodeChanged\x12N\n" +
+	"\fmode_changed\x180 \x01(\v2\x17.harness.v1.ModeChangedH\x00R\vmodeChanged\x12?\n" +
+	"\rmodel_changed\x183 \x01(\v2\x18.harness.v1.ModelChangedH\x00R\fmodelChanged\x12N\n" +
 	"\x12compaction_started\x181 \x01(\v2\x1d.harness.v1.CompactionStartedH\x00R\x11compactionStarted\x12T\n" +
 	"\x14compaction_completed\x182 \x01(\v2\x1f.harness.v1.CompactionCompletedH\x00R\x13compactionCompletedB\a\n" +
 	"\x05event\"%\n" +
@@ -3559,12 +3723,16 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\rfailed_closed\x18\x04 \x01(\bR\ffailedClosed\"1\n" +
 	"\vModeChanged\x12\x12\n" +
 	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
-	"\x02to\x18\x02 \x01(\tR\x02to\"n\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"2\n" +
+	"\fModelChanged\x12\x12\n" +
+	"\x04from\x18\x01 \x01(\tR\x04from\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"\x86\x01\n" +
 	"\fSessionStart\x12\x12\n" +
 	"\x04goal\x18\x01 \x01(\tR\x04goal\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x1a\n" +
 	"\bworkflow\x18\x03 \x03(\tR\bworkflow\x12\x18\n" +
-	"\asegment\x18\x04 \x01(\rR\asegment\">\n" +
+	"\asegment\x18\x04 \x01(\rR\asegment\x12\x16\n" +
+	"\x06caller\x18\x05 \x01(\tR\x06caller\">\n" +
 	"\fSessionPause\x12.\n" +
 	"\x06reason\x18\x01 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\"%\n" +
 	"\rSessionResume\x12\x14\n" +
@@ -3592,7 +3760,7 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"tool_calls\x18\x04 \x01(\rR\ttoolCalls\x12'\n" +
 	"\x04text\x18\x05 \x01(\v2\x13.harness.v1.ContentR\x04text\x123\n" +
 	"\alatency\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\alatency\x121\n" +
-	"\treasoning\x18\a \x01(\v2\x13.harness.v1.ContentR\treasoning\"\x99\x01\n" +
+	"\treasoning\x18\a \x01(\v2\x13.harness.v1.ContentR\treasoning\"\xb4\x01\n" +
 	"\n" +
 	"ModelRetry\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
@@ -3601,13 +3769,15 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x04wait\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04wait\x12\x1e\n" +
 	"\n" +
 	"adjustment\x18\x05 \x01(\tR\n" +
-	"adjustment\"\x84\x01\n" +
+	"adjustment\x12\x19\n" +
+	"\bgiven_up\x18\x06 \x01(\bR\agivenUp\"\xc3\x01\n" +
 	"\n" +
 	"ToolCalled\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
 	"\targuments\x18\x03 \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x16\n" +
-	"\x06awaits\x18\x04 \x01(\tR\x06awaits\"\x9d\x01\n" +
+	"\x06awaits\x18\x04 \x01(\tR\x06awaits\x12=\n" +
+	"\rsandbox_level\x18\x05 \x01(\x0e2\x18.harness.v1.SandboxLevelR\fsandboxLevel\"\x9d\x01\n" +
 	"\n" +
 	"ToolResult\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
@@ -3675,29 +3845,36 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x12\n" +
 	"\x04turn\x18\x03 \x01(\rR\x04turn\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xbd\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xf0\x01\n" +
 	"\x11ApprovalRequested\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
 	"\targuments\x18\x03 \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x126\n" +
-	"\bdeadline\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"\x91\x01\n" +
+	"\bdeadline\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x121\n" +
+	"\apreview\x18\x06 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\"\xc1\x01\n" +
 	"\x10ApprovalAnswered\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x128\n" +
 	"\bdecision\x18\x03 \x01(\x0e2\x1c.harness.v1.ApprovalDecisionR\bdecision\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"<\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06caller\x18\x05 \x01(\tR\x06caller\x12\x16\n" +
+	"\x06digest\x18\x06 \x01(\tR\x06digest\"T\n" +
 	"\rInputAccepted\x12\x17\n" +
 	"\aitem_id\x18\x01 \x01(\tR\x06itemId\x12\x12\n" +
-	"\x04kind\x18\x02 \x01(\tR\x04kind\"T\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
+	"\x06caller\x18\x03 \x01(\tR\x06caller\"l\n" +
 	"\rInputRejected\x12\x17\n" +
 	"\aitem_id\x18\x01 \x01(\tR\x06itemId\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"(\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"@\n" +
 	"\x0eRunInterrupted\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"&\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\tR\x06caller\">\n" +
 	"\fRunCancelled\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"B\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06caller\x18\x02 \x01(\tR\x06caller\"B\n" +
 	"\x0eWorkerTakeover\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x12\x16\n" +
 	"\x06former\x18\x02 \x01(\tR\x06former\"-\n" +
@@ -3720,7 +3897,7 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
 	(*StallDetected)(nil),         // 1: harness.v1.StallDetected
@@ -3732,82 +3909,85 @@ var file_harness_v1_event_proto_goTypes = []any{
 	(*HookResult)(nil),            // 7: harness.v1.HookResult
 	(*HookError)(nil),             // 8: harness.v1.HookError
 	(*ModeChanged)(nil),           // 9: harness.v1.ModeChanged
-	(*SessionStart)(nil),          // 10: harness.v1.SessionStart
-	(*SessionPause)(nil),          // 11: harness.v1.SessionPause
-	(*SessionResume)(nil),         // 12: harness.v1.SessionResume
-	(*SessionComplete)(nil),       // 13: harness.v1.SessionComplete
-	(*PlanDraft)(nil),             // 14: harness.v1.PlanDraft
-	(*PlanCommit)(nil),            // 15: harness.v1.PlanCommit
-	(*StepStart)(nil),             // 16: harness.v1.StepStart
-	(*StepEnd)(nil),               // 17: harness.v1.StepEnd
-	(*ModelResponse)(nil),         // 18: harness.v1.ModelResponse
-	(*ModelRetry)(nil),            // 19: harness.v1.ModelRetry
-	(*ToolCalled)(nil),            // 20: harness.v1.ToolCalled
-	(*ToolResult)(nil),            // 21: harness.v1.ToolResult
-	(*ToolError)(nil),             // 22: harness.v1.ToolError
-	(*ToolDenied)(nil),            // 23: harness.v1.ToolDenied
-	(*BudgetWarn)(nil),            // 24: harness.v1.BudgetWarn
-	(*ContinuationPrompt)(nil),    // 25: harness.v1.ContinuationPrompt
-	(*StopRejected)(nil),          // 26: harness.v1.StopRejected
-	(*ContextPressure)(nil),       // 27: harness.v1.ContextPressure
-	(*ContextUsage)(nil),          // 28: harness.v1.ContextUsage
-	(*CompactionStarted)(nil),     // 29: harness.v1.CompactionStarted
-	(*CompactionCompleted)(nil),   // 30: harness.v1.CompactionCompleted
-	(*Repaired)(nil),              // 31: harness.v1.Repaired
-	(*ApprovalRequested)(nil),     // 32: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 33: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 34: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 35: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 36: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 37: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 38: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 39: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 40: harness.v1.ExecutorError
-	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
-	(*WorkItem)(nil),              // 42: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 43: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 44: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 45: harness.v1.RequirementCoverage
-	(*StopReason)(nil),            // 46: harness.v1.StopReason
-	(RunStatus)(0),                // 47: harness.v1.RunStatus
-	(*Usage)(nil),                 // 48: harness.v1.Usage
-	(*Content)(nil),               // 49: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 50: google.protobuf.Duration
-	(*GapReport)(nil),             // 51: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 52: harness.v1.CompactionChange
-	(ApprovalDecision)(0),         // 53: harness.v1.ApprovalDecision
+	(*ModelChanged)(nil),          // 10: harness.v1.ModelChanged
+	(*SessionStart)(nil),          // 11: harness.v1.SessionStart
+	(*SessionPause)(nil),          // 12: harness.v1.SessionPause
+	(*SessionResume)(nil),         // 13: harness.v1.SessionResume
+	(*SessionComplete)(nil),       // 14: harness.v1.SessionComplete
+	(*PlanDraft)(nil),             // 15: harness.v1.PlanDraft
+	(*PlanCommit)(nil),            // 16: harness.v1.PlanCommit
+	(*StepStart)(nil),             // 17: harness.v1.StepStart
+	(*StepEnd)(nil),               // 18: harness.v1.StepEnd
+	(*ModelResponse)(nil),         // 19: harness.v1.ModelResponse
+	(*ModelRetry)(nil),            // 20: harness.v1.ModelRetry
+	(*ToolCalled)(nil),            // 21: harness.v1.ToolCalled
+	(*ToolResult)(nil),            // 22: harness.v1.ToolResult
+	(*ToolError)(nil),             // 23: harness.v1.ToolError
+	(*ToolDenied)(nil),            // 24: harness.v1.ToolDenied
+	(*BudgetWarn)(nil),            // 25: harness.v1.BudgetWarn
+	(*ContinuationPrompt)(nil),    // 26: harness.v1.ContinuationPrompt
+	(*StopRejected)(nil),          // 27: harness.v1.StopRejected
+	(*ContextPressure)(nil),       // 28: harness.v1.ContextPressure
+	(*ContextUsage)(nil),          // 29: harness.v1.ContextUsage
+	(*CompactionStarted)(nil),     // 30: harness.v1.CompactionStarted
+	(*CompactionCompleted)(nil),   // 31: harness.v1.CompactionCompleted
+	(*Repaired)(nil),              // 32: harness.v1.Repaired
+	(*ApprovalRequested)(nil),     // 33: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),      // 34: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),         // 35: harness.v1.InputAccepted
+	(*InputRejected)(nil),         // 36: harness.v1.InputRejected
+	(*RunInterrupted)(nil),        // 37: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),          // 38: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),        // 39: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),       // 40: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),         // 41: harness.v1.ExecutorError
+	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
+	(*WorkItem)(nil),              // 43: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 44: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 45: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 46: harness.v1.RequirementCoverage
+	(*StopReason)(nil),            // 47: harness.v1.StopReason
+	(RunStatus)(0),                // 48: harness.v1.RunStatus
+	(*Usage)(nil),                 // 49: harness.v1.Usage
+	(*Content)(nil),               // 50: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
+	(SandboxLevel)(0),             // 52: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 53: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 54: harness.v1.CompactionChange
+	(*CallPreview)(nil),           // 55: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 56: harness.v1.ApprovalDecision
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	41, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
-	10, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
-	11, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
-	12, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
-	13, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
-	14, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
-	15, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
-	16, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
-	17, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
-	18, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
-	19, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
-	20, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
-	21, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
-	22, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
-	23, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
-	24, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
-	25, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
-	26, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
-	27, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
-	28, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
-	31, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
-	32, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
-	33, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
-	34, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
-	35, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
-	36, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
-	37, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
-	38, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
-	39, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
-	40, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
+	42, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	11, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
+	12, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
+	13, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
+	14, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
+	15, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
+	16, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
+	17, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
+	18, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
+	19, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
+	20, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
+	21, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
+	22, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
+	23, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
+	24, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
+	25, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
+	26, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
+	27, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
+	28, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
+	29, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
+	32, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
+	33, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
+	34, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
+	35, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
+	36, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
+	37, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
+	38, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
+	39, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
+	40, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
+	41, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
 	1,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
 	2,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
 	3,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
@@ -3817,36 +3997,39 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	7,  // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
 	8,  // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
 	9,  // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
-	29, // 39: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
-	30, // 40: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
-	42, // 41: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	43, // 42: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	44, // 43: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	45, // 44: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	46, // 45: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	47, // 46: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	46, // 47: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	48, // 48: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	49, // 49: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	50, // 50: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	49, // 51: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	50, // 52: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	49, // 53: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	49, // 54: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	50, // 55: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	49, // 56: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	50, // 57: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	51, // 58: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	50, // 59: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	52, // 60: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	49, // 61: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	41, // 62: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	53, // 63: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	64, // [64:64] is the sub-list for method output_type
-	64, // [64:64] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	10, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
+	30, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
+	31, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
+	43, // 42: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	44, // 43: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	45, // 44: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	46, // 45: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	47, // 46: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	48, // 47: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	47, // 48: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	49, // 49: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	50, // 50: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	51, // 51: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	50, // 52: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	51, // 53: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	50, // 54: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	52, // 55: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	50, // 56: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	51, // 57: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	50, // 58: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	51, // 59: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	53, // 60: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	51, // 61: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	54, // 62: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	50, // 63: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	42, // 64: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	55, // 65: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	56, // 66: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	67, // [67:67] is the sub-list for method output_type
+	67, // [67:67] is the sub-list for method input_type
+	67, // [67:67] is the sub-list for extension type_name
+	67, // [67:67] is the sub-list for extension extendee
+	0,  // [0:67] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -3858,7 +4041,9 @@ func file_harness_v1_event_proto_init() {
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_message_proto_init()
+	file_harness_v1_preview_proto_init()
 	file_harness_v1_run_proto_init()
+	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_workitem_proto_init()
 	file_harness_v1_event_proto_msgTypes[0].OneofWrappers = []any{
 		(*Event_SessionStart)(nil),
@@ -3899,6 +4084,7 @@ func file_harness_v1_event_proto_init() {
 		(*Event_HookResult)(nil),
 		(*Event_HookError)(nil),
 		(*Event_ModeChanged)(nil),
+		(*Event_ModelChanged)(nil),
 		(*Event_CompactionStarted)(nil),
 		(*Event_CompactionCompleted)(nil),
 	}
@@ -3908,7 +4094,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

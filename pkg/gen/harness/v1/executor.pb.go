@@ -1125,8 +1125,9 @@ func (*TurnResponse_Journal) isTurnResponse_Update() {}
 
 func (*TurnResponse_Outcome) isTurnResponse_Update() {}
 
-// Delta is a piece of the model's text while it is being written. It is not
-// stored; the whole text comes with the model.response event.
+// Delta is a piece of the model's text while it is being written, or of the output of a
+// command while it runs. It is not stored; the whole text comes with the model.response
+// event, the output with the tool.result or tool.error event.
 type Delta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn.
@@ -1143,8 +1144,11 @@ type Delta struct {
 	Reasoning string `protobuf:"bytes,6,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
 	// Bytes of this try's reasoning that came before.
 	ReasoningOffset uint64 `protobuf:"varint,7,opt,name=reasoning_offset,json=reasoningOffset,proto3" json:"reasoning_offset,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// Output of a running command; unset in a delta of text or reasoning, and the only part of
+	// its delta, which has no try.
+	ToolOutput    *ToolOutput `protobuf:"bytes,8,opt,name=tool_output,json=toolOutput,proto3" json:"tool_output,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Delta) Reset() {
@@ -1226,6 +1230,79 @@ func (x *Delta) GetReasoningOffset() uint64 {
 	return 0
 }
 
+func (x *Delta) GetToolOutput() *ToolOutput {
+	if x != nil {
+		return x.ToolOutput
+	}
+	return nil
+}
+
+// ToolOutput is what the command of a running call prints: at most ten pieces a second. What
+// is more is skipped, and so is the end of the output, which is in the result of the call.
+type ToolOutput struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// Bytes of the output that came before: more than the end of the piece before it if some
+	// were skipped.
+	Offset uint64 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"`
+	// At most 4 KiB. Bytes of the output that are no UTF-8 are question marks.
+	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolOutput) Reset() {
+	*x = ToolOutput{}
+	mi := &file_harness_v1_executor_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolOutput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolOutput) ProtoMessage() {}
+
+func (x *ToolOutput) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_executor_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolOutput.ProtoReflect.Descriptor instead.
+func (*ToolOutput) Descriptor() ([]byte, []int) {
+	return file_harness_v1_executor_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ToolOutput) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ToolOutput) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *ToolOutput) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
 var File_harness_v1_executor_proto protoreflect.FileDescriptor
 
 const file_harness_v1_executor_proto_rawDesc = "" +
@@ -1290,7 +1367,7 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\x05event\x18\x02 \x01(\v2\x11.harness.v1.EventH\x00R\x05event\x12/\n" +
 	"\ajournal\x18\x03 \x01(\v2\x13.harness.v1.JournalH\x00R\ajournal\x12/\n" +
 	"\aoutcome\x18\x04 \x01(\v2\x13.harness.v1.OutcomeH\x00R\aoutcomeB\b\n" +
-	"\x06update\"\xc9\x01\n" +
+	"\x06update\"\x82\x02\n" +
 	"\x05Delta\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x18\n" +
@@ -1299,7 +1376,14 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\x06offset\x18\x04 \x01(\x04R\x06offset\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x12\x1c\n" +
 	"\treasoning\x18\x06 \x01(\tR\treasoning\x12)\n" +
-	"\x10reasoning_offset\x18\a \x01(\x04R\x0freasoningOffset2U\n" +
+	"\x10reasoning_offset\x18\a \x01(\x04R\x0freasoningOffset\x127\n" +
+	"\vtool_output\x18\b \x01(\v2\x16.harness.v1.ToolOutputR\n" +
+	"toolOutput\"Q\n" +
+	"\n" +
+	"ToolOutput\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x16\n" +
+	"\x06offset\x18\x02 \x01(\x04R\x06offset\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text2U\n" +
 	"\x0fExecutorService\x12B\n" +
 	"\aExecute\x12\x1a.harness.v1.ExecuteRequest\x1a\x1b.harness.v1.ExecuteResponse2P\n" +
 	"\rRepairService\x12?\n" +
@@ -1324,7 +1408,7 @@ func file_harness_v1_executor_proto_rawDescGZIP() []byte {
 	return file_harness_v1_executor_proto_rawDescData
 }
 
-var file_harness_v1_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_harness_v1_executor_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_harness_v1_executor_proto_goTypes = []any{
 	(*StepInput)(nil),             // 0: harness.v1.StepInput
 	(*StepOutput)(nil),            // 1: harness.v1.StepOutput
@@ -1345,64 +1429,66 @@ var file_harness_v1_executor_proto_goTypes = []any{
 	(*TurnRequest)(nil),           // 16: harness.v1.TurnRequest
 	(*TurnResponse)(nil),          // 17: harness.v1.TurnResponse
 	(*Delta)(nil),                 // 18: harness.v1.Delta
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*Step)(nil),                  // 20: harness.v1.Step
-	(*Observation)(nil),           // 21: harness.v1.Observation
-	(*Message)(nil),               // 22: harness.v1.Message
-	(*Event)(nil),                 // 23: harness.v1.Event
-	(*HookRequest)(nil),           // 24: harness.v1.HookRequest
-	(*ToolSpec)(nil),              // 25: harness.v1.ToolSpec
-	(*Journal)(nil),               // 26: harness.v1.Journal
+	(*ToolOutput)(nil),            // 19: harness.v1.ToolOutput
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*Step)(nil),                  // 21: harness.v1.Step
+	(*Observation)(nil),           // 22: harness.v1.Observation
+	(*Message)(nil),               // 23: harness.v1.Message
+	(*Event)(nil),                 // 24: harness.v1.Event
+	(*HookRequest)(nil),           // 25: harness.v1.HookRequest
+	(*ToolSpec)(nil),              // 26: harness.v1.ToolSpec
+	(*Journal)(nil),               // 27: harness.v1.Journal
 }
 var file_harness_v1_executor_proto_depIdxs = []int32{
-	19, // 0: harness.v1.StepInput.now:type_name -> google.protobuf.Timestamp
-	20, // 1: harness.v1.StepInput.step:type_name -> harness.v1.Step
-	21, // 2: harness.v1.StepInput.observed:type_name -> harness.v1.Observation
+	20, // 0: harness.v1.StepInput.now:type_name -> google.protobuf.Timestamp
+	21, // 1: harness.v1.StepInput.step:type_name -> harness.v1.Step
+	22, // 2: harness.v1.StepInput.observed:type_name -> harness.v1.Observation
 	3,  // 3: harness.v1.StepOutput.outcome:type_name -> harness.v1.Outcome
 	4,  // 4: harness.v1.StepOutput.needs:type_name -> harness.v1.Needs
 	2,  // 5: harness.v1.StepOutput.wait:type_name -> harness.v1.Wait
-	19, // 6: harness.v1.Wait.until:type_name -> google.protobuf.Timestamp
-	20, // 7: harness.v1.Outcome.step:type_name -> harness.v1.Step
-	22, // 8: harness.v1.Outcome.appended:type_name -> harness.v1.Message
-	23, // 9: harness.v1.Outcome.events:type_name -> harness.v1.Event
-	24, // 10: harness.v1.Needs.hooks:type_name -> harness.v1.HookRequest
+	20, // 6: harness.v1.Wait.until:type_name -> google.protobuf.Timestamp
+	21, // 7: harness.v1.Outcome.step:type_name -> harness.v1.Step
+	23, // 8: harness.v1.Outcome.appended:type_name -> harness.v1.Message
+	24, // 9: harness.v1.Outcome.events:type_name -> harness.v1.Event
+	25, // 10: harness.v1.Needs.hooks:type_name -> harness.v1.HookRequest
 	0,  // 11: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
 	1,  // 12: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
 	0,  // 13: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
 	1,  // 14: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
 	0,  // 15: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
-	22, // 16: harness.v1.CompactRequest.conversation:type_name -> harness.v1.Message
+	23, // 16: harness.v1.CompactRequest.conversation:type_name -> harness.v1.Message
 	1,  // 17: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
 	0,  // 18: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
 	1,  // 19: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
 	0,  // 20: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
-	22, // 21: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
+	23, // 21: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
 	15, // 22: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
-	22, // 23: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
-	25, // 24: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
+	23, // 23: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
+	26, // 24: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
 	0,  // 25: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
-	22, // 26: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
+	23, // 26: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
 	18, // 27: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
-	23, // 28: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
-	26, // 29: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
+	24, // 28: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
+	27, // 29: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
 	3,  // 30: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
-	5,  // 31: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
-	7,  // 32: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
-	9,  // 33: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
-	11, // 34: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
-	13, // 35: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
-	16, // 36: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
-	6,  // 37: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
-	8,  // 38: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
-	10, // 39: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
-	12, // 40: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
-	14, // 41: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
-	17, // 42: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
-	37, // [37:43] is the sub-list for method output_type
-	31, // [31:37] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	19, // 31: harness.v1.Delta.tool_output:type_name -> harness.v1.ToolOutput
+	5,  // 32: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
+	7,  // 33: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
+	9,  // 34: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
+	11, // 35: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
+	13, // 36: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
+	16, // 37: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
+	6,  // 38: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
+	8,  // 39: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
+	10, // 40: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
+	12, // 41: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
+	14, // 42: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
+	17, // 43: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
+	38, // [38:44] is the sub-list for method output_type
+	32, // [32:38] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_executor_proto_init() }
@@ -1432,7 +1518,7 @@ func file_harness_v1_executor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_executor_proto_rawDesc), len(file_harness_v1_executor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   5,
 		},

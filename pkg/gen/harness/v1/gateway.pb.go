@@ -97,6 +97,7 @@ type RunRequest struct {
 	//	*RunRequest_ModeChange
 	//	*RunRequest_Replan
 	//	*RunRequest_HookAnswer
+	//	*RunRequest_ModelChange
 	Request isRunRequest_Request `protobuf_oneof:"request"`
 	// Identifies an input, so that sending it again has no second effect. Empty
 	// means the server makes one up.
@@ -241,6 +242,15 @@ func (x *RunRequest) GetHookAnswer() *HookAnswer {
 	return nil
 }
 
+func (x *RunRequest) GetModelChange() *ModelChange {
+	if x != nil {
+		if x, ok := x.Request.(*RunRequest_ModelChange); ok {
+			return x.ModelChange
+		}
+	}
+	return nil
+}
+
 func (x *RunRequest) GetRequestId() string {
 	if x != nil {
 		return x.RequestId
@@ -307,6 +317,11 @@ type RunRequest_HookAnswer struct {
 	HookAnswer *HookAnswer `protobuf:"bytes,13,opt,name=hook_answer,json=hookAnswer,proto3,oneof"`
 }
 
+type RunRequest_ModelChange struct {
+	// Change the model.
+	ModelChange *ModelChange `protobuf:"bytes,14,opt,name=model_change,json=modelChange,proto3,oneof"`
+}
+
 func (*RunRequest_Start) isRunRequest_Request() {}
 
 func (*RunRequest_Attach) isRunRequest_Request() {}
@@ -328,6 +343,8 @@ func (*RunRequest_ModeChange) isRunRequest_Request() {}
 func (*RunRequest_Replan) isRunRequest_Request() {}
 
 func (*RunRequest_HookAnswer) isRunRequest_Request() {}
+
+func (*RunRequest_ModelChange) isRunRequest_Request() {}
 
 // AttachRun names a run to watch.
 type AttachRun struct {
@@ -1396,7 +1413,7 @@ type WaitingInput struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its id: the request id of its sender.
 	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
-	// user_message, approval, tool_answer, tools_declared, mode_change, replan,
+	// user_message, approval, tool_answer, tools_declared, mode_change, model_change, replan,
 	// interrupt, resume, cancel or timer_fired.
 	Kind string `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"`
 	// The call that it answers, if it is an answer.
@@ -2142,6 +2159,7 @@ type SendInputRequest struct {
 	//	*SendInputRequest_ToolAnswer
 	//	*SendInputRequest_ModeChange
 	//	*SendInputRequest_Replan
+	//	*SendInputRequest_ModelChange
 	Input         isSendInputRequest_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2250,6 +2268,15 @@ func (x *SendInputRequest) GetReplan() *ReplanRequest {
 	return nil
 }
 
+func (x *SendInputRequest) GetModelChange() *ModelChange {
+	if x != nil {
+		if x, ok := x.Input.(*SendInputRequest_ModelChange); ok {
+			return x.ModelChange
+		}
+	}
+	return nil
+}
+
 type isSendInputRequest_Input interface {
 	isSendInputRequest_Input()
 }
@@ -2279,6 +2306,11 @@ type SendInputRequest_Replan struct {
 	Replan *ReplanRequest `protobuf:"bytes,14,opt,name=replan,proto3,oneof"`
 }
 
+type SendInputRequest_ModelChange struct {
+	// Another model from the next model call on.
+	ModelChange *ModelChange `protobuf:"bytes,15,opt,name=model_change,json=modelChange,proto3,oneof"`
+}
+
 func (*SendInputRequest_UserMessage) isSendInputRequest_Input() {}
 
 func (*SendInputRequest_Approval) isSendInputRequest_Input() {}
@@ -2288,6 +2320,8 @@ func (*SendInputRequest_ToolAnswer) isSendInputRequest_Input() {}
 func (*SendInputRequest_ModeChange) isSendInputRequest_Input() {}
 
 func (*SendInputRequest_Replan) isSendInputRequest_Input() {}
+
+func (*SendInputRequest_ModelChange) isSendInputRequest_Input() {}
 
 // SendInputResponse: the input is stored.
 type SendInputResponse struct {
@@ -2474,7 +2508,11 @@ type ResumeRunRequest struct {
 	// Sending the same request again has no second effect. Empty means made up.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// Budgets that replace the present ones; unset fields stay.
-	Budgets       *Budgets `protobuf:"bytes,4,opt,name=budgets,proto3" json:"budgets,omitempty"`
+	Budgets *Budgets `protobuf:"bytes,4,opt,name=budgets,proto3" json:"budgets,omitempty"`
+	// Another model from the next model call on, PROVIDER:NAME; empty: the present one. With
+	// it, a run that its model's errors have ended (provider_error, context_exhausted) is
+	// resumed too.
+	Model         string `protobuf:"bytes,5,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2535,6 +2573,13 @@ func (x *ResumeRunRequest) GetBudgets() *Budgets {
 		return x.Budgets
 	}
 	return nil
+}
+
+func (x *ResumeRunRequest) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
 }
 
 // ResumeRunResponse: the resume is stored.
@@ -3282,7 +3327,7 @@ var File_harness_v1_gateway_proto protoreflect.FileDescriptor
 const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/gateway.proto\x12\n" +
-	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x87\x05\n" +
+	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xc5\x05\n" +
 	"\n" +
 	"RunRequest\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.harness.v1.StartRunRequestH\x00R\x05start\x12/\n" +
@@ -3298,7 +3343,8 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"modeChange\x123\n" +
 	"\x06replan\x18\f \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replan\x129\n" +
 	"\vhook_answer\x18\r \x01(\v2\x16.harness.v1.HookAnswerH\x00R\n" +
-	"hookAnswer\x12\x1d\n" +
+	"hookAnswer\x12<\n" +
+	"\fmodel_change\x18\x0e \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChange\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\n" +
 	" \x01(\tR\trequestIdB\t\n" +
@@ -3414,7 +3460,7 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\fPendingInRun\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
-	"\x04call\x18\x03 \x01(\v2\x17.harness.v1.PendingCallR\x04call\"\x8c\x03\n" +
+	"\x04call\x18\x03 \x01(\v2\x17.harness.v1.PendingCallR\x04call\"\xca\x03\n" +
 	"\x10SendInputRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
@@ -3427,7 +3473,8 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"toolAnswer\x129\n" +
 	"\vmode_change\x18\r \x01(\v2\x16.harness.v1.ModeChangeH\x00R\n" +
 	"modeChange\x123\n" +
-	"\x06replan\x18\x0e \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replanB\a\n" +
+	"\x06replan\x18\x0e \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replan\x12<\n" +
+	"\fmodel_change\x18\x0f \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChangeB\a\n" +
 	"\x05input\"L\n" +
 	"\x11SendInputResponse\x12\x1d\n" +
 	"\n" +
@@ -3441,13 +3488,14 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\"5\n" +
 	"\x14InterruptRunResponse\x12\x1d\n" +
 	"\n" +
-	"request_id\x18\x01 \x01(\tR\trequestId\"\x95\x01\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\"\xab\x01\n" +
 	"\x10ResumeRunRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12-\n" +
-	"\abudgets\x18\x04 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\"[\n" +
+	"\abudgets\x18\x04 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\x12\x14\n" +
+	"\x05model\x18\x05 \x01(\tR\x05model\"[\n" +
 	"\x11ResumeRunResponse\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12'\n" +
@@ -3605,23 +3653,24 @@ var file_harness_v1_gateway_proto_goTypes = []any{
 	(*ToolAnswer)(nil),              // 48: harness.v1.ToolAnswer
 	(*ModeChange)(nil),              // 49: harness.v1.ModeChange
 	(*ReplanRequest)(nil),           // 50: harness.v1.ReplanRequest
-	(*ToolSpec)(nil),                // 51: harness.v1.ToolSpec
-	(*HookVerdict)(nil),             // 52: harness.v1.HookVerdict
-	(*Event)(nil),                   // 53: harness.v1.Event
-	(*Delta)(nil),                   // 54: harness.v1.Delta
-	(*HarnessResult)(nil),           // 55: harness.v1.HarnessResult
-	(*HookRequest)(nil),             // 56: harness.v1.HookRequest
-	(*RunSpec)(nil),                 // 57: harness.v1.RunSpec
-	(RunStatus)(0),                  // 58: harness.v1.RunStatus
-	(*Run)(nil),                     // 59: harness.v1.Run
-	(*Snapshot)(nil),                // 60: harness.v1.Snapshot
-	(*Message)(nil),                 // 61: harness.v1.Message
-	(*PendingCall)(nil),             // 62: harness.v1.PendingCall
-	(*Budgets)(nil),                 // 63: harness.v1.Budgets
-	(Role)(0),                       // 64: harness.v1.Role
-	(MessageKind)(0),                // 65: harness.v1.MessageKind
-	(CompactionAction)(0),           // 66: harness.v1.CompactionAction
-	(MessageClass)(0),               // 67: harness.v1.MessageClass
+	(*ModelChange)(nil),             // 51: harness.v1.ModelChange
+	(*ToolSpec)(nil),                // 52: harness.v1.ToolSpec
+	(*HookVerdict)(nil),             // 53: harness.v1.HookVerdict
+	(*Event)(nil),                   // 54: harness.v1.Event
+	(*Delta)(nil),                   // 55: harness.v1.Delta
+	(*HarnessResult)(nil),           // 56: harness.v1.HarnessResult
+	(*HookRequest)(nil),             // 57: harness.v1.HookRequest
+	(*RunSpec)(nil),                 // 58: harness.v1.RunSpec
+	(RunStatus)(0),                  // 59: harness.v1.RunStatus
+	(*Run)(nil),                     // 60: harness.v1.Run
+	(*Snapshot)(nil),                // 61: harness.v1.Snapshot
+	(*Message)(nil),                 // 62: harness.v1.Message
+	(*PendingCall)(nil),             // 63: harness.v1.PendingCall
+	(*Budgets)(nil),                 // 64: harness.v1.Budgets
+	(Role)(0),                       // 65: harness.v1.Role
+	(MessageKind)(0),                // 66: harness.v1.MessageKind
+	(CompactionAction)(0),           // 67: harness.v1.CompactionAction
+	(MessageClass)(0),               // 68: harness.v1.MessageClass
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
 	8,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
@@ -3635,81 +3684,83 @@ var file_harness_v1_gateway_proto_depIdxs = []int32{
 	49, // 8: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
 	50, // 9: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
 	3,  // 10: harness.v1.RunRequest.hook_answer:type_name -> harness.v1.HookAnswer
-	51, // 11: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
-	52, // 12: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
-	5,  // 13: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
-	6,  // 14: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	53, // 15: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	54, // 16: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	55, // 17: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
-	7,  // 18: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	56, // 19: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
-	57, // 20: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
-	0,  // 21: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
-	5,  // 22: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	58, // 23: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	59, // 24: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
-	14, // 25: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
-	59, // 26: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	55, // 27: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	57, // 28: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
-	17, // 29: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
-	60, // 30: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	61, // 31: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	58, // 32: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	59, // 33: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
-	28, // 34: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	62, // 35: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	43, // 36: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	44, // 37: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	48, // 38: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	49, // 39: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
-	50, // 40: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
-	63, // 41: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	41, // 42: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
-	42, // 43: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
-	64, // 44: harness.v1.ContextItem.role:type_name -> harness.v1.Role
-	65, // 45: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
-	66, // 46: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
-	66, // 47: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
-	67, // 48: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
-	1,  // 49: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	8,  // 50: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	10, // 51: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	12, // 52: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	15, // 53: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	18, // 54: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	20, // 55: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	39, // 56: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
-	22, // 57: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	24, // 58: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	26, // 59: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	29, // 60: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	31, // 61: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	33, // 62: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	35, // 63: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	37, // 64: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
-	4,  // 65: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	9,  // 66: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	11, // 67: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	13, // 68: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	16, // 69: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	19, // 70: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	21, // 71: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	40, // 72: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
-	23, // 73: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	25, // 74: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	27, // 75: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	30, // 76: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	32, // 77: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	34, // 78: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	36, // 79: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	38, // 80: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
-	65, // [65:81] is the sub-list for method output_type
-	49, // [49:65] is the sub-list for method input_type
-	49, // [49:49] is the sub-list for extension type_name
-	49, // [49:49] is the sub-list for extension extendee
-	0,  // [0:49] is the sub-list for field type_name
+	51, // 11: harness.v1.RunRequest.model_change:type_name -> harness.v1.ModelChange
+	52, // 12: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
+	53, // 13: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
+	5,  // 14: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
+	6,  // 15: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
+	54, // 16: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	55, // 17: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	56, // 18: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	7,  // 19: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
+	57, // 20: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
+	58, // 21: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	0,  // 22: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
+	5,  // 23: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
+	59, // 24: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	60, // 25: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	14, // 26: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
+	60, // 27: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	56, // 28: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	58, // 29: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	17, // 30: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
+	61, // 31: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	62, // 32: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	59, // 33: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	60, // 34: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	28, // 35: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
+	63, // 36: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	43, // 37: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	44, // 38: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	48, // 39: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	49, // 40: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
+	50, // 41: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
+	51, // 42: harness.v1.SendInputRequest.model_change:type_name -> harness.v1.ModelChange
+	64, // 43: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	41, // 44: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
+	42, // 45: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
+	65, // 46: harness.v1.ContextItem.role:type_name -> harness.v1.Role
+	66, // 47: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
+	67, // 48: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
+	67, // 49: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
+	68, // 50: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
+	1,  // 51: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	8,  // 52: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	10, // 53: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	12, // 54: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	15, // 55: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	18, // 56: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	20, // 57: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	39, // 58: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
+	22, // 59: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	24, // 60: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	26, // 61: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	29, // 62: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	31, // 63: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	33, // 64: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	35, // 65: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	37, // 66: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	4,  // 67: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	9,  // 68: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	11, // 69: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	13, // 70: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	16, // 71: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	19, // 72: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	21, // 73: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	40, // 74: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
+	23, // 75: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	25, // 76: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	27, // 77: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	30, // 78: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	32, // 79: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	34, // 80: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	36, // 81: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	38, // 82: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	67, // [67:83] is the sub-list for method output_type
+	51, // [51:67] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -3740,6 +3791,7 @@ func file_harness_v1_gateway_proto_init() {
 		(*RunRequest_ModeChange)(nil),
 		(*RunRequest_Replan)(nil),
 		(*RunRequest_HookAnswer)(nil),
+		(*RunRequest_ModelChange)(nil),
 	}
 	file_harness_v1_gateway_proto_msgTypes[4].OneofWrappers = []any{
 		(*RunUpdate_Attached)(nil),
@@ -3759,6 +3811,7 @@ func file_harness_v1_gateway_proto_init() {
 		(*SendInputRequest_ToolAnswer)(nil),
 		(*SendInputRequest_ModeChange)(nil),
 		(*SendInputRequest_Replan)(nil),
+		(*SendInputRequest_ModelChange)(nil),
 	}
 	file_harness_v1_gateway_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}

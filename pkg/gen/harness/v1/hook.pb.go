@@ -281,7 +281,10 @@ type Hook struct {
 	// Time that it may take. Default 5 s.
 	Timeout *durationpb.Duration `protobuf:"bytes,11,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// before_tool_call and after_tool_call: only these tools; empty means all.
-	Tools         []string `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
+	Tools []string `protobuf:"bytes,12,rep,name=tools,proto3" json:"tools,omitempty"`
+	// command: it runs outside the sandbox of the run's commands, with all rights of the
+	// tool host's user. A tool host with a least level does not run it.
+	Unconfined    bool `protobuf:"varint,13,opt,name=unconfined,proto3" json:"unconfined,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -398,6 +401,13 @@ func (x *Hook) GetTools() []string {
 		return x.Tools
 	}
 	return nil
+}
+
+func (x *Hook) GetUnconfined() bool {
+	if x != nil {
+		return x.Unconfined
+	}
+	return false
 }
 
 // HookRequest is what a subscriber is given.
@@ -736,7 +746,12 @@ type HookState struct {
 	ReviewedTurn uint32 `protobuf:"varint,5,opt,name=reviewed_turn,json=reviewedTurn,proto3" json:"reviewed_turn,omitempty"`
 	// The turn at whose end a subscriber of agent_stop requested a review: it is not
 	// held up for that again.
-	ReviewedStop  uint32 `protobuf:"varint,6,opt,name=reviewed_stop,json=reviewedStop,proto3" json:"reviewed_stop,omitempty"`
+	ReviewedStop uint32 `protobuf:"varint,6,opt,name=reviewed_stop,json=reviewedStop,proto3" json:"reviewed_stop,omitempty"`
+	// Why a call of the last turn with calls was denied because a hook failed; empty: none
+	// was.
+	FailedCall string `protobuf:"bytes,7,opt,name=failed_call,json=failedCall,proto3" json:"failed_call,omitempty"`
+	// Why the last stop was blocked because a hook failed; empty: it was not.
+	FailedStop    string `protobuf:"bytes,8,opt,name=failed_stop,json=failedStop,proto3" json:"failed_stop,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -811,6 +826,20 @@ func (x *HookState) GetReviewedStop() uint32 {
 		return x.ReviewedStop
 	}
 	return 0
+}
+
+func (x *HookState) GetFailedCall() string {
+	if x != nil {
+		return x.FailedCall
+	}
+	return ""
+}
+
+func (x *HookState) GetFailedStop() string {
+	if x != nil {
+		return x.FailedStop
+	}
+	return ""
 }
 
 // ProvideContextRequest asks for a text.
@@ -1012,7 +1041,7 @@ var File_harness_v1_hook_proto protoreflect.FileDescriptor
 const file_harness_v1_hook_proto_rawDesc = "" +
 	"\n" +
 	"\x15harness/v1/hook.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\"\x84\x03\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\"\xa4\x03\n" +
 	"\x04Hook\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12+\n" +
 	"\x05topic\x18\x02 \x01(\x0e2\x15.harness.v1.HookTopicR\x05topic\x12\x10\n" +
@@ -1027,7 +1056,10 @@ const file_harness_v1_hook_proto_rawDesc = "" +
 	"on_failure\x18\n" +
 	" \x01(\x0e2\x17.harness.v1.HookFailureR\tonFailure\x123\n" +
 	"\atimeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x14\n" +
-	"\x05tools\x18\f \x03(\tR\x05tools\"\xec\x01\n" +
+	"\x05tools\x18\f \x03(\tR\x05tools\x12\x1e\n" +
+	"\n" +
+	"unconfined\x18\r \x01(\bR\n" +
+	"unconfined\"\xec\x01\n" +
 	"\vHookRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -1048,14 +1080,18 @@ const file_harness_v1_hook_proto_rawDesc = "" +
 	"\x11HandleHookRequest\x12+\n" +
 	"\x04hook\x18\x01 \x01(\v2\x17.harness.v1.HookRequestR\x04hook\"G\n" +
 	"\x12HandleHookResponse\x121\n" +
-	"\averdict\x18\x01 \x01(\v2\x17.harness.v1.HookVerdictR\averdict\"\xb6\x01\n" +
+	"\averdict\x18\x01 \x01(\v2\x17.harness.v1.HookVerdictR\averdict\"\xf8\x01\n" +
 	"\tHookState\x12\x1b\n" +
 	"\tskip_next\x18\x01 \x01(\tR\bskipNext\x12\x14\n" +
 	"\x05pause\x18\x02 \x01(\tR\x05pause\x12\x16\n" +
 	"\x06replan\x18\x03 \x01(\tR\x06replan\x12\x14\n" +
 	"\x05abort\x18\x04 \x01(\tR\x05abort\x12#\n" +
 	"\rreviewed_turn\x18\x05 \x01(\rR\freviewedTurn\x12#\n" +
-	"\rreviewed_stop\x18\x06 \x01(\rR\freviewedStop\"\x9a\x01\n" +
+	"\rreviewed_stop\x18\x06 \x01(\rR\freviewedStop\x12\x1f\n" +
+	"\vfailed_call\x18\a \x01(\tR\n" +
+	"failedCall\x12\x1f\n" +
+	"\vfailed_stop\x18\b \x01(\tR\n" +
+	"failedStop\"\x9a\x01\n" +
 	"\x15ProvideContextRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1a\n" +

@@ -93,6 +93,14 @@ type InboxItem struct {
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
 	// The span that sent it, as a W3C traceparent of 55 characters; empty when none did.
 	Traceparent string `protobuf:"bytes,5,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
+	// Name of the caller: of the token's line, local for callers on the gateway's machine without a token of a file, or
+	// anonymous for others. Empty for timers, and when stored by older processes.
+	Caller string `protobuf:"bytes,6,opt,name=caller,proto3" json:"caller,omitempty"`
+	// The caller may not approve calls: a resume has no effect while one waits for a review.
+	NoApprovals bool `protobuf:"varint,7,opt,name=no_approvals,json=noApprovals,proto3" json:"no_approvals,omitempty"`
+	// With a model: the run's input window in tokens from then on, which the gateway sets; 0
+	// keeps the one of the run.
+	MaxInputTokens uint32 `protobuf:"varint,8,opt,name=max_input_tokens,json=maxInputTokens,proto3" json:"max_input_tokens,omitempty"`
 	// What it is.
 	//
 	// Types that are valid to be assigned to Input:
@@ -107,6 +115,7 @@ type InboxItem struct {
 	//	*InboxItem_ToolsDeclared
 	//	*InboxItem_ModeChange
 	//	*InboxItem_Replan
+	//	*InboxItem_ModelChange
 	Input         isInboxItem_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -175,6 +184,27 @@ func (x *InboxItem) GetTraceparent() string {
 		return x.Traceparent
 	}
 	return ""
+}
+
+func (x *InboxItem) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *InboxItem) GetNoApprovals() bool {
+	if x != nil {
+		return x.NoApprovals
+	}
+	return false
+}
+
+func (x *InboxItem) GetMaxInputTokens() uint32 {
+	if x != nil {
+		return x.MaxInputTokens
+	}
+	return 0
 }
 
 func (x *InboxItem) GetInput() isInboxItem_Input {
@@ -274,6 +304,15 @@ func (x *InboxItem) GetReplan() *ReplanRequest {
 	return nil
 }
 
+func (x *InboxItem) GetModelChange() *ModelChange {
+	if x != nil {
+		if x, ok := x.Input.(*InboxItem_ModelChange); ok {
+			return x.ModelChange
+		}
+	}
+	return nil
+}
+
 type isInboxItem_Input interface {
 	isInboxItem_Input()
 }
@@ -328,6 +367,11 @@ type InboxItem_Replan struct {
 	Replan *ReplanRequest `protobuf:"bytes,19,opt,name=replan,proto3,oneof"`
 }
 
+type InboxItem_ModelChange struct {
+	// A client changes the model.
+	ModelChange *ModelChange `protobuf:"bytes,20,opt,name=model_change,json=modelChange,proto3,oneof"`
+}
+
 func (*InboxItem_UserMessage) isInboxItem_Input() {}
 
 func (*InboxItem_Approval) isInboxItem_Input() {}
@@ -348,6 +392,55 @@ func (*InboxItem_ModeChange) isInboxItem_Input() {}
 
 func (*InboxItem_Replan) isInboxItem_Input() {}
 
+func (*InboxItem_ModelChange) isInboxItem_Input() {}
+
+// ModelChange changes the model from the next model call on, whether the run works, is
+// parked or has ended.
+type ModelChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// PROVIDER:NAME, at most 256 bytes. Not empty.
+	Model         string `protobuf:"bytes,1,opt,name=model,proto3" json:"model,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelChange) Reset() {
+	*x = ModelChange{}
+	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelChange) ProtoMessage() {}
+
+func (x *ModelChange) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelChange.ProtoReflect.Descriptor instead.
+func (*ModelChange) Descriptor() ([]byte, []int) {
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ModelChange) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
 // ModeChange changes what the agent may do from the next call on.
 type ModeChange struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -359,7 +452,7 @@ type ModeChange struct {
 
 func (x *ModeChange) Reset() {
 	*x = ModeChange{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	mi := &file_harness_v1_inbox_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -371,7 +464,7 @@ func (x *ModeChange) String() string {
 func (*ModeChange) ProtoMessage() {}
 
 func (x *ModeChange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	mi := &file_harness_v1_inbox_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -384,7 +477,7 @@ func (x *ModeChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModeChange.ProtoReflect.Descriptor instead.
 func (*ModeChange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ModeChange) GetMode() string {
@@ -405,7 +498,7 @@ type ReplanRequest struct {
 
 func (x *ReplanRequest) Reset() {
 	*x = ReplanRequest{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[2]
+	mi := &file_harness_v1_inbox_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -417,7 +510,7 @@ func (x *ReplanRequest) String() string {
 func (*ReplanRequest) ProtoMessage() {}
 
 func (x *ReplanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[2]
+	mi := &file_harness_v1_inbox_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -430,7 +523,7 @@ func (x *ReplanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplanRequest.ProtoReflect.Descriptor instead.
 func (*ReplanRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ReplanRequest) GetReason() string {
@@ -453,7 +546,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[3]
+	mi := &file_harness_v1_inbox_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -465,7 +558,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[3]
+	mi := &file_harness_v1_inbox_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -478,7 +571,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UserMessage) GetContent() *Content {
@@ -503,14 +596,17 @@ type Approval struct {
 	// The answer.
 	Decision ApprovalDecision `protobuf:"varint,2,opt,name=decision,proto3,enum=harness.v1.ApprovalDecision" json:"decision,omitempty"`
 	// DENY: the reason for the model; may be empty.
-	Reason        string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Digest of what the person was shown, from CallPreview: the answer counts only for a
+	// call with this digest. Empty: for the call with any digest.
+	Digest        string `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[4]
+	mi := &file_harness_v1_inbox_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -522,7 +618,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[4]
+	mi := &file_harness_v1_inbox_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,7 +631,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Approval) GetCallId() string {
@@ -559,6 +655,13 @@ func (x *Approval) GetReason() string {
 	return ""
 }
 
+func (x *Approval) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 // Interrupt stops a run for now: what runs is killed, then the run parks.
 type Interrupt struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -570,7 +673,7 @@ type Interrupt struct {
 
 func (x *Interrupt) Reset() {
 	*x = Interrupt{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[5]
+	mi := &file_harness_v1_inbox_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -582,7 +685,7 @@ func (x *Interrupt) String() string {
 func (*Interrupt) ProtoMessage() {}
 
 func (x *Interrupt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[5]
+	mi := &file_harness_v1_inbox_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -595,7 +698,7 @@ func (x *Interrupt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interrupt.ProtoReflect.Descriptor instead.
 func (*Interrupt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Interrupt) GetReason() string {
@@ -609,14 +712,18 @@ func (x *Interrupt) GetReason() string {
 type Resume struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Budgets that replace the present ones; unset fields stay.
-	Budgets       *Budgets `protobuf:"bytes,1,opt,name=budgets,proto3" json:"budgets,omitempty"`
+	Budgets *Budgets `protobuf:"bytes,1,opt,name=budgets,proto3" json:"budgets,omitempty"`
+	// The model from the next model call on, PROVIDER:NAME; empty: the present one. With it,
+	// a run that its model's errors have ended (provider_error, context_exhausted) is
+	// resumed too.
+	Model         string `protobuf:"bytes,2,opt,name=model,proto3" json:"model,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	mi := &file_harness_v1_inbox_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -628,7 +735,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	mi := &file_harness_v1_inbox_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -641,7 +748,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Resume) GetBudgets() *Budgets {
@@ -649,6 +756,13 @@ func (x *Resume) GetBudgets() *Budgets {
 		return x.Budgets
 	}
 	return nil
+}
+
+func (x *Resume) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
 }
 
 // Cancel ends a run permanently.
@@ -662,7 +776,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[7]
+	mi := &file_harness_v1_inbox_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -674,7 +788,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[7]
+	mi := &file_harness_v1_inbox_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -687,7 +801,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Cancel) GetReason() string {
@@ -715,7 +829,7 @@ type ToolAnswer struct {
 
 func (x *ToolAnswer) Reset() {
 	*x = ToolAnswer{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[8]
+	mi := &file_harness_v1_inbox_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +841,7 @@ func (x *ToolAnswer) String() string {
 func (*ToolAnswer) ProtoMessage() {}
 
 func (x *ToolAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[8]
+	mi := &file_harness_v1_inbox_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +854,7 @@ func (x *ToolAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolAnswer.ProtoReflect.Descriptor instead.
 func (*ToolAnswer) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ToolAnswer) GetCallId() string {
@@ -782,7 +896,7 @@ type ToolsDeclared struct {
 
 func (x *ToolsDeclared) Reset() {
 	*x = ToolsDeclared{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[9]
+	mi := &file_harness_v1_inbox_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +908,7 @@ func (x *ToolsDeclared) String() string {
 func (*ToolsDeclared) ProtoMessage() {}
 
 func (x *ToolsDeclared) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[9]
+	mi := &file_harness_v1_inbox_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +921,7 @@ func (x *ToolsDeclared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsDeclared.ProtoReflect.Descriptor instead.
 func (*ToolsDeclared) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ToolsDeclared) GetTools() *Content {
@@ -828,7 +942,7 @@ type TimerFired struct {
 
 func (x *TimerFired) Reset() {
 	*x = TimerFired{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[10]
+	mi := &file_harness_v1_inbox_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -840,7 +954,7 @@ func (x *TimerFired) String() string {
 func (*TimerFired) ProtoMessage() {}
 
 func (x *TimerFired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[10]
+	mi := &file_harness_v1_inbox_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -853,7 +967,7 @@ func (x *TimerFired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerFired.ProtoReflect.Descriptor instead.
 func (*TimerFired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TimerFired) GetParkVersion() uint64 {
@@ -868,13 +982,16 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\"\xe6\x05\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\"\x89\a\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
 	"\rprev_sequence\x18\x03 \x01(\x04R\fprevSequence\x12\x1a\n" +
 	"\bsequence\x18\x04 \x01(\x04R\bsequence\x12 \n" +
-	"\vtraceparent\x18\x05 \x01(\tR\vtraceparent\x12<\n" +
+	"\vtraceparent\x18\x05 \x01(\tR\vtraceparent\x12\x16\n" +
+	"\x06caller\x18\x06 \x01(\tR\x06caller\x12!\n" +
+	"\fno_approvals\x18\a \x01(\bR\vnoApprovals\x12(\n" +
+	"\x10max_input_tokens\x18\b \x01(\rR\x0emaxInputTokens\x12<\n" +
 	"\fuser_message\x18\n" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +
 	"\bapproval\x18\v \x01(\v2\x14.harness.v1.ApprovalH\x00R\bapproval\x125\n" +
@@ -888,8 +1005,11 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x0etools_declared\x18\x11 \x01(\v2\x19.harness.v1.ToolsDeclaredH\x00R\rtoolsDeclared\x129\n" +
 	"\vmode_change\x18\x12 \x01(\v2\x16.harness.v1.ModeChangeH\x00R\n" +
 	"modeChange\x123\n" +
-	"\x06replan\x18\x13 \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replanB\a\n" +
-	"\x05input\" \n" +
+	"\x06replan\x18\x13 \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replan\x12<\n" +
+	"\fmodel_change\x18\x14 \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChangeB\a\n" +
+	"\x05input\"#\n" +
+	"\vModelChange\x12\x14\n" +
+	"\x05model\x18\x01 \x01(\tR\x05model\" \n" +
 	"\n" +
 	"ModeChange\x12\x12\n" +
 	"\x04mode\x18\x01 \x01(\tR\x04mode\"'\n" +
@@ -897,15 +1017,17 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"e\n" +
 	"\vUserMessage\x12-\n" +
 	"\acontent\x18\x01 \x01(\v2\x13.harness.v1.ContentR\acontent\x12'\n" +
-	"\x05media\x18\x02 \x03(\v2\x11.harness.v1.MediaR\x05media\"u\n" +
+	"\x05media\x18\x02 \x03(\v2\x11.harness.v1.MediaR\x05media\"\x8d\x01\n" +
 	"\bApproval\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x128\n" +
 	"\bdecision\x18\x02 \x01(\x0e2\x1c.harness.v1.ApprovalDecisionR\bdecision\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"#\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\"#\n" +
 	"\tInterrupt\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"7\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"M\n" +
 	"\x06Resume\x12-\n" +
-	"\abudgets\x18\x01 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\" \n" +
+	"\abudgets\x18\x01 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\x12\x14\n" +
+	"\x05model\x18\x02 \x01(\tR\x05model\" \n" +
 	"\x06Cancel\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x96\x01\n" +
 	"\n" +
@@ -938,49 +1060,51 @@ func file_harness_v1_inbox_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_inbox_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_inbox_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_harness_v1_inbox_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_harness_v1_inbox_proto_goTypes = []any{
 	(ApprovalDecision)(0),         // 0: harness.v1.ApprovalDecision
 	(*InboxItem)(nil),             // 1: harness.v1.InboxItem
-	(*ModeChange)(nil),            // 2: harness.v1.ModeChange
-	(*ReplanRequest)(nil),         // 3: harness.v1.ReplanRequest
-	(*UserMessage)(nil),           // 4: harness.v1.UserMessage
-	(*Approval)(nil),              // 5: harness.v1.Approval
-	(*Interrupt)(nil),             // 6: harness.v1.Interrupt
-	(*Resume)(nil),                // 7: harness.v1.Resume
-	(*Cancel)(nil),                // 8: harness.v1.Cancel
-	(*ToolAnswer)(nil),            // 9: harness.v1.ToolAnswer
-	(*ToolsDeclared)(nil),         // 10: harness.v1.ToolsDeclared
-	(*TimerFired)(nil),            // 11: harness.v1.TimerFired
-	(*timestamppb.Timestamp)(nil), // 12: google.protobuf.Timestamp
-	(*Content)(nil),               // 13: harness.v1.Content
-	(*Media)(nil),                 // 14: harness.v1.Media
-	(*Budgets)(nil),               // 15: harness.v1.Budgets
+	(*ModelChange)(nil),           // 2: harness.v1.ModelChange
+	(*ModeChange)(nil),            // 3: harness.v1.ModeChange
+	(*ReplanRequest)(nil),         // 4: harness.v1.ReplanRequest
+	(*UserMessage)(nil),           // 5: harness.v1.UserMessage
+	(*Approval)(nil),              // 6: harness.v1.Approval
+	(*Interrupt)(nil),             // 7: harness.v1.Interrupt
+	(*Resume)(nil),                // 8: harness.v1.Resume
+	(*Cancel)(nil),                // 9: harness.v1.Cancel
+	(*ToolAnswer)(nil),            // 10: harness.v1.ToolAnswer
+	(*ToolsDeclared)(nil),         // 11: harness.v1.ToolsDeclared
+	(*TimerFired)(nil),            // 12: harness.v1.TimerFired
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*Content)(nil),               // 14: harness.v1.Content
+	(*Media)(nil),                 // 15: harness.v1.Media
+	(*Budgets)(nil),               // 16: harness.v1.Budgets
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
-	12, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
-	4,  // 1: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
-	5,  // 2: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
-	6,  // 3: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
-	7,  // 4: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
-	8,  // 5: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
-	11, // 6: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
-	9,  // 7: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
-	10, // 8: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
-	2,  // 9: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
-	3,  // 10: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
-	13, // 11: harness.v1.UserMessage.content:type_name -> harness.v1.Content
-	14, // 12: harness.v1.UserMessage.media:type_name -> harness.v1.Media
-	0,  // 13: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
-	15, // 14: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
-	13, // 15: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
-	14, // 16: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
-	13, // 17: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	13, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
+	5,  // 1: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
+	6,  // 2: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
+	7,  // 3: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
+	8,  // 4: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
+	9,  // 5: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
+	12, // 6: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
+	10, // 7: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
+	11, // 8: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
+	3,  // 9: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
+	4,  // 10: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
+	2,  // 11: harness.v1.InboxItem.model_change:type_name -> harness.v1.ModelChange
+	14, // 12: harness.v1.UserMessage.content:type_name -> harness.v1.Content
+	15, // 13: harness.v1.UserMessage.media:type_name -> harness.v1.Media
+	0,  // 14: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
+	16, // 15: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
+	14, // 16: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
+	15, // 17: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
+	14, // 18: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	19, // [19:19] is the sub-list for method output_type
+	19, // [19:19] is the sub-list for method input_type
+	19, // [19:19] is the sub-list for extension type_name
+	19, // [19:19] is the sub-list for extension extendee
+	0,  // [0:19] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }
@@ -1002,6 +1126,7 @@ func file_harness_v1_inbox_proto_init() {
 		(*InboxItem_ToolsDeclared)(nil),
 		(*InboxItem_ModeChange)(nil),
 		(*InboxItem_Replan)(nil),
+		(*InboxItem_ModelChange)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1009,7 +1134,7 @@ func file_harness_v1_inbox_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_inbox_proto_rawDesc), len(file_harness_v1_inbox_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

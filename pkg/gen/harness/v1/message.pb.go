@@ -225,6 +225,8 @@ type RepairTrigger struct {
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// WAKE only: stream sequence of the newest inbox item that was seen.
 	InboxSequence uint64 `protobuf:"varint,4,opt,name=inbox_sequence,json=inboxSequence,proto3" json:"inbox_sequence,omitempty"`
+	// START only: the caller that started the run, as in InboxItem.
+	Caller        string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -285,6 +287,13 @@ func (x *RepairTrigger) GetInboxSequence() uint64 {
 		return x.InboxSequence
 	}
 	return 0
+}
+
+func (x *RepairTrigger) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 // RepairComplete: the run is ready for its next turn.
@@ -512,7 +521,12 @@ type TurnError struct {
 	// The kind.
 	Kind TurnErrorKind `protobuf:"varint,1,opt,name=kind,proto3,enum=harness.v1.TurnErrorKind" json:"kind,omitempty"`
 	// For people; one line.
-	Message       string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// CANCELLED only: the caller that cancelled the run, as in InboxItem.
+	Caller string `protobuf:"bytes,3,opt,name=caller,proto3" json:"caller,omitempty"`
+	// PROVIDER_UNAVAILABLE only: waiting does not help, because a key is missing. The run parks
+	// without a timer.
+	KeyMissing    bool `protobuf:"varint,4,opt,name=key_missing,json=keyMissing,proto3" json:"key_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -559,6 +573,20 @@ func (x *TurnError) GetMessage() string {
 		return x.Message
 	}
 	return ""
+}
+
+func (x *TurnError) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
+func (x *TurnError) GetKeyMissing() bool {
+	if x != nil {
+		return x.KeyMissing
+	}
+	return false
 }
 
 // TurnComplete is the result of a turn.
@@ -763,7 +791,14 @@ type HarnessResult struct {
 	// What was made for the user: work items with an artifact of role DELIVERABLE.
 	Deliverables []*Deliverable `protobuf:"bytes,22,rep,name=deliverables,proto3" json:"deliverables,omitempty"`
 	// How much of the contract is met; unset without one.
-	Coverage      *Coverage `protobuf:"bytes,23,opt,name=coverage,proto3" json:"coverage,omitempty"`
+	Coverage *Coverage `protobuf:"bytes,23,opt,name=coverage,proto3" json:"coverage,omitempty"`
+	// The output of a run with an output schema, as JSON that fits it; unset without one.
+	Output *Content `protobuf:"bytes,24,opt,name=output,proto3" json:"output,omitempty"`
+	// PROVIDER:NAME of the model that made the last response; empty before.
+	Model string `protobuf:"bytes,25,opt,name=model,proto3" json:"model,omitempty"`
+	// Where the conversation is: its path on the gateway's HTTP side, such as
+	// /v1/runs/r1/conversation?namespace=default.
+	Transcript    string `protobuf:"bytes,26,opt,name=transcript,proto3" json:"transcript,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -889,18 +924,40 @@ func (x *HarnessResult) GetCoverage() *Coverage {
 	return nil
 }
 
+func (x *HarnessResult) GetOutput() *Content {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *HarnessResult) GetModel() string {
+	if x != nil {
+		return x.Model
+	}
+	return ""
+}
+
+func (x *HarnessResult) GetTranscript() string {
+	if x != nil {
+		return x.Transcript
+	}
+	return ""
+}
+
 var File_harness_v1_message_proto protoreflect.FileDescriptor
 
 const file_harness_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/message.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/workitem.proto\"\xae\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/workitem.proto\"\xc6\x01\n" +
 	"\rRepairTrigger\x12.\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x18.harness.v1.TriggerCauseR\x05cause\x12'\n" +
 	"\x04spec\x18\x02 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12%\n" +
-	"\x0einbox_sequence\x18\x04 \x01(\x04R\rinboxSequence\"Z\n" +
+	"\x0einbox_sequence\x18\x04 \x01(\x04R\rinboxSequence\x12\x16\n" +
+	"\x06caller\x18\x05 \x01(\tR\x06caller\"Z\n" +
 	"\x0eRepairComplete\x12!\n" +
 	"\frepairs_made\x18\x01 \x01(\rR\vrepairsMade\x12%\n" +
 	"\x0einputs_applied\x18\x02 \x01(\rR\rinputsApplied\"\xda\x01\n" +
@@ -915,10 +972,13 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\rfirst_message\x18\x03 \x01(\x04R\ffirstMessage\x12'\n" +
 	"\x0fthrough_message\x18\x04 \x01(\x04R\x0ethroughMessage\x12\x1a\n" +
 	"\bmessages\x18\x05 \x01(\rR\bmessages\x12!\n" +
-	"\ffreed_tokens\x18\x06 \x01(\rR\vfreedTokens\"T\n" +
+	"\ffreed_tokens\x18\x06 \x01(\rR\vfreedTokens\"\x8d\x01\n" +
 	"\tTurnError\x12-\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x19.harness.v1.TurnErrorKindR\x04kind\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\"\xa1\x02\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x16\n" +
+	"\x06caller\x18\x03 \x01(\tR\x06caller\x12\x1f\n" +
+	"\vkey_missing\x18\x04 \x01(\bR\n" +
+	"keyMissing\"\xa1\x02\n" +
 	"\fTurnComplete\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x1d\n" +
@@ -933,7 +993,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x06Parked\x12.\n" +
 	"\x06reason\x18\x01 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x121\n" +
 	"\apending\x18\x02 \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
-	"\awake_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\"\xe1\x04\n" +
+	"\awake_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\"\xc4\x05\n" +
 	"\rHarnessResult\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12\x1a\n" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\x12.\n" +
@@ -950,7 +1010,12 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	" \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
 	"\awake_at\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\x12;\n" +
 	"\fdeliverables\x18\x16 \x03(\v2\x17.harness.v1.DeliverableR\fdeliverables\x120\n" +
-	"\bcoverage\x18\x17 \x01(\v2\x14.harness.v1.CoverageR\bcoverageJ\x04\b\v\x10\x15*z\n" +
+	"\bcoverage\x18\x17 \x01(\v2\x14.harness.v1.CoverageR\bcoverage\x12+\n" +
+	"\x06output\x18\x18 \x01(\v2\x13.harness.v1.ContentR\x06output\x12\x14\n" +
+	"\x05model\x18\x19 \x01(\tR\x05model\x12\x1e\n" +
+	"\n" +
+	"transcript\x18\x1a \x01(\tR\n" +
+	"transcriptJ\x04\b\v\x10\x15*z\n" +
 	"\fTriggerCause\x12\x1d\n" +
 	"\x19TRIGGER_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13TRIGGER_CAUSE_START\x10\x01\x12\x1a\n" +
@@ -1034,11 +1099,12 @@ var file_harness_v1_message_proto_depIdxs = []int32{
 	16, // 19: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
 	21, // 20: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
 	22, // 21: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	18, // 22: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }

@@ -43,6 +43,8 @@ const (
 	CallDisposition_CALL_DISPOSITION_CLIENT CallDisposition = 6
 	// It waits for a person's answer to the question in its arguments.
 	CallDisposition_CALL_DISPOSITION_QUESTION CallDisposition = 7
+	// It waits for a time or for what its arguments name.
+	CallDisposition_CALL_DISPOSITION_WAIT CallDisposition = 8
 )
 
 // Enum value maps for CallDisposition.
@@ -56,6 +58,7 @@ var (
 		5: "CALL_DISPOSITION_DENIED",
 		6: "CALL_DISPOSITION_CLIENT",
 		7: "CALL_DISPOSITION_QUESTION",
+		8: "CALL_DISPOSITION_WAIT",
 	}
 	CallDisposition_value = map[string]int32{
 		"CALL_DISPOSITION_UNSPECIFIED": 0,
@@ -66,6 +69,7 @@ var (
 		"CALL_DISPOSITION_DENIED":      5,
 		"CALL_DISPOSITION_CLIENT":      6,
 		"CALL_DISPOSITION_QUESTION":    7,
+		"CALL_DISPOSITION_WAIT":        8,
 	}
 )
 
@@ -108,6 +112,11 @@ const (
 	ToolOutcome_TOOL_OUTCOME_UNKNOWN ToolOutcome = 2
 	// It was cancelled; nothing of it runs any more.
 	ToolOutcome_TOOL_OUTCOME_CANCELLED ToolOutcome = 3
+	// It was not started: the tool host could not confine it as its record says.
+	ToolOutcome_TOOL_OUTCOME_NOT_CONFINED ToolOutcome = 4
+	// It was not started: the tool host did not accept the request, or the mode of work had
+	// changed and does not allow it.
+	ToolOutcome_TOOL_OUTCOME_REFUSED ToolOutcome = 5
 )
 
 // Enum value maps for ToolOutcome.
@@ -117,12 +126,16 @@ var (
 		1: "TOOL_OUTCOME_DONE",
 		2: "TOOL_OUTCOME_UNKNOWN",
 		3: "TOOL_OUTCOME_CANCELLED",
+		4: "TOOL_OUTCOME_NOT_CONFINED",
+		5: "TOOL_OUTCOME_REFUSED",
 	}
 	ToolOutcome_value = map[string]int32{
-		"TOOL_OUTCOME_UNSPECIFIED": 0,
-		"TOOL_OUTCOME_DONE":        1,
-		"TOOL_OUTCOME_UNKNOWN":     2,
-		"TOOL_OUTCOME_CANCELLED":   3,
+		"TOOL_OUTCOME_UNSPECIFIED":  0,
+		"TOOL_OUTCOME_DONE":         1,
+		"TOOL_OUTCOME_UNKNOWN":      2,
+		"TOOL_OUTCOME_CANCELLED":    3,
+		"TOOL_OUTCOME_NOT_CONFINED": 4,
+		"TOOL_OUTCOME_REFUSED":      5,
 	}
 )
 
@@ -164,8 +177,8 @@ type Record struct {
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Position in the log, from 1, without gaps.
 	Version uint64 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
-	// Stream sequence of the record with version-1: the fence that this one was
-	// written with. 0 for the first.
+	// Stream sequence of the record with version-1, on which this one is fenced.
+	// 0 for the first.
 	PrevSequence uint64 `protobuf:"varint,4,opt,name=prev_sequence,json=prevSequence,proto3" json:"prev_sequence,omitempty"`
 	// Schema of the record; see pkg/runlog.Schema.
 	Schema uint32 `protobuf:"varint,5,opt,name=schema,proto3" json:"schema,omitempty"`
@@ -188,8 +201,11 @@ type Record struct {
 	// appended or weights of messages: a reader that folds the conversation follows these links and skips the
 	// records in between. 0: not known; follow prev_sequence.
 	AppendedBefore uint64 `protobuf:"varint,12,opt,name=appended_before,json=appendedBefore,proto3" json:"appended_before,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Nonce of the writer of the record at prev_sequence. A bus that lost its newest messages uses their sequences again, so
+	// a sequence alone does not prove which record this one follows. 0: not known, in records of older writers.
+	PrevNonce     uint64 `protobuf:"fixed64,13,opt,name=prev_nonce,json=prevNonce,proto3" json:"prev_nonce,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Record) Reset() {
@@ -313,6 +329,13 @@ func (x *Record) GetJournal() *Journal {
 func (x *Record) GetAppendedBefore() uint64 {
 	if x != nil {
 		return x.AppendedBefore
+	}
+	return 0
+}
+
+func (x *Record) GetPrevNonce() uint64 {
+	if x != nil {
+		return x.PrevNonce
 	}
 	return 0
 }
@@ -623,6 +646,8 @@ type Observation struct {
 	//	*Observation_SummaryRequested
 	//	*Observation_InboxWaiting
 	//	*Observation_InferenceAvailable
+	//	*Observation_Background
+	//	*Observation_WaitCheck
 	Value         isObservation_Value `protobuf_oneof:"value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -789,6 +814,24 @@ func (x *Observation) GetInferenceAvailable() bool {
 	return false
 }
 
+func (x *Observation) GetBackground() *BackgroundStates {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Background); ok {
+			return x.Background
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetWaitCheck() *WaitCheck {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_WaitCheck); ok {
+			return x.WaitCheck
+		}
+	}
+	return nil
+}
+
 type isObservation_Value interface {
 	isObservation_Value()
 }
@@ -858,6 +901,16 @@ type Observation_InferenceAvailable struct {
 	InferenceAvailable bool `protobuf:"varint,14,opt,name=inference_available,json=inferenceAvailable,proto3,oneof"`
 }
 
+type Observation_Background struct {
+	// The background commands of the run were killed: how each ended.
+	Background *BackgroundStates `protobuf:"bytes,15,opt,name=background,proto3,oneof"`
+}
+
+type Observation_WaitCheck struct {
+	// What a call of the tool wait waits for was checked.
+	WaitCheck *WaitCheck `protobuf:"bytes,30,opt,name=wait_check,json=waitCheck,proto3,oneof"`
+}
+
 func (*Observation_Inbox) isObservation_Value() {}
 
 func (*Observation_Environment) isObservation_Value() {}
@@ -884,6 +937,230 @@ func (*Observation_InboxWaiting) isObservation_Value() {}
 
 func (*Observation_InferenceAvailable) isObservation_Value() {}
 
+func (*Observation_Background) isObservation_Value() {}
+
+func (*Observation_WaitCheck) isObservation_Value() {}
+
+// WaitCheck is what a check of a call of the tool wait has found.
+type WaitCheck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Path: SHA-256 of the file in lower-case hexadecimal; empty: there is none.
+	Digest string `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`
+	// Command: its exit code.
+	ExitCode int32 `protobuf:"varint,2,opt,name=exit_code,json=exitCode,proto3" json:"exit_code,omitempty"`
+	// Command: the end of what it wrote, at most 2 KiB.
+	Output string `protobuf:"bytes,3,opt,name=output,proto3" json:"output,omitempty"`
+	// Background: how the command is. Unset: the run has no such command.
+	Background *BackgroundState `protobuf:"bytes,4,opt,name=background,proto3" json:"background,omitempty"`
+	// Why it could not be checked, in one line; empty: it was.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitCheck) Reset() {
+	*x = WaitCheck{}
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitCheck) ProtoMessage() {}
+
+func (x *WaitCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitCheck.ProtoReflect.Descriptor instead.
+func (*WaitCheck) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WaitCheck) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *WaitCheck) GetExitCode() int32 {
+	if x != nil {
+		return x.ExitCode
+	}
+	return 0
+}
+
+func (x *WaitCheck) GetOutput() string {
+	if x != nil {
+		return x.Output
+	}
+	return ""
+}
+
+func (x *WaitCheck) GetBackground() *BackgroundState {
+	if x != nil {
+		return x.Background
+	}
+	return nil
+}
+
+func (x *WaitCheck) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// BackgroundStates are how background commands are or ended.
+type BackgroundStates struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each.
+	Commands      []*BackgroundState `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackgroundStates) Reset() {
+	*x = BackgroundStates{}
+	mi := &file_harness_v1_record_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackgroundStates) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackgroundStates) ProtoMessage() {}
+
+func (x *BackgroundStates) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackgroundStates.ProtoReflect.Descriptor instead.
+func (*BackgroundStates) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *BackgroundStates) GetCommands() []*BackgroundState {
+	if x != nil {
+		return x.Commands
+	}
+	return nil
+}
+
+// BackgroundState is how a background command is or ended.
+type BackgroundState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name for the model.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The call that started it.
+	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// It runs.
+	Running bool `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	// How it ended; unset while it runs. DONE: by itself, or at its time limit. CANCELLED:
+	// it was killed on request. UNKNOWN: its tool host died. Nothing of it runs any more.
+	Outcome ToolOutcome `protobuf:"varint,4,opt,name=outcome,proto3,enum=harness.v1.ToolOutcome" json:"outcome,omitempty"`
+	// How it ended, for the model, such as "exit code 1"; empty while it runs.
+	End string `protobuf:"bytes,5,opt,name=end,proto3" json:"end,omitempty"`
+	// The end of its output, at most 2 KiB of it.
+	Tail          string `protobuf:"bytes,6,opt,name=tail,proto3" json:"tail,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackgroundState) Reset() {
+	*x = BackgroundState{}
+	mi := &file_harness_v1_record_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackgroundState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackgroundState) ProtoMessage() {}
+
+func (x *BackgroundState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackgroundState.ProtoReflect.Descriptor instead.
+func (*BackgroundState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *BackgroundState) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *BackgroundState) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *BackgroundState) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
+func (x *BackgroundState) GetOutcome() ToolOutcome {
+	if x != nil {
+		return x.Outcome
+	}
+	return ToolOutcome_TOOL_OUTCOME_UNSPECIFIED
+}
+
+func (x *BackgroundState) GetEnd() string {
+	if x != nil {
+		return x.End
+	}
+	return ""
+}
+
+func (x *BackgroundState) GetTail() string {
+	if x != nil {
+		return x.Tail
+	}
+	return ""
+}
+
 // ConversationRead records that a decision used the index of the conversation.
 type ConversationRead struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -897,7 +1174,7 @@ type ConversationRead struct {
 
 func (x *ConversationRead) Reset() {
 	*x = ConversationRead{}
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -909,7 +1186,7 @@ func (x *ConversationRead) String() string {
 func (*ConversationRead) ProtoMessage() {}
 
 func (x *ConversationRead) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -922,7 +1199,7 @@ func (x *ConversationRead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationRead.ProtoReflect.Descriptor instead.
 func (*ConversationRead) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ConversationRead) GetMessages() uint64 {
@@ -956,7 +1233,7 @@ type SummaryState struct {
 
 func (x *SummaryState) Reset() {
 	*x = SummaryState{}
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -968,7 +1245,7 @@ func (x *SummaryState) String() string {
 func (*SummaryState) ProtoMessage() {}
 
 func (x *SummaryState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -981,7 +1258,7 @@ func (x *SummaryState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryState.ProtoReflect.Descriptor instead.
 func (*SummaryState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SummaryState) GetEnded() bool {
@@ -1025,7 +1302,7 @@ type SummaryRequested struct {
 
 func (x *SummaryRequested) Reset() {
 	*x = SummaryRequested{}
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1037,7 +1314,7 @@ func (x *SummaryRequested) String() string {
 func (*SummaryRequested) ProtoMessage() {}
 
 func (x *SummaryRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1050,7 +1327,7 @@ func (x *SummaryRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryRequested.ProtoReflect.Descriptor instead.
 func (*SummaryRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SummaryRequested) GetJob() *SummaryJob {
@@ -1080,7 +1357,7 @@ type ContextText struct {
 
 func (x *ContextText) Reset() {
 	*x = ContextText{}
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1092,7 +1369,7 @@ func (x *ContextText) String() string {
 func (*ContextText) ProtoMessage() {}
 
 func (x *ContextText) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1105,7 +1382,7 @@ func (x *ContextText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextText.ProtoReflect.Descriptor instead.
 func (*ContextText) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ContextText) GetText() *Content {
@@ -1135,7 +1412,7 @@ type InboxBatch struct {
 
 func (x *InboxBatch) Reset() {
 	*x = InboxBatch{}
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1147,7 +1424,7 @@ func (x *InboxBatch) String() string {
 func (*InboxBatch) ProtoMessage() {}
 
 func (x *InboxBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1160,7 +1437,7 @@ func (x *InboxBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InboxBatch.ProtoReflect.Descriptor instead.
 func (*InboxBatch) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *InboxBatch) GetItems() []*InboxItem {
@@ -1194,6 +1471,7 @@ type Journal struct {
 	//	*Journal_ExecutorAbsent
 	//	*Journal_TurnAdmitted
 	//	*Journal_CallsJudged
+	//	*Journal_StepTaken
 	Entry         isJournal_Entry `protobuf_oneof:"entry"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1201,7 +1479,7 @@ type Journal struct {
 
 func (x *Journal) Reset() {
 	*x = Journal{}
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1491,7 @@ func (x *Journal) String() string {
 func (*Journal) ProtoMessage() {}
 
 func (x *Journal) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1504,7 @@ func (x *Journal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Journal.ProtoReflect.Descriptor instead.
 func (*Journal) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Journal) GetEntry() isJournal_Entry {
@@ -1317,6 +1595,15 @@ func (x *Journal) GetCallsJudged() *CallsJudged {
 	return nil
 }
 
+func (x *Journal) GetStepTaken() *StepTaken {
+	if x != nil {
+		if x, ok := x.Entry.(*Journal_StepTaken); ok {
+			return x.StepTaken
+		}
+	}
+	return nil
+}
+
 type isJournal_Entry interface {
 	isJournal_Entry()
 }
@@ -1366,6 +1653,11 @@ type Journal_CallsJudged struct {
 	CallsJudged *CallsJudged `protobuf:"bytes,9,opt,name=calls_judged,json=callsJudged,proto3,oneof"`
 }
 
+type Journal_StepTaken struct {
+	// A worker took a step after the death of another one, or put it back.
+	StepTaken *StepTaken `protobuf:"bytes,10,opt,name=step_taken,json=stepTaken,proto3,oneof"`
+}
+
 func (*Journal_TurnStarted) isJournal_Entry() {}
 
 func (*Journal_ModelRetried) isJournal_Entry() {}
@@ -1384,6 +1676,8 @@ func (*Journal_TurnAdmitted) isJournal_Entry() {}
 
 func (*Journal_CallsJudged) isJournal_Entry() {}
 
+func (*Journal_StepTaken) isJournal_Entry() {}
+
 // TurnStarted claims a turn before any effect of it.
 type TurnStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1400,14 +1694,16 @@ type TurnStarted struct {
 	// The instruction files as the model has them from now on; empty: as before.
 	InstructionFiles []*FileDigest `protobuf:"bytes,6,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
 	// Files that have changed since the run started; unset when not inspected.
-	FilesChanged  *uint32 `protobuf:"varint,7,opt,name=files_changed,json=filesChanged,proto3,oneof" json:"files_changed,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	FilesChanged *uint32 `protobuf:"varint,7,opt,name=files_changed,json=filesChanged,proto3,oneof" json:"files_changed,omitempty"`
+	// Calls of the background commands that have ended; the model has a message about them.
+	EndedBackground []string `protobuf:"bytes,8,rep,name=ended_background,json=endedBackground,proto3" json:"ended_background,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1419,7 +1715,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1432,7 +1728,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *TurnStarted) GetTurnNumber() uint32 {
@@ -1484,6 +1780,13 @@ func (x *TurnStarted) GetFilesChanged() uint32 {
 	return 0
 }
 
+func (x *TurnStarted) GetEndedBackground() []string {
+	if x != nil {
+		return x.EndedBackground
+	}
+	return nil
+}
+
 // TurnAdmitted records what the subscribers of before_step made of a turn.
 type TurnAdmitted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1499,7 +1802,7 @@ type TurnAdmitted struct {
 
 func (x *TurnAdmitted) Reset() {
 	*x = TurnAdmitted{}
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1511,7 +1814,7 @@ func (x *TurnAdmitted) String() string {
 func (*TurnAdmitted) ProtoMessage() {}
 
 func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1524,7 +1827,7 @@ func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAdmitted.ProtoReflect.Descriptor instead.
 func (*TurnAdmitted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TurnAdmitted) GetAction() HookAction {
@@ -1564,7 +1867,7 @@ type CallsJudged struct {
 
 func (x *CallsJudged) Reset() {
 	*x = CallsJudged{}
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1879,7 @@ func (x *CallsJudged) String() string {
 func (*CallsJudged) ProtoMessage() {}
 
 func (x *CallsJudged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1892,7 @@ func (x *CallsJudged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsJudged.ProtoReflect.Descriptor instead.
 func (*CallsJudged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CallsJudged) GetCalls() []*PreparedCall {
@@ -1639,14 +1942,16 @@ type ModelRetried struct {
 	PromptTokens uint32 `protobuf:"varint,9,opt,name=prompt_tokens,json=promptTokens,proto3" json:"prompt_tokens,omitempty"`
 	// Tokens that the model takes, as the provider named them in that refusal; 0: it named
 	// no number.
-	WindowTokens  uint32 `protobuf:"varint,10,opt,name=window_tokens,json=windowTokens,proto3" json:"window_tokens,omitempty"`
+	WindowTokens uint32 `protobuf:"varint,10,opt,name=window_tokens,json=windowTokens,proto3" json:"window_tokens,omitempty"`
+	// The process has no key for the model, and a client can give it one.
+	KeyMissing    bool `protobuf:"varint,11,opt,name=key_missing,json=keyMissing,proto3" json:"key_missing,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModelRetried) Reset() {
 	*x = ModelRetried{}
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1658,7 +1963,7 @@ func (x *ModelRetried) String() string {
 func (*ModelRetried) ProtoMessage() {}
 
 func (x *ModelRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1671,7 +1976,7 @@ func (x *ModelRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetried.ProtoReflect.Descriptor instead.
 func (*ModelRetried) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ModelRetried) GetTry() uint32 {
@@ -1744,6 +2049,13 @@ func (x *ModelRetried) GetWindowTokens() uint32 {
 	return 0
 }
 
+func (x *ModelRetried) GetKeyMissing() bool {
+	if x != nil {
+		return x.KeyMissing
+	}
+	return false
+}
+
 // PreparedCall is a call with what was decided of it.
 type PreparedCall struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1775,14 +2087,29 @@ type PreparedCall struct {
 	Review bool `protobuf:"varint,13,opt,name=review,proto3" json:"review,omitempty"`
 	// What its result is marked with; unset in runs without compaction, and for calls that
 	// the same record answers.
-	Marks         *ResultMarks `protobuf:"bytes,14,opt,name=marks,proto3" json:"marks,omitempty"`
+	Marks *ResultMarks `protobuf:"bytes,14,opt,name=marks,proto3" json:"marks,omitempty"`
+	// Tools that run commands: the level at which the call runs.
+	SandboxLevel SandboxLevel `protobuf:"varint,15,opt,name=sandbox_level,json=sandboxLevel,proto3,enum=harness.v1.SandboxLevel" json:"sandbox_level,omitempty"`
+	// ASK: the approval is for this call alone; one for the rest of the run counts as one
+	// for the call.
+	OnlyOnce bool `protobuf:"varint,16,opt,name=only_once,json=onlyOnce,proto3" json:"only_once,omitempty"`
+	// Tools that run commands: hosts that the call alone reaches, as SandboxNetwork has
+	// them.
+	SandboxHosts []string `protobuf:"bytes,17,rep,name=sandbox_hosts,json=sandboxHosts,proto3" json:"sandbox_hosts,omitempty"`
+	// Tools that write files: the path is one by which programs run outside of the sandbox, or
+	// agents are set up, and the call may write it once it runs.
+	Guarded bool `protobuf:"varint,18,opt,name=guarded,proto3" json:"guarded,omitempty"`
+	// work_complete in a run with an output schema: what it was given.
+	Completion *Completion `protobuf:"bytes,30,opt,name=completion,proto3" json:"completion,omitempty"`
+	// The tool wait: what the call waits for.
+	Wait          *WaitState `protobuf:"bytes,31,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PreparedCall) Reset() {
 	*x = PreparedCall{}
-	mi := &file_harness_v1_record_proto_msgTypes[14]
+	mi := &file_harness_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1794,7 +2121,7 @@ func (x *PreparedCall) String() string {
 func (*PreparedCall) ProtoMessage() {}
 
 func (x *PreparedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[14]
+	mi := &file_harness_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1807,7 +2134,7 @@ func (x *PreparedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedCall.ProtoReflect.Descriptor instead.
 func (*PreparedCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PreparedCall) GetCallId() string {
@@ -1908,6 +2235,112 @@ func (x *PreparedCall) GetMarks() *ResultMarks {
 	return nil
 }
 
+func (x *PreparedCall) GetSandboxLevel() SandboxLevel {
+	if x != nil {
+		return x.SandboxLevel
+	}
+	return SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED
+}
+
+func (x *PreparedCall) GetOnlyOnce() bool {
+	if x != nil {
+		return x.OnlyOnce
+	}
+	return false
+}
+
+func (x *PreparedCall) GetSandboxHosts() []string {
+	if x != nil {
+		return x.SandboxHosts
+	}
+	return nil
+}
+
+func (x *PreparedCall) GetGuarded() bool {
+	if x != nil {
+		return x.Guarded
+	}
+	return false
+}
+
+func (x *PreparedCall) GetCompletion() *Completion {
+	if x != nil {
+		return x.Completion
+	}
+	return nil
+}
+
+func (x *PreparedCall) GetWait() *WaitState {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+// Completion is what work_complete was given in a run with an output schema.
+type Completion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The summary.
+	Summary *Content `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"`
+	// The output as JSON; unset if it is missing or does not fit the schema.
+	Output *Content `protobuf:"bytes,2,opt,name=output,proto3" json:"output,omitempty"`
+	// What is wrong with the output: up to three findings with their places; empty if it fits.
+	Problem       string `protobuf:"bytes,3,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Completion) Reset() {
+	*x = Completion{}
+	mi := &file_harness_v1_record_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Completion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Completion) ProtoMessage() {}
+
+func (x *Completion) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Completion.ProtoReflect.Descriptor instead.
+func (*Completion) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Completion) GetSummary() *Content {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
+func (x *Completion) GetOutput() *Content {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *Completion) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // ModelResponded records the model's answer, which the same record appends to
 // the conversation, and what was decided of its calls.
 type ModelResponded struct {
@@ -1946,7 +2379,7 @@ type ModelResponded struct {
 
 func (x *ModelResponded) Reset() {
 	*x = ModelResponded{}
-	mi := &file_harness_v1_record_proto_msgTypes[15]
+	mi := &file_harness_v1_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2391,7 @@ func (x *ModelResponded) String() string {
 func (*ModelResponded) ProtoMessage() {}
 
 func (x *ModelResponded) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[15]
+	mi := &file_harness_v1_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2404,7 @@ func (x *ModelResponded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponded.ProtoReflect.Descriptor instead.
 func (*ModelResponded) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ModelResponded) GetModel() string {
@@ -2076,7 +2509,7 @@ type ToolList struct {
 
 func (x *ToolList) Reset() {
 	*x = ToolList{}
-	mi := &file_harness_v1_record_proto_msgTypes[16]
+	mi := &file_harness_v1_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2521,7 @@ func (x *ToolList) String() string {
 func (*ToolList) ProtoMessage() {}
 
 func (x *ToolList) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[16]
+	mi := &file_harness_v1_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2534,7 @@ func (x *ToolList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolList.ProtoReflect.Descriptor instead.
 func (*ToolList) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ToolList) GetTools() []*ToolSpec {
@@ -2124,7 +2557,7 @@ type ToolsStarted struct {
 
 func (x *ToolsStarted) Reset() {
 	*x = ToolsStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[17]
+	mi := &file_harness_v1_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2136,7 +2569,7 @@ func (x *ToolsStarted) String() string {
 func (*ToolsStarted) ProtoMessage() {}
 
 func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[17]
+	mi := &file_harness_v1_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2149,7 +2582,7 @@ func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsStarted.ProtoReflect.Descriptor instead.
 func (*ToolsStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToolsStarted) GetCallIds() []string {
@@ -2179,14 +2612,16 @@ type ToolFinished struct {
 	// Paths that it changed, as far as the tool host knows, at most 32.
 	FilesChanged []string `protobuf:"bytes,4,rep,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
 	// What hooks want of the rest of the loop; unset: nothing.
-	Hooks         *HookState `protobuf:"bytes,5,opt,name=hooks,proto3" json:"hooks,omitempty"`
+	Hooks *HookState `protobuf:"bytes,5,opt,name=hooks,proto3" json:"hooks,omitempty"`
+	// The background command that it started; unset: none.
+	Background    *BackgroundCommand `protobuf:"bytes,6,opt,name=background,proto3" json:"background,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ToolFinished) Reset() {
 	*x = ToolFinished{}
-	mi := &file_harness_v1_record_proto_msgTypes[18]
+	mi := &file_harness_v1_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2198,7 +2633,7 @@ func (x *ToolFinished) String() string {
 func (*ToolFinished) ProtoMessage() {}
 
 func (x *ToolFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[18]
+	mi := &file_harness_v1_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2211,7 +2646,7 @@ func (x *ToolFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolFinished.ProtoReflect.Descriptor instead.
 func (*ToolFinished) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolFinished) GetCallId() string {
@@ -2249,6 +2684,13 @@ func (x *ToolFinished) GetHooks() *HookState {
 	return nil
 }
 
+func (x *ToolFinished) GetBackground() *BackgroundCommand {
+	if x != nil {
+		return x.Background
+	}
+	return nil
+}
+
 // ExecutorFailed records that an executor could not process a step.
 type ExecutorFailed struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2257,14 +2699,16 @@ type ExecutorFailed struct {
 	// What went wrong.
 	Error string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
 	// Failures at this step so far, this one included.
-	Count         uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	Count uint32 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"`
+	// Number of the delivery of the step that failed, from 1; 0: unknown.
+	Delivery      uint64 `protobuf:"varint,4,opt,name=delivery,proto3" json:"delivery,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExecutorFailed) Reset() {
 	*x = ExecutorFailed{}
-	mi := &file_harness_v1_record_proto_msgTypes[19]
+	mi := &file_harness_v1_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2276,7 +2720,7 @@ func (x *ExecutorFailed) String() string {
 func (*ExecutorFailed) ProtoMessage() {}
 
 func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[19]
+	mi := &file_harness_v1_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2289,7 +2733,7 @@ func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorFailed.ProtoReflect.Descriptor instead.
 func (*ExecutorFailed) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ExecutorFailed) GetExecutor() string {
@@ -2313,6 +2757,99 @@ func (x *ExecutorFailed) GetCount() uint32 {
 	return 0
 }
 
+func (x *ExecutorFailed) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+// StepTaken records that a worker takes a step of which another worker may have died, or
+// that a worker that stops has put a step back. First deliveries leave no such entry.
+// Readers that do not know it can ignore it.
+type StepTaken struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The executor.
+	Executor string `protobuf:"bytes,1,opt,name=executor,proto3" json:"executor,omitempty"`
+	// Number of the delivery of the step to this worker, from 1.
+	Delivery uint64 `protobuf:"varint,2,opt,name=delivery,proto3" json:"delivery,omitempty"`
+	// Workers that died while they worked on the step, up to this delivery and since one of
+	// them completed something.
+	Deaths uint32 `protobuf:"varint,3,opt,name=deaths,proto3" json:"deaths,omitempty"`
+	// The worker stops and has put the step back, so that its end is no death.
+	Returned bool `protobuf:"varint,4,opt,name=returned,proto3" json:"returned,omitempty"`
+	// Steps that caused deaths, possibly, and that this worker began together, this one
+	// included; 0 for a step that is not suspected.
+	Company       uint32 `protobuf:"varint,5,opt,name=company,proto3" json:"company,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StepTaken) Reset() {
+	*x = StepTaken{}
+	mi := &file_harness_v1_record_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StepTaken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StepTaken) ProtoMessage() {}
+
+func (x *StepTaken) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StepTaken.ProtoReflect.Descriptor instead.
+func (*StepTaken) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *StepTaken) GetExecutor() string {
+	if x != nil {
+		return x.Executor
+	}
+	return ""
+}
+
+func (x *StepTaken) GetDelivery() uint64 {
+	if x != nil {
+		return x.Delivery
+	}
+	return 0
+}
+
+func (x *StepTaken) GetDeaths() uint32 {
+	if x != nil {
+		return x.Deaths
+	}
+	return 0
+}
+
+func (x *StepTaken) GetReturned() bool {
+	if x != nil {
+		return x.Returned
+	}
+	return false
+}
+
+func (x *StepTaken) GetCompany() uint32 {
+	if x != nil {
+		return x.Company
+	}
+	return 0
+}
+
 // ExecutorAbsent records that the executor that the newest step is addressed to
 // has had no consumer for a minute. The step waits for one.
 type ExecutorAbsent struct {
@@ -2325,7 +2862,7 @@ type ExecutorAbsent struct {
 
 func (x *ExecutorAbsent) Reset() {
 	*x = ExecutorAbsent{}
-	mi := &file_harness_v1_record_proto_msgTypes[20]
+	mi := &file_harness_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2337,7 +2874,7 @@ func (x *ExecutorAbsent) String() string {
 func (*ExecutorAbsent) ProtoMessage() {}
 
 func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[20]
+	mi := &file_harness_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2350,7 +2887,7 @@ func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorAbsent.ProtoReflect.Descriptor instead.
 func (*ExecutorAbsent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExecutorAbsent) GetExecutor() string {
@@ -2365,7 +2902,7 @@ var File_harness_v1_record_proto protoreflect.FileDescriptor
 const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/record.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xe3\x03\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x82\x04\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -2380,7 +2917,9 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x04step\x18\n" +
 	" \x01(\v2\x10.harness.v1.StepH\x00R\x04step\x12/\n" +
 	"\ajournal\x18\v \x01(\v2\x13.harness.v1.JournalH\x00R\ajournal\x12'\n" +
-	"\x0fappended_before\x18\f \x01(\x04R\x0eappendedBeforeB\x06\n" +
+	"\x0fappended_before\x18\f \x01(\x04R\x0eappendedBefore\x12\x1d\n" +
+	"\n" +
+	"prev_nonce\x18\r \x01(\x06R\tprevNonceB\x06\n" +
 	"\x04body\"V\n" +
 	"\x06Writer\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x1a\n" +
@@ -2399,7 +2938,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rturn_complete\x18\r \x01(\v2\x18.harness.v1.TurnCompleteH\x00R\fturnComplete\x12,\n" +
 	"\x06parked\x18\x0e \x01(\v2\x12.harness.v1.ParkedH\x00R\x06parked\x123\n" +
 	"\x06result\x18\x0f \x01(\v2\x19.harness.v1.HarnessResultH\x00R\x06resultB\t\n" +
-	"\amessage\"\xbf\x05\n" +
+	"\amessage\"\xb7\x06\n" +
 	"\vObservation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
 	"\x05inbox\x18\x02 \x01(\v2\x16.harness.v1.InboxBatchH\x00R\x05inbox\x12;\n" +
@@ -2416,8 +2955,30 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\asummary\x18\v \x01(\v2\x18.harness.v1.SummaryStateH\x00R\asummary\x12K\n" +
 	"\x11summary_requested\x18\f \x01(\v2\x1c.harness.v1.SummaryRequestedH\x00R\x10summaryRequested\x12%\n" +
 	"\rinbox_waiting\x18\r \x01(\bH\x00R\finboxWaiting\x121\n" +
-	"\x13inference_available\x18\x0e \x01(\bH\x00R\x12inferenceAvailableB\a\n" +
-	"\x05value\"e\n" +
+	"\x13inference_available\x18\x0e \x01(\bH\x00R\x12inferenceAvailable\x12>\n" +
+	"\n" +
+	"background\x18\x0f \x01(\v2\x1c.harness.v1.BackgroundStatesH\x00R\n" +
+	"background\x126\n" +
+	"\n" +
+	"wait_check\x18\x1e \x01(\v2\x15.harness.v1.WaitCheckH\x00R\twaitCheckB\a\n" +
+	"\x05value\"\xab\x01\n" +
+	"\tWaitCheck\x12\x16\n" +
+	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x1b\n" +
+	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
+	"\x06output\x18\x03 \x01(\tR\x06output\x12;\n" +
+	"\n" +
+	"background\x18\x04 \x01(\v2\x1b.harness.v1.BackgroundStateR\n" +
+	"background\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"K\n" +
+	"\x10BackgroundStates\x127\n" +
+	"\bcommands\x18\x01 \x03(\v2\x1b.harness.v1.BackgroundStateR\bcommands\"\xad\x01\n" +
+	"\x0fBackgroundState\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\bR\arunning\x121\n" +
+	"\aoutcome\x18\x04 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x10\n" +
+	"\x03end\x18\x05 \x01(\tR\x03end\x12\x12\n" +
+	"\x04tail\x18\x06 \x01(\tR\x04tail\"e\n" +
 	"\x10ConversationRead\x12\x1a\n" +
 	"\bmessages\x18\x01 \x01(\x04R\bmessages\x125\n" +
 	"\bduration\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\bduration\"\x95\x01\n" +
@@ -2435,7 +2996,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"InboxBatch\x12+\n" +
 	"\x05items\x18\x01 \x03(\v2\x15.harness.v1.InboxItemR\x05items\x12\x16\n" +
-	"\x06cursor\x18\x02 \x01(\x04R\x06cursor\"\xe7\x04\n" +
+	"\x06cursor\x18\x02 \x01(\x04R\x06cursor\"\x9f\x05\n" +
 	"\aJournal\x12<\n" +
 	"\fturn_started\x18\x01 \x01(\v2\x17.harness.v1.TurnStartedH\x00R\vturnStarted\x12?\n" +
 	"\rmodel_retried\x18\x02 \x01(\v2\x18.harness.v1.ModelRetriedH\x00R\fmodelRetried\x12E\n" +
@@ -2445,8 +3006,11 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x0fexecutor_failed\x18\x06 \x01(\v2\x1a.harness.v1.ExecutorFailedH\x00R\x0eexecutorFailed\x12E\n" +
 	"\x0fexecutor_absent\x18\a \x01(\v2\x1a.harness.v1.ExecutorAbsentH\x00R\x0eexecutorAbsent\x12?\n" +
 	"\rturn_admitted\x18\b \x01(\v2\x18.harness.v1.TurnAdmittedH\x00R\fturnAdmitted\x12<\n" +
-	"\fcalls_judged\x18\t \x01(\v2\x17.harness.v1.CallsJudgedH\x00R\vcallsJudgedB\a\n" +
-	"\x05entry\"\xb0\x02\n" +
+	"\fcalls_judged\x18\t \x01(\v2\x17.harness.v1.CallsJudgedH\x00R\vcallsJudged\x126\n" +
+	"\n" +
+	"step_taken\x18\n" +
+	" \x01(\v2\x15.harness.v1.StepTakenH\x00R\tstepTakenB\a\n" +
+	"\x05entry\"\xdb\x02\n" +
 	"\vTurnStarted\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x18\n" +
@@ -2457,7 +3021,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"itemsShown\x12#\n" +
 	"\rtold_controls\x18\x05 \x03(\tR\ftoldControls\x12C\n" +
 	"\x11instruction_files\x18\x06 \x03(\v2\x16.harness.v1.FileDigestR\x10instructionFiles\x12(\n" +
-	"\rfiles_changed\x18\a \x01(\rH\x00R\ffilesChanged\x88\x01\x01B\x10\n" +
+	"\rfiles_changed\x18\a \x01(\rH\x00R\ffilesChanged\x88\x01\x01\x12)\n" +
+	"\x10ended_background\x18\b \x03(\tR\x0fendedBackgroundB\x10\n" +
 	"\x0e_files_changed\"\x83\x01\n" +
 	"\fTurnAdmitted\x12.\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x16.harness.v1.HookActionR\x06action\x12\x16\n" +
@@ -2467,7 +3032,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05calls\x18\x01 \x03(\v2\x18.harness.v1.PreparedCallR\x05calls\x123\n" +
 	"\n" +
 	"work_items\x18\x02 \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12+\n" +
-	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\xee\x02\n" +
+	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\x8f\x03\n" +
 	"\fModelRetried\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
@@ -2481,7 +3046,9 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
 	"\rprompt_tokens\x18\t \x01(\rR\fpromptTokens\x12#\n" +
 	"\rwindow_tokens\x18\n" +
-	" \x01(\rR\fwindowTokens\"\xe7\x03\n" +
+	" \x01(\rR\fwindowTokens\x12\x1f\n" +
+	"\vkey_missing\x18\v \x01(\bR\n" +
+	"keyMissing\"\xe5\x05\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -2499,7 +3066,20 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\targuments\x18\v \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x18\n" +
 	"\aoffered\x18\f \x01(\bR\aoffered\x12\x16\n" +
 	"\x06review\x18\r \x01(\bR\x06review\x12-\n" +
-	"\x05marks\x18\x0e \x01(\v2\x17.harness.v1.ResultMarksR\x05marks\"\xa6\x04\n" +
+	"\x05marks\x18\x0e \x01(\v2\x17.harness.v1.ResultMarksR\x05marks\x12=\n" +
+	"\rsandbox_level\x18\x0f \x01(\x0e2\x18.harness.v1.SandboxLevelR\fsandboxLevel\x12\x1b\n" +
+	"\tonly_once\x18\x10 \x01(\bR\bonlyOnce\x12#\n" +
+	"\rsandbox_hosts\x18\x11 \x03(\tR\fsandboxHosts\x12\x18\n" +
+	"\aguarded\x18\x12 \x01(\bR\aguarded\x126\n" +
+	"\n" +
+	"completion\x18\x1e \x01(\v2\x16.harness.v1.CompletionR\n" +
+	"completion\x12)\n" +
+	"\x04wait\x18\x1f \x01(\v2\x15.harness.v1.WaitStateR\x04wait\"\x82\x01\n" +
+	"\n" +
+	"Completion\x12-\n" +
+	"\asummary\x18\x01 \x01(\v2\x13.harness.v1.ContentR\asummary\x12+\n" +
+	"\x06output\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x06output\x12\x18\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xa6\x04\n" +
 	"\x0eModelResponded\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
@@ -2521,19 +3101,29 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"F\n" +
 	"\fToolsStarted\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\x12\x1b\n" +
-	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xe3\x01\n" +
+	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xa2\x02\n" +
 	"\fToolFinished\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x121\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x125\n" +
 	"\bduration\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12#\n" +
 	"\rfiles_changed\x18\x04 \x03(\tR\ffilesChanged\x12+\n" +
-	"\x05hooks\x18\x05 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"X\n" +
+	"\x05hooks\x18\x05 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\x12=\n" +
+	"\n" +
+	"background\x18\x06 \x01(\v2\x1d.harness.v1.BackgroundCommandR\n" +
+	"background\"t\n" +
 	"\x0eExecutorFailed\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\rR\x05count\",\n" +
+	"\x05count\x18\x03 \x01(\rR\x05count\x12\x1a\n" +
+	"\bdelivery\x18\x04 \x01(\x04R\bdelivery\"\x91\x01\n" +
+	"\tStepTaken\x12\x1a\n" +
+	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x1a\n" +
+	"\bdelivery\x18\x02 \x01(\x04R\bdelivery\x12\x16\n" +
+	"\x06deaths\x18\x03 \x01(\rR\x06deaths\x12\x1a\n" +
+	"\breturned\x18\x04 \x01(\bR\breturned\x12\x18\n" +
+	"\acompany\x18\x05 \x01(\rR\acompany\",\n" +
 	"\x0eExecutorAbsent\x12\x1a\n" +
-	"\bexecutor\x18\x01 \x01(\tR\bexecutor*\xfc\x01\n" +
+	"\bexecutor\x18\x01 \x01(\tR\bexecutor*\x97\x02\n" +
 	"\x0fCallDisposition\x12 \n" +
 	"\x1cCALL_DISPOSITION_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CALL_DISPOSITION_RUN\x10\x01\x12\x1c\n" +
@@ -2542,12 +3132,15 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x18CALL_DISPOSITION_INVALID\x10\x04\x12\x1b\n" +
 	"\x17CALL_DISPOSITION_DENIED\x10\x05\x12\x1b\n" +
 	"\x17CALL_DISPOSITION_CLIENT\x10\x06\x12\x1d\n" +
-	"\x19CALL_DISPOSITION_QUESTION\x10\a*x\n" +
+	"\x19CALL_DISPOSITION_QUESTION\x10\a\x12\x19\n" +
+	"\x15CALL_DISPOSITION_WAIT\x10\b*\xb1\x01\n" +
 	"\vToolOutcome\x12\x1c\n" +
 	"\x18TOOL_OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11TOOL_OUTCOME_DONE\x10\x01\x12\x18\n" +
 	"\x14TOOL_OUTCOME_UNKNOWN\x10\x02\x12\x1a\n" +
-	"\x16TOOL_OUTCOME_CANCELLED\x10\x03BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x16TOOL_OUTCOME_CANCELLED\x10\x03\x12\x1d\n" +
+	"\x19TOOL_OUTCOME_NOT_CONFINED\x10\x04\x12\x18\n" +
+	"\x14TOOL_OUTCOME_REFUSED\x10\x05BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_record_proto_rawDescOnce sync.Once
@@ -2562,7 +3155,7 @@ func file_harness_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_harness_v1_record_proto_goTypes = []any{
 	(CallDisposition)(0),          // 0: harness.v1.CallDisposition
 	(ToolOutcome)(0),              // 1: harness.v1.ToolOutcome
@@ -2570,125 +3163,145 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*Writer)(nil),                // 3: harness.v1.Writer
 	(*Step)(nil),                  // 4: harness.v1.Step
 	(*Observation)(nil),           // 5: harness.v1.Observation
-	(*ConversationRead)(nil),      // 6: harness.v1.ConversationRead
-	(*SummaryState)(nil),          // 7: harness.v1.SummaryState
-	(*SummaryRequested)(nil),      // 8: harness.v1.SummaryRequested
-	(*ContextText)(nil),           // 9: harness.v1.ContextText
-	(*InboxBatch)(nil),            // 10: harness.v1.InboxBatch
-	(*Journal)(nil),               // 11: harness.v1.Journal
-	(*TurnStarted)(nil),           // 12: harness.v1.TurnStarted
-	(*TurnAdmitted)(nil),          // 13: harness.v1.TurnAdmitted
-	(*CallsJudged)(nil),           // 14: harness.v1.CallsJudged
-	(*ModelRetried)(nil),          // 15: harness.v1.ModelRetried
-	(*PreparedCall)(nil),          // 16: harness.v1.PreparedCall
-	(*ModelResponded)(nil),        // 17: harness.v1.ModelResponded
-	(*ToolList)(nil),              // 18: harness.v1.ToolList
-	(*ToolsStarted)(nil),          // 19: harness.v1.ToolsStarted
-	(*ToolFinished)(nil),          // 20: harness.v1.ToolFinished
-	(*ExecutorFailed)(nil),        // 21: harness.v1.ExecutorFailed
-	(*ExecutorAbsent)(nil),        // 22: harness.v1.ExecutorAbsent
-	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
-	(*Message)(nil),               // 24: harness.v1.Message
-	(*Event)(nil),                 // 25: harness.v1.Event
-	(*Snapshot)(nil),              // 26: harness.v1.Snapshot
-	(*PhaseChange)(nil),           // 27: harness.v1.PhaseChange
-	(*RepairTrigger)(nil),         // 28: harness.v1.RepairTrigger
-	(*RepairComplete)(nil),        // 29: harness.v1.RepairComplete
-	(*CompactionComplete)(nil),    // 30: harness.v1.CompactionComplete
-	(*TurnComplete)(nil),          // 31: harness.v1.TurnComplete
-	(*Parked)(nil),                // 32: harness.v1.Parked
-	(*HarnessResult)(nil),         // 33: harness.v1.HarnessResult
-	(*Environment)(nil),           // 34: harness.v1.Environment
-	(*HookOutcome)(nil),           // 35: harness.v1.HookOutcome
-	(*RequirementCoverage)(nil),   // 36: harness.v1.RequirementCoverage
-	(*Weights)(nil),               // 37: harness.v1.Weights
-	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
-	(*SummaryRef)(nil),            // 39: harness.v1.SummaryRef
-	(*Usage)(nil),                 // 40: harness.v1.Usage
-	(*SummaryJob)(nil),            // 41: harness.v1.SummaryJob
-	(*Content)(nil),               // 42: harness.v1.Content
-	(*InboxItem)(nil),             // 43: harness.v1.InboxItem
-	(*FileDigest)(nil),            // 44: harness.v1.FileDigest
-	(HookAction)(0),               // 45: harness.v1.HookAction
-	(*HookState)(nil),             // 46: harness.v1.HookState
-	(*WorkItem)(nil),              // 47: harness.v1.WorkItem
-	(TurnErrorKind)(0),            // 48: harness.v1.TurnErrorKind
-	(*ModelAdjustment)(nil),       // 49: harness.v1.ModelAdjustment
-	(ToolOrigin)(0),               // 50: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 51: harness.v1.ResultMarks
-	(*BlobRef)(nil),               // 52: harness.v1.BlobRef
-	(*ToolSpec)(nil),              // 53: harness.v1.ToolSpec
+	(*WaitCheck)(nil),             // 6: harness.v1.WaitCheck
+	(*BackgroundStates)(nil),      // 7: harness.v1.BackgroundStates
+	(*BackgroundState)(nil),       // 8: harness.v1.BackgroundState
+	(*ConversationRead)(nil),      // 9: harness.v1.ConversationRead
+	(*SummaryState)(nil),          // 10: harness.v1.SummaryState
+	(*SummaryRequested)(nil),      // 11: harness.v1.SummaryRequested
+	(*ContextText)(nil),           // 12: harness.v1.ContextText
+	(*InboxBatch)(nil),            // 13: harness.v1.InboxBatch
+	(*Journal)(nil),               // 14: harness.v1.Journal
+	(*TurnStarted)(nil),           // 15: harness.v1.TurnStarted
+	(*TurnAdmitted)(nil),          // 16: harness.v1.TurnAdmitted
+	(*CallsJudged)(nil),           // 17: harness.v1.CallsJudged
+	(*ModelRetried)(nil),          // 18: harness.v1.ModelRetried
+	(*PreparedCall)(nil),          // 19: harness.v1.PreparedCall
+	(*Completion)(nil),            // 20: harness.v1.Completion
+	(*ModelResponded)(nil),        // 21: harness.v1.ModelResponded
+	(*ToolList)(nil),              // 22: harness.v1.ToolList
+	(*ToolsStarted)(nil),          // 23: harness.v1.ToolsStarted
+	(*ToolFinished)(nil),          // 24: harness.v1.ToolFinished
+	(*ExecutorFailed)(nil),        // 25: harness.v1.ExecutorFailed
+	(*StepTaken)(nil),             // 26: harness.v1.StepTaken
+	(*ExecutorAbsent)(nil),        // 27: harness.v1.ExecutorAbsent
+	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
+	(*Message)(nil),               // 29: harness.v1.Message
+	(*Event)(nil),                 // 30: harness.v1.Event
+	(*Snapshot)(nil),              // 31: harness.v1.Snapshot
+	(*PhaseChange)(nil),           // 32: harness.v1.PhaseChange
+	(*RepairTrigger)(nil),         // 33: harness.v1.RepairTrigger
+	(*RepairComplete)(nil),        // 34: harness.v1.RepairComplete
+	(*CompactionComplete)(nil),    // 35: harness.v1.CompactionComplete
+	(*TurnComplete)(nil),          // 36: harness.v1.TurnComplete
+	(*Parked)(nil),                // 37: harness.v1.Parked
+	(*HarnessResult)(nil),         // 38: harness.v1.HarnessResult
+	(*Environment)(nil),           // 39: harness.v1.Environment
+	(*HookOutcome)(nil),           // 40: harness.v1.HookOutcome
+	(*RequirementCoverage)(nil),   // 41: harness.v1.RequirementCoverage
+	(*Weights)(nil),               // 42: harness.v1.Weights
+	(*durationpb.Duration)(nil),   // 43: google.protobuf.Duration
+	(*SummaryRef)(nil),            // 44: harness.v1.SummaryRef
+	(*Usage)(nil),                 // 45: harness.v1.Usage
+	(*SummaryJob)(nil),            // 46: harness.v1.SummaryJob
+	(*Content)(nil),               // 47: harness.v1.Content
+	(*InboxItem)(nil),             // 48: harness.v1.InboxItem
+	(*FileDigest)(nil),            // 49: harness.v1.FileDigest
+	(HookAction)(0),               // 50: harness.v1.HookAction
+	(*HookState)(nil),             // 51: harness.v1.HookState
+	(*WorkItem)(nil),              // 52: harness.v1.WorkItem
+	(TurnErrorKind)(0),            // 53: harness.v1.TurnErrorKind
+	(*ModelAdjustment)(nil),       // 54: harness.v1.ModelAdjustment
+	(ToolOrigin)(0),               // 55: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 56: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 57: harness.v1.SandboxLevel
+	(*WaitState)(nil),             // 58: harness.v1.WaitState
+	(*BlobRef)(nil),               // 59: harness.v1.BlobRef
+	(*ToolSpec)(nil),              // 60: harness.v1.ToolSpec
+	(*BackgroundCommand)(nil),     // 61: harness.v1.BackgroundCommand
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
-	23, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
+	28, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
 	3,  // 1: harness.v1.Record.writer:type_name -> harness.v1.Writer
-	24, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
-	25, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
+	29, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
+	30, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
 	4,  // 4: harness.v1.Record.step:type_name -> harness.v1.Step
-	11, // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
-	26, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
-	27, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
+	14, // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
+	31, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
+	32, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
 	5,  // 8: harness.v1.Step.observed:type_name -> harness.v1.Observation
-	28, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
-	29, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
-	30, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
-	31, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
-	32, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
-	33, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
-	10, // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
-	34, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
-	35, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
-	36, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
-	9,  // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
-	37, // 20: harness.v1.Observation.weights:type_name -> harness.v1.Weights
-	6,  // 21: harness.v1.Observation.conversation:type_name -> harness.v1.ConversationRead
-	7,  // 22: harness.v1.Observation.summary:type_name -> harness.v1.SummaryState
-	8,  // 23: harness.v1.Observation.summary_requested:type_name -> harness.v1.SummaryRequested
-	38, // 24: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
-	39, // 25: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
-	40, // 26: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
-	41, // 27: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
-	42, // 28: harness.v1.ContextText.text:type_name -> harness.v1.Content
-	43, // 29: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
-	12, // 30: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
-	15, // 31: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
-	17, // 32: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
-	19, // 33: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
-	20, // 34: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
-	21, // 35: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	22, // 36: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
-	13, // 37: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
-	14, // 38: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
-	44, // 39: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
-	45, // 40: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
-	46, // 41: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
-	16, // 42: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
-	47, // 43: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
-	46, // 44: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
-	38, // 45: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	48, // 46: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	49, // 47: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
-	40, // 48: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
-	0,  // 49: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	50, // 50: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	42, // 51: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	51, // 52: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
-	40, // 53: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	16, // 54: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	38, // 55: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	38, // 56: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	47, // 57: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	37, // 58: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
-	52, // 59: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
-	53, // 60: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
-	1,  // 61: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	38, // 62: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	46, // 63: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	64, // [64:64] is the sub-list for method output_type
-	64, // [64:64] is the sub-list for method input_type
-	64, // [64:64] is the sub-list for extension type_name
-	64, // [64:64] is the sub-list for extension extendee
-	0,  // [0:64] is the sub-list for field type_name
+	33, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
+	34, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
+	35, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
+	36, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
+	37, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
+	38, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
+	13, // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
+	39, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
+	40, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
+	41, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
+	12, // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
+	42, // 20: harness.v1.Observation.weights:type_name -> harness.v1.Weights
+	9,  // 21: harness.v1.Observation.conversation:type_name -> harness.v1.ConversationRead
+	10, // 22: harness.v1.Observation.summary:type_name -> harness.v1.SummaryState
+	11, // 23: harness.v1.Observation.summary_requested:type_name -> harness.v1.SummaryRequested
+	7,  // 24: harness.v1.Observation.background:type_name -> harness.v1.BackgroundStates
+	6,  // 25: harness.v1.Observation.wait_check:type_name -> harness.v1.WaitCheck
+	8,  // 26: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
+	8,  // 27: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
+	1,  // 28: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
+	43, // 29: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
+	44, // 30: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
+	45, // 31: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
+	46, // 32: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
+	47, // 33: harness.v1.ContextText.text:type_name -> harness.v1.Content
+	48, // 34: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	15, // 35: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
+	18, // 36: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
+	21, // 37: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
+	23, // 38: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
+	24, // 39: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
+	25, // 40: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
+	27, // 41: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	16, // 42: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
+	17, // 43: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
+	26, // 44: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
+	49, // 45: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
+	50, // 46: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
+	51, // 47: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
+	19, // 48: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	52, // 49: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	51, // 50: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	43, // 51: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	53, // 52: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	54, // 53: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
+	45, // 54: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
+	0,  // 55: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	55, // 56: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	47, // 57: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	56, // 58: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
+	57, // 59: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	20, // 60: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
+	58, // 61: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
+	47, // 62: harness.v1.Completion.summary:type_name -> harness.v1.Content
+	47, // 63: harness.v1.Completion.output:type_name -> harness.v1.Content
+	45, // 64: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	19, // 65: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	43, // 66: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	43, // 67: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	52, // 68: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	42, // 69: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	59, // 70: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	60, // 71: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 72: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	43, // 73: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	51, // 74: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	61, // 75: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
+	76, // [76:76] is the sub-list for method output_type
+	76, // [76:76] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
@@ -2705,6 +3318,7 @@ func file_harness_v1_record_proto_init() {
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_message_proto_init()
+	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_steering_proto_init()
 	file_harness_v1_tool_proto_init()
@@ -2735,8 +3349,10 @@ func file_harness_v1_record_proto_init() {
 		(*Observation_SummaryRequested)(nil),
 		(*Observation_InboxWaiting)(nil),
 		(*Observation_InferenceAvailable)(nil),
+		(*Observation_Background)(nil),
+		(*Observation_WaitCheck)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[9].OneofWrappers = []any{
+	file_harness_v1_record_proto_msgTypes[12].OneofWrappers = []any{
 		(*Journal_TurnStarted)(nil),
 		(*Journal_ModelRetried)(nil),
 		(*Journal_ModelResponded)(nil),
@@ -2746,15 +3362,16 @@ func file_harness_v1_record_proto_init() {
 		(*Journal_ExecutorAbsent)(nil),
 		(*Journal_TurnAdmitted)(nil),
 		(*Journal_CallsJudged)(nil),
+		(*Journal_StepTaken)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[10].OneofWrappers = []any{}
+	file_harness_v1_record_proto_msgTypes[13].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_record_proto_rawDesc), len(file_harness_v1_record_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   21,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

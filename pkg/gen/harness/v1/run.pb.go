@@ -268,7 +268,10 @@ type RunSpec struct {
 	// decides.
 	Contract *TaskContract `protobuf:"bytes,7,opt,name=contract,proto3" json:"contract,omitempty"`
 	// Images and documents that belong to the goal; at most 20.
-	Media         []*Media `protobuf:"bytes,8,rep,name=media,proto3" json:"media,omitempty"`
+	Media []*Media `protobuf:"bytes,8,rep,name=media,proto3" json:"media,omitempty"`
+	// JSON Schema (2020-12) of the result, at most 64 KiB: work_complete takes an output, and
+	// the run counts as done only with one that fits. Empty: it has none.
+	OutputSchema  string `protobuf:"bytes,9,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -357,6 +360,13 @@ func (x *RunSpec) GetMedia() []*Media {
 		return x.Media
 	}
 	return nil
+}
+
+func (x *RunSpec) GetOutputSchema() string {
+	if x != nil {
+		return x.OutputSchema
+	}
+	return ""
 }
 
 // StopReason is why a run ended or parked.
@@ -537,7 +547,9 @@ type Run struct {
 	TraceId string `protobuf:"bytes,13,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
 	// Ids of all its traces, oldest first: for turns 1 to 100, 101 to 200 and so on.
 	// GetRun only.
-	TraceIds      []string `protobuf:"bytes,14,rep,name=trace_ids,json=traceIds,proto3" json:"trace_ids,omitempty"`
+	TraceIds []string `protobuf:"bytes,14,rep,name=trace_ids,json=traceIds,proto3" json:"trace_ids,omitempty"`
+	// The caller that started it: the name of a token, local, or anonymous without either. Empty in runs of older processes.
+	StartedBy     string `protobuf:"bytes,15,opt,name=started_by,json=startedBy,proto3" json:"started_by,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -670,6 +682,13 @@ func (x *Run) GetTraceIds() []string {
 	return nil
 }
 
+func (x *Run) GetStartedBy() string {
+	if x != nil {
+		return x.StartedBy
+	}
+	return ""
+}
+
 var File_harness_v1_run_proto protoreflect.FileDescriptor
 
 const file_harness_v1_run_proto_rawDesc = "" +
@@ -692,7 +711,7 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	" \x03(\v2\x14.harness.v1.ModeSpecR\x05modes\x12L\n" +
 	"\x13work_item_templates\x18\v \x03(\v2\x1c.harness.v1.WorkItemTemplateR\x11workItemTemplates\x12H\n" +
 	"\x11context_providers\x18\f \x03(\v2\x1b.harness.v1.ContextProviderR\x10contextProviders\x129\n" +
-	"\treasoning\x18\r \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\"\xe1\x02\n" +
+	"\treasoning\x18\r \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\"\x86\x03\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +
@@ -701,7 +720,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x06config\x18\x05 \x01(\v2\x16.harness.v1.LoopConfigR\x06config\x127\n" +
 	"\fclient_tools\x18\x06 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\x124\n" +
 	"\bcontract\x18\a \x01(\v2\x18.harness.v1.TaskContractR\bcontract\x12'\n" +
-	"\x05media\x18\b \x03(\v2\x11.harness.v1.MediaR\x05media\"m\n" +
+	"\x05media\x18\b \x03(\v2\x11.harness.v1.MediaR\x05media\x12#\n" +
+	"\routput_schema\x18\t \x01(\tR\foutputSchema\"m\n" +
 	"\n" +
 	"StopReason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
@@ -712,7 +732,7 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x14work_complete_called\x18\x02 \x01(\bR\x12workCompleteCalled\x12+\n" +
 	"\x11contract_verified\x18\x03 \x01(\bR\x10contractVerified\x12.\n" +
 	"\x13work_items_verified\x18\x04 \x01(\bR\x11workItemsVerified\x12E\n" +
-	"\x1fwork_complete_retries_exhausted\x18\x05 \x01(\bR\x1cworkCompleteRetriesExhausted\"\xe5\x03\n" +
+	"\x1fwork_complete_retries_exhausted\x18\x05 \x01(\bR\x1cworkCompleteRetriesExhausted\"\x84\x04\n" +
 	"\x03Run\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +
@@ -731,7 +751,9 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\asegment\x18\v \x01(\rR\asegment\x12\x14\n" +
 	"\x05model\x18\f \x01(\tR\x05model\x12\x19\n" +
 	"\btrace_id\x18\r \x01(\tR\atraceId\x12\x1b\n" +
-	"\ttrace_ids\x18\x0e \x03(\tR\btraceIds*\xb4\x01\n" +
+	"\ttrace_ids\x18\x0e \x03(\tR\btraceIds\x12\x1d\n" +
+	"\n" +
+	"started_by\x18\x0f \x01(\tR\tstartedBy*\xb4\x01\n" +
 	"\tRunStatus\x12\x1a\n" +
 	"\x16RUN_STATUS_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12RUN_STATUS_RUNNING\x10\x01\x12\x15\n" +

@@ -512,6 +512,22 @@ type Snapshot struct {
 	Reasoning *ReasoningConfig `protobuf:"bytes,81,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
 	// Changes of requests that providers have asked for; at most 32.
 	ModelAdjustments []*ModelAdjustment `protobuf:"bytes,82,rep,name=model_adjustments,json=modelAdjustments,proto3" json:"model_adjustments,omitempty"`
+	// The background commands that may be running; at most 4 under each ledger.
+	BackgroundCommands []*BackgroundCommand `protobuf:"bytes,83,rep,name=background_commands,json=backgroundCommands,proto3" json:"background_commands,omitempty"`
+	// Bytes of the messages in the conversation at this step, by which a worker weighs what
+	// it takes on. Set by the worker that commits a step. 0 in steps of older programs.
+	ConversationBytes uint64 `protobuf:"varint,84,opt,name=conversation_bytes,json=conversationBytes,proto3" json:"conversation_bytes,omitempty"`
+	// The caller that started the run, as in InboxItem.
+	StartedBy string `protobuf:"bytes,85,opt,name=started_by,json=startedBy,proto3" json:"started_by,omitempty"`
+	// The output that work_complete was given last in this segment, as JSON; unset without an
+	// output schema, and unless it fits.
+	Output *Content `protobuf:"bytes,92,opt,name=output,proto3" json:"output,omitempty"`
+	// What is wrong with the last output; empty if it fits, or if none was given.
+	OutputProblem string `protobuf:"bytes,93,opt,name=output_problem,json=outputProblem,proto3" json:"output_problem,omitempty"`
+	// Rejections for a missing or wrong output in this segment.
+	OutputRejections uint32 `protobuf:"varint,94,opt,name=output_rejections,json=outputRejections,proto3" json:"output_rejections,omitempty"`
+	// PROVIDER:NAME of the model that made the last response; empty before.
+	AnswerModel string `protobuf:"bytes,95,opt,name=answer_model,json=answerModel,proto3" json:"answer_model,omitempty"`
 	// What the view of the conversation leaves out; unset: nothing, ever.
 	CompactionPlan *CompactionPlan `protobuf:"bytes,40,opt,name=compaction_plan,json=compactionPlan,proto3" json:"compaction_plan,omitempty"`
 	// Digest of the tools of the last request, which is also that of the blob that holds
@@ -971,6 +987,55 @@ func (x *Snapshot) GetModelAdjustments() []*ModelAdjustment {
 	return nil
 }
 
+func (x *Snapshot) GetBackgroundCommands() []*BackgroundCommand {
+	if x != nil {
+		return x.BackgroundCommands
+	}
+	return nil
+}
+
+func (x *Snapshot) GetConversationBytes() uint64 {
+	if x != nil {
+		return x.ConversationBytes
+	}
+	return 0
+}
+
+func (x *Snapshot) GetStartedBy() string {
+	if x != nil {
+		return x.StartedBy
+	}
+	return ""
+}
+
+func (x *Snapshot) GetOutput() *Content {
+	if x != nil {
+		return x.Output
+	}
+	return nil
+}
+
+func (x *Snapshot) GetOutputProblem() string {
+	if x != nil {
+		return x.OutputProblem
+	}
+	return ""
+}
+
+func (x *Snapshot) GetOutputRejections() uint32 {
+	if x != nil {
+		return x.OutputRejections
+	}
+	return 0
+}
+
+func (x *Snapshot) GetAnswerModel() string {
+	if x != nil {
+		return x.AnswerModel
+	}
+	return ""
+}
+
 func (x *Snapshot) GetCompactionPlan() *CompactionPlan {
 	if x != nil {
 		return x.CompactionPlan
@@ -983,6 +1048,88 @@ func (x *Snapshot) GetToolsDigest() string {
 		return x.ToolsDigest
 	}
 	return ""
+}
+
+// BackgroundCommand is a command that outlives the call that started it.
+type BackgroundCommand struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name for the model, such as bg1; unique in the run under its ledger.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The call that started it.
+	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// Ledger under which it was started.
+	LedgerId string `protobuf:"bytes,3,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// The command line, at most 200 bytes of it.
+	Command string `protobuf:"bytes,4,opt,name=command,proto3" json:"command,omitempty"`
+	// When it was started.
+	StartTime     *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *BackgroundCommand) Reset() {
+	*x = BackgroundCommand{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *BackgroundCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*BackgroundCommand) ProtoMessage() {}
+
+func (x *BackgroundCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use BackgroundCommand.ProtoReflect.Descriptor instead.
+func (*BackgroundCommand) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *BackgroundCommand) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *BackgroundCommand) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *BackgroundCommand) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *BackgroundCommand) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *BackgroundCommand) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
 }
 
 // TraceState is the trace state of a run: the parents of the next spans, and what is
@@ -1019,7 +1166,7 @@ type TraceState struct {
 
 func (x *TraceState) Reset() {
 	*x = TraceState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1031,7 +1178,7 @@ func (x *TraceState) String() string {
 func (*TraceState) ProtoMessage() {}
 
 func (x *TraceState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1044,7 +1191,7 @@ func (x *TraceState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceState.ProtoReflect.Descriptor instead.
 func (*TraceState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *TraceState) GetTraceId() []byte {
@@ -1162,7 +1309,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1174,7 +1321,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1187,7 +1334,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TokenBudget) GetMaxInputTokens() uint32 {
@@ -1313,7 +1460,7 @@ type PendingCall struct {
 	Arguments *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	// What it waits for.
 	Class PendingClass `protobuf:"varint,4,opt,name=class,proto3,enum=harness.v1.PendingClass" json:"class,omitempty"`
-	// For AWAITING_EXTERNAL: approval, client_tool or question.
+	// For AWAITING_EXTERNAL: approval, client_tool, question, review or wait.
 	Kind string `protobuf:"bytes,5,opt,name=kind,proto3" json:"kind,omitempty"`
 	// Why it waits, for the person who approves.
 	Why string `protobuf:"bytes,6,opt,name=why,proto3" json:"why,omitempty"`
@@ -1331,14 +1478,30 @@ type PendingCall struct {
 	// The tool explores.
 	Explores bool `protobuf:"varint,12,opt,name=explores,proto3" json:"explores,omitempty"`
 	// What its result is marked with; unset in runs without compaction.
-	Marks         *ResultMarks `protobuf:"bytes,13,opt,name=marks,proto3" json:"marks,omitempty"`
+	Marks *ResultMarks `protobuf:"bytes,13,opt,name=marks,proto3" json:"marks,omitempty"`
+	// Tools that run commands: the level at which the call runs.
+	SandboxLevel SandboxLevel `protobuf:"varint,14,opt,name=sandbox_level,json=sandboxLevel,proto3,enum=harness.v1.SandboxLevel" json:"sandbox_level,omitempty"`
+	// The approval is for this call alone; one for the rest of the run counts as one for
+	// the call.
+	OnlyOnce bool `protobuf:"varint,15,opt,name=only_once,json=onlyOnce,proto3" json:"only_once,omitempty"`
+	// Tools that run commands: hosts that the call alone reaches, as SandboxNetwork has
+	// them.
+	SandboxHosts []string `protobuf:"bytes,16,rep,name=sandbox_hosts,json=sandboxHosts,proto3" json:"sandbox_hosts,omitempty"`
+	// Tools that write files: the call may write the guarded file that its path names once it
+	// is approved.
+	Guarded bool `protobuf:"varint,17,opt,name=guarded,proto3" json:"guarded,omitempty"`
+	// Approvals and reviews: what a person is shown. Unset for other calls, and in runs that
+	// were parked by earlier versions.
+	Preview *CallPreview `protobuf:"bytes,18,opt,name=preview,proto3" json:"preview,omitempty"`
+	// The tool wait: what the call waits for.
+	Wait          *WaitState `protobuf:"bytes,30,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PendingCall) Reset() {
 	*x = PendingCall{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1350,7 +1513,7 @@ func (x *PendingCall) String() string {
 func (*PendingCall) ProtoMessage() {}
 
 func (x *PendingCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1363,7 +1526,7 @@ func (x *PendingCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingCall.ProtoReflect.Descriptor instead.
 func (*PendingCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *PendingCall) GetCallId() string {
@@ -1457,6 +1620,159 @@ func (x *PendingCall) GetMarks() *ResultMarks {
 	return nil
 }
 
+func (x *PendingCall) GetSandboxLevel() SandboxLevel {
+	if x != nil {
+		return x.SandboxLevel
+	}
+	return SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED
+}
+
+func (x *PendingCall) GetOnlyOnce() bool {
+	if x != nil {
+		return x.OnlyOnce
+	}
+	return false
+}
+
+func (x *PendingCall) GetSandboxHosts() []string {
+	if x != nil {
+		return x.SandboxHosts
+	}
+	return nil
+}
+
+func (x *PendingCall) GetGuarded() bool {
+	if x != nil {
+		return x.Guarded
+	}
+	return false
+}
+
+func (x *PendingCall) GetPreview() *CallPreview {
+	if x != nil {
+		return x.Preview
+	}
+	return nil
+}
+
+func (x *PendingCall) GetWait() *WaitState {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+// WaitState is what a call of the tool wait waits for: one of command, path and background, or only
+// a time.
+type WaitState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Waiting ends at the latest after this number of seconds, 1 to 86,400.
+	Seconds uint32 `protobuf:"varint,1,opt,name=seconds,proto3" json:"seconds,omitempty"`
+	// Until this command exits with 0.
+	Command string `protobuf:"bytes,2,opt,name=command,proto3" json:"command,omitempty"`
+	// Until this file of the workspace changes, appears or disappears.
+	Path string `protobuf:"bytes,3,opt,name=path,proto3" json:"path,omitempty"`
+	// Until the background command with this id has ended.
+	Background string `protobuf:"bytes,4,opt,name=background,proto3" json:"background,omitempty"`
+	// When waiting began; unset while the call waits for an approval.
+	BeginTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=begin_time,json=beginTime,proto3" json:"begin_time,omitempty"`
+	// When the next check is due; unset: nothing is checked.
+	CheckTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=check_time,json=checkTime,proto3" json:"check_time,omitempty"`
+	// Checks so far.
+	Checks uint32 `protobuf:"varint,7,opt,name=checks,proto3" json:"checks,omitempty"`
+	// Path: SHA-256 of the file at the first check in lower-case hexadecimal; empty: there was
+	// none.
+	Digest        string `protobuf:"bytes,8,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitState) Reset() {
+	*x = WaitState{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitState) ProtoMessage() {}
+
+func (x *WaitState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitState.ProtoReflect.Descriptor instead.
+func (*WaitState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *WaitState) GetSeconds() uint32 {
+	if x != nil {
+		return x.Seconds
+	}
+	return 0
+}
+
+func (x *WaitState) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
+func (x *WaitState) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *WaitState) GetBackground() string {
+	if x != nil {
+		return x.Background
+	}
+	return ""
+}
+
+func (x *WaitState) GetBeginTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.BeginTime
+	}
+	return nil
+}
+
+func (x *WaitState) GetCheckTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CheckTime
+	}
+	return nil
+}
+
+func (x *WaitState) GetChecks() uint32 {
+	if x != nil {
+		return x.Checks
+	}
+	return 0
+}
+
+func (x *WaitState) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
 // Spent is what was used up.
 type Spent struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1482,7 +1798,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1494,7 +1810,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1507,7 +1823,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Spent) GetToolCalls() uint32 {
@@ -1589,7 +1905,7 @@ type TurnState struct {
 
 func (x *TurnState) Reset() {
 	*x = TurnState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1601,7 +1917,7 @@ func (x *TurnState) String() string {
 func (*TurnState) ProtoMessage() {}
 
 func (x *TurnState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1614,7 +1930,7 @@ func (x *TurnState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnState.ProtoReflect.Descriptor instead.
 func (*TurnState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *TurnState) GetNumber() uint32 {
@@ -1681,7 +1997,7 @@ type ModelAdjustment struct {
 
 func (x *ModelAdjustment) Reset() {
 	*x = ModelAdjustment{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1693,7 +2009,7 @@ func (x *ModelAdjustment) String() string {
 func (*ModelAdjustment) ProtoMessage() {}
 
 func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1706,7 +2022,7 @@ func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelAdjustment.ProtoReflect.Descriptor instead.
 func (*ModelAdjustment) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ModelAdjustment) GetModel() string {
@@ -1735,11 +2051,11 @@ var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
 const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/snapshot.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xb8\x16\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xfa\x18\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -1813,9 +2129,24 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\ttold_turn\x18N \x01(\rR\btoldTurn\x12,\n" +
 	"\x05trace\x18P \x01(\v2\x16.harness.v1.TraceStateR\x05trace\x129\n" +
 	"\treasoning\x18Q \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\x12H\n" +
-	"\x11model_adjustments\x18R \x03(\v2\x1b.harness.v1.ModelAdjustmentR\x10modelAdjustments\x12C\n" +
+	"\x11model_adjustments\x18R \x03(\v2\x1b.harness.v1.ModelAdjustmentR\x10modelAdjustments\x12N\n" +
+	"\x13background_commands\x18S \x03(\v2\x1d.harness.v1.BackgroundCommandR\x12backgroundCommands\x12-\n" +
+	"\x12conversation_bytes\x18T \x01(\x04R\x11conversationBytes\x12\x1d\n" +
+	"\n" +
+	"started_by\x18U \x01(\tR\tstartedBy\x12+\n" +
+	"\x06output\x18\\ \x01(\v2\x13.harness.v1.ContentR\x06output\x12%\n" +
+	"\x0eoutput_problem\x18] \x01(\tR\routputProblem\x12+\n" +
+	"\x11output_rejections\x18^ \x01(\rR\x10outputRejections\x12!\n" +
+	"\fanswer_model\x18_ \x01(\tR\vanswerModel\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
-	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xad\x03\n" +
+	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xae\x01\n" +
+	"\x11BackgroundCommand\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x1b\n" +
+	"\tledger_id\x18\x03 \x01(\tR\bledgerId\x12\x18\n" +
+	"\acommand\x18\x04 \x01(\tR\acommand\x129\n" +
+	"\n" +
+	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\xad\x03\n" +
 	"\n" +
 	"TraceState\x12\x19\n" +
 	"\btrace_id\x18\x01 \x01(\fR\atraceId\x12\x18\n" +
@@ -1851,7 +2182,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\bexceeded\x18\x0e \x01(\bR\bexceeded\x12\x1a\n" +
 	"\brefusals\x18\x0f \x01(\rR\brefusals\x12\x1f\n" +
 	"\vmedia_bytes\x18\x10 \x01(\x04R\n" +
-	"mediaBytes\"\xc5\x03\n" +
+	"mediaBytes\"\xbe\x05\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -1867,7 +2198,26 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	" \x01(\bR\x05reads\x12\x16\n" +
 	"\x06writes\x18\v \x01(\bR\x06writes\x12\x1a\n" +
 	"\bexplores\x18\f \x01(\bR\bexplores\x12-\n" +
-	"\x05marks\x18\r \x01(\v2\x17.harness.v1.ResultMarksR\x05marks\"\xf7\x02\n" +
+	"\x05marks\x18\r \x01(\v2\x17.harness.v1.ResultMarksR\x05marks\x12=\n" +
+	"\rsandbox_level\x18\x0e \x01(\x0e2\x18.harness.v1.SandboxLevelR\fsandboxLevel\x12\x1b\n" +
+	"\tonly_once\x18\x0f \x01(\bR\bonlyOnce\x12#\n" +
+	"\rsandbox_hosts\x18\x10 \x03(\tR\fsandboxHosts\x12\x18\n" +
+	"\aguarded\x18\x11 \x01(\bR\aguarded\x121\n" +
+	"\apreview\x18\x12 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\x12)\n" +
+	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\"\x99\x02\n" +
+	"\tWaitState\x12\x18\n" +
+	"\aseconds\x18\x01 \x01(\rR\aseconds\x12\x18\n" +
+	"\acommand\x18\x02 \x01(\tR\acommand\x12\x12\n" +
+	"\x04path\x18\x03 \x01(\tR\x04path\x12\x1e\n" +
+	"\n" +
+	"background\x18\x04 \x01(\tR\n" +
+	"background\x129\n" +
+	"\n" +
+	"begin_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tbeginTime\x129\n" +
+	"\n" +
+	"check_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcheckTime\x12\x16\n" +
+	"\x06checks\x18\a \x01(\rR\x06checks\x12\x16\n" +
+	"\x06digest\x18\b \x01(\tR\x06digest\"\xf7\x02\n" +
 	"\x05Spent\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\x01 \x01(\rR\ttoolCalls\x12(\n" +
@@ -1949,7 +2299,7 @@ func file_harness_v1_snapshot_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
+var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Phase)(0),                    // 0: harness.v1.Phase
 	(PhaseInput)(0),               // 1: harness.v1.PhaseInput
@@ -1957,90 +2307,102 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Adjustment)(0),               // 3: harness.v1.Adjustment
 	(*PhaseChange)(nil),           // 4: harness.v1.PhaseChange
 	(*Snapshot)(nil),              // 5: harness.v1.Snapshot
-	(*TraceState)(nil),            // 6: harness.v1.TraceState
-	(*TokenBudget)(nil),           // 7: harness.v1.TokenBudget
-	(*PendingCall)(nil),           // 8: harness.v1.PendingCall
-	(*Spent)(nil),                 // 9: harness.v1.Spent
-	(*TurnState)(nil),             // 10: harness.v1.TurnState
-	(*ModelAdjustment)(nil),       // 11: harness.v1.ModelAdjustment
-	(RunStatus)(0),                // 12: harness.v1.RunStatus
-	(*StopReason)(nil),            // 13: harness.v1.StopReason
-	(*LoopConfig)(nil),            // 14: harness.v1.LoopConfig
-	(*timestamppb.Timestamp)(nil), // 15: google.protobuf.Timestamp
-	(*ToolRule)(nil),              // 16: harness.v1.ToolRule
-	(*Content)(nil),               // 17: harness.v1.Content
-	(*WorkItemLedger)(nil),        // 18: harness.v1.WorkItemLedger
-	(*TaskContract)(nil),          // 19: harness.v1.TaskContract
-	(*CoverageLedger)(nil),        // 20: harness.v1.CoverageLedger
-	(*ProgressTracker)(nil),       // 21: harness.v1.ProgressTracker
-	(*DoomLoop)(nil),              // 22: harness.v1.DoomLoop
-	(*HookState)(nil),             // 23: harness.v1.HookState
-	(*JitState)(nil),              // 24: harness.v1.JitState
-	(*ToolUsage)(nil),             // 25: harness.v1.ToolUsage
-	(*Activity)(nil),              // 26: harness.v1.Activity
-	(*Definition)(nil),            // 27: harness.v1.Definition
-	(*FileDigest)(nil),            // 28: harness.v1.FileDigest
-	(*ReasoningConfig)(nil),       // 29: harness.v1.ReasoningConfig
-	(*CompactionPlan)(nil),        // 30: harness.v1.CompactionPlan
-	(ToolOrigin)(0),               // 31: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 32: harness.v1.ResultMarks
-	(*Usage)(nil),                 // 33: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
+	(*BackgroundCommand)(nil),     // 6: harness.v1.BackgroundCommand
+	(*TraceState)(nil),            // 7: harness.v1.TraceState
+	(*TokenBudget)(nil),           // 8: harness.v1.TokenBudget
+	(*PendingCall)(nil),           // 9: harness.v1.PendingCall
+	(*WaitState)(nil),             // 10: harness.v1.WaitState
+	(*Spent)(nil),                 // 11: harness.v1.Spent
+	(*TurnState)(nil),             // 12: harness.v1.TurnState
+	(*ModelAdjustment)(nil),       // 13: harness.v1.ModelAdjustment
+	(RunStatus)(0),                // 14: harness.v1.RunStatus
+	(*StopReason)(nil),            // 15: harness.v1.StopReason
+	(*LoopConfig)(nil),            // 16: harness.v1.LoopConfig
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*ToolRule)(nil),              // 18: harness.v1.ToolRule
+	(*Content)(nil),               // 19: harness.v1.Content
+	(*WorkItemLedger)(nil),        // 20: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 21: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 22: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 23: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 24: harness.v1.DoomLoop
+	(*HookState)(nil),             // 25: harness.v1.HookState
+	(*JitState)(nil),              // 26: harness.v1.JitState
+	(*ToolUsage)(nil),             // 27: harness.v1.ToolUsage
+	(*Activity)(nil),              // 28: harness.v1.Activity
+	(*Definition)(nil),            // 29: harness.v1.Definition
+	(*FileDigest)(nil),            // 30: harness.v1.FileDigest
+	(*ReasoningConfig)(nil),       // 31: harness.v1.ReasoningConfig
+	(*CompactionPlan)(nil),        // 32: harness.v1.CompactionPlan
+	(ToolOrigin)(0),               // 33: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 34: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 35: harness.v1.SandboxLevel
+	(*CallPreview)(nil),           // 36: harness.v1.CallPreview
+	(*Usage)(nil),                 // 37: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
 	1,  // 1: harness.v1.PhaseChange.input:type_name -> harness.v1.PhaseInput
 	0,  // 2: harness.v1.PhaseChange.to:type_name -> harness.v1.Phase
-	12, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
+	14, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
 	0,  // 4: harness.v1.Snapshot.phase:type_name -> harness.v1.Phase
 	0,  // 5: harness.v1.Snapshot.paused_phase:type_name -> harness.v1.Phase
-	13, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
-	14, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
-	7,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
-	8,  // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
-	9,  // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
-	10, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
-	15, // 12: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
-	16, // 13: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
-	17, // 14: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
-	17, // 15: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
-	15, // 16: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	15, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
-	17, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
-	15, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	18, // 20: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
-	19, // 21: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
-	20, // 22: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
-	21, // 23: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
-	22, // 24: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
-	23, // 25: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
-	24, // 26: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
-	25, // 27: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
-	26, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
-	27, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
-	28, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	17, // 31: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
-	6,  // 32: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
-	29, // 33: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
-	11, // 34: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
-	30, // 35: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
-	15, // 36: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	15, // 37: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	17, // 38: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 39: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	15, // 40: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	31, // 41: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	32, // 42: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
-	33, // 43: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	34, // 44: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	33, // 45: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	34, // 46: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 47: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	48, // [48:48] is the sub-list for method output_type
-	48, // [48:48] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	15, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
+	16, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
+	8,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
+	9,  // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
+	11, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
+	12, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
+	17, // 12: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	18, // 13: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
+	19, // 14: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
+	19, // 15: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
+	17, // 16: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
+	17, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	19, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	17, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	20, // 20: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	21, // 21: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	22, // 22: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	23, // 23: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	24, // 24: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	25, // 25: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	26, // 26: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	27, // 27: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	28, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	29, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	30, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	19, // 31: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	7,  // 32: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
+	31, // 33: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
+	13, // 34: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
+	6,  // 35: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
+	19, // 36: harness.v1.Snapshot.output:type_name -> harness.v1.Content
+	32, // 37: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	17, // 38: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
+	17, // 39: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	17, // 40: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	19, // 41: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 42: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	17, // 43: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	33, // 44: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	34, // 45: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	35, // 46: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	36, // 47: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
+	10, // 48: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	17, // 49: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	17, // 50: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	37, // 51: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	38, // 52: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	37, // 53: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	38, // 54: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 55: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -2054,7 +2416,9 @@ func file_harness_v1_snapshot_proto_init() {
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_hook_proto_init()
+	file_harness_v1_preview_proto_init()
 	file_harness_v1_run_proto_init()
+	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_steering_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_workitem_proto_init()
@@ -2064,7 +2428,7 @@ func file_harness_v1_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_snapshot_proto_rawDesc), len(file_harness_v1_snapshot_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   8,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

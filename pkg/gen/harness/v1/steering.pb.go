@@ -226,6 +226,8 @@ type Definition struct {
 	Hooks []*Hook `protobuf:"bytes,3,rep,name=hooks,proto3" json:"hooks,omitempty"`
 	// Custom modes; at most 16.
 	Modes []*ModeSpec `protobuf:"bytes,4,rep,name=modes,proto3" json:"modes,omitempty"`
+	// JSON Schema of the result; empty: it has none.
+	OutputSchema string `protobuf:"bytes,9,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
 	// together with the other fields: they are what is stored there.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
@@ -291,6 +293,13 @@ func (x *Definition) GetModes() []*ModeSpec {
 	return nil
 }
 
+func (x *Definition) GetOutputSchema() string {
+	if x != nil {
+		return x.OutputSchema
+	}
+	return ""
+}
+
 func (x *Definition) GetStored() *Content {
 	if x != nil {
 		return x.Stored
@@ -313,8 +322,10 @@ type DoomLoop struct {
 	Corrections uint32 `protobuf:"varint,4,opt,name=corrections,proto3" json:"corrections,omitempty"`
 	// Calls since a loose loop was corrected last; 0 when none was in this segment.
 	CallsSinceCorrection uint32 `protobuf:"varint,5,opt,name=calls_since_correction,json=callsSinceCorrection,proto3" json:"calls_since_correction,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// The model was sent the message about the tool wait in this segment.
+	ToldWait      bool `protobuf:"varint,6,opt,name=told_wait,json=toldWait,proto3" json:"told_wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *DoomLoop) Reset() {
@@ -382,13 +393,21 @@ func (x *DoomLoop) GetCallsSinceCorrection() uint32 {
 	return 0
 }
 
+func (x *DoomLoop) GetToldWait() bool {
+	if x != nil {
+		return x.ToldWait
+	}
+	return false
+}
+
 // ProgressTracker is what the detection of stalls remembers.
 type ProgressTracker struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Fingerprints of progress after the last turns with calls, oldest first, at most
 	// 2 × threshold.
 	Fingerprints []uint64 `protobuf:"fixed64,1,rep,packed,name=fingerprints,proto3" json:"fingerprints,omitempty"`
-	// Distinct outcomes of calls in the segment: tool, arguments and result.
+	// Distinct outcomes of calls in the segment: tool and result, and where a tool changes
+	// something its arguments.
 	DistinctOutcomes uint32 `protobuf:"varint,2,opt,name=distinct_outcomes,json=distinctOutcomes,proto3" json:"distinct_outcomes,omitempty"`
 	// Stream position of the segment: id of the first message that belongs to it.
 	FirstMessage uint64 `protobuf:"varint,3,opt,name=first_message,json=firstMessage,proto3" json:"first_message,omitempty"`
@@ -400,9 +419,14 @@ type ProgressTracker struct {
 	IdleCompactions uint32 `protobuf:"varint,6,opt,name=idle_compactions,json=idleCompactions,proto3" json:"idle_compactions,omitempty"`
 	// The model was sent the message that the material does not fit; from then on
 	// repetition is no progress.
-	ToldTooLarge  bool `protobuf:"varint,7,opt,name=told_too_large,json=toldTooLarge,proto3" json:"told_too_large,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	ToldTooLarge bool `protobuf:"varint,7,opt,name=told_too_large,json=toldTooLarge,proto3" json:"told_too_large,omitempty"`
+	// Statuses that each work item has had in the segment, in the order of the items: a byte
+	// each, with a bit for each status.
+	ItemStatuses []byte `protobuf:"bytes,8,opt,name=item_statuses,json=itemStatuses,proto3" json:"item_statuses,omitempty"`
+	// The same for the outputs of the contract.
+	OutputStatuses []byte `protobuf:"bytes,9,opt,name=output_statuses,json=outputStatuses,proto3" json:"output_statuses,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *ProgressTracker) Reset() {
@@ -482,6 +506,20 @@ func (x *ProgressTracker) GetToldTooLarge() bool {
 		return x.ToldTooLarge
 	}
 	return false
+}
+
+func (x *ProgressTracker) GetItemStatuses() []byte {
+	if x != nil {
+		return x.ItemStatuses
+	}
+	return nil
+}
+
+func (x *ProgressTracker) GetOutputStatuses() []byte {
+	if x != nil {
+		return x.OutputStatuses
+	}
+	return nil
 }
 
 // ToolUsage is how often a tool was called in the run.
@@ -694,20 +732,22 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1b\n" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05tools\x18\x04 \x03(\tR\x05tools\"\xe0\x01\n" +
+	"\x05tools\x18\x04 \x03(\tR\x05tools\"\x85\x02\n" +
 	"\n" +
 	"Definition\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\x12%\n" +
 	"\x03jit\x18\x02 \x03(\v2\x13.harness.v1.JitRuleR\x03jit\x12&\n" +
 	"\x05hooks\x18\x03 \x03(\v2\x10.harness.v1.HookR\x05hooks\x12*\n" +
-	"\x05modes\x18\x04 \x03(\v2\x14.harness.v1.ModeSpecR\x05modes\x12+\n" +
-	"\x06stored\x18\x0f \x01(\v2\x13.harness.v1.ContentR\x06stored\"\xa6\x01\n" +
+	"\x05modes\x18\x04 \x03(\v2\x14.harness.v1.ModeSpecR\x05modes\x12#\n" +
+	"\routput_schema\x18\t \x01(\tR\foutputSchema\x12+\n" +
+	"\x06stored\x18\x0f \x01(\v2\x13.harness.v1.ContentR\x06stored\"\xc3\x01\n" +
 	"\bDoomLoop\x12\x16\n" +
 	"\x06strict\x18\x01 \x03(\x06R\x06strict\x12\x14\n" +
 	"\x05loose\x18\x02 \x03(\x06R\x05loose\x12\x14\n" +
 	"\x05tools\x18\x03 \x01(\tR\x05tools\x12 \n" +
 	"\vcorrections\x18\x04 \x01(\rR\vcorrections\x124\n" +
-	"\x16calls_since_correction\x18\x05 \x01(\rR\x14callsSinceCorrection\"\xac\x02\n" +
+	"\x16calls_since_correction\x18\x05 \x01(\rR\x14callsSinceCorrection\x12\x1b\n" +
+	"\ttold_wait\x18\x06 \x01(\bR\btoldWait\"\xfa\x02\n" +
 	"\x0fProgressTracker\x12\"\n" +
 	"\ffingerprints\x18\x01 \x03(\x06R\ffingerprints\x12+\n" +
 	"\x11distinct_outcomes\x18\x02 \x01(\rR\x10distinctOutcomes\x12#\n" +
@@ -715,7 +755,9 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x0efresh_outcomes\x18\x04 \x01(\rR\rfreshOutcomes\x12+\n" +
 	"\x11repeated_outcomes\x18\x05 \x01(\rR\x10repeatedOutcomes\x12)\n" +
 	"\x10idle_compactions\x18\x06 \x01(\rR\x0fidleCompactions\x12$\n" +
-	"\x0etold_too_large\x18\a \x01(\bR\ftoldTooLarge\"5\n" +
+	"\x0etold_too_large\x18\a \x01(\bR\ftoldTooLarge\x12#\n" +
+	"\ritem_statuses\x18\b \x01(\fR\fitemStatuses\x12'\n" +
+	"\x0foutput_statuses\x18\t \x01(\fR\x0eoutputStatuses\"5\n" +
 	"\tToolUsage\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x14\n" +
 	"\x05calls\x18\x02 \x01(\rR\x05calls\"\x9b\x01\n" +

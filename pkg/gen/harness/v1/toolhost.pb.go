@@ -67,7 +67,9 @@ type DescribeHostResponse struct {
 	// Names the ledger; another one means that what was started is not known.
 	// It is PLACE-RANDOM: a host with the same place and another random part has
 	// replaced the one before it, whose ledger is lost.
-	LedgerId      string `protobuf:"bytes,2,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	LedgerId string `protobuf:"bytes,2,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// How far it can confine commands.
+	Sandbox       *SandboxSupport `protobuf:"bytes,3,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -116,11 +118,20 @@ func (x *DescribeHostResponse) GetLedgerId() string {
 	return ""
 }
 
+func (x *DescribeHostResponse) GetSandbox() *SandboxSupport {
+	if x != nil {
+		return x.Sandbox
+	}
+	return nil
+}
+
 // DescribeWorkspaceRequest asks what a workspace looks like.
 type DescribeWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Absolute path of the workspace.
-	Workspace     string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// How commands of the run are to be confined; unset: the defaults.
+	Sandbox       *SandboxConfig `protobuf:"bytes,2,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -162,11 +173,20 @@ func (x *DescribeWorkspaceRequest) GetWorkspace() string {
 	return ""
 }
 
+func (x *DescribeWorkspaceRequest) GetSandbox() *SandboxConfig {
+	if x != nil {
+		return x.Sandbox
+	}
+	return nil
+}
+
 // DescribeWorkspaceResponse describes a workspace.
 type DescribeWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it looks like.
-	Environment   *Environment `protobuf:"bytes,1,opt,name=environment,proto3" json:"environment,omitempty"`
+	Environment *Environment `protobuf:"bytes,1,opt,name=environment,proto3" json:"environment,omitempty"`
+	// Why commands cannot be confined as the request demands; unset: they can.
+	Problem       *SandboxProblem `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -208,6 +228,13 @@ func (x *DescribeWorkspaceResponse) GetEnvironment() *Environment {
 	return nil
 }
 
+func (x *DescribeWorkspaceResponse) GetProblem() *SandboxProblem {
+	if x != nil {
+		return x.Problem
+	}
+	return nil
+}
+
 // ExecuteToolRequest asks for a call to be run.
 type ExecuteToolRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -230,6 +257,15 @@ type ExecuteToolRequest struct {
 	LedgerId string `protobuf:"bytes,8,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	// First sequence of the run: tells a run from an earlier one of the same name.
 	FirstSequence uint64 `protobuf:"varint,9,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	// For tools that run commands: how these are confined.
+	Confinement *Confinement `protobuf:"bytes,10,opt,name=confinement,proto3" json:"confinement,omitempty"`
+	// For tools that write files: the call may write the path that it names although programs
+	// run by it outside of the sandbox, or agents are set up by it. Unset: such a write is
+	// refused, also through links.
+	Guarded bool `protobuf:"varint,11,opt,name=guarded,proto3" json:"guarded,omitempty"`
+	// What a person was shown that the call changes, path and hunks only. If it would change
+	// anything else, it does not run. Empty: nothing was shown.
+	Shown         []*FilePreview `protobuf:"bytes,12,rep,name=shown,proto3" json:"shown,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -327,6 +363,27 @@ func (x *ExecuteToolRequest) GetFirstSequence() uint64 {
 	return 0
 }
 
+func (x *ExecuteToolRequest) GetConfinement() *Confinement {
+	if x != nil {
+		return x.Confinement
+	}
+	return nil
+}
+
+func (x *ExecuteToolRequest) GetGuarded() bool {
+	if x != nil {
+		return x.Guarded
+	}
+	return false
+}
+
+func (x *ExecuteToolRequest) GetShown() []*FilePreview {
+	if x != nil {
+		return x.Shown
+	}
+	return nil
+}
+
 // ExecuteToolResponse is how a call ended.
 type ExecuteToolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -343,7 +400,11 @@ type ExecuteToolResponse struct {
 	// Paths that it changed, relative to the workspace, as far as the host knows.
 	FilesChanged []string `protobuf:"bytes,6,rep,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
 	// Images and documents that the model is to see, with their data; at most 20.
-	Media         []*Media `protobuf:"bytes,7,rep,name=media,proto3" json:"media,omitempty"`
+	Media []*Media `protobuf:"bytes,7,rep,name=media,proto3" json:"media,omitempty"`
+	// For tools that run commands: the level at which it ran.
+	SandboxLevel SandboxLevel `protobuf:"varint,8,opt,name=sandbox_level,json=sandboxLevel,proto3,enum=harness.v1.SandboxLevel" json:"sandbox_level,omitempty"`
+	// The background command that it started; unset: none.
+	Background    *BackgroundCommand `protobuf:"bytes,9,opt,name=background,proto3" json:"background,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -427,6 +488,186 @@ func (x *ExecuteToolResponse) GetMedia() []*Media {
 	return nil
 }
 
+func (x *ExecuteToolResponse) GetSandboxLevel() SandboxLevel {
+	if x != nil {
+		return x.SandboxLevel
+	}
+	return SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED
+}
+
+func (x *ExecuteToolResponse) GetBackground() *BackgroundCommand {
+	if x != nil {
+		return x.Background
+	}
+	return nil
+}
+
+// ReadCallOutputRequest asks what a running call prints.
+type ReadCallOutputRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run's namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The call.
+	CallId string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// First sequence of the run, as in ExecuteToolRequest.
+	FirstSequence uint64 `protobuf:"varint,4,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	// Ledger of the call, as in ExecuteToolRequest: the request is for its host.
+	LedgerId string `protobuf:"bytes,5,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// Bytes of the output that the caller has.
+	Offset uint64 `protobuf:"varint,6,opt,name=offset,proto3" json:"offset,omitempty"`
+	// How long to wait for output after offset, at most 30 s; unset: not at all. The wait ends
+	// with the call too.
+	Wait          *durationpb.Duration `protobuf:"bytes,7,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadCallOutputRequest) Reset() {
+	*x = ReadCallOutputRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadCallOutputRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadCallOutputRequest) ProtoMessage() {}
+
+func (x *ReadCallOutputRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadCallOutputRequest.ProtoReflect.Descriptor instead.
+func (*ReadCallOutputRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ReadCallOutputRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ReadCallOutputRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ReadCallOutputRequest) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ReadCallOutputRequest) GetFirstSequence() uint64 {
+	if x != nil {
+		return x.FirstSequence
+	}
+	return 0
+}
+
+func (x *ReadCallOutputRequest) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *ReadCallOutputRequest) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *ReadCallOutputRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+// ReadCallOutputResponse is a part of the output of a call.
+type ReadCallOutputResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Bytes of the output before text; more than the request's offset if some were skipped.
+	Offset uint64 `protobuf:"varint,1,opt,name=offset,proto3" json:"offset,omitempty"`
+	// At most 4 KiB, the newest. Bytes that are no UTF-8 are question marks, so that it has as
+	// many bytes as the output. Empty: nothing was printed.
+	Text string `protobuf:"bytes,2,opt,name=text,proto3" json:"text,omitempty"`
+	// The call runs here. It is false before its start and after its end.
+	Running       bool `protobuf:"varint,3,opt,name=running,proto3" json:"running,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReadCallOutputResponse) Reset() {
+	*x = ReadCallOutputResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReadCallOutputResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReadCallOutputResponse) ProtoMessage() {}
+
+func (x *ReadCallOutputResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReadCallOutputResponse.ProtoReflect.Descriptor instead.
+func (*ReadCallOutputResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ReadCallOutputResponse) GetOffset() uint64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *ReadCallOutputResponse) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ReadCallOutputResponse) GetRunning() bool {
+	if x != nil {
+		return x.Running
+	}
+	return false
+}
+
 // InspectWorkspaceRequest asks what has changed.
 type InspectWorkspaceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -440,13 +681,20 @@ type InspectWorkspaceRequest struct {
 	FirstSequence uint64 `protobuf:"varint,4,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
 	// Leave files_changed out: git is not called.
 	InstructionsOnly bool `protobuf:"varint,5,opt,name=instructions_only,json=instructionsOnly,proto3" json:"instructions_only,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Background commands of the run that were started under ledger_id: the response has
+	// the state of each.
+	Background []*BackgroundCommand `protobuf:"bytes,6,rep,name=background,proto3" json:"background,omitempty"`
+	// The ledger of background; empty without them.
+	LedgerId string `protobuf:"bytes,7,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// Calls that are not run: the response has what each would change.
+	Proposed      []*ProposedCall `protobuf:"bytes,8,rep,name=proposed,proto3" json:"proposed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InspectWorkspaceRequest) Reset() {
 	*x = InspectWorkspaceRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -458,7 +706,7 @@ func (x *InspectWorkspaceRequest) String() string {
 func (*InspectWorkspaceRequest) ProtoMessage() {}
 
 func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -471,7 +719,7 @@ func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*InspectWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *InspectWorkspaceRequest) GetWorkspace() string {
@@ -509,6 +757,82 @@ func (x *InspectWorkspaceRequest) GetInstructionsOnly() bool {
 	return false
 }
 
+func (x *InspectWorkspaceRequest) GetBackground() []*BackgroundCommand {
+	if x != nil {
+		return x.Background
+	}
+	return nil
+}
+
+func (x *InspectWorkspaceRequest) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *InspectWorkspaceRequest) GetProposed() []*ProposedCall {
+	if x != nil {
+		return x.Proposed
+	}
+	return nil
+}
+
+// ProposedCall is a call that may run later.
+type ProposedCall struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The tool.
+	Tool string `protobuf:"bytes,1,opt,name=tool,proto3" json:"tool,omitempty"`
+	// The arguments, JSON.
+	Arguments     string `protobuf:"bytes,2,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProposedCall) Reset() {
+	*x = ProposedCall{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProposedCall) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProposedCall) ProtoMessage() {}
+
+func (x *ProposedCall) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProposedCall.ProtoReflect.Descriptor instead.
+func (*ProposedCall) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ProposedCall) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ProposedCall) GetArguments() string {
+	if x != nil {
+		return x.Arguments
+	}
+	return ""
+}
+
 // InspectWorkspaceResponse is what has changed.
 type InspectWorkspaceResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -517,13 +841,17 @@ type InspectWorkspaceResponse struct {
 	FilesChanged uint32 `protobuf:"varint,1,opt,name=files_changed,json=filesChanged,proto3" json:"files_changed,omitempty"`
 	// The instruction files as they are now, with their texts.
 	InstructionFiles []*InstructionFile `protobuf:"bytes,2,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The states of the background commands in the request.
+	Background []*BackgroundState `protobuf:"bytes,3,rep,name=background,proto3" json:"background,omitempty"`
+	// What the proposed calls would change, in their order; only files and note are set.
+	Previews      []*CallPreview `protobuf:"bytes,4,rep,name=previews,proto3" json:"previews,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *InspectWorkspaceResponse) Reset() {
 	*x = InspectWorkspaceResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +863,7 @@ func (x *InspectWorkspaceResponse) String() string {
 func (*InspectWorkspaceResponse) ProtoMessage() {}
 
 func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +876,7 @@ func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*InspectWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *InspectWorkspaceResponse) GetFilesChanged() uint32 {
@@ -561,6 +889,20 @@ func (x *InspectWorkspaceResponse) GetFilesChanged() uint32 {
 func (x *InspectWorkspaceResponse) GetInstructionFiles() []*InstructionFile {
 	if x != nil {
 		return x.InstructionFiles
+	}
+	return nil
+}
+
+func (x *InspectWorkspaceResponse) GetBackground() []*BackgroundState {
+	if x != nil {
+		return x.Background
+	}
+	return nil
+}
+
+func (x *InspectWorkspaceResponse) GetPreviews() []*CallPreview {
+	if x != nil {
+		return x.Previews
 	}
 	return nil
 }
@@ -580,7 +922,7 @@ type CheckFileRequest struct {
 
 func (x *CheckFileRequest) Reset() {
 	*x = CheckFileRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -592,7 +934,7 @@ func (x *CheckFileRequest) String() string {
 func (*CheckFileRequest) ProtoMessage() {}
 
 func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -605,7 +947,7 @@ func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFileRequest.ProtoReflect.Descriptor instead.
 func (*CheckFileRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CheckFileRequest) GetWorkspace() string {
@@ -650,7 +992,7 @@ type CheckFileResponse struct {
 
 func (x *CheckFileResponse) Reset() {
 	*x = CheckFileResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -662,7 +1004,7 @@ func (x *CheckFileResponse) String() string {
 func (*CheckFileResponse) ProtoMessage() {}
 
 func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -675,7 +1017,7 @@ func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFileResponse.ProtoReflect.Descriptor instead.
 func (*CheckFileResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *CheckFileResponse) GetExists() bool {
@@ -739,13 +1081,15 @@ type CheckCommandRequest struct {
 	Timeout *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	// First sequence of the run, as in ExecuteToolRequest.
 	FirstSequence uint64 `protobuf:"varint,8,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	// How it is confined.
+	Confinement   *Confinement `protobuf:"bytes,9,opt,name=confinement,proto3" json:"confinement,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckCommandRequest) Reset() {
 	*x = CheckCommandRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +1101,7 @@ func (x *CheckCommandRequest) String() string {
 func (*CheckCommandRequest) ProtoMessage() {}
 
 func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +1114,7 @@ func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandRequest.ProtoReflect.Descriptor instead.
 func (*CheckCommandRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *CheckCommandRequest) GetNamespace() string {
@@ -829,6 +1173,13 @@ func (x *CheckCommandRequest) GetFirstSequence() uint64 {
 	return 0
 }
 
+func (x *CheckCommandRequest) GetConfinement() *Confinement {
+	if x != nil {
+		return x.Confinement
+	}
+	return nil
+}
+
 // CheckCommandResponse is how a command of the harness ended.
 type CheckCommandResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -841,14 +1192,16 @@ type CheckCommandResponse struct {
 	// What it wrote to its error output, at most 16 KiB of it.
 	ErrorOutput string `protobuf:"bytes,4,opt,name=error_output,json=errorOutput,proto3" json:"error_output,omitempty"`
 	// Why it could not be run at all; empty when it was.
-	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// The level at which it ran.
+	SandboxLevel  SandboxLevel `protobuf:"varint,6,opt,name=sandbox_level,json=sandboxLevel,proto3,enum=harness.v1.SandboxLevel" json:"sandbox_level,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CheckCommandResponse) Reset() {
 	*x = CheckCommandResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -860,7 +1213,7 @@ func (x *CheckCommandResponse) String() string {
 func (*CheckCommandResponse) ProtoMessage() {}
 
 func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -873,7 +1226,7 @@ func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandResponse.ProtoReflect.Descriptor instead.
 func (*CheckCommandResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckCommandResponse) GetOutcome() ToolOutcome {
@@ -911,6 +1264,13 @@ func (x *CheckCommandResponse) GetError() string {
 	return ""
 }
 
+func (x *CheckCommandResponse) GetSandboxLevel() SandboxLevel {
+	if x != nil {
+		return x.SandboxLevel
+	}
+	return SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED
+}
+
 // CancelToolsRequest asks for calls to be killed.
 type CancelToolsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -923,14 +1283,17 @@ type CancelToolsRequest struct {
 	// First sequence of the run, as in ExecuteToolRequest.
 	FirstSequence uint64 `protobuf:"varint,4,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
 	// Ledger under which the calls were committed as started; empty means this one.
-	LedgerId      string `protobuf:"bytes,5,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	LedgerId string `protobuf:"bytes,5,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// Also kill all background commands of the run that were started under the ledger;
+	// call_ids may be empty then.
+	Background    bool `protobuf:"varint,6,opt,name=background,proto3" json:"background,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CancelToolsRequest) Reset() {
 	*x = CancelToolsRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -942,7 +1305,7 @@ func (x *CancelToolsRequest) String() string {
 func (*CancelToolsRequest) ProtoMessage() {}
 
 func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -955,7 +1318,7 @@ func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsRequest.ProtoReflect.Descriptor instead.
 func (*CancelToolsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CancelToolsRequest) GetNamespace() string {
@@ -993,6 +1356,13 @@ func (x *CancelToolsRequest) GetLedgerId() string {
 	return ""
 }
 
+func (x *CancelToolsRequest) GetBackground() bool {
+	if x != nil {
+		return x.Background
+	}
+	return false
+}
+
 // CancelToolsResponse is the outcome of a cancel.
 type CancelToolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1002,14 +1372,16 @@ type CancelToolsResponse struct {
 	Finished []string `protobuf:"bytes,2,rep,name=finished,proto3" json:"finished,omitempty"`
 	// Calls that do not run and whose effects are unknown: they were
 	// started by an earlier process or under another ledger. They cannot start again.
-	Unknown       []string `protobuf:"bytes,3,rep,name=unknown,proto3" json:"unknown,omitempty"`
+	Unknown []string `protobuf:"bytes,3,rep,name=unknown,proto3" json:"unknown,omitempty"`
+	// How the background commands that the host knows ended; nothing of them runs.
+	Background    []*BackgroundState `protobuf:"bytes,4,rep,name=background,proto3" json:"background,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CancelToolsResponse) Reset() {
 	*x = CancelToolsResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1393,7 @@ func (x *CancelToolsResponse) String() string {
 func (*CancelToolsResponse) ProtoMessage() {}
 
 func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1406,7 @@ func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsResponse.ProtoReflect.Descriptor instead.
 func (*CancelToolsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CancelToolsResponse) GetKilled() []string {
@@ -1058,20 +1430,30 @@ func (x *CancelToolsResponse) GetUnknown() []string {
 	return nil
 }
 
+func (x *CancelToolsResponse) GetBackground() []*BackgroundState {
+	if x != nil {
+		return x.Background
+	}
+	return nil
+}
+
 var File_harness_v1_toolhost_proto protoreflect.FileDescriptor
 
 const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/toolhost.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\x15\n" +
-	"\x13DescribeHostRequest\"_\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x15\n" +
+	"\x13DescribeHostRequest\"\x95\x01\n" +
 	"\x14DescribeHostResponse\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
-	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"8\n" +
+	"\tledger_id\x18\x02 \x01(\tR\bledgerId\x124\n" +
+	"\asandbox\x18\x03 \x01(\v2\x1a.harness.v1.SandboxSupportR\asandbox\"m\n" +
 	"\x18DescribeWorkspaceRequest\x12\x1c\n" +
-	"\tworkspace\x18\x01 \x01(\tR\tworkspace\"V\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x123\n" +
+	"\asandbox\x18\x02 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
-	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\"\xab\x02\n" +
+	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xaf\x03\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -1081,7 +1463,11 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\tworkspace\x18\x06 \x01(\tR\tworkspace\x123\n" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1b\n" +
 	"\tledger_id\x18\b \x01(\tR\bledgerId\x12%\n" +
-	"\x0efirst_sequence\x18\t \x01(\x04R\rfirstSequence\"\xb0\x02\n" +
+	"\x0efirst_sequence\x18\t \x01(\x04R\rfirstSequence\x129\n" +
+	"\vconfinement\x18\n" +
+	" \x01(\v2\x17.harness.v1.ConfinementR\vconfinement\x12\x18\n" +
+	"\aguarded\x18\v \x01(\bR\aguarded\x12-\n" +
+	"\x05shown\x18\f \x03(\v2\x17.harness.v1.FilePreviewR\x05shown\"\xae\x03\n" +
 	"\x13ExecuteToolResponse\x121\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
@@ -1089,18 +1475,46 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\bduration\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12 \n" +
 	"\texit_code\x18\x05 \x01(\x05H\x00R\bexitCode\x88\x01\x01\x12#\n" +
 	"\rfiles_changed\x18\x06 \x03(\tR\ffilesChanged\x12'\n" +
-	"\x05media\x18\a \x03(\v2\x11.harness.v1.MediaR\x05mediaB\f\n" +
+	"\x05media\x18\a \x03(\v2\x11.harness.v1.MediaR\x05media\x12=\n" +
+	"\rsandbox_level\x18\b \x01(\x0e2\x18.harness.v1.SandboxLevelR\fsandboxLevel\x12=\n" +
 	"\n" +
-	"_exit_code\"\xc0\x01\n" +
+	"background\x18\t \x01(\v2\x1d.harness.v1.BackgroundCommandR\n" +
+	"backgroundB\f\n" +
+	"\n" +
+	"_exit_code\"\xf0\x01\n" +
+	"\x15ReadCallOutputRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
+	"\acall_id\x18\x03 \x01(\tR\x06callId\x12%\n" +
+	"\x0efirst_sequence\x18\x04 \x01(\x04R\rfirstSequence\x12\x1b\n" +
+	"\tledger_id\x18\x05 \x01(\tR\bledgerId\x12\x16\n" +
+	"\x06offset\x18\x06 \x01(\x04R\x06offset\x12-\n" +
+	"\x04wait\x18\a \x01(\v2\x19.google.protobuf.DurationR\x04wait\"^\n" +
+	"\x16ReadCallOutputResponse\x12\x16\n" +
+	"\x06offset\x18\x01 \x01(\x04R\x06offset\x12\x12\n" +
+	"\x04text\x18\x02 \x01(\tR\x04text\x12\x18\n" +
+	"\arunning\x18\x03 \x01(\bR\arunning\"\xd2\x02\n" +
 	"\x17InspectWorkspaceRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x1c\n" +
 	"\tnamespace\x18\x02 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x03 \x01(\tR\x05runId\x12%\n" +
 	"\x0efirst_sequence\x18\x04 \x01(\x04R\rfirstSequence\x12+\n" +
-	"\x11instructions_only\x18\x05 \x01(\bR\x10instructionsOnly\"\x89\x01\n" +
+	"\x11instructions_only\x18\x05 \x01(\bR\x10instructionsOnly\x12=\n" +
+	"\n" +
+	"background\x18\x06 \x03(\v2\x1d.harness.v1.BackgroundCommandR\n" +
+	"background\x12\x1b\n" +
+	"\tledger_id\x18\a \x01(\tR\bledgerId\x124\n" +
+	"\bproposed\x18\b \x03(\v2\x18.harness.v1.ProposedCallR\bproposed\"@\n" +
+	"\fProposedCall\x12\x12\n" +
+	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x1c\n" +
+	"\targuments\x18\x02 \x01(\tR\targuments\"\xfb\x01\n" +
 	"\x18InspectWorkspaceResponse\x12#\n" +
 	"\rfiles_changed\x18\x01 \x01(\rR\ffilesChanged\x12H\n" +
-	"\x11instruction_files\x18\x02 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\"c\n" +
+	"\x11instruction_files\x18\x02 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\x12;\n" +
+	"\n" +
+	"background\x18\x03 \x03(\v2\x1b.harness.v1.BackgroundStateR\n" +
+	"background\x123\n" +
+	"\bpreviews\x18\x04 \x03(\v2\x17.harness.v1.CallPreviewR\bpreviews\"c\n" +
 	"\x10CheckFileRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x1d\n" +
@@ -1112,7 +1526,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06digest\x18\x03 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x04R\x04size\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x12\x1c\n" +
-	"\ttruncated\x18\x06 \x01(\bR\ttruncated\"\x86\x02\n" +
+	"\ttruncated\x18\x06 \x01(\bR\ttruncated\"\xc1\x02\n" +
 	"\x13CheckCommandRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x10\n" +
@@ -1121,27 +1535,36 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x05input\x18\x05 \x01(\tR\x05input\x12\x1c\n" +
 	"\tworkspace\x18\x06 \x01(\tR\tworkspace\x123\n" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12%\n" +
-	"\x0efirst_sequence\x18\b \x01(\x04R\rfirstSequence\"\xb7\x01\n" +
+	"\x0efirst_sequence\x18\b \x01(\x04R\rfirstSequence\x129\n" +
+	"\vconfinement\x18\t \x01(\v2\x17.harness.v1.ConfinementR\vconfinement\"\xf6\x01\n" +
 	"\x14CheckCommandResponse\x121\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06output\x18\x03 \x01(\tR\x06output\x12!\n" +
 	"\ferror_output\x18\x04 \x01(\tR\verrorOutput\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xa8\x01\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12=\n" +
+	"\rsandbox_level\x18\x06 \x01(\x0e2\x18.harness.v1.SandboxLevelR\fsandboxLevel\"\xc8\x01\n" +
 	"\x12CancelToolsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x19\n" +
 	"\bcall_ids\x18\x03 \x03(\tR\acallIds\x12%\n" +
 	"\x0efirst_sequence\x18\x04 \x01(\x04R\rfirstSequence\x12\x1b\n" +
-	"\tledger_id\x18\x05 \x01(\tR\bledgerId\"c\n" +
+	"\tledger_id\x18\x05 \x01(\tR\bledgerId\x12\x1e\n" +
+	"\n" +
+	"background\x18\x06 \x01(\bR\n" +
+	"background\"\xa0\x01\n" +
 	"\x13CancelToolsResponse\x12\x16\n" +
 	"\x06killed\x18\x01 \x03(\tR\x06killed\x12\x1a\n" +
 	"\bfinished\x18\x02 \x03(\tR\bfinished\x12\x18\n" +
-	"\aunknown\x18\x03 \x03(\tR\aunknown2\xe2\x04\n" +
+	"\aunknown\x18\x03 \x03(\tR\aunknown\x12;\n" +
+	"\n" +
+	"background\x18\x04 \x03(\v2\x1b.harness.v1.BackgroundStateR\n" +
+	"background2\xbb\x05\n" +
 	"\x0fToolHostService\x12Q\n" +
 	"\fDescribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n" +
 	"\x11DescribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n" +
-	"\vExecuteTool\x12\x1e.harness.v1.ExecuteToolRequest\x1a\x1f.harness.v1.ExecuteToolResponse\x12]\n" +
+	"\vExecuteTool\x12\x1e.harness.v1.ExecuteToolRequest\x1a\x1f.harness.v1.ExecuteToolResponse\x12W\n" +
+	"\x0eReadCallOutput\x12!.harness.v1.ReadCallOutputRequest\x1a\".harness.v1.ReadCallOutputResponse\x12]\n" +
 	"\x10InspectWorkspace\x12#.harness.v1.InspectWorkspaceRequest\x1a$.harness.v1.InspectWorkspaceResponse\x12H\n" +
 	"\tCheckFile\x12\x1c.harness.v1.CheckFileRequest\x1a\x1d.harness.v1.CheckFileResponse\x12Q\n" +
 	"\fCheckCommand\x12\x1f.harness.v1.CheckCommandRequest\x1a .harness.v1.CheckCommandResponse\x12N\n" +
@@ -1159,7 +1582,7 @@ func file_harness_v1_toolhost_proto_rawDescGZIP() []byte {
 	return file_harness_v1_toolhost_proto_rawDescData
 }
 
-var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
 var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*DescribeHostRequest)(nil),       // 0: harness.v1.DescribeHostRequest
 	(*DescribeHostResponse)(nil),      // 1: harness.v1.DescribeHostResponse
@@ -1167,50 +1590,79 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*DescribeWorkspaceResponse)(nil), // 3: harness.v1.DescribeWorkspaceResponse
 	(*ExecuteToolRequest)(nil),        // 4: harness.v1.ExecuteToolRequest
 	(*ExecuteToolResponse)(nil),       // 5: harness.v1.ExecuteToolResponse
-	(*InspectWorkspaceRequest)(nil),   // 6: harness.v1.InspectWorkspaceRequest
-	(*InspectWorkspaceResponse)(nil),  // 7: harness.v1.InspectWorkspaceResponse
-	(*CheckFileRequest)(nil),          // 8: harness.v1.CheckFileRequest
-	(*CheckFileResponse)(nil),         // 9: harness.v1.CheckFileResponse
-	(*CheckCommandRequest)(nil),       // 10: harness.v1.CheckCommandRequest
-	(*CheckCommandResponse)(nil),      // 11: harness.v1.CheckCommandResponse
-	(*CancelToolsRequest)(nil),        // 12: harness.v1.CancelToolsRequest
-	(*CancelToolsResponse)(nil),       // 13: harness.v1.CancelToolsResponse
-	(*ToolSpec)(nil),                  // 14: harness.v1.ToolSpec
-	(*Environment)(nil),               // 15: harness.v1.Environment
-	(*durationpb.Duration)(nil),       // 16: google.protobuf.Duration
-	(ToolOutcome)(0),                  // 17: harness.v1.ToolOutcome
-	(*Media)(nil),                     // 18: harness.v1.Media
-	(*InstructionFile)(nil),           // 19: harness.v1.InstructionFile
+	(*ReadCallOutputRequest)(nil),     // 6: harness.v1.ReadCallOutputRequest
+	(*ReadCallOutputResponse)(nil),    // 7: harness.v1.ReadCallOutputResponse
+	(*InspectWorkspaceRequest)(nil),   // 8: harness.v1.InspectWorkspaceRequest
+	(*ProposedCall)(nil),              // 9: harness.v1.ProposedCall
+	(*InspectWorkspaceResponse)(nil),  // 10: harness.v1.InspectWorkspaceResponse
+	(*CheckFileRequest)(nil),          // 11: harness.v1.CheckFileRequest
+	(*CheckFileResponse)(nil),         // 12: harness.v1.CheckFileResponse
+	(*CheckCommandRequest)(nil),       // 13: harness.v1.CheckCommandRequest
+	(*CheckCommandResponse)(nil),      // 14: harness.v1.CheckCommandResponse
+	(*CancelToolsRequest)(nil),        // 15: harness.v1.CancelToolsRequest
+	(*CancelToolsResponse)(nil),       // 16: harness.v1.CancelToolsResponse
+	(*ToolSpec)(nil),                  // 17: harness.v1.ToolSpec
+	(*SandboxSupport)(nil),            // 18: harness.v1.SandboxSupport
+	(*SandboxConfig)(nil),             // 19: harness.v1.SandboxConfig
+	(*Environment)(nil),               // 20: harness.v1.Environment
+	(*SandboxProblem)(nil),            // 21: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil),       // 22: google.protobuf.Duration
+	(*Confinement)(nil),               // 23: harness.v1.Confinement
+	(*FilePreview)(nil),               // 24: harness.v1.FilePreview
+	(ToolOutcome)(0),                  // 25: harness.v1.ToolOutcome
+	(*Media)(nil),                     // 26: harness.v1.Media
+	(SandboxLevel)(0),                 // 27: harness.v1.SandboxLevel
+	(*BackgroundCommand)(nil),         // 28: harness.v1.BackgroundCommand
+	(*InstructionFile)(nil),           // 29: harness.v1.InstructionFile
+	(*BackgroundState)(nil),           // 30: harness.v1.BackgroundState
+	(*CallPreview)(nil),               // 31: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
-	14, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
-	15, // 1: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	16, // 2: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	17, // 3: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	16, // 4: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	18, // 5: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	19, // 6: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	16, // 7: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	17, // 8: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	0,  // 9: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	2,  // 10: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	4,  // 11: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	6,  // 12: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	8,  // 13: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	10, // 14: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	12, // 15: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	1,  // 16: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	3,  // 17: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	5,  // 18: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	7,  // 19: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	9,  // 20: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	11, // 21: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	13, // 22: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	16, // [16:23] is the sub-list for method output_type
-	9,  // [9:16] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	17, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
+	18, // 1: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
+	19, // 2: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	20, // 3: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	21, // 4: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
+	22, // 5: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	23, // 6: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
+	24, // 7: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
+	25, // 8: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	22, // 9: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	26, // 10: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	27, // 11: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	28, // 12: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	22, // 13: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	28, // 14: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	9,  // 15: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
+	29, // 16: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	30, // 17: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	31, // 18: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	22, // 19: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	23, // 20: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	25, // 21: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	27, // 22: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	30, // 23: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	0,  // 24: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	2,  // 25: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	4,  // 26: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	6,  // 27: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	8,  // 28: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	11, // 29: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	13, // 30: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	15, // 31: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	1,  // 32: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	3,  // 33: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	5,  // 34: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	7,  // 35: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	10, // 36: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	12, // 37: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	14, // 38: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	16, // 39: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	32, // [32:40] is the sub-list for method output_type
+	24, // [24:32] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -1220,7 +1672,10 @@ func file_harness_v1_toolhost_proto_init() {
 	}
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_environment_proto_init()
+	file_harness_v1_preview_proto_init()
 	file_harness_v1_record_proto_init()
+	file_harness_v1_sandbox_proto_init()
+	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_toolhost_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
@@ -1229,7 +1684,7 @@ func file_harness_v1_toolhost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_toolhost_proto_rawDesc), len(file_harness_v1_toolhost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   14,
+			NumMessages:   17,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

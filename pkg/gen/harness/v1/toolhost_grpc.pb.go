@@ -22,6 +22,7 @@ const (
 	ToolHostService_DescribeHost_FullMethodName      = "/harness.v1.ToolHostService/DescribeHost"
 	ToolHostService_DescribeWorkspace_FullMethodName = "/harness.v1.ToolHostService/DescribeWorkspace"
 	ToolHostService_ExecuteTool_FullMethodName       = "/harness.v1.ToolHostService/ExecuteTool"
+	ToolHostService_ReadCallOutput_FullMethodName    = "/harness.v1.ToolHostService/ReadCallOutput"
 	ToolHostService_InspectWorkspace_FullMethodName  = "/harness.v1.ToolHostService/InspectWorkspace"
 	ToolHostService_CheckFile_FullMethodName         = "/harness.v1.ToolHostService/CheckFile"
 	ToolHostService_CheckCommand_FullMethodName      = "/harness.v1.ToolHostService/CheckCommand"
@@ -44,6 +45,9 @@ type ToolHostServiceClient interface {
 	// running one or returns its result. A failing tool is a result, not an
 	// error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
 	ExecuteTool(ctx context.Context, in *ExecuteToolRequest, opts ...grpc.CallOption) (*ExecuteToolResponse, error)
+	// ReadCallOutput returns what the command of a running call has printed, for people who
+	// watch. It has no effect on the call, and a response that is lost is no loss for it.
+	ReadCallOutput(ctx context.Context, in *ReadCallOutputRequest, opts ...grpc.CallOption) (*ReadCallOutputResponse, error)
 	// InspectWorkspace returns what has changed in a workspace since a run started.
 	InspectWorkspace(ctx context.Context, in *InspectWorkspaceRequest, opts ...grpc.CallOption) (*InspectWorkspaceResponse, error)
 	// CheckFile looks at a file of a workspace for the harness.
@@ -89,6 +93,16 @@ func (c *toolHostServiceClient) ExecuteTool(ctx context.Context, in *ExecuteTool
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ExecuteToolResponse)
 	err := c.cc.Invoke(ctx, ToolHostService_ExecuteTool_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolHostServiceClient) ReadCallOutput(ctx context.Context, in *ReadCallOutputRequest, opts ...grpc.CallOption) (*ReadCallOutputResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ReadCallOutputResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_ReadCallOutput_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -151,6 +165,9 @@ type ToolHostServiceServer interface {
 	// running one or returns its result. A failing tool is a result, not an
 	// error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
 	ExecuteTool(context.Context, *ExecuteToolRequest) (*ExecuteToolResponse, error)
+	// ReadCallOutput returns what the command of a running call has printed, for people who
+	// watch. It has no effect on the call, and a response that is lost is no loss for it.
+	ReadCallOutput(context.Context, *ReadCallOutputRequest) (*ReadCallOutputResponse, error)
 	// InspectWorkspace returns what has changed in a workspace since a run started.
 	InspectWorkspace(context.Context, *InspectWorkspaceRequest) (*InspectWorkspaceResponse, error)
 	// CheckFile looks at a file of a workspace for the harness.
@@ -180,6 +197,9 @@ func (UnimplementedToolHostServiceServer) DescribeWorkspace(context.Context, *De
 }
 func (UnimplementedToolHostServiceServer) ExecuteTool(context.Context, *ExecuteToolRequest) (*ExecuteToolResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ExecuteTool not implemented")
+}
+func (UnimplementedToolHostServiceServer) ReadCallOutput(context.Context, *ReadCallOutputRequest) (*ReadCallOutputResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ReadCallOutput not implemented")
 }
 func (UnimplementedToolHostServiceServer) InspectWorkspace(context.Context, *InspectWorkspaceRequest) (*InspectWorkspaceResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method InspectWorkspace not implemented")
@@ -264,6 +284,24 @@ func _ToolHostService_ExecuteTool_Handler(srv interface{}, ctx context.Context, 
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ToolHostServiceServer).ExecuteTool(ctx, req.(*ExecuteToolRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolHostService_ReadCallOutput_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReadCallOutputRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).ReadCallOutput(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_ReadCallOutput_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).ReadCallOutput(ctx, req.(*ReadCallOutputRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -358,6 +396,10 @@ var ToolHostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ExecuteTool",
 			Handler:    _ToolHostService_ExecuteTool_Handler,
+		},
+		{
+			MethodName: "ReadCallOutput",
+			Handler:    _ToolHostService_ReadCallOutput_Handler,
 		},
 		{
 			MethodName: "InspectWorkspace",

@@ -11,6 +11,8 @@ package command
 
 import (
 	"io"
+	"net"
+	"os"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
@@ -40,6 +42,14 @@ type Command struct {
 	Mark string
 	// Plan confines it; nil means that it is not confined.
 	Plan *Plan
+	// Serve accepts the connections to the listener of a Plan that has one, until the
+	// listener is closed: when all processes of the command are dead. Run waits for it.
+	Serve func(net.Listener)
+	// Join has the namespaces of the network that a Plan joins: the network and its owner.
+	Join []*os.File
+	// Begun is called once the shell has begun, confined as Plan says. It is not called if
+	// nothing begins. Nil: Run does not wait for the beginning.
+	Begun func(Begun)
 	// Input is its standard input; empty means none.
 	Input string
 	// Output receives standard output. Errors receives standard error; nil means that
@@ -49,6 +59,9 @@ type Command struct {
 
 // Exit describes how a command ended.
 type Exit = supervisor.Exit
+
+// Begun is what is known of a command that has begun.
+type Begun = supervisor.Begun
 
 // Plan is the confinement of a command.
 type Plan = supervisor.Plan

@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -19,8 +21,9 @@ import (
 )
 
 // Run runs a command under a supervisor and returns when all its processes are dead.
-// When ctx ends, they are killed. An error means that the supervisor failed; all
-// processes of the command that could be found are dead in that case too.
+// When ctx ends, they are killed. A command that could not be started has an Exit with an
+// Error. An error means that the supervisor failed; all processes of the command that could
+// be found are dead in that case too.
 func Run(ctx context.Context, c Command) (Exit, error) {
 	var pipes pipes
 	defer pipes.close()
@@ -28,35 +31,41 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	report, reportEnd := pipes.open()
 	streams := c.open(&pipes)
 	plan, err := planFile(c.Plan)
-	if err = errors.Join(pipes.err, err); err != nil {
-		return Exit{}, err
+	if err = cmp.Or(pipes.err, err); err != nil {
+		return Exit{Error: workspace.Reason(err)}, nil // nothing was started
 	}
 	defer func() { _ = plan.Close() }()
+	proxy, err := c.openProxy()
+	if err != nil {
+		return Exit{Error: workspace.Reason(err)}, nil
+	}
+	defer proxy.close()
 	cmd := &exec.Cmd{
 		Path:        "/proc/self/exe",
-		Args:        []string{supervisor.Name, c.Line},
+		Args:        c.arguments(),
 		Env:         append(c.Environ, MarkVariable+"="+c.Mark),
 		Dir:         c.Dir,
 		Stdin:       streams.stdin(),
 		Stdout:      streams.outputEnd,
 		Stderr:      streams.errorsEnd,
-		ExtraFiles:  []*os.File{lifelineEnd, reportEnd, plan},
+		ExtraFiles:  c.extra([]*os.File{lifelineEnd, reportEnd, plan}, proxy.files()),
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
 		return Exit{Error: workspace.Reason(err)}, nil
 	}
 	// Only the supervisor keeps these ends open, so that its death closes them.
-	for _, end := range []*os.File{lifelineEnd, reportEnd} {
+	for _, end := range append(proxy.files(), lifelineEnd, reportEnd) {
 		_ = end.Close()
 	}
+	proxy.start()
 	var readers sync.WaitGroup
 	streams.copy(&readers)
 	var reportText []byte
 	reported := make(chan struct{})
 	readers.Go(func() {
 		defer close(reported)
-		reportText, _ = io.ReadAll(io.LimitReader(report, 1<<20))
+		reportText = c.readReport(io.LimitReader(report, 1<<20))
 	})
 
 	select {
@@ -83,7 +92,44 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	}
 	streams.drain()
 	readers.Wait()
+	if !proxy.close() && exit.Error == "" && exit.Exceeded == "" && !exit.Stopped && err == nil {
+		exit = Exit{Unconfined: true, Error: "the proxy to the hosts of the network could not be set up"}
+	}
 	return exit, err
+}
+
+// extra returns the files of the supervisor: those that each has, the listener of a proxy, and
+// the network that the command joins. A command has one of the two at most.
+func (c Command) extra(files, listener []*os.File) []*os.File {
+	if len(c.Join) > 0 {
+		return append(append(files, nil), c.Join...)
+	}
+	return append(files, listener...)
+}
+
+// arguments returns the command line of the supervisor.
+func (c Command) arguments() []string {
+	if c.Begun == nil {
+		return []string{supervisor.Name, c.Line}
+	}
+	return []string{supervisor.Name, c.Line, supervisor.Announced}
+}
+
+// readReport returns the last line of what a supervisor reports. One before it is the
+// beginning of the command.
+func (c Command) readReport(report io.Reader) (last []byte) {
+	for lines := bufio.NewReader(report); ; {
+		line, err := lines.ReadBytes('\n')
+		if err != nil {
+			return append(last, line...)
+		}
+		var b Begun
+		if c.Begun != nil && json.Unmarshal(line, &b) == nil && b.Begun {
+			c.Begun(b)
+			continue
+		}
+		last = line
+	}
 }
 
 // planFile returns a file in memory with a plan, empty for none.
@@ -106,3 +152,6 @@ func planFile(plan *Plan) (*os.File, error) {
 	}
 	return file, nil
 }
+
+// LandlockABI returns the version of Landlock that the kernel has, 0 for none.
+func LandlockABI() int { return supervisor.LandlockABI() }

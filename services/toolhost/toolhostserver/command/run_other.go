@@ -22,7 +22,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	defer pipes.close()
 	streams := c.open(&pipes)
 	if pipes.err != nil {
-		return Exit{}, pipes.err
+		return Exit{Error: workspace.Reason(pipes.err)}, nil // nothing was started
 	}
 	cmd := exec.Command("/bin/sh", "-c", c.Line)
 	cmd.Env = append(c.Environ, MarkVariable+"="+c.Mark)
@@ -31,6 +31,9 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
 		return Exit{Error: workspace.Reason(err)}, nil
+	}
+	if c.Begun != nil {
+		c.Begun(Begun{Begun: true})
 	}
 	var copying sync.WaitGroup
 	streams.copy(&copying)
@@ -56,3 +59,6 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	}
 	return exit, nil
 }
+
+// LandlockABI returns 0: this system has no Landlock.
+func LandlockABI() int { return 0 }

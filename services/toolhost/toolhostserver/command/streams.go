@@ -1,7 +1,7 @@
 package command
 
 import (
-	"errors"
+	"cmp"
 	"io"
 	"os"
 	"sync"
@@ -72,13 +72,13 @@ func (s *streams) drain() {
 // pipes opens pipes and closes all their ends.
 type pipes struct {
 	ends []*os.File
-	err  error
+	err  error // the first one
 }
 
 func (p *pipes) open() (read, write *os.File) {
 	read, write, err := os.Pipe()
 	if err != nil {
-		p.err = errors.Join(p.err, err)
+		p.err = cmp.Or(p.err, err)
 		return nil, nil
 	}
 	p.ends = append(p.ends, read, write)

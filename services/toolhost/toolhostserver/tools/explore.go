@@ -3,9 +3,11 @@ package tools
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -15,6 +17,20 @@ func exploring() *harnessv1.ToolAnnotations {
 		Explores: true, Idempotent: true, ParallelSafe: true,
 		Durability: harnessv1.Durability_DURABILITY_EPHEMERAL,
 	}
+}
+
+// includeIgnored is the argument with which a walk goes everywhere.
+const includeIgnored = `"include_ignored":{"type":"boolean","description":"Also look at what .gitignore names, such as build output and installed packages."}`
+
+// leftOutNote returns what the model reads if nothing was found and something was left out.
+func leftOutNote(left workspace.LeftOut) string {
+	switch left.Count {
+	case 0:
+		return ""
+	case 1:
+		return fmt.Sprintf(" [Left out because of .gitignore: %s; include_ignored: true has it too.]", toolhost.Clip(left.First, 200))
+	}
+	return fmt.Sprintf(" [Left out because of .gitignore: %s and %d more; include_ignored: true has them too.]", toolhost.Clip(left.First, 200), left.Count-1)
 }
 
 // exploreResult returns the result of a walk through the workspace that found matches.

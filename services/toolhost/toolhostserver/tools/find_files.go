@@ -18,9 +18,10 @@ func init() {
 		Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
 		Description: "Find files by name in the whole workspace. The pattern knows * and ? within a name, ** for any number of folders, " +
 			"[a-z], and {a,b} for alternatives, as in src/**/*.{ts,tsx}. A pattern without a slash is looked for in every folder. " +
-			"Returns paths, sorted. The .git folder is left out.",
+			"Returns paths, sorted. The .git folder and, unless include_ignored is true, what .gitignore names are left out.",
 		ParametersSchema: `{"type":"object","properties":{` +
-			`"pattern":{"type":"string","minLength":1,"maxLength":1000,"description":"Pattern for the path relative to the workspace."}},` +
+			`"pattern":{"type":"string","minLength":1,"maxLength":1000,"description":"Pattern for the path relative to the workspace."},` +
+			includeIgnored + `},` +
 			`"required":["pattern"],"additionalProperties":false}`,
 		Usage: "When you know a part of a file's name or path. Use it rather than find or ls -R; to look for text inside " +
 			"files use search_files.",
@@ -30,6 +31,7 @@ func init() {
 
 type findFilesArguments struct {
 	Pattern string `json:"pattern"`
+	Ignored bool   `json:"include_ignored"`
 }
 
 func findFiles(ctx context.Context, env *Environment, a findFilesArguments) Result {
@@ -39,7 +41,7 @@ func findFiles(ctx context.Context, env *Environment, a findFilesArguments) Resu
 	}
 	var text strings.Builder
 	found, more := 0, false
-	err = env.Workspace.Walk(ctx, ".", func(name string, _ fs.DirEntry) bool {
+	left, err := env.Workspace.Walk(ctx, ".", a.Ignored, func(name string, _ fs.DirEntry) bool {
 		if !glob.Match(name) {
 			return true
 		}
@@ -50,5 +52,5 @@ func findFiles(ctx context.Context, env *Environment, a findFilesArguments) Resu
 		text.WriteString(name + "\n")
 		return true
 	})
-	return exploreResult(ctx, err, &text, found, more, "No file matches.")
+	return exploreResult(ctx, err, &text, found, more, "No file matches."+leftOutNote(left))
 }

@@ -55,6 +55,7 @@ func listDirectory(_ context.Context, env *Environment, a listDirectoryArguments
 	case err != nil:
 		return pathFailed(a.Path, err)
 	}
+	entries = env.Workspace.Visible(f, name, entries)
 	workspace.SortEntries(entries)
 	var text strings.Builder
 	for i, entry := range entries {

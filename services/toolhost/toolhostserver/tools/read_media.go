@@ -27,7 +27,10 @@ func readMedia(ctx context.Context, path string, r io.Reader) Result {
 	if err != nil {
 		return pathFailed(path, err)
 	}
-	m, data, err := media.Check(path, data)
+	m, data, err := media.CheckContext(ctx, path, data)
+	if ctx.Err() != nil {
+		return Result{Interrupted: true}
+	}
 	if err != nil {
 		return Failed(fmt.Sprintf("%s: %v.", path, err))
 	}

@@ -6,13 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"regexp"
 	"strings"
-	"syscall"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/pattern"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -24,11 +22,12 @@ func init() {
 		Name:   SearchFiles,
 		Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
 		Description: "Search the contents of files for a regular expression (RE2 syntax, one line at a time; (?i) ignores case). " +
-			"Returns matching lines as path:line: text. Binary files, very large files and the .git folder are left out. " +
+			"Returns matching lines as path:line: text. Binary files, very large files, the .git folder and, unless include_ignored is true, what .gitignore names are left out. " +
 			"Use it rather than grep.",
 		ParametersSchema: `{"type":"object","properties":{` +
 			`"pattern":{"type":"string","minLength":1,"maxLength":1000,"description":"The regular expression."},` +
-			`"path":{"type":"string","minLength":1,"description":"File or folder to search, relative to the workspace. Default: the whole workspace."}},` +
+			`"path":{"type":"string","minLength":1,"description":"File or folder to search, relative to the workspace. Default: the whole workspace."},` +
+			includeIgnored + `},` +
 			`"required":["pattern"],"additionalProperties":false}`,
 		Usage: "To find where something is defined or used. Use it rather than grep, narrow it with path when there are many " +
 			"matches, and read the files that it names before you change them.",
@@ -39,10 +38,11 @@ func init() {
 type searchFilesArguments struct {
 	Pattern string `json:"pattern"`
 	Path    string `json:"path"`
+	Ignored bool   `json:"include_ignored"`
 }
 
 func searchFiles(ctx context.Context, env *Environment, a searchFilesArguments) Result {
-	pattern, err := regexp.Compile(a.Pattern)
+	compiled, err := pattern.Compile(a.Pattern)
 	if err != nil {
 		return Failed(fmt.Sprintf("pattern: %s (RE2 syntax).", err))
 	}
@@ -55,8 +55,8 @@ func searchFiles(ctx context.Context, env *Environment, a searchFilesArguments) 
 			return pathFailed(a.Path, err)
 		}
 	}
-	search := search{pattern: pattern, limits: env.Limits}
-	err = env.Workspace.Walk(ctx, start, func(name string, entry fs.DirEntry) bool {
+	search := search{pattern: compiled, limits: env.Limits}
+	left, err := env.Workspace.Walk(ctx, start, a.Ignored, func(name string, entry fs.DirEntry) bool {
 		if entry.Type().IsRegular() {
 			search.file(ctx, env.Workspace, name)
 		}
@@ -65,12 +65,12 @@ func searchFiles(ctx context.Context, env *Environment, a searchFilesArguments) 
 	if search.large > 0 {
 		fmt.Fprintf(&search.text, "[Not searched: %d files of more than %d bytes.]\n", search.large, env.Limits.FileBytes)
 	}
-	return exploreResult(ctx, err, &search.text, search.found, search.more, "No match.")
+	return exploreResult(ctx, err, &search.text, search.found, search.more, "No match."+leftOutNote(left))
 }
 
 // search collects the matching lines of files.
 type search struct {
-	pattern *regexp.Regexp
+	pattern *pattern.Pattern
 	limits  toolhost.Limits
 	text    strings.Builder
 	buffer  bytes.Buffer
@@ -82,7 +82,7 @@ type search struct {
 }
 
 func (s *search) file(ctx context.Context, w *workspace.Workspace, name string) {
-	f, err := w.Root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, _, err := w.Open(name)
 	if err != nil {
 		return
 	}
@@ -107,7 +107,7 @@ func (s *search) file(ctx context.Context, w *workspace.Workspace, name string) 
 		line, rest, _ := bytes.Cut(content, []byte("\n"))
 		content = rest
 		line = bytes.TrimSuffix(line, []byte("\r"))
-		match := s.pattern.FindIndex(line)
+		match := s.pattern.Find(ctx, line)
 		if match == nil {
 			continue
 		}

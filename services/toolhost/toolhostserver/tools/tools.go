@@ -43,7 +43,48 @@ type Environment struct {
 	Sync bool
 	// Command runs a command line in the workspace. All its processes are dead when it
 	// returns.
-	Command func(ctx context.Context, line string, output io.Writer) (command.Exit, error)
+	Command func(ctx context.Context, line string, output io.Writer) (Exit, error)
+	// Start starts a background command and returns when it has begun. It is killed at the
+	// limit; 0 means none.
+	Start func(ctx context.Context, line string, limit time.Duration) (Launch, error)
+	// Read reads the output of a background command.
+	Read func(ctx context.Context, r Read) (Output, error)
+	// Stop kills a background command, and returns how it ended when nothing of it is
+	// running. If there is none, end is empty and known has those that there are.
+	Stop func(ctx context.Context, id string) (end string, known []string, err error)
+}
+
+// Launch is a background command that has begun.
+type Launch struct {
+	// Command describes it; nil if it was not started.
+	Command *harnessv1.BackgroundCommand
+	// Refused is why none is started; empty for another reason.
+	Refused string
+	// Interrupted reports that the call was stopped before it had begun.
+	Interrupted bool
+	// Exit is why it has not begun; its level is that at which it runs.
+	Exit Exit
+}
+
+// Read is which output of a background command to read.
+type Read struct {
+	ID string
+	// Offset is the first byte, Limit the maximum number of bytes.
+	Offset, Limit int64
+	// Wait is how long to wait for output if there is none.
+	Wait time.Duration
+}
+
+// Output is what was read of the output of a background command.
+type Output struct {
+	// Unknown reports that there is no such command; Known has those that there are.
+	Unknown bool
+	Known   []string
+	Text    string
+	// Next is the offset after Text. Left bytes follow it, and Dropped bytes were not kept.
+	Next, Left, Dropped int64
+	// End is how the command ended; empty while it runs.
+	End string
 }
 
 // Result is the effect of a call.
@@ -59,6 +100,12 @@ type Result struct {
 	Media []*harnessv1.Media
 	// Changed has the changed paths, relative to the workspace.
 	Changed []string
+	// Unconfined reports that a command was not run, because it could not be confined.
+	// Level is the level at which it ran.
+	Unconfined bool
+	Level      harnessv1.SandboxLevel
+	// Background is the background command that was started.
+	Background *harnessv1.BackgroundCommand
 	// TimeoutHint is advice for the model, added to Text if the call ran out of time.
 	TimeoutHint string
 }
@@ -134,4 +181,16 @@ func All() []Tool {
 		tools[i] = r.tool
 	}
 	return tools
+}
+
+// Exit describes how a command ended, and at which level it ran.
+type Exit struct {
+	command.Exit
+	Level harnessv1.SandboxLevel
+	// Refused returns what the sandbox has kept the command from, judged by its output; nil if it
+	// was not confined.
+	Refused func(output string) string
+	// RefusedHosts is what the proxy of the command refused, and how to ask for it; empty
+	// for nothing.
+	RefusedHosts string
 }

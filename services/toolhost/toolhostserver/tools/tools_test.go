@@ -22,6 +22,8 @@ func TestSchemasAcceptTheArguments(t *testing.T) {
 		FindFiles:     `{"pattern":"**/*.go"}`,
 		SearchFiles:   `{"pattern":"x","path":"a"}`,
 		RunCommand:    `{"command":"true","timeout_seconds":5}`,
+		CommandOutput: `{"id":"bg1","offset":5}`,
+		StopCommand:   `{"id":"bg1"}`,
 	} {
 		if err := registry.Validate(name, arguments); err != nil {
 			t.Error(err)
@@ -37,7 +39,7 @@ func TestAllHasTheOrderThatModelsSee(t *testing.T) {
 	for _, tool := range All() {
 		names = append(names, tool.Spec.GetName())
 	}
-	want := []string{ReadFile, WriteFile, EditFile, ListDirectory, FindFiles, SearchFiles, RunCommand, CountWords}
+	want := []string{ReadFile, WriteFile, EditFile, ListDirectory, FindFiles, SearchFiles, RunCommand, CommandOutput, StopCommand, CountWords}
 	if !slices.Equal(names, want) {
 		t.Fatalf("got %v, want %v", names, want)
 	}
@@ -64,7 +66,7 @@ func TestAnnotationsAreConsistent(t *testing.T) {
 // TestDurability: what compaction may do with the results of each tool, and what survives.
 func TestDurability(t *testing.T) {
 	for name, want := range map[string]string{
-		ListDirectory: "EPHEMERAL", FindFiles: "EPHEMERAL", SearchFiles: "EPHEMERAL", ReadFile: "REPLAYABLE",
+		CommandOutput: "EPHEMERAL", StopCommand: "EPHEMERAL", ListDirectory: "EPHEMERAL", FindFiles: "EPHEMERAL", SearchFiles: "EPHEMERAL", ReadFile: "REPLAYABLE",
 		WriteFile: "ANCHORING path success", EditFile: "ANCHORING path success", RunCommand: "ANCHORING exit_code command",
 	} {
 		for _, tool := range All() {

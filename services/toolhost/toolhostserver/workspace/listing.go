@@ -19,10 +19,18 @@ var unlisted = []string{".git", "node_modules", ".venv", "__pycache__"}
 // limit entries. The upper level has precedence.
 func (w *Workspace) Listing(limit int) (string, error) {
 	files := w.Root.FS()
+	hidden := w.hiddenName()
+	if hidden == "." {
+		return "", errHidden
+	}
+	without := func(folder string, entries []fs.DirEntry) []fs.DirEntry {
+		return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return folder+e.Name() == hidden })
+	}
 	upper, err := readSorted(files, ".")
 	if err != nil {
 		return "", err
 	}
+	upper = without("", upper)
 	var text strings.Builder
 	shown := min(len(upper), limit)
 	left := limit - shown
@@ -35,6 +43,7 @@ func (w *Workspace) Listing(limit int) (string, error) {
 		if err != nil {
 			continue
 		}
+		lower = without(entry.Name()+"/", lower)
 		n := min(len(lower), maxListedPerFolder, left)
 		left -= n
 		for _, e := range lower[:n] {

@@ -30,6 +30,16 @@ type Workspace struct {
 	Dir string
 	// Root confines every access to the workspace.
 	Root *os.Root
+	// Refuse returns why a file must not be written, nil if it may be. It gets the path as
+	// the caller has it, and the file's name below the workspace, without links. Nil: every
+	// file may be written.
+	Refuse func(path, name string) error
+	// Above returns the rules of the folders of the repository around the workspace, the
+	// outermost first. Nil: there are none.
+	Above func() []Rules
+
+	self   *os.File // the folder
+	hidden *PrivateFolder
 }
 
 // Open opens a folder as a workspace. The caller closes it.
@@ -38,11 +48,18 @@ func Open(dir string) (*Workspace, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Workspace{Dir: filepath.Clean(dir), Root: root}, nil
+	self, err := root.Open(".")
+	if err != nil {
+		return nil, errors.Join(err, root.Close())
+	}
+	return &Workspace{Dir: filepath.Clean(dir), Root: root, self: self}, nil
 }
 
 // Close releases the folder.
-func (w *Workspace) Close() { _ = w.Root.Close() }
+func (w *Workspace) Close() {
+	_ = w.self.Close()
+	_ = w.Root.Close()
+}
 
 // short returns the name of a path below the workspace as far as its text shows it,
 // and otherwise the path itself.
@@ -119,7 +136,7 @@ func (w *Workspace) Open(path string) (*os.File, string, error) {
 	rel := w.short(path)
 	f, err := w.Root.OpenFile(rel, flags, 0)
 	if err == nil {
-		return f, rel, nil
+		return w.visible(f, rel)
 	}
 	// os.Root follows no absolute links, not even those that end inside.
 	resolved, resolveErr := w.Resolve(path)
@@ -129,8 +146,10 @@ func (w *Workspace) Open(path string) (*os.File, string, error) {
 	if resolved == rel {
 		return nil, "", err
 	}
-	f, err = w.Root.OpenFile(resolved, flags, 0)
-	return f, resolved, err
+	if f, err = w.Root.OpenFile(resolved, flags, 0); err != nil {
+		return nil, "", err
+	}
+	return w.visible(f, resolved)
 }
 
 // OpenRegular opens a regular file for reading.

@@ -13,10 +13,13 @@ from harnessmesh.gen.harness.v1.gateway_pb2 import *
 from harnessmesh.gen.harness.v1.hook_pb2 import *
 from harnessmesh.gen.harness.v1.inbox_pb2 import *
 from harnessmesh.gen.harness.v1.inference_pb2 import *
+from harnessmesh.gen.harness.v1.local_pb2 import *
 from harnessmesh.gen.harness.v1.message_pb2 import *
 from harnessmesh.gen.harness.v1.presence_pb2 import *
+from harnessmesh.gen.harness.v1.preview_pb2 import *
 from harnessmesh.gen.harness.v1.record_pb2 import *
 from harnessmesh.gen.harness.v1.run_pb2 import *
+from harnessmesh.gen.harness.v1.sandbox_pb2 import *
 from harnessmesh.gen.harness.v1.snapshot_pb2 import *
 from harnessmesh.gen.harness.v1.steering_pb2 import *
 from harnessmesh.gen.harness.v1.tool_pb2 import *

@@ -8,10 +8,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 	"pgregory.net/rapid"
+
+	texts "github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -141,7 +142,7 @@ func unsafe(line string, colour bool) string {
 		}
 	}
 	for _, r := range plain {
-		if unicode.IsControl(r) || Reorders(r) {
+		if texts.Controls(r) {
 			return fmt.Sprintf("it holds %q", r)
 		}
 	}

@@ -9,30 +9,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/charmbracelet/x/ansi"
+
+	texts "github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
-// Clean makes text from outside safe to print. It makes control characters visible,
-// which could move the cursor or rename the window, and characters that change the
-// order in which text reads.
-func Clean(text string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n', r == '\t':
-			return r
-		case r == '\r':
-			return -1
-		case unicode.IsControl(r), Reorders(r):
-			return utf8.RuneError
-		}
-		return r
-	}, text)
-}
-
-// Reorders reports whether a character overrides the order in which the text around
-// it reads. Marks of the direction of one word do not.
-func Reorders(r rune) bool {
-	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u2028' || r == '\u2029'
-}
+// Clean makes text from outside safe to print, see content.Clean.
+func Clean(text string) string { return texts.Clean(text) }
 
 var entity = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`&(#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z0-9]+);?`)
@@ -46,7 +28,7 @@ func entities(text string) string {
 	}
 	return entity().ReplaceAllStringFunc(text, func(e string) string {
 		for _, r := range html.UnescapeString(strings.TrimSuffix(e, ";") + ";") {
-			if unicode.IsControl(r) || Reorders(r) || r == utf8.RuneError {
+			if texts.Controls(r) || r == utf8.RuneError {
 				return "&amp;" + e[1:]
 			}
 		}

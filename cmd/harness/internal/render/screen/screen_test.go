@@ -38,7 +38,7 @@ func TestLinesAboveStayAndLiveLinesAreReplaced(t *testing.T) {
 		for range rapid.IntRange(1, 12).Draw(t, "frames") {
 			up, live := linesOf(t, "up", 4), linesOf(t, "live", 4)
 			if rapid.Bool().Draw(t, "much like before") {
-				up, live = nil, slices.Concat(before[:rapid.IntRange(0, len(before)).Draw(t, "kept")], live[:min(len(live), 1)])
+				up, live = nil, slices.Concat(before[:rapid.IntRange(0, min(len(before), 4)).Draw(t, "kept")], live[:min(len(live), 1)])
 			}
 			before = live
 			s.Frame(up, live, width, height)

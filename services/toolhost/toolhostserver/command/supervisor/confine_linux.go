@@ -1,50 +1,103 @@
 package supervisor
 
 import (
+	"bufio"
+	"bytes"
 	"fmt"
+	"io"
+	"os"
 
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
-// confineError is why a confinement could not be set up.
-type confineError struct{ err error }
+// setup is the confinement of a command while it is set up.
+type setup struct {
+	plan *Plan // nil: none
+	// files are the descriptors of the command from 3 on, for bubblewrap: the filter, and
+	// what it writes its status to. With a listener those of an entry follow. status is the
+	// other end of that for the status.
+	files  []uintptr
+	status *os.File
+	// begin announces the beginning of the command; nil: nothing does. It reads the first
+	// line of the status; written has the rest then.
+	begin   *announcement
+	written *bufio.Reader
+	// failed reports that nothing was started because a step failed.
+	failed bool
+}
 
-// Error names the step that failed.
-func (e *confineError) Error() string { return e.err.Error() }
-
-// confine restricts this thread as the plan says, and returns the command line and the
-// descriptors from 3 on with which argv starts confined. A nil plan restricts nothing.
-func (p *Plan) confine(argv []string) ([]string, []uintptr, error) {
+// confine restricts this thread as the plan says, and returns the command line with which
+// argv starts confined.
+func (s *setup) confine(argv []string) ([]string, error) {
+	p := s.plan
 	if p == nil {
-		return argv, nil, nil
+		return argv, nil
 	}
 	filter, err := p.filter()
 	if err != nil {
-		return nil, nil, &confineError{err}
+		return nil, err
 	}
-	steps := []func() error{p.limit, noNewPrivileges, p.landlock, p.capabilities}
-	var files []uintptr
+	steps := []func() error{p.join, p.limit, noNewPrivileges, p.landlock, p.capabilities}
 	if len(p.Bwrap) > 0 {
-		fd, err := filterFile(filter)
-		if err != nil {
-			return nil, nil, &confineError{err}
+		steps = append(steps, func() error { return s.open(filter) })
+		if p.Listen != "" {
+			argv = append([]string{entryPath, entryName, p.Listen}, argv...)
 		}
-		files = append(files, uintptr(fd))
-		argv = append(append(p.Bwrap[:len(p.Bwrap):len(p.Bwrap)], "--seccomp", "3", "--"), argv...)
+		argv = append(append(p.Bwrap[:len(p.Bwrap):len(p.Bwrap)], "--seccomp", "3", "--json-status-fd", "4", "--"), argv...)
 	} else {
 		steps = append(steps, func() error { return install(filter) })
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
-			return nil, nil, &confineError{err}
+			return nil, err
 		}
 	}
-	return argv, files, nil
+	return argv, nil
+}
+
+// open opens the files of bubblewrap.
+func (s *setup) open(filter []bpf.RawInstruction) error {
+	program, err := filterFile(filter)
+	if err != nil {
+		return fmt.Errorf("seccomp: %w", err)
+	}
+	var status [2]int
+	if err := unix.Pipe2(status[:], unix.O_CLOEXEC); err != nil {
+		return err
+	}
+	s.status, s.files = os.NewFile(uintptr(status[0]), "status"), []uintptr{uintptr(program), uintptr(status[1])}
+	if s.plan.Listen == "" {
+		return nil
+	}
+	entry, err := unix.Open("/proc/self/exe", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("the program of the host: %w", err)
+	}
+	s.files = append(s.files, uintptr(entry), listenerFD)
+	return nil
+}
+
+// entered reports whether the command was started. Bubblewrap writes the exit code of a
+// command only if it has made everything and started it.
+func (s *setup) entered() bool {
+	if len(s.files) == 0 {
+		return true
+	}
+	var rest io.Reader = s.status
+	if s.written != nil {
+		rest = s.written
+	}
+	text, _ := io.ReadAll(io.LimitReader(rest, 1<<16))
+	return bytes.Contains(text, []byte(`"exit-code"`))
 }
 
 // limit sets the limits of the process, which the command inherits. None is raised above
 // its present hard limit.
 func (p *Plan) limit() error {
+	if without("limits") {
+		return nil
+	}
 	for _, l := range p.Limits {
 		var now unix.Rlimit
 		if err := unix.Getrlimit(l.Resource, &now); err != nil {
@@ -61,7 +114,7 @@ func (p *Plan) limit() error {
 // capabilities drops those of this thread, but for the one to use files of others in what the
 // command can reach. Bubblewrap needs them all, and drops them itself.
 func (p *Plan) capabilities() error {
-	if len(p.Bwrap) > 0 {
+	if len(p.Bwrap) > 0 || without("capabilities") {
 		return nil
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -73,7 +126,7 @@ func (p *Plan) capabilities() error {
 		return nil
 	}
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		if c != unix.CAP_DAC_OVERRIDE {
+		if c != unix.CAP_DAC_OVERRIDE && !without("bounding set") {
 			_ = unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0) // without the right to do so there is nothing to gain from the set
 		}
 	}
@@ -87,6 +140,9 @@ func (p *Plan) capabilities() error {
 }
 
 func noNewPrivileges() error {
+	if without("no_new_privs") {
+		return nil
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}

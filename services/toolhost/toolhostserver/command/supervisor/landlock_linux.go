@@ -23,16 +23,6 @@ const (
 		unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 )
 
-// Versions of Landlock that brought something.
-const (
-	ABIRename   = 2 // renaming into another folder
-	ABITruncate = 3
-	ABITCP      = 4
-	ABIDevices  = 5 // ioctl(2) of devices
-	ABIScopes   = 6 // signals and abstract unix sockets
-	ABIUnix     = 9 // unix sockets by path
-)
-
 // LandlockABI returns the version of Landlock that the kernel has, 0 for none.
 func LandlockABI() int {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -59,25 +49,28 @@ func handled(abi int) uint64 {
 	return rights
 }
 
-// landlock confines this thread. With bubblewrap the file systems are not restricted: it
-// could not mount them.
+// landlock confines this thread as the version of the plan can. With bubblewrap the file
+// systems are not restricted: it could not mount them.
 func (p *Plan) landlock() error {
-	abi := LandlockABI()
-	if abi < p.ABI {
-		return fmt.Errorf("landlock: the kernel has version %d, the host has found %d", abi, p.ABI)
+	abi := p.ABI
+	if now := LandlockABI(); now < abi {
+		return fmt.Errorf("landlock: the kernel has version %d, the host has found %d", now, abi)
 	}
-	if abi == 0 {
-		return nil // only with bubblewrap
+	if abi == 0 && len(p.Bwrap) == 0 {
+		return errors.New("landlock: the plan has no version of it")
+	}
+	if abi == 0 || without("landlock") {
+		return nil
 	}
 	attr := unix.LandlockRulesetAttr{}
 	if len(p.Bwrap) == 0 {
-		attr.Handled_access_fs = handled(abi)
+		attr.Handled_access_fs = remaining("fs", handled(abi))
 	}
 	if abi >= ABITCP && !p.Internet && len(p.Bwrap) == 0 {
-		attr.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+		attr.Handled_access_net = remaining("net", unix.LANDLOCK_ACCESS_NET_BIND_TCP|unix.LANDLOCK_ACCESS_NET_CONNECT_TCP)
 	}
 	if abi >= ABIScopes {
-		attr.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+		attr.Scoped = remaining("scope", unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET|unix.LANDLOCK_SCOPE_SIGNAL)
 	}
 	if attr == (unix.LandlockRulesetAttr{}) {
 		return nil

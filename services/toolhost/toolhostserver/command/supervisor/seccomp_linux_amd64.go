@@ -13,3 +13,6 @@ var deniedHere = []uint32{
 	unix.SYS_IOPL, unix.SYS_IOPERM, unix.SYS_MODIFY_LDT, unix.SYS_KEXEC_FILE_LOAD, unix.SYS_CREATE_MODULE,
 	unix.SYS_USELIB, unix.SYS_VSERVER, unix.SYS_LOOKUP_DCOOKIE,
 }
+
+// truncationHere refuses what truncation refuses for calls that only this architecture has.
+func (b *builder) truncationHere() { b.truncatesBy(unix.SYS_OPEN, 1) }

@@ -23,11 +23,13 @@ import (
 const Name = "harness-command-supervisor"
 
 // Descriptors that a supervisor inherits: the lifeline, which ends when the host closes it
-// or dies, the one for the report, and the one with the plan.
+// or dies, the one for the report, the one with the plan, and the socket over which the host
+// gets the listener of a plan that has one.
 const (
 	lifelineFD = 3
 	reportFD   = 4
 	planFD     = 5
+	listenerFD = 6
 )
 
 // Exit describes how a command ended. All its processes are dead. Supervisors send it to
@@ -42,9 +44,28 @@ type Exit struct {
 	Left []string `json:"left,omitempty"`
 	// Error is why the command could not be started.
 	Error string `json:"error,omitempty"`
+	// Unconfined reports that nothing was started, because the confinement of the plan
+	// could not be set up; Error has the reason.
+	Unconfined bool `json:"unconfined,omitempty"`
+	// Exceeded is what the command used too much of, so that it was killed; empty if it did
+	// not.
+	Exceeded string `json:"exceeded,omitempty"`
 	// Stopped reports that the command was killed before the shell ended, because the
 	// context ended or the host died.
 	Stopped bool `json:"stopped,omitempty"`
+}
+
+// Announced is argv[2] of a supervisor that reports, before its Exit, that the command has
+// begun: a Begun.
+const Announced = "announced"
+
+// Begun is the report that a command has begun, confined as its plan says.
+type Begun struct {
+	Begun bool `json:"begun"`
+	// PID is a process in the namespaces of the command, and Network the number of its
+	// network namespace. Both are 0 if it has no separate one.
+	PID     int    `json:"pid,omitempty"`
+	Network uint64 `json:"network,omitempty"`
 }
 
 // Send writes a report.

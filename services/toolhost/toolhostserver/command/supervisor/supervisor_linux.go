@@ -23,27 +23,31 @@ const leaveGrace = 100 * time.Millisecond
 
 // init supervises a command if the process was started for it, and does not return then.
 func init() {
-	if len(os.Args) != 2 || os.Args[0] != Name {
+	announced := len(os.Args) == 3 && os.Args[2] == Announced
+	if len(os.Args) != 2 && !announced || os.Args[0] != Name {
 		return
 	}
-	if err := Send(os.NewFile(reportFD, "report"), supervise(os.Args[1])); err != nil {
+	report := os.NewFile(reportFD, "report")
+	if err := Send(report, supervise(os.Args[1], report, announced)); err != nil {
 		os.Exit(1)
 	}
 	os.Exit(0)
 }
 
-func supervise(line string) Exit {
+func supervise(line string, report *os.File, announced bool) Exit {
 	// The command inherits neither these nor other descriptors of the host.
-	for fd := range planFD + 1 - lifelineFD {
+	for fd := range ownerFD + 1 - lifelineFD {
 		unix.CloseOnExec(lifelineFD + fd)
 	}
-	_ = unix.CloseRange(planFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
+	if !without("descriptors") {
+		_ = unix.CloseRange(listenerFD+1, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
+	}
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return Exit{Error: "the system cannot adopt orphans: " + err.Error()}
 	}
 	plan, err := readPlan()
 	if err != nil {
-		return Exit{Error: "its confinement could not be read: " + err.Error()}
+		return Exit{Unconfined: true, Error: "the plan cannot be read: " + err.Error()}
 	}
 	// Not ignored, which the shell would inherit, but without effect here.
 	unused := make(chan os.Signal, 1)
@@ -59,14 +63,25 @@ func supervise(line string) Exit {
 	if atEOF(lifelineFD) {
 		return Exit{Stopped: true} // the host died before this process could be found
 	}
-	pid, err := startShell(line, plan)
+	begin, err := openAnnouncement(announced)
 	if err != nil {
 		return Exit{Error: err.Error()}
 	}
-	exit := watch(pid, children, gone)
-	exit.Left = killDescendants()
-	if exit.Stopped {
-		exit.Left = nil
+	set := &setup{plan: plan, begin: begin}
+	pid, err := startShell(line, set)
+	if err != nil {
+		return Exit{Unconfined: set.failed, Error: err.Error()}
+	}
+	begin.send(report, set)
+	exit := watch(pid, children, gone, plan.bounds().exceeded())
+	left := killDescendants()
+	begin.wait()
+	if exit.Stopped || exit.Exceeded != "" {
+		return exit
+	}
+	exit.Left = namesOf(left, len(set.files) > 0)
+	if !set.entered() {
+		return Exit{Unconfined: true, Error: "bubblewrap could not make the namespaces and file systems"}
 	}
 	return exit
 }
@@ -83,14 +98,22 @@ func readPlan() (*Plan, error) {
 	return plan, json.Unmarshal(data, plan)
 }
 
+// bounds returns those of a plan, nil for none.
+func (p *Plan) bounds() *Bounds {
+	if p == nil {
+		return nil
+	}
+	return p.Bounds
+}
+
 // startShell starts the shell from a thread that is confined as the plan says. What a
 // thread cannot do, its children cannot do; the other threads of the supervisor can. The
 // shell dies with its thread (Pdeathsig), so the thread stays until the process ends.
-func startShell(line string, plan *Plan) (pid int, err error) {
+func startShell(line string, set *setup) (pid int, err error) {
 	started := make(chan struct{})
 	go func() {
 		runtime.LockOSThread()
-		if pid, err = fork(line, plan); err != nil {
+		if pid, err = set.fork(line); err != nil {
 			close(started)
 			return
 		}
@@ -101,17 +124,24 @@ func startShell(line string, plan *Plan) (pid int, err error) {
 	return pid, err
 }
 
-func fork(line string, plan *Plan) (int, error) {
-	argv, files, err := plan.confine([]string{"/bin/sh", "-c", line})
+func (s *setup) fork(line string) (int, error) {
+	argv, err := s.confine(s.begin.shell(line))
 	if err != nil {
+		s.failed = true
 		return 0, err
 	}
-	path := argv[0]
-	argv[0] = path[strings.LastIndexByte(path, '/')+1:]
-	return syscall.ForkExec(path, argv, &syscall.ProcAttr{
-		Env: os.Environ(), Files: append([]uintptr{0, 1, 2}, files...),
-		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	argv = s.entering(argv)
+	path, argv, sys, err := s.plan.overlay(argv)
+	if err != nil {
+		s.failed = true
+		return 0, err
+	}
+	pid, err := syscall.ForkExec(path, argv, &syscall.ProcAttr{Env: os.Environ(), Files: append([]uintptr{0, 1, 2}, s.begin.files(s.files)...), Sys: sys})
+	s.failed = err != nil && len(s.files) > 0
+	for _, fd := range s.files {
+		_ = unix.Close(int(fd))
+	}
+	return pid, err
 }
 
 // awaitEOF returns when the other end of a pipe is closed.
@@ -138,7 +168,7 @@ func atEOF(fd int32) bool {
 
 // watch reaps children until the shell has ended and leaveGrace is over. Only this
 // goroutine reaps, so a pid that it kills still belongs to its child.
-func watch(shell int, children <-chan os.Signal, gone <-chan struct{}) Exit {
+func watch(shell int, children <-chan os.Signal, gone <-chan struct{}, exceeded <-chan string) Exit {
 	var exit Exit
 	ended := false
 	var leave <-chan time.Time
@@ -169,6 +199,11 @@ func watch(shell int, children <-chan os.Signal, gone <-chan struct{}) Exit {
 		case <-children:
 		case <-leave:
 			return exit
+		case why := <-exceeded:
+			if ended {
+				return exit
+			}
+			return Exit{Code: 128 + int(unix.SIGKILL), Signal: int(unix.SIGKILL), Exceeded: why}
 		case <-gone:
 			// If the shell had ended, the command had: its exit code counts.
 			return Exit{Code: exit.Code, Signal: exit.Signal, Stopped: !ended}
@@ -177,8 +212,8 @@ func watch(shell int, children <-chan os.Signal, gone <-chan struct{}) Exit {
 }
 
 // killDescendants kills all descendants of this process, reaps them, and returns their
-// names.
-func killDescendants() []string {
+// names by pid.
+func killDescendants() map[int]string {
 	killed := make(map[int]string)
 	pause := time.Millisecond
 	for reap() {
@@ -190,9 +225,19 @@ func killDescendants() []string {
 		time.Sleep(pause)
 		pause = min(2*pause, 20*time.Millisecond)
 	}
+	return killed
+}
+
+// bubblewrap is the name of the process that stays with a command in its namespaces.
+const bubblewrap = "bwrap"
+
+// namesOf returns the names of processes in order, each with how many there are.
+func namesOf(killed map[int]string, wrapped bool) []string {
 	counts := make(map[string]int)
 	for _, name := range killed {
-		counts[name]++
+		if !wrapped || name != bubblewrap {
+			counts[name]++
+		}
 	}
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {

@@ -8,6 +8,8 @@ import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
 import type { CompactionAction } from "./compaction_pb.js";
 import { file_harness_v1_compaction } from "./compaction_pb.js";
+import type { SandboxConfig } from "./sandbox_pb.js";
+import { file_harness_v1_sandbox } from "./sandbox_pb.js";
 import type { Durability } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/config.proto.
  */
 export const file_harness_v1_config: GenFile = /*@__PURE__*/
-  fileDesc("ChdoYXJuZXNzL3YxL2NvbmZpZy5wcm90bxIKaGFybmVzcy52MSKTBAoKTG9vcENvbmZpZxIkCgRzdG9wGAEgASgLMhYuaGFybmVzcy52MS5TdG9wQ29uZmlnEjQKDGNvbnRpbnVhdGlvbhgCIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uQ29uZmlnEioKB2NvbnRleHQYAyABKAsyGS5oYXJuZXNzLnYxLkNvbnRleHRDb25maWcSJgoFbW9kZWwYBCABKAsyFy5oYXJuZXNzLnYxLk1vZGVsQ29uZmlnEiUKBXRvb2xzGAUgASgLMhYuaGFybmVzcy52MS5Ub29sQ29uZmlnEiQKB2J1ZGdldHMYBiABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJgoFc3RhbGwYByABKAsyFy5oYXJuZXNzLnYxLlN0YWxsQ29uZmlnEi0KCWRvb21fbG9vcBgIIAEoCzIaLmhhcm5lc3MudjEuRG9vbUxvb3BDb25maWcSLgoKd29ya19pdGVtcxgJIAEoCzIaLmhhcm5lc3MudjEuV29ya0l0ZW1Db25maWcSLAoIZ3VpZGFuY2UYCiABKAsyGi5oYXJuZXNzLnYxLkd1aWRhbmNlQ29uZmlnEiUKBWhvb2tzGAsgASgLMhYuaGFybmVzcy52MS5Ib29rQ29uZmlnEiwKCGNvbnRyYWN0GAwgASgLMhouaGFybmVzcy52MS5Db250cmFjdENvbmZpZyJVCgtTdGFsbENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESFgoJdGhyZXNob2xkGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCDAoKX3RocmVzaG9sZCJkCg5Eb29tTG9vcENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESHAoPbWF4X2NvcnJlY3Rpb25zGAIgASgNSAGIAQFCCgoIX2VuYWJsZWRCEgoQX21heF9jb3JyZWN0aW9ucyIyCg5Xb3JrSXRlbUNvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQiTAoOR3VpZGFuY2VDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEhAKA2ppdBgCIAEoCEgBiAEBQgoKCF9lbmFibGVkQgYKBF9qaXQiWgoKSG9va0NvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfZW5hYmxlZCIyCg5Db250cmFjdENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQi3gEKClN0b3BDb25maWcSFgoJbWF4X3R1cm5zGAEgASgNSACIAQESJgoGcG9saWN5GAIgASgOMhYuaGFybmVzcy52MS5TdG9wUG9saWN5EiIKFXJlcXVpcmVfd29ya19jb21wbGV0ZRgDIAEoCEgBiAEBEiYKGXdvcmtfY29tcGxldGVfbWF4X3JldHJpZXMYBCABKA1IAogBAUIMCgpfbWF4X3R1cm5zQhgKFl9yZXF1aXJlX3dvcmtfY29tcGxldGVCHAoaX3dvcmtfY29tcGxldGVfbWF4X3JldHJpZXMibgoSQ29udGludWF0aW9uQ29uZmlnEhQKB2VuYWJsZWQYASABKAhIAIgBARIYCgttYXhfcHJvbXB0cxgCIAEoDUgBiAEBEgwKBHRleHQYAyABKAlCCgoIX2VuYWJsZWRCDgoMX21heF9wcm9tcHRzIuIFCg1Db250ZXh0Q29uZmlnEh0KEG1heF9pbnB1dF90b2tlbnMYASABKA1IAIgBARIbCg5zb2Z0X3RocmVzaG9sZBgCIAEoAUgBiAEBEh8KEmJsb2NraW5nX3RocmVzaG9sZBgDIAEoAUgCiAEBEhoKDXNhZmV0eV9idWZmZXIYBCABKA1IA4gBARITCgZ0YXJnZXQYBSABKAFIBIgBARIcCg9yZWNlbnRfbWVzc2FnZXMYBiABKA1IBYgBARIZCgxyZWNlbnRfc2hhcmUYByABKAFIBogBARIgChNyZWh5ZHJhdGlvbl9yZXNlcnZlGAggASgNSAeIAQESFwoKY29tcGFjdGlvbhgJIAEoCEgIiAEBEjAKCnN0cmF0ZWdpZXMYCiADKA4yHC5oYXJuZXNzLnYxLkNvbXBhY3Rpb25BY3Rpb24SGQoMY2xlYXJfdG9rZW5zGAsgASgNSAmIAQESHwoSZXh0ZXJuYWxpemVfdG9rZW5zGAwgASgNSAqIAQESLgoKZHVyYWJpbGl0eRgNIAMoCzIaLmhhcm5lc3MudjEuVG9vbER1cmFiaWxpdHkSMAoKc3VtbWFyaXplchgOIAEoCzIcLmhhcm5lc3MudjEuU3VtbWFyaXplckNvbmZpZxIvCgxzdW1tYXJ5X3dhaXQYDyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CEwoRX21heF9pbnB1dF90b2tlbnNCEQoPX3NvZnRfdGhyZXNob2xkQhUKE19ibG9ja2luZ190aHJlc2hvbGRCEAoOX3NhZmV0eV9idWZmZXJCCQoHX3RhcmdldEISChBfcmVjZW50X21lc3NhZ2VzQg8KDV9yZWNlbnRfc2hhcmVCFgoUX3JlaHlkcmF0aW9uX3Jlc2VydmVCDQoLX2NvbXBhY3Rpb25CDwoNX2NsZWFyX3Rva2Vuc0IVChNfZXh0ZXJuYWxpemVfdG9rZW5zIiEKEFN1bW1hcml6ZXJDb25maWcSDQoFbW9kZWwYASABKAkinAEKDlRvb2xEdXJhYmlsaXR5EgwKBHRvb2wYASABKAkSKgoKZHVyYWJpbGl0eRgCIAEoDjIWLmhhcm5lc3MudjEuRHVyYWJpbGl0eRIYChBwcmVzZXJ2ZWRfZmllbGRzGAMgAygJEh8KEmV4dGVybmFsaXplX3Rva2VucxgEIAEoDUgAiAEBQhUKE19leHRlcm5hbGl6ZV90b2tlbnMinwIKC01vZGVsQ29uZmlnEhYKCW1heF90cmllcxgBIAEoDUgAiAEBEjIKD2JhY2tvZmZfaW5pdGlhbBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtiYWNrb2ZmX21heBgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIvCgxpZGxlX3RpbWVvdXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJc3RyZWFtaW5nGAUgASgISAGIAQESLwoMb3V0YWdlX3JldHJ5GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uQgwKCl9tYXhfdHJpZXNCDAoKX3N0cmVhbWluZyJRCg9SZWFzb25pbmdDb25maWcSIgoGZWZmb3J0GAEgASgOMhIuaGFybmVzcy52MS5FZmZvcnQSEQoEc2hvdxgCIAEoCEgAiAEBQgcKBV9zaG93IoECCgpUb29sQ29uZmlnEioKB3RpbWVvdXQYASABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SGQoMc2hvd25fdG9rZW5zGAIgASgNSACIAQESEQoEeW9sbxgDIAEoCEgBiAEBEjMKEGFwcHJvdmFsX3RpbWVvdXQYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SMQoOYW5zd2VyX3RpbWVvdXQYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDwoNX3Nob3duX3Rva2Vuc0IHCgVfeW9sb0oECAQQBVIRYXBwcm92YWxfZGVhZGxpbmUiwgEKB0J1ZGdldHMSEgoFdHVybnMYASABKA1IAIgBARIXCgp0b29sX2NhbGxzGAIgASgNSAGIAQESLQoKd2FsbF9jbG9jaxgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgZ0b2tlbnMYBCABKARIAogBARIVCghjb3N0X3VzZBgFIAEoAUgDiAEBQggKBl90dXJuc0INCgtfdG9vbF9jYWxsc0IJCgdfdG9rZW5zQgsKCV9jb3N0X3VzZCpeCgpTdG9wUG9saWN5EhsKF1NUT1BfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGwoXU1RPUF9QT0xJQ1lfSU5URVJBQ1RJVkUQARIWChJTVE9QX1BPTElDWV9TVFJJQ1QQAiqbAQoGRWZmb3J0EhYKEkVGRk9SVF9VTlNQRUNJRklFRBAAEg8KC0VGRk9SVF9OT05FEAESEgoORUZGT1JUX01JTklNQUwQAhIOCgpFRkZPUlRfTE9XEAMSEQoNRUZGT1JUX01FRElVTRAEEg8KC0VGRk9SVF9ISUdIEAUSEAoMRUZGT1JUX1hISUdIEAYSDgoKRUZGT1JUX01BWBAHQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_compaction, file_harness_v1_tool]);
+  fileDesc("ChdoYXJuZXNzL3YxL2NvbmZpZy5wcm90bxIKaGFybmVzcy52MSLpBAoKTG9vcENvbmZpZxIkCgRzdG9wGAEgASgLMhYuaGFybmVzcy52MS5TdG9wQ29uZmlnEjQKDGNvbnRpbnVhdGlvbhgCIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uQ29uZmlnEioKB2NvbnRleHQYAyABKAsyGS5oYXJuZXNzLnYxLkNvbnRleHRDb25maWcSJgoFbW9kZWwYBCABKAsyFy5oYXJuZXNzLnYxLk1vZGVsQ29uZmlnEiUKBXRvb2xzGAUgASgLMhYuaGFybmVzcy52MS5Ub29sQ29uZmlnEiQKB2J1ZGdldHMYBiABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJgoFc3RhbGwYByABKAsyFy5oYXJuZXNzLnYxLlN0YWxsQ29uZmlnEi0KCWRvb21fbG9vcBgIIAEoCzIaLmhhcm5lc3MudjEuRG9vbUxvb3BDb25maWcSLgoKd29ya19pdGVtcxgJIAEoCzIaLmhhcm5lc3MudjEuV29ya0l0ZW1Db25maWcSLAoIZ3VpZGFuY2UYCiABKAsyGi5oYXJuZXNzLnYxLkd1aWRhbmNlQ29uZmlnEiUKBWhvb2tzGAsgASgLMhYuaGFybmVzcy52MS5Ib29rQ29uZmlnEiwKCGNvbnRyYWN0GAwgASgLMhouaGFybmVzcy52MS5Db250cmFjdENvbmZpZxIqCgdzYW5kYm94GA0gASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEigKBnByb21wdBgUIAEoCzIYLmhhcm5lc3MudjEuUHJvbXB0Q29uZmlnIlUKC1N0YWxsQ29uZmlnEhQKB2VuYWJsZWQYASABKAhIAIgBARIWCgl0aHJlc2hvbGQYAiABKA1IAYgBAUIKCghfZW5hYmxlZEIMCgpfdGhyZXNob2xkImQKDkRvb21Mb29wQ29uZmlnEhQKB2VuYWJsZWQYASABKAhIAIgBARIcCg9tYXhfY29ycmVjdGlvbnMYAiABKA1IAYgBAUIKCghfZW5hYmxlZEISChBfbWF4X2NvcnJlY3Rpb25zIjIKDldvcmtJdGVtQ29uZmlnEhQKB2VuYWJsZWQYASABKAhIAIgBAUIKCghfZW5hYmxlZCJMCg5HdWlkYW5jZUNvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESEAoDaml0GAIgASgISAGIAQFCCgoIX2VuYWJsZWRCBgoEX2ppdCKkAgoMUHJvbXB0Q29uZmlnEhgKC2Vudmlyb25tZW50GAEgASgISACIAQESHgoRaW5zdHJ1Y3Rpb25fZmlsZXMYAiABKAhIAYgBARISCgVtb2RlcxgDIAEoCEgCiAEBEhIKBXRvb2xzGAQgASgISAOIAQESFwoKY29tcGxldGlvbhgFIAEoCEgEiAEBEhIKBXN0eWxlGAYgASgISAWIAQESHQoQaGFybmVzc19tZXNzYWdlcxgHIAEoCEgGiAEBQg4KDF9lbnZpcm9ubWVudEIUChJfaW5zdHJ1Y3Rpb25fZmlsZXNCCAoGX21vZGVzQggKBl90b29sc0INCgtfY29tcGxldGlvbkIICgZfc3R5bGVCEwoRX2hhcm5lc3NfbWVzc2FnZXMiWgoKSG9va0NvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQESKgoHdGltZW91dBgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkIKCghfZW5hYmxlZCIyCg5Db250cmFjdENvbmZpZxIUCgdlbmFibGVkGAEgASgISACIAQFCCgoIX2VuYWJsZWQilgIKClN0b3BDb25maWcSFgoJbWF4X3R1cm5zGAEgASgNSACIAQESJgoGcG9saWN5GAIgASgOMhYuaGFybmVzcy52MS5TdG9wUG9saWN5EiIKFXJlcXVpcmVfd29ya19jb21wbGV0ZRgDIAEoCEgBiAEBEiYKGXdvcmtfY29tcGxldGVfbWF4X3JldHJpZXMYBCABKA1IAogBARIfChJvdXRwdXRfbWF4X3JldHJpZXMYBSABKA1IA4gBAUIMCgpfbWF4X3R1cm5zQhgKFl9yZXF1aXJlX3dvcmtfY29tcGxldGVCHAoaX3dvcmtfY29tcGxldGVfbWF4X3JldHJpZXNCFQoTX291dHB1dF9tYXhfcmV0cmllcyJuChJDb250aW51YXRpb25Db25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEhgKC21heF9wcm9tcHRzGAIgASgNSAGIAQESDAoEdGV4dBgDIAEoCUIKCghfZW5hYmxlZEIOCgxfbWF4X3Byb21wdHMi4gUKDUNvbnRleHRDb25maWcSHQoQbWF4X2lucHV0X3Rva2VucxgBIAEoDUgAiAEBEhsKDnNvZnRfdGhyZXNob2xkGAIgASgBSAGIAQESHwoSYmxvY2tpbmdfdGhyZXNob2xkGAMgASgBSAKIAQESGgoNc2FmZXR5X2J1ZmZlchgEIAEoDUgDiAEBEhMKBnRhcmdldBgFIAEoAUgEiAEBEhwKD3JlY2VudF9tZXNzYWdlcxgGIAEoDUgFiAEBEhkKDHJlY2VudF9zaGFyZRgHIAEoAUgGiAEBEiAKE3JlaHlkcmF0aW9uX3Jlc2VydmUYCCABKA1IB4gBARIXCgpjb21wYWN0aW9uGAkgASgISAiIAQESMAoKc3RyYXRlZ2llcxgKIAMoDjIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkFjdGlvbhIZCgxjbGVhcl90b2tlbnMYCyABKA1ICYgBARIfChJleHRlcm5hbGl6ZV90b2tlbnMYDCABKA1ICogBARIuCgpkdXJhYmlsaXR5GA0gAygLMhouaGFybmVzcy52MS5Ub29sRHVyYWJpbGl0eRIwCgpzdW1tYXJpemVyGA4gASgLMhwuaGFybmVzcy52MS5TdW1tYXJpemVyQ29uZmlnEi8KDHN1bW1hcnlfd2FpdBgPIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbkITChFfbWF4X2lucHV0X3Rva2Vuc0IRCg9fc29mdF90aHJlc2hvbGRCFQoTX2Jsb2NraW5nX3RocmVzaG9sZEIQCg5fc2FmZXR5X2J1ZmZlckIJCgdfdGFyZ2V0QhIKEF9yZWNlbnRfbWVzc2FnZXNCDwoNX3JlY2VudF9zaGFyZUIWChRfcmVoeWRyYXRpb25fcmVzZXJ2ZUINCgtfY29tcGFjdGlvbkIPCg1fY2xlYXJfdG9rZW5zQhUKE19leHRlcm5hbGl6ZV90b2tlbnMiIQoQU3VtbWFyaXplckNvbmZpZxINCgVtb2RlbBgBIAEoCSKcAQoOVG9vbER1cmFiaWxpdHkSDAoEdG9vbBgBIAEoCRIqCgpkdXJhYmlsaXR5GAIgASgOMhYuaGFybmVzcy52MS5EdXJhYmlsaXR5EhgKEHByZXNlcnZlZF9maWVsZHMYAyADKAkSHwoSZXh0ZXJuYWxpemVfdG9rZW5zGAQgASgNSACIAQFCFQoTX2V4dGVybmFsaXplX3Rva2VucyKfAgoLTW9kZWxDb25maWcSFgoJbWF4X3RyaWVzGAEgASgNSACIAQESMgoPYmFja29mZl9pbml0aWFsGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi4KC2JhY2tvZmZfbWF4GAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEi8KDGlkbGVfdGltZW91dBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCglzdHJlYW1pbmcYBSABKAhIAYgBARIvCgxvdXRhZ2VfcmV0cnkYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb25CDAoKX21heF90cmllc0IMCgpfc3RyZWFtaW5nIlEKD1JlYXNvbmluZ0NvbmZpZxIiCgZlZmZvcnQYASABKA4yEi5oYXJuZXNzLnYxLkVmZm9ydBIRCgRzaG93GAIgASgISACIAQFCBwoFX3Nob3cinQIKClRvb2xDb25maWcSKgoHdGltZW91dBgBIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIZCgxzaG93bl90b2tlbnMYAiABKA1IAIgBARIRCgR5b2xvGAMgASgISAGIAQESMwoQYXBwcm92YWxfdGltZW91dBgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIxCg5hbnN3ZXJfdGltZW91dBgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCgR3YWl0GAcgASgISAKIAQFCDwoNX3Nob3duX3Rva2Vuc0IHCgVfeW9sb0IHCgVfd2FpdEoECAQQBVIRYXBwcm92YWxfZGVhZGxpbmUi8gEKB0J1ZGdldHMSEgoFdHVybnMYASABKA1IAIgBARIXCgp0b29sX2NhbGxzGAIgASgNSAGIAQESLQoKd2FsbF9jbG9jaxgDIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhITCgZ0b2tlbnMYBCABKARIAogBARIVCghjb3N0X3VzZBgFIAEoAUgDiAEBEhsKDmFsbG93X3VucHJpY2VkGAYgASgISASIAQFCCAoGX3R1cm5zQg0KC190b29sX2NhbGxzQgkKB190b2tlbnNCCwoJX2Nvc3RfdXNkQhEKD19hbGxvd191bnByaWNlZCpeCgpTdG9wUG9saWN5EhsKF1NUT1BfUE9MSUNZX1VOU1BFQ0lGSUVEEAASGwoXU1RPUF9QT0xJQ1lfSU5URVJBQ1RJVkUQARIWChJTVE9QX1BPTElDWV9TVFJJQ1QQAiqbAQoGRWZmb3J0EhYKEkVGRk9SVF9VTlNQRUNJRklFRBAAEg8KC0VGRk9SVF9OT05FEAESEgoORUZGT1JUX01JTklNQUwQAhIOCgpFRkZPUlRfTE9XEAMSEQoNRUZGT1JUX01FRElVTRAEEg8KC0VGRk9SVF9ISUdIEAUSEAoMRUZGT1JUX1hISUdIEAYSDgoKRUZGT1JUX01BWBAHQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_compaction, file_harness_v1_sandbox, file_harness_v1_tool]);
 
 /**
  * LoopConfig holds every number of the loop. In a RunSpec an unset field means
@@ -109,6 +111,20 @@ export type LoopConfig = Message<"harness.v1.LoopConfig"> & {
    * @generated from field: harness.v1.ContractConfig contract = 12;
    */
   contract?: ContractConfig | undefined;
+
+  /**
+   * What commands can reach.
+   *
+   * @generated from field: harness.v1.SandboxConfig sandbox = 13;
+   */
+  sandbox?: SandboxConfig | undefined;
+
+  /**
+   * The parts of the system prompt.
+   *
+   * @generated from field: harness.v1.PromptConfig prompt = 20;
+   */
+  prompt?: PromptConfig | undefined;
 };
 
 /**
@@ -225,6 +241,71 @@ export const GuidanceConfigSchema: GenMessage<GuidanceConfig> = /*@__PURE__*/
   messageDesc(file_harness_v1_config, 4);
 
 /**
+ * PromptConfig selects the parts of the system prompt that the harness writes. A part that is
+ * switched off leaves no trace. The agent's instructions and its context providers are
+ * always in it.
+ *
+ * @generated from message harness.v1.PromptConfig
+ */
+export type PromptConfig = Message<"harness.v1.PromptConfig"> & {
+  /**
+   * The working directory, the platform and a list of the files. Default true.
+   *
+   * @generated from field: optional bool environment = 1;
+   */
+  environment?: boolean | undefined;
+
+  /**
+   * The instruction files of the workspace, also when they change. Default true.
+   *
+   * @generated from field: optional bool instruction_files = 2;
+   */
+  instructionFiles?: boolean | undefined;
+
+  /**
+   * The modes of work. Default true.
+   *
+   * @generated from field: optional bool modes = 3;
+   */
+  modes?: boolean | undefined;
+
+  /**
+   * When to use which tool. Default true.
+   *
+   * @generated from field: optional bool tools = 4;
+   */
+  tools?: boolean | undefined;
+
+  /**
+   * How work ends. Default true.
+   *
+   * @generated from field: optional bool completion = 5;
+   */
+  completion?: boolean | undefined;
+
+  /**
+   * How to answer. Default true.
+   *
+   * @generated from field: optional bool style = 6;
+   */
+  style?: boolean | undefined;
+
+  /**
+   * Which messages come from the harness. Default true.
+   *
+   * @generated from field: optional bool harness_messages = 7;
+   */
+  harnessMessages?: boolean | undefined;
+};
+
+/**
+ * Describes the message harness.v1.PromptConfig.
+ * Use `create(PromptConfigSchema)` to create a new message.
+ */
+export const PromptConfigSchema: GenMessage<PromptConfig> = /*@__PURE__*/
+  messageDesc(file_harness_v1_config, 5);
+
+/**
  * HookConfig configures subscribers.
  *
  * @generated from message harness.v1.HookConfig
@@ -250,7 +331,7 @@ export type HookConfig = Message<"harness.v1.HookConfig"> & {
  * Use `create(HookConfigSchema)` to create a new message.
  */
 export const HookConfigSchema: GenMessage<HookConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 5);
+  messageDesc(file_harness_v1_config, 6);
 
 /**
  * ContractConfig configures the task contract.
@@ -271,7 +352,7 @@ export type ContractConfig = Message<"harness.v1.ContractConfig"> & {
  * Use `create(ContractConfigSchema)` to create a new message.
  */
 export const ContractConfigSchema: GenMessage<ContractConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 6);
+  messageDesc(file_harness_v1_config, 7);
 
 /**
  * StopConfig configures the stop decision.
@@ -306,6 +387,14 @@ export type StopConfig = Message<"harness.v1.StopConfig"> & {
    * @generated from field: optional uint32 work_complete_max_retries = 4;
    */
   workCompleteMaxRetries?: number | undefined;
+
+  /**
+   * Rejections for an output that is missing or does not fit the output schema, before the
+   * run ends without being accepted. Default 3.
+   *
+   * @generated from field: optional uint32 output_max_retries = 5;
+   */
+  outputMaxRetries?: number | undefined;
 };
 
 /**
@@ -313,7 +402,7 @@ export type StopConfig = Message<"harness.v1.StopConfig"> & {
  * Use `create(StopConfigSchema)` to create a new message.
  */
 export const StopConfigSchema: GenMessage<StopConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 7);
+  messageDesc(file_harness_v1_config, 8);
 
 /**
  * ContinuationConfig configures the nudges.
@@ -348,7 +437,7 @@ export type ContinuationConfig = Message<"harness.v1.ContinuationConfig"> & {
  * Use `create(ContinuationConfigSchema)` to create a new message.
  */
 export const ContinuationConfigSchema: GenMessage<ContinuationConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 8);
+  messageDesc(file_harness_v1_config, 9);
 
 /**
  * ContextConfig configures the model's window.
@@ -473,7 +562,7 @@ export type ContextConfig = Message<"harness.v1.ContextConfig"> & {
  * Use `create(ContextConfigSchema)` to create a new message.
  */
 export const ContextConfigSchema: GenMessage<ContextConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 9);
+  messageDesc(file_harness_v1_config, 10);
 
 /**
  * SummarizerConfig configures what makes summaries.
@@ -495,7 +584,7 @@ export type SummarizerConfig = Message<"harness.v1.SummarizerConfig"> & {
  * Use `create(SummarizerConfigSchema)` to create a new message.
  */
 export const SummarizerConfigSchema: GenMessage<SummarizerConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 10);
+  messageDesc(file_harness_v1_config, 11);
 
 /**
  * ToolDurability is what compaction may do with the results of a tool.
@@ -537,7 +626,7 @@ export type ToolDurability = Message<"harness.v1.ToolDurability"> & {
  * Use `create(ToolDurabilitySchema)` to create a new message.
  */
 export const ToolDurabilitySchema: GenMessage<ToolDurability> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 11);
+  messageDesc(file_harness_v1_config, 12);
 
 /**
  * ModelConfig configures calls to the model.
@@ -594,7 +683,7 @@ export type ModelConfig = Message<"harness.v1.ModelConfig"> & {
  * Use `create(ModelConfigSchema)` to create a new message.
  */
 export const ModelConfigSchema: GenMessage<ModelConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 12);
+  messageDesc(file_harness_v1_config, 13);
 
 /**
  * ReasoningConfig configures the reasoning of the model.
@@ -622,7 +711,7 @@ export type ReasoningConfig = Message<"harness.v1.ReasoningConfig"> & {
  * Use `create(ReasoningConfigSchema)` to create a new message.
  */
 export const ReasoningConfigSchema: GenMessage<ReasoningConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 13);
+  messageDesc(file_harness_v1_config, 14);
 
 /**
  * ToolConfig configures tool calls.
@@ -668,6 +757,14 @@ export type ToolConfig = Message<"harness.v1.ToolConfig"> & {
    * @generated from field: google.protobuf.Duration answer_timeout = 6;
    */
   answerTimeout?: Duration | undefined;
+
+  /**
+   * Calls can wait for a time, a command, a file or a background command, with the tool wait.
+   * Default true.
+   *
+   * @generated from field: optional bool wait = 7;
+   */
+  wait?: boolean | undefined;
 };
 
 /**
@@ -675,7 +772,7 @@ export type ToolConfig = Message<"harness.v1.ToolConfig"> & {
  * Use `create(ToolConfigSchema)` to create a new message.
  */
 export const ToolConfigSchema: GenMessage<ToolConfig> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 14);
+  messageDesc(file_harness_v1_config, 15);
 
 /**
  * Budgets are limits that park a run when they are reached; a person may
@@ -713,11 +810,20 @@ export type Budgets = Message<"harness.v1.Budgets"> & {
   tokens?: bigint | undefined;
 
   /**
-   * Price in US dollars.
+   * Price in US dollars. A run that has a model without a known price is refused,
+   * unless allow_unpriced is set.
    *
    * @generated from field: optional double cost_usd = 5;
    */
   costUsd?: number | undefined;
+
+  /**
+   * The run may have models without a known price: cost_usd counts only the
+   * others. Default false.
+   *
+   * @generated from field: optional bool allow_unpriced = 6;
+   */
+  allowUnpriced?: boolean | undefined;
 };
 
 /**
@@ -725,7 +831,7 @@ export type Budgets = Message<"harness.v1.Budgets"> & {
  * Use `create(BudgetsSchema)` to create a new message.
  */
 export const BudgetsSchema: GenMessage<Budgets> = /*@__PURE__*/
-  messageDesc(file_harness_v1_config, 15);
+  messageDesc(file_harness_v1_config, 16);
 
 /**
  * StopPolicy selects what happens to an agent that ends without work_complete.

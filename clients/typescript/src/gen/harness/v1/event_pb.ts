@@ -14,8 +14,12 @@ import type { ApprovalDecision } from "./inbox_pb.js";
 import { file_harness_v1_inbox } from "./inbox_pb.js";
 import type { CompactionChange } from "./message_pb.js";
 import { file_harness_v1_message } from "./message_pb.js";
+import type { CallPreview } from "./preview_pb.js";
+import { file_harness_v1_preview } from "./preview_pb.js";
 import type { RunStatus, StopReason } from "./run_pb.js";
 import { file_harness_v1_run } from "./run_pb.js";
+import type { SandboxLevel } from "./sandbox_pb.js";
+import { file_harness_v1_sandbox } from "./sandbox_pb.js";
 import type { ArtifactRole, WorkItem } from "./workitem_pb.js";
 import { file_harness_v1_workitem } from "./workitem_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -24,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/event.proto.
  */
 export const file_harness_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIsgRCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIAEIHCgVldmVudCIeCg1TdGFsbERldGVjdGVkEg0KBXR1cm5zGAEgASgNImQKEERvb21Mb29wRGV0ZWN0ZWQSDAoEa2luZBgBIAEoCRIOCgZsZW5ndGgYAiABKA0SDwoHcmVwZWF0cxgDIAEoDRINCgV0b29scxgEIAMoCRISCgpjb3JyZWN0aW9uGAUgASgNIj8KEEd1aWRhbmNlSW5qZWN0ZWQSDAoEa2luZBgBIAEoCRIPCgdydWxlX2lkGAIgASgJEgwKBHRleHQYAyABKAkiZgoPV29ya0l0ZW1DaGFuZ2VkEg4KBmNoYW5nZRgBIAEoCRIiCgRpdGVtGAIgASgLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCghmaW5pc2hlZBgDIAEoDRINCgV0b3RhbBgEIAEoDSJdChNEZWxpdmVyYWJsZXNVcGRhdGVkEg8KB2l0ZW1faWQYASABKAkSDQoFdGl0bGUYAiABKAkSJgoEcm9sZRgDIAEoDjIYLmhhcm5lc3MudjEuQXJ0aWZhY3RSb2xlIoUBChFDb250cmFjdEV2YWx1YXRlZBIRCglzYXRpc2ZpZWQYASABKAgSJgoIY292ZXJhZ2UYAiABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlEjUKDHJlcXVpcmVtZW50cxgDIAMoCzIfLmhhcm5lc3MudjEuUmVxdWlyZW1lbnRDb3ZlcmFnZSJMCgpIb29rUmVzdWx0Eg8KB2hvb2tfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDgoGYWN0aW9uGAMgASgJEg4KBnJlYXNvbhgEIAEoCSJRCglIb29rRXJyb3ISDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRINCgVlcnJvchgDIAEoCRIVCg1mYWlsZWRfY2xvc2VkGAQgASgIIicKC01vZGVDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiTgoMU2Vzc2lvblN0YXJ0EgwKBGdvYWwYASABKAkSDQoFbW9kZWwYAiABKAkSEAoId29ya2Zsb3cYAyADKAkSDwoHc2VnbWVudBgEIAEoDSI2CgxTZXNzaW9uUGF1c2USJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIh4KDVNlc3Npb25SZXN1bWUSDQoFY2F1c2UYASABKAkicgoPU2Vzc2lvbkNvbXBsZXRlEiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIZCglQbGFuRHJhZnQSDAoEcGxhbhgBIAEoCSIaCgpQbGFuQ29tbWl0EgwKBHBsYW4YASABKAkiLQoJU3RlcFN0YXJ0Eg8KB2F0dGVtcHQYASABKA0SDwoHcmVzdW1lZBgCIAEoCCIpCgdTdGVwRW5kEg8KB291dGNvbWUYASABKAkSDQoFZXJyb3IYAiABKAki4gEKDU1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSEgoKdG9vbF9jYWxscxgEIAEoDRIhCgR0ZXh0GAUgASgLMhMuaGFybmVzcy52MS5Db250ZW50EioKB2xhdGVuY3kYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoJcmVhc29uaW5nGAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50InQKCk1vZGVsUmV0cnkSCwoDdHJ5GAEgASgNEg0KBW1vZGVsGAIgASgJEg0KBWVycm9yGAMgASgJEicKBHdhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKYWRqdXN0bWVudBgFIAEoCSJjCgpUb29sQ2FsbGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGYXdhaXRzGAQgASgJIn0KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiMKBnJlc3VsdBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ7CglUb29sRXJyb3ISDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiIKBWVycm9yGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKClRvb2xEZW5pZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI5CgpCdWRnZXRXYXJuEg4KBmJ1ZGdldBgBIAEoCRINCgVsaW1pdBgCIAEoARIMCgR1c2VkGAMgASgBIjAKEkNvbnRpbnVhdGlvblByb21wdBINCgVjb3VudBgBIAEoDRILCgNtYXgYAiABKA0iYAoMU3RvcFJlamVjdGVkEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDRIiCgNnYXAYBCABKAsyFS5oYXJuZXNzLnYxLkdhcFJlcG9ydCJPCg9Db250ZXh0UHJlc3N1cmUSDQoFbGV2ZWwYASABKAkSEwoLdXNlZF90b2tlbnMYAiABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgDIAEoDSKJAQoMQ29udGV4dFVzYWdlEhMKC3VzZWRfdG9rZW5zGAEgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYAiABKA0SDwoHY2xlYXJlZBgDIAEoDRIUCgxleHRlcm5hbGl6ZWQYBCABKA0SEgoKc3VtbWFyaXplZBgFIAEoDRIPCgdkcm9wcGVkGAYgASgNInIKEUNvbXBhY3Rpb25TdGFydGVkEg0KBWxldmVsGAEgASgJEhUKDXRva2Vuc19iZWZvcmUYAiABKA0SFgoOdG9rZW5zX3RvX2ZyZWUYAyABKA0SEgoKYmFja2dyb3VuZBgEIAEoCBILCgNqb2IYBSABKAki5QEKE0NvbXBhY3Rpb25Db21wbGV0ZWQSFQoNdG9rZW5zX2JlZm9yZRgBIAEoDRIUCgx0b2tlbnNfYWZ0ZXIYAiABKA0SFAoMZnJlZWRfdG9rZW5zGAMgASgNEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnN0cmF0ZWdpZXMYBSADKAkSLQoHY2hhbmdlcxgGIAMoCzIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNoYW5nZRINCgVlcnJvchgHIAEoCRIMCgRwYXNzGAggASgNIkcKCFJlcGFpcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIMCgR0dXJuGAMgASgNEg4KBnJlYXNvbhgEIAEoCSKVAQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBILCgN3aHkYBCABKAkSLAoIZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInEKEEFwcHJvdmFsQW5zd2VyZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEi4KCGRlY2lzaW9uGAMgASgOMhwuaGFybmVzcy52MS5BcHByb3ZhbERlY2lzaW9uEg4KBnJlYXNvbhgEIAEoCSIuCg1JbnB1dEFjY2VwdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCSI+Cg1JbnB1dFJlamVjdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIOCgZyZWFzb24YAyABKAkiIAoOUnVuSW50ZXJydXB0ZWQSDgoGcmVhc29uGAEgASgJIh4KDFJ1bkNhbmNlbGxlZBIOCgZyZWFzb24YASABKAkiMQoOV29ya2VyVGFrZW92ZXISDwoHYXR0ZW1wdBgBIAEoDRIOCgZmb3JtZXIYAiABKAkiIwoPRXhlY3V0b3JNaXNzaW5nEhAKCGV4ZWN1dG9yGAEgASgJIj8KDUV4ZWN1dG9yRXJyb3ISEAoIZXhlY3V0b3IYASABKAkSDQoFZXJyb3IYAiABKAkSDQoFY291bnQYAyABKA1CQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_run, file_harness_v1_workitem]);
+  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIvsRCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABIxCg1tb2RlbF9jaGFuZ2VkGDMgASgLMhguaGFybmVzcy52MS5Nb2RlbENoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIAEIHCgVldmVudCIeCg1TdGFsbERldGVjdGVkEg0KBXR1cm5zGAEgASgNImQKEERvb21Mb29wRGV0ZWN0ZWQSDAoEa2luZBgBIAEoCRIOCgZsZW5ndGgYAiABKA0SDwoHcmVwZWF0cxgDIAEoDRINCgV0b29scxgEIAMoCRISCgpjb3JyZWN0aW9uGAUgASgNIj8KEEd1aWRhbmNlSW5qZWN0ZWQSDAoEa2luZBgBIAEoCRIPCgdydWxlX2lkGAIgASgJEgwKBHRleHQYAyABKAkiZgoPV29ya0l0ZW1DaGFuZ2VkEg4KBmNoYW5nZRgBIAEoCRIiCgRpdGVtGAIgASgLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCghmaW5pc2hlZBgDIAEoDRINCgV0b3RhbBgEIAEoDSJdChNEZWxpdmVyYWJsZXNVcGRhdGVkEg8KB2l0ZW1faWQYASABKAkSDQoFdGl0bGUYAiABKAkSJgoEcm9sZRgDIAEoDjIYLmhhcm5lc3MudjEuQXJ0aWZhY3RSb2xlIoUBChFDb250cmFjdEV2YWx1YXRlZBIRCglzYXRpc2ZpZWQYASABKAgSJgoIY292ZXJhZ2UYAiABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlEjUKDHJlcXVpcmVtZW50cxgDIAMoCzIfLmhhcm5lc3MudjEuUmVxdWlyZW1lbnRDb3ZlcmFnZSJMCgpIb29rUmVzdWx0Eg8KB2hvb2tfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDgoGYWN0aW9uGAMgASgJEg4KBnJlYXNvbhgEIAEoCSJRCglIb29rRXJyb3ISDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRINCgVlcnJvchgDIAEoCRIVCg1mYWlsZWRfY2xvc2VkGAQgASgIIicKC01vZGVDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiKAoMTW9kZWxDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiXgoMU2Vzc2lvblN0YXJ0EgwKBGdvYWwYASABKAkSDQoFbW9kZWwYAiABKAkSEAoId29ya2Zsb3cYAyADKAkSDwoHc2VnbWVudBgEIAEoDRIOCgZjYWxsZXIYBSABKAkiNgoMU2Vzc2lvblBhdXNlEiYKBnJlYXNvbhgBIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIeCg1TZXNzaW9uUmVzdW1lEg0KBWNhdXNlGAEgASgJInIKD1Nlc3Npb25Db21wbGV0ZRIlCgZzdGF0dXMYASABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxIQCghhY2NlcHRlZBgCIAEoCBImCgZyZWFzb24YAyABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24iGQoJUGxhbkRyYWZ0EgwKBHBsYW4YASABKAkiGgoKUGxhbkNvbW1pdBIMCgRwbGFuGAEgASgJIi0KCVN0ZXBTdGFydBIPCgdhdHRlbXB0GAEgASgNEg8KB3Jlc3VtZWQYAiABKAgiKQoHU3RlcEVuZBIPCgdvdXRjb21lGAEgASgJEg0KBWVycm9yGAIgASgJIuIBCg1Nb2RlbFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEiAKBXVzYWdlGAIgASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1maW5pc2hfcmVhc29uGAMgASgJEhIKCnRvb2xfY2FsbHMYBCABKA0SIQoEdGV4dBgFIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIqCgdsYXRlbmN5GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKCXJlYXNvbmluZxgHIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCKGAQoKTW9kZWxSZXRyeRILCgN0cnkYASABKA0SDQoFbW9kZWwYAiABKAkSDQoFZXJyb3IYAyABKAkSJwoEd2FpdBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgphZGp1c3RtZW50GAUgASgJEhAKCGdpdmVuX3VwGAYgASgIIpQBCgpUb29sQ2FsbGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGYXdhaXRzGAQgASgJEi8KDXNhbmRib3hfbGV2ZWwYBSABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbCJ9CgpUb29sUmVzdWx0Eg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIjCgZyZXN1bHQYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iewoJVG9vbEVycm9yEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIiCgVlcnJvchgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI7CgpUb29sRGVuaWVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIOCgZyZWFzb24YAyABKAkiOQoKQnVkZ2V0V2FybhIOCgZidWRnZXQYASABKAkSDQoFbGltaXQYAiABKAESDAoEdXNlZBgDIAEoASIwChJDb250aW51YXRpb25Qcm9tcHQSDQoFY291bnQYASABKA0SCwoDbWF4GAIgASgNImAKDFN0b3BSZWplY3RlZBIMCgRraW5kGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFY291bnQYAyABKA0SIgoDZ2FwGAQgASgLMhUuaGFybmVzcy52MS5HYXBSZXBvcnQiTwoPQ29udGV4dFByZXNzdXJlEg0KBWxldmVsGAEgASgJEhMKC3VzZWRfdG9rZW5zGAIgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYAyABKA0iiQEKDENvbnRleHRVc2FnZRITCgt1c2VkX3Rva2VucxgBIAEoDRIYChBtYXhfaW5wdXRfdG9rZW5zGAIgASgNEg8KB2NsZWFyZWQYAyABKA0SFAoMZXh0ZXJuYWxpemVkGAQgASgNEhIKCnN1bW1hcml6ZWQYBSABKA0SDwoHZHJvcHBlZBgGIAEoDSJyChFDb21wYWN0aW9uU3RhcnRlZBINCgVsZXZlbBgBIAEoCRIVCg10b2tlbnNfYmVmb3JlGAIgASgNEhYKDnRva2Vuc190b19mcmVlGAMgASgNEhIKCmJhY2tncm91bmQYBCABKAgSCwoDam9iGAUgASgJIuUBChNDb21wYWN0aW9uQ29tcGxldGVkEhUKDXRva2Vuc19iZWZvcmUYASABKA0SFAoMdG9rZW5zX2FmdGVyGAIgASgNEhQKDGZyZWVkX3Rva2VucxgDIAEoDRIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpzdHJhdGVnaWVzGAUgAygJEi0KB2NoYW5nZXMYBiADKAsyHC5oYXJuZXNzLnYxLkNvbXBhY3Rpb25DaGFuZ2USDQoFZXJyb3IYByABKAkSDAoEcGFzcxgIIAEoDSJHCghSZXBhaXJlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSDAoEdHVybhgDIAEoDRIOCgZyZWFzb24YBCABKAkivwEKEUFwcHJvdmFsUmVxdWVzdGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSCwoDd2h5GAQgASgJEiwKCGRlYWRsaW5lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgdwcmV2aWV3GAYgASgLMhcuaGFybmVzcy52MS5DYWxsUHJldmlldyKRAQoQQXBwcm92YWxBbnN3ZXJlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSLgoIZGVjaXNpb24YAyABKA4yHC5oYXJuZXNzLnYxLkFwcHJvdmFsRGVjaXNpb24SDgoGcmVhc29uGAQgASgJEg4KBmNhbGxlchgFIAEoCRIOCgZkaWdlc3QYBiABKAkiPgoNSW5wdXRBY2NlcHRlZBIPCgdpdGVtX2lkGAEgASgJEgwKBGtpbmQYAiABKAkSDgoGY2FsbGVyGAMgASgJIk4KDUlucHV0UmVqZWN0ZWQSDwoHaXRlbV9pZBgBIAEoCRIMCgRraW5kGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIOCgZjYWxsZXIYBCABKAkiMAoOUnVuSW50ZXJydXB0ZWQSDgoGcmVhc29uGAEgASgJEg4KBmNhbGxlchgCIAEoCSIuCgxSdW5DYW5jZWxsZWQSDgoGcmVhc29uGAEgASgJEg4KBmNhbGxlchgCIAEoCSIxCg5Xb3JrZXJUYWtlb3ZlchIPCgdhdHRlbXB0GAEgASgNEg4KBmZvcm1lchgCIAEoCSIjCg9FeGVjdXRvck1pc3NpbmcSEAoIZXhlY3V0b3IYASABKAkiPwoNRXhlY3V0b3JFcnJvchIQCghleGVjdXRvchgBIAEoCRINCgVlcnJvchgCIAEoCRINCgVjb3VudBgDIAEoDUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_preview, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_workitem]);
 
 /**
  * Event is an event of a run for its watchers. docs/events.md lists the executor
@@ -387,6 +391,14 @@ export type Event = Message<"harness.v1.Event"> & {
     case: "modeChanged";
   } | {
     /**
+     * model.changed
+     *
+     * @generated from field: harness.v1.ModelChanged model_changed = 51;
+     */
+    value: ModelChanged;
+    case: "modelChanged";
+  } | {
+    /**
      * compaction.started
      *
      * @generated from field: harness.v1.CompactionStarted compaction_started = 49;
@@ -743,6 +755,34 @@ export const ModeChangedSchema: GenMessage<ModeChanged> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 9);
 
 /**
+ * ModelChanged: a client has chosen another model.
+ *
+ * @generated from message harness.v1.ModelChanged
+ */
+export type ModelChanged = Message<"harness.v1.ModelChanged"> & {
+  /**
+   * Before, PROVIDER:NAME.
+   *
+   * @generated from field: string from = 1;
+   */
+  from: string;
+
+  /**
+   * From the next model call on, PROVIDER:NAME.
+   *
+   * @generated from field: string to = 2;
+   */
+  to: string;
+};
+
+/**
+ * Describes the message harness.v1.ModelChanged.
+ * Use `create(ModelChangedSchema)` to create a new message.
+ */
+export const ModelChangedSchema: GenMessage<ModelChanged> = /*@__PURE__*/
+  messageDesc(file_harness_v1_event, 10);
+
+/**
  * SessionStart opens a segment.
  *
  * @generated from message harness.v1.SessionStart
@@ -775,6 +815,14 @@ export type SessionStart = Message<"harness.v1.SessionStart"> & {
    * @generated from field: uint32 segment = 4;
    */
   segment: number;
+
+  /**
+   * The caller that started the run or sent the message: the name of a token, local, or anonymous without either. Empty in records of
+   * older processes.
+   *
+   * @generated from field: string caller = 5;
+   */
+  caller: string;
 };
 
 /**
@@ -782,7 +830,7 @@ export type SessionStart = Message<"harness.v1.SessionStart"> & {
  * Use `create(SessionStartSchema)` to create a new message.
  */
 export const SessionStartSchema: GenMessage<SessionStart> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 10);
+  messageDesc(file_harness_v1_event, 11);
 
 /**
  * SessionPause: the run parks.
@@ -803,7 +851,7 @@ export type SessionPause = Message<"harness.v1.SessionPause"> & {
  * Use `create(SessionPauseSchema)` to create a new message.
  */
 export const SessionPauseSchema: GenMessage<SessionPause> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 11);
+  messageDesc(file_harness_v1_event, 12);
 
 /**
  * SessionResume: a paused run resumes.
@@ -824,7 +872,7 @@ export type SessionResume = Message<"harness.v1.SessionResume"> & {
  * Use `create(SessionResumeSchema)` to create a new message.
  */
 export const SessionResumeSchema: GenMessage<SessionResume> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 12);
+  messageDesc(file_harness_v1_event, 13);
 
 /**
  * SessionComplete closes a segment.
@@ -859,7 +907,7 @@ export type SessionComplete = Message<"harness.v1.SessionComplete"> & {
  * Use `create(SessionCompleteSchema)` to create a new message.
  */
 export const SessionCompleteSchema: GenMessage<SessionComplete> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 13);
+  messageDesc(file_harness_v1_event, 14);
 
 /**
  * PlanDraft is a plan that is not final.
@@ -880,7 +928,7 @@ export type PlanDraft = Message<"harness.v1.PlanDraft"> & {
  * Use `create(PlanDraftSchema)` to create a new message.
  */
 export const PlanDraftSchema: GenMessage<PlanDraft> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 14);
+  messageDesc(file_harness_v1_event, 15);
 
 /**
  * PlanCommit is the final plan.
@@ -901,7 +949,7 @@ export type PlanCommit = Message<"harness.v1.PlanCommit"> & {
  * Use `create(PlanCommitSchema)` to create a new message.
  */
 export const PlanCommitSchema: GenMessage<PlanCommit> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 15);
+  messageDesc(file_harness_v1_event, 16);
 
 /**
  * StepStart: a turn starts or continues.
@@ -929,7 +977,7 @@ export type StepStart = Message<"harness.v1.StepStart"> & {
  * Use `create(StepStartSchema)` to create a new message.
  */
 export const StepStartSchema: GenMessage<StepStart> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 16);
+  messageDesc(file_harness_v1_event, 17);
 
 /**
  * StepEnd: a turn ended.
@@ -957,7 +1005,7 @@ export type StepEnd = Message<"harness.v1.StepEnd"> & {
  * Use `create(StepEndSchema)` to create a new message.
  */
 export const StepEndSchema: GenMessage<StepEnd> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 17);
+  messageDesc(file_harness_v1_event, 18);
 
 /**
  * ModelResponse: the model answered.
@@ -1021,7 +1069,7 @@ export type ModelResponse = Message<"harness.v1.ModelResponse"> & {
  * Use `create(ModelResponseSchema)` to create a new message.
  */
 export const ModelResponseSchema: GenMessage<ModelResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 18);
+  messageDesc(file_harness_v1_event, 19);
 
 /**
  * ModelRetry: a try at the model failed. Another follows after wait,
@@ -1065,6 +1113,13 @@ export type ModelRetry = Message<"harness.v1.ModelRetry"> & {
    * @generated from field: string adjustment = 5;
    */
   adjustment: string;
+
+  /**
+   * No other try at this model follows in the turn.
+   *
+   * @generated from field: bool given_up = 6;
+   */
+  givenUp: boolean;
 };
 
 /**
@@ -1072,7 +1127,7 @@ export type ModelRetry = Message<"harness.v1.ModelRetry"> & {
  * Use `create(ModelRetrySchema)` to create a new message.
  */
 export const ModelRetrySchema: GenMessage<ModelRetry> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 19);
+  messageDesc(file_harness_v1_event, 20);
 
 /**
  * ToolCalled: a call starts.
@@ -1108,6 +1163,13 @@ export type ToolCalled = Message<"harness.v1.ToolCalled"> & {
    * @generated from field: string awaits = 4;
    */
   awaits: string;
+
+  /**
+   * For tools that run commands: the level at which it runs.
+   *
+   * @generated from field: harness.v1.SandboxLevel sandbox_level = 5;
+   */
+  sandboxLevel: SandboxLevel;
 };
 
 /**
@@ -1115,7 +1177,7 @@ export type ToolCalled = Message<"harness.v1.ToolCalled"> & {
  * Use `create(ToolCalledSchema)` to create a new message.
  */
 export const ToolCalledSchema: GenMessage<ToolCalled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 20);
+  messageDesc(file_harness_v1_event, 21);
 
 /**
  * ToolResult: a call succeeded.
@@ -1157,7 +1219,7 @@ export type ToolResult = Message<"harness.v1.ToolResult"> & {
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 21);
+  messageDesc(file_harness_v1_event, 22);
 
 /**
  * ToolError: a call ended with an error.
@@ -1199,7 +1261,7 @@ export type ToolError = Message<"harness.v1.ToolError"> & {
  * Use `create(ToolErrorSchema)` to create a new message.
  */
 export const ToolErrorSchema: GenMessage<ToolError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 22);
+  messageDesc(file_harness_v1_event, 23);
 
 /**
  * ToolDenied: a call was denied.
@@ -1234,7 +1296,7 @@ export type ToolDenied = Message<"harness.v1.ToolDenied"> & {
  * Use `create(ToolDeniedSchema)` to create a new message.
  */
 export const ToolDeniedSchema: GenMessage<ToolDenied> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 23);
+  messageDesc(file_harness_v1_event, 24);
 
 /**
  * BudgetWarn: a budget is used up.
@@ -1269,7 +1331,7 @@ export type BudgetWarn = Message<"harness.v1.BudgetWarn"> & {
  * Use `create(BudgetWarnSchema)` to create a new message.
  */
 export const BudgetWarnSchema: GenMessage<BudgetWarn> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 24);
+  messageDesc(file_harness_v1_event, 25);
 
 /**
  * ContinuationPrompt: a silent agent got a reminder.
@@ -1297,7 +1359,7 @@ export type ContinuationPrompt = Message<"harness.v1.ContinuationPrompt"> & {
  * Use `create(ContinuationPromptSchema)` to create a new message.
  */
 export const ContinuationPromptSchema: GenMessage<ContinuationPrompt> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 25);
+  messageDesc(file_harness_v1_event, 26);
 
 /**
  * StopRejected: the agent wanted to stop and was rejected.
@@ -1340,7 +1402,7 @@ export type StopRejected = Message<"harness.v1.StopRejected"> & {
  * Use `create(StopRejectedSchema)` to create a new message.
  */
 export const StopRejectedSchema: GenMessage<StopRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 26);
+  messageDesc(file_harness_v1_event, 27);
 
 /**
  * ContextPressure: the model's window fills up.
@@ -1375,7 +1437,7 @@ export type ContextPressure = Message<"harness.v1.ContextPressure"> & {
  * Use `create(ContextPressureSchema)` to create a new message.
  */
 export const ContextPressureSchema: GenMessage<ContextPressure> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 27);
+  messageDesc(file_harness_v1_event, 28);
 
 /**
  * ContextUsage is how full the model's window is.
@@ -1431,7 +1493,7 @@ export type ContextUsage = Message<"harness.v1.ContextUsage"> & {
  * Use `create(ContextUsageSchema)` to create a new message.
  */
 export const ContextUsageSchema: GenMessage<ContextUsage> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 28);
+  messageDesc(file_harness_v1_event, 29);
 
 /**
  * CompactionStarted: a pass of compaction begins, or a summary was requested for one.
@@ -1480,7 +1542,7 @@ export type CompactionStarted = Message<"harness.v1.CompactionStarted"> & {
  * Use `create(CompactionStartedSchema)` to create a new message.
  */
 export const CompactionStartedSchema: GenMessage<CompactionStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 29);
+  messageDesc(file_harness_v1_event, 30);
 
 /**
  * CompactionCompleted: a pass of compaction has ended.
@@ -1551,7 +1613,7 @@ export type CompactionCompleted = Message<"harness.v1.CompactionCompleted"> & {
  * Use `create(CompactionCompletedSchema)` to create a new message.
  */
 export const CompactionCompletedSchema: GenMessage<CompactionCompleted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 30);
+  messageDesc(file_harness_v1_event, 31);
 
 /**
  * Repaired: repair wrote the result of a call without one.
@@ -1593,7 +1655,7 @@ export type Repaired = Message<"harness.v1.Repaired"> & {
  * Use `create(RepairedSchema)` to create a new message.
  */
 export const RepairedSchema: GenMessage<Repaired> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 31);
+  messageDesc(file_harness_v1_event, 32);
 
 /**
  * ApprovalRequested asks a person to allow a call.
@@ -1635,6 +1697,13 @@ export type ApprovalRequested = Message<"harness.v1.ApprovalRequested"> & {
    * @generated from field: google.protobuf.Timestamp deadline = 5;
    */
   deadline?: Timestamp | undefined;
+
+  /**
+   * What a person is shown, as in PendingCall.
+   *
+   * @generated from field: harness.v1.CallPreview preview = 6;
+   */
+  preview?: CallPreview | undefined;
 };
 
 /**
@@ -1642,7 +1711,7 @@ export type ApprovalRequested = Message<"harness.v1.ApprovalRequested"> & {
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 32);
+  messageDesc(file_harness_v1_event, 33);
 
 /**
  * ApprovalAnswered is the decision of a person.
@@ -1677,6 +1746,20 @@ export type ApprovalAnswered = Message<"harness.v1.ApprovalAnswered"> & {
    * @generated from field: string reason = 4;
    */
   reason: string;
+
+  /**
+   * The caller that decided, as in SessionStart.
+   *
+   * @generated from field: string caller = 5;
+   */
+  caller: string;
+
+  /**
+   * Digest of what the person was shown; empty if the answer named none.
+   *
+   * @generated from field: string digest = 6;
+   */
+  digest: string;
 };
 
 /**
@@ -1684,7 +1767,7 @@ export type ApprovalAnswered = Message<"harness.v1.ApprovalAnswered"> & {
  * Use `create(ApprovalAnsweredSchema)` to create a new message.
  */
 export const ApprovalAnsweredSchema: GenMessage<ApprovalAnswered> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 33);
+  messageDesc(file_harness_v1_event, 34);
 
 /**
  * InputAccepted: an inbox item was applied.
@@ -1700,12 +1783,19 @@ export type InputAccepted = Message<"harness.v1.InputAccepted"> & {
   itemId: string;
 
   /**
-   * user_message, approval, tool_answer, tools_declared, mode_change, replan,
+   * user_message, approval, tool_answer, tools_declared, mode_change, model_change, replan,
    * interrupt, resume, cancel or timer_fired.
    *
    * @generated from field: string kind = 2;
    */
   kind: string;
+
+  /**
+   * The caller that sent it, as in SessionStart; empty for timer_fired.
+   *
+   * @generated from field: string caller = 3;
+   */
+  caller: string;
 };
 
 /**
@@ -1713,7 +1803,7 @@ export type InputAccepted = Message<"harness.v1.InputAccepted"> & {
  * Use `create(InputAcceptedSchema)` to create a new message.
  */
 export const InputAcceptedSchema: GenMessage<InputAccepted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 34);
+  messageDesc(file_harness_v1_event, 35);
 
 /**
  * InputRejected: an inbox item had no effect.
@@ -1741,6 +1831,13 @@ export type InputRejected = Message<"harness.v1.InputRejected"> & {
    * @generated from field: string reason = 3;
    */
   reason: string;
+
+  /**
+   * As in InputAccepted.
+   *
+   * @generated from field: string caller = 4;
+   */
+  caller: string;
 };
 
 /**
@@ -1748,7 +1845,7 @@ export type InputRejected = Message<"harness.v1.InputRejected"> & {
  * Use `create(InputRejectedSchema)` to create a new message.
  */
 export const InputRejectedSchema: GenMessage<InputRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 35);
+  messageDesc(file_harness_v1_event, 36);
 
 /**
  * RunInterrupted: every process of the run is dead.
@@ -1762,6 +1859,13 @@ export type RunInterrupted = Message<"harness.v1.RunInterrupted"> & {
    * @generated from field: string reason = 1;
    */
   reason: string;
+
+  /**
+   * The caller that interrupted it, as in SessionStart.
+   *
+   * @generated from field: string caller = 2;
+   */
+  caller: string;
 };
 
 /**
@@ -1769,7 +1873,7 @@ export type RunInterrupted = Message<"harness.v1.RunInterrupted"> & {
  * Use `create(RunInterruptedSchema)` to create a new message.
  */
 export const RunInterruptedSchema: GenMessage<RunInterrupted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 36);
+  messageDesc(file_harness_v1_event, 37);
 
 /**
  * RunCancelled: the run was ended by request.
@@ -1783,6 +1887,13 @@ export type RunCancelled = Message<"harness.v1.RunCancelled"> & {
    * @generated from field: string reason = 1;
    */
   reason: string;
+
+  /**
+   * The caller that cancelled or deleted it, as in SessionStart.
+   *
+   * @generated from field: string caller = 2;
+   */
+  caller: string;
 };
 
 /**
@@ -1790,7 +1901,7 @@ export type RunCancelled = Message<"harness.v1.RunCancelled"> & {
  * Use `create(RunCancelledSchema)` to create a new message.
  */
 export const RunCancelledSchema: GenMessage<RunCancelled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 37);
+  messageDesc(file_harness_v1_event, 38);
 
 /**
  * WorkerTakeover: another worker continues a turn.
@@ -1818,7 +1929,7 @@ export type WorkerTakeover = Message<"harness.v1.WorkerTakeover"> & {
  * Use `create(WorkerTakeoverSchema)` to create a new message.
  */
 export const WorkerTakeoverSchema: GenMessage<WorkerTakeover> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 38);
+  messageDesc(file_harness_v1_event, 39);
 
 /**
  * ExecutorMissing: a step waits for an executor without a consumer.
@@ -1839,7 +1950,7 @@ export type ExecutorMissing = Message<"harness.v1.ExecutorMissing"> & {
  * Use `create(ExecutorMissingSchema)` to create a new message.
  */
 export const ExecutorMissingSchema: GenMessage<ExecutorMissing> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 39);
+  messageDesc(file_harness_v1_event, 40);
 
 /**
  * ExecutorError: an executor could not process a step.
@@ -1874,5 +1985,5 @@ export type ExecutorError = Message<"harness.v1.ExecutorError"> & {
  * Use `create(ExecutorErrorSchema)` to create a new message.
  */
 export const ExecutorErrorSchema: GenMessage<ExecutorError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 40);
+  messageDesc(file_harness_v1_event, 41);
 

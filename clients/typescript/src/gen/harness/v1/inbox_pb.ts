@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/inbox.proto.
  */
 export const file_harness_v1_inbox: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2luYm94LnByb3RvEgpoYXJuZXNzLnYxIsoECglJbmJveEl0ZW0SCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcHJldl9zZXF1ZW5jZRgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoBBITCgt0cmFjZXBhcmVudBgFIAEoCRIvCgx1c2VyX21lc3NhZ2UYCiABKAsyFy5oYXJuZXNzLnYxLlVzZXJNZXNzYWdlSAASKAoIYXBwcm92YWwYCyABKAsyFC5oYXJuZXNzLnYxLkFwcHJvdmFsSAASKgoJaW50ZXJydXB0GAwgASgLMhUuaGFybmVzcy52MS5JbnRlcnJ1cHRIABIkCgZyZXN1bWUYDSABKAsyEi5oYXJuZXNzLnYxLlJlc3VtZUgAEiQKBmNhbmNlbBgOIAEoCzISLmhhcm5lc3MudjEuQ2FuY2VsSAASLQoLdGltZXJfZmlyZWQYDyABKAsyFi5oYXJuZXNzLnYxLlRpbWVyRmlyZWRIABItCgt0b29sX2Fuc3dlchgQIAEoCzIWLmhhcm5lc3MudjEuVG9vbEFuc3dlckgAEjMKDnRvb2xzX2RlY2xhcmVkGBEgASgLMhkuaGFybmVzcy52MS5Ub29sc0RlY2xhcmVkSAASLQoLbW9kZV9jaGFuZ2UYEiABKAsyFi5oYXJuZXNzLnYxLk1vZGVDaGFuZ2VIABIrCgZyZXBsYW4YEyABKAsyGS5oYXJuZXNzLnYxLlJlcGxhblJlcXVlc3RIAEIHCgVpbnB1dCIaCgpNb2RlQ2hhbmdlEgwKBG1vZGUYASABKAkiHwoNUmVwbGFuUmVxdWVzdBIOCgZyZWFzb24YASABKAkiVQoLVXNlck1lc3NhZ2USJAoHY29udGVudBgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIgCgVtZWRpYRgCIAMoCzIRLmhhcm5lc3MudjEuTWVkaWEiWwoIQXBwcm92YWwSDwoHY2FsbF9pZBgBIAEoCRIuCghkZWNpc2lvbhgCIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YAyABKAkiGwoJSW50ZXJydXB0Eg4KBnJlYXNvbhgBIAEoCSIuCgZSZXN1bWUSJAoHYnVkZ2V0cxgBIAEoCzITLmhhcm5lc3MudjEuQnVkZ2V0cyIYCgZDYW5jZWwSDgoGcmVhc29uGAEgASgJInYKClRvb2xBbnN3ZXISDwoHY2FsbF9pZBgBIAEoCRIjCgZyZXN1bHQYAiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEAoIaXNfZXJyb3IYAyABKAgSIAoFbWVkaWEYBCADKAsyES5oYXJuZXNzLnYxLk1lZGlhIjMKDVRvb2xzRGVjbGFyZWQSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiIgoKVGltZXJGaXJlZBIUCgxwYXJrX3ZlcnNpb24YASABKAQqiAEKEEFwcHJvdmFsRGVjaXNpb24SIQodQVBQUk9WQUxfREVDSVNJT05fVU5TUEVDSUZJRUQQABIaChZBUFBST1ZBTF9ERUNJU0lPTl9PTkNFEAESGQoVQVBQUk9WQUxfREVDSVNJT05fUlVOEAISGgoWQVBQUk9WQUxfREVDSVNJT05fREVOWRADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_conversation]);
+  fileDesc("ChZoYXJuZXNzL3YxL2luYm94LnByb3RvEgpoYXJuZXNzLnYxIrsFCglJbmJveEl0ZW0SCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcHJldl9zZXF1ZW5jZRgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoBBITCgt0cmFjZXBhcmVudBgFIAEoCRIOCgZjYWxsZXIYBiABKAkSFAoMbm9fYXBwcm92YWxzGAcgASgIEhgKEG1heF9pbnB1dF90b2tlbnMYCCABKA0SLwoMdXNlcl9tZXNzYWdlGAogASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAsgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEioKCWludGVycnVwdBgMIAEoCzIVLmhhcm5lc3MudjEuSW50ZXJydXB0SAASJAoGcmVzdW1lGA0gASgLMhIuaGFybmVzcy52MS5SZXN1bWVIABIkCgZjYW5jZWwYDiABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbEgAEi0KC3RpbWVyX2ZpcmVkGA8gASgLMhYuaGFybmVzcy52MS5UaW1lckZpcmVkSAASLQoLdG9vbF9hbnN3ZXIYECABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABIzCg50b29sc19kZWNsYXJlZBgRIAEoCzIZLmhhcm5lc3MudjEuVG9vbHNEZWNsYXJlZEgAEi0KC21vZGVfY2hhbmdlGBIgASgLMhYuaGFybmVzcy52MS5Nb2RlQ2hhbmdlSAASKwoGcmVwbGFuGBMgASgLMhkuaGFybmVzcy52MS5SZXBsYW5SZXF1ZXN0SAASLwoMbW9kZWxfY2hhbmdlGBQgASgLMhcuaGFybmVzcy52MS5Nb2RlbENoYW5nZUgAQgcKBWlucHV0IhwKC01vZGVsQ2hhbmdlEg0KBW1vZGVsGAEgASgJIhoKCk1vZGVDaGFuZ2USDAoEbW9kZRgBIAEoCSIfCg1SZXBsYW5SZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSJVCgtVc2VyTWVzc2FnZRIkCgdjb250ZW50GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiAKBW1lZGlhGAIgAygLMhEuaGFybmVzcy52MS5NZWRpYSJrCghBcHByb3ZhbBIPCgdjYWxsX2lkGAEgASgJEi4KCGRlY2lzaW9uGAIgASgOMhwuaGFybmVzcy52MS5BcHByb3ZhbERlY2lzaW9uEg4KBnJlYXNvbhgDIAEoCRIOCgZkaWdlc3QYBCABKAkiGwoJSW50ZXJydXB0Eg4KBnJlYXNvbhgBIAEoCSI9CgZSZXN1bWUSJAoHYnVkZ2V0cxgBIAEoCzITLmhhcm5lc3MudjEuQnVkZ2V0cxINCgVtb2RlbBgCIAEoCSIYCgZDYW5jZWwSDgoGcmVhc29uGAEgASgJInYKClRvb2xBbnN3ZXISDwoHY2FsbF9pZBgBIAEoCRIjCgZyZXN1bHQYAiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEAoIaXNfZXJyb3IYAyABKAgSIAoFbWVkaWEYBCADKAsyES5oYXJuZXNzLnYxLk1lZGlhIjMKDVRvb2xzRGVjbGFyZWQSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiIgoKVGltZXJGaXJlZBIUCgxwYXJrX3ZlcnNpb24YASABKAQqiAEKEEFwcHJvdmFsRGVjaXNpb24SIQodQVBQUk9WQUxfREVDSVNJT05fVU5TUEVDSUZJRUQQABIaChZBUFBST1ZBTF9ERUNJU0lPTl9PTkNFEAESGQoVQVBQUk9WQUxfREVDSVNJT05fUlVOEAISGgoWQVBQUk9WQUxfREVDSVNJT05fREVOWRADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_conversation]);
 
 /**
  * InboxItem is something that came to a run from outside. Only repair takes
@@ -61,6 +61,29 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
    * @generated from field: string traceparent = 5;
    */
   traceparent: string;
+
+  /**
+   * Name of the caller: of the token's line, local for callers on the gateway's machine without a token of a file, or
+   * anonymous for others. Empty for timers, and when stored by older processes.
+   *
+   * @generated from field: string caller = 6;
+   */
+  caller: string;
+
+  /**
+   * The caller may not approve calls: a resume has no effect while one waits for a review.
+   *
+   * @generated from field: bool no_approvals = 7;
+   */
+  noApprovals: boolean;
+
+  /**
+   * With a model: the run's input window in tokens from then on, which the gateway sets; 0
+   * keeps the one of the run.
+   *
+   * @generated from field: uint32 max_input_tokens = 8;
+   */
+  maxInputTokens: number;
 
   /**
    * What it is.
@@ -147,6 +170,14 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
      */
     value: ReplanRequest;
     case: "replan";
+  } | {
+    /**
+     * A client changes the model.
+     *
+     * @generated from field: harness.v1.ModelChange model_change = 20;
+     */
+    value: ModelChange;
+    case: "modelChange";
   } | { case: undefined; value?: undefined };
 };
 
@@ -156,6 +187,28 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
  */
 export const InboxItemSchema: GenMessage<InboxItem> = /*@__PURE__*/
   messageDesc(file_harness_v1_inbox, 0);
+
+/**
+ * ModelChange changes the model from the next model call on, whether the run works, is
+ * parked or has ended.
+ *
+ * @generated from message harness.v1.ModelChange
+ */
+export type ModelChange = Message<"harness.v1.ModelChange"> & {
+  /**
+   * PROVIDER:NAME, at most 256 bytes. Not empty.
+   *
+   * @generated from field: string model = 1;
+   */
+  model: string;
+};
+
+/**
+ * Describes the message harness.v1.ModelChange.
+ * Use `create(ModelChangeSchema)` to create a new message.
+ */
+export const ModelChangeSchema: GenMessage<ModelChange> = /*@__PURE__*/
+  messageDesc(file_harness_v1_inbox, 1);
 
 /**
  * ModeChange changes what the agent may do from the next call on.
@@ -176,7 +229,7 @@ export type ModeChange = Message<"harness.v1.ModeChange"> & {
  * Use `create(ModeChangeSchema)` to create a new message.
  */
 export const ModeChangeSchema: GenMessage<ModeChange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 1);
+  messageDesc(file_harness_v1_inbox, 2);
 
 /**
  * ReplanRequest asks for another plan before the next turn.
@@ -197,7 +250,7 @@ export type ReplanRequest = Message<"harness.v1.ReplanRequest"> & {
  * Use `create(ReplanRequestSchema)` to create a new message.
  */
 export const ReplanRequestSchema: GenMessage<ReplanRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 2);
+  messageDesc(file_harness_v1_inbox, 3);
 
 /**
  * UserMessage is something that the user says.
@@ -225,7 +278,7 @@ export type UserMessage = Message<"harness.v1.UserMessage"> & {
  * Use `create(UserMessageSchema)` to create a new message.
  */
 export const UserMessageSchema: GenMessage<UserMessage> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 3);
+  messageDesc(file_harness_v1_inbox, 4);
 
 /**
  * Approval answers an approval request.
@@ -253,6 +306,14 @@ export type Approval = Message<"harness.v1.Approval"> & {
    * @generated from field: string reason = 3;
    */
   reason: string;
+
+  /**
+   * Digest of what the person was shown, from CallPreview: the answer counts only for a
+   * call with this digest. Empty: for the call with any digest.
+   *
+   * @generated from field: string digest = 4;
+   */
+  digest: string;
 };
 
 /**
@@ -260,7 +321,7 @@ export type Approval = Message<"harness.v1.Approval"> & {
  * Use `create(ApprovalSchema)` to create a new message.
  */
 export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 4);
+  messageDesc(file_harness_v1_inbox, 5);
 
 /**
  * Interrupt stops a run for now: what runs is killed, then the run parks.
@@ -281,7 +342,7 @@ export type Interrupt = Message<"harness.v1.Interrupt"> & {
  * Use `create(InterruptSchema)` to create a new message.
  */
 export const InterruptSchema: GenMessage<Interrupt> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 5);
+  messageDesc(file_harness_v1_inbox, 6);
 
 /**
  * Resume resumes a parked or cancelled run.
@@ -295,6 +356,15 @@ export type Resume = Message<"harness.v1.Resume"> & {
    * @generated from field: harness.v1.Budgets budgets = 1;
    */
   budgets?: Budgets | undefined;
+
+  /**
+   * The model from the next model call on, PROVIDER:NAME; empty: the present one. With it,
+   * a run that its model's errors have ended (provider_error, context_exhausted) is
+   * resumed too.
+   *
+   * @generated from field: string model = 2;
+   */
+  model: string;
 };
 
 /**
@@ -302,7 +372,7 @@ export type Resume = Message<"harness.v1.Resume"> & {
  * Use `create(ResumeSchema)` to create a new message.
  */
 export const ResumeSchema: GenMessage<Resume> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 6);
+  messageDesc(file_harness_v1_inbox, 7);
 
 /**
  * Cancel ends a run permanently.
@@ -323,7 +393,7 @@ export type Cancel = Message<"harness.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 7);
+  messageDesc(file_harness_v1_inbox, 8);
 
 /**
  * ToolAnswer is the result of a call that waits for an answer from outside: of
@@ -366,7 +436,7 @@ export type ToolAnswer = Message<"harness.v1.ToolAnswer"> & {
  * Use `create(ToolAnswerSchema)` to create a new message.
  */
 export const ToolAnswerSchema: GenMessage<ToolAnswer> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 8);
+  messageDesc(file_harness_v1_inbox, 9);
 
 /**
  * ToolsDeclared replaces the tools that clients run for a run.
@@ -387,7 +457,7 @@ export type ToolsDeclared = Message<"harness.v1.ToolsDeclared"> & {
  * Use `create(ToolsDeclaredSchema)` to create a new message.
  */
 export const ToolsDeclaredSchema: GenMessage<ToolsDeclared> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 9);
+  messageDesc(file_harness_v1_inbox, 10);
 
 /**
  * TimerFired: the timer of a park fired.
@@ -408,7 +478,7 @@ export type TimerFired = Message<"harness.v1.TimerFired"> & {
  * Use `create(TimerFiredSchema)` to create a new message.
  */
 export const TimerFiredSchema: GenMessage<TimerFired> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 10);
+  messageDesc(file_harness_v1_inbox, 11);
 
 /**
  * ApprovalDecision is the answer to an approval request.

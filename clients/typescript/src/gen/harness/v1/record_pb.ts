@@ -24,7 +24,9 @@ import type { InboxItem } from "./inbox_pb.js";
 import { file_harness_v1_inbox } from "./inbox_pb.js";
 import type { CompactionComplete, HarnessResult, Parked, RepairComplete, RepairTrigger, TurnComplete, TurnErrorKind } from "./message_pb.js";
 import { file_harness_v1_message } from "./message_pb.js";
-import type { ModelAdjustment, PhaseChange, Snapshot } from "./snapshot_pb.js";
+import type { SandboxLevel } from "./sandbox_pb.js";
+import { file_harness_v1_sandbox } from "./sandbox_pb.js";
+import type { BackgroundCommand, ModelAdjustment, PhaseChange, Snapshot, WaitState } from "./snapshot_pb.js";
 import { file_harness_v1_snapshot } from "./snapshot_pb.js";
 import type { FileDigest } from "./steering_pb.js";
 import { file_harness_v1_steering } from "./steering_pb.js";
@@ -38,7 +40,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/record.proto.
  */
 export const file_harness_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("ChdoYXJuZXNzL3YxL3JlY29yZC5wcm90bxIKaGFybmVzcy52MSLtAgoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIVCg1wcmV2X3NlcXVlbmNlGAQgASgEEg4KBnNjaGVtYRgFIAEoDRIvCgtjb21taXRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoGd3JpdGVyGAcgASgLMhIuaGFybmVzcy52MS5Xcml0ZXISJQoIYXBwZW5kZWQYCCADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAkgAygLMhEuaGFybmVzcy52MS5FdmVudBIgCgRzdGVwGAogASgLMhAuaGFybmVzcy52MS5TdGVwSAASJgoHam91cm5hbBgLIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEhcKD2FwcGVuZGVkX2JlZm9yZRgMIAEoBEIGCgRib2R5IjsKBldyaXRlchIQCghleGVjdXRvchgBIAEoCRIQCghpbnN0YW5jZRgCIAEoCRINCgVub25jZRgDIAEoBiLfAwoEU3RlcBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJEiYKCHNuYXBzaG90GAMgASgLMhQuaGFybmVzcy52MS5TbmFwc2hvdBIuCg1waGFzZV9jaGFuZ2VzGAQgAygLMhcuaGFybmVzcy52MS5QaGFzZUNoYW5nZRIpCghvYnNlcnZlZBgFIAMoCzIXLmhhcm5lc3MudjEuT2JzZXJ2YXRpb24SMwoOcmVwYWlyX3RyaWdnZXIYCiABKAsyGS5oYXJuZXNzLnYxLlJlcGFpclRyaWdnZXJIABI1Cg9yZXBhaXJfY29tcGxldGUYCyABKAsyGi5oYXJuZXNzLnYxLlJlcGFpckNvbXBsZXRlSAASPQoTY29tcGFjdGlvbl9jb21wbGV0ZRgMIAEoCzIeLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNvbXBsZXRlSAASMQoNdHVybl9jb21wbGV0ZRgNIAEoCzIYLmhhcm5lc3MudjEuVHVybkNvbXBsZXRlSAASJAoGcGFya2VkGA4gASgLMhIuaGFybmVzcy52MS5QYXJrZWRIABIrCgZyZXN1bHQYDyABKAsyGS5oYXJuZXNzLnYxLkhhcm5lc3NSZXN1bHRIAEIJCgdtZXNzYWdlIqkECgtPYnNlcnZhdGlvbhILCgNrZXkYASABKAkSJwoFaW5ib3gYAiABKAsyFi5oYXJuZXNzLnYxLkluYm94QmF0Y2hIABIuCgtlbnZpcm9ubWVudBgDIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnRIABIQCgZ0b2tlbnMYBCABKA1IABInCgRob29rGAUgASgLMhcuaGFybmVzcy52MS5Ib29rT3V0Y29tZUgAEjAKBWNoZWNrGAYgASgLMh8uaGFybmVzcy52MS5SZXF1aXJlbWVudENvdmVyYWdlSAASFAoKc3RvcF9hc2tlZBgHIAEoCEgAEioKB2NvbnRleHQYCCABKAsyFy5oYXJuZXNzLnYxLkNvbnRleHRUZXh0SAASJgoHd2VpZ2h0cxgJIAEoCzITLmhhcm5lc3MudjEuV2VpZ2h0c0gAEjQKDGNvbnZlcnNhdGlvbhgKIAEoCzIcLmhhcm5lc3MudjEuQ29udmVyc2F0aW9uUmVhZEgAEisKB3N1bW1hcnkYCyABKAsyGC5oYXJuZXNzLnYxLlN1bW1hcnlTdGF0ZUgAEjkKEXN1bW1hcnlfcmVxdWVzdGVkGAwgASgLMhwuaGFybmVzcy52MS5TdW1tYXJ5UmVxdWVzdGVkSAASFwoNaW5ib3hfd2FpdGluZxgNIAEoCEgAEh0KE2luZmVyZW5jZV9hdmFpbGFibGUYDiABKAhIAEIHCgV2YWx1ZSJRChBDb252ZXJzYXRpb25SZWFkEhAKCG1lc3NhZ2VzGAEgASgEEisKCGR1cmF0aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIncKDFN1bW1hcnlTdGF0ZRINCgVlbmRlZBgBIAEoCBInCgdzdW1tYXJ5GAIgASgLMhYuaGFybmVzcy52MS5TdW1tYXJ5UmVmEg0KBWVycm9yGAMgASgJEiAKBXVzYWdlGAQgASgLMhEuaGFybmVzcy52MS5Vc2FnZSJGChBTdW1tYXJ5UmVxdWVzdGVkEiMKA2pvYhgBIAEoCzIWLmhhcm5lc3MudjEuU3VtbWFyeUpvYhINCgVlcnJvchgCIAEoCSI/CgtDb250ZXh0VGV4dBIhCgR0ZXh0GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg0KBWVycm9yGAIgASgJIkIKCkluYm94QmF0Y2gSJAoFaXRlbXMYASADKAsyFS5oYXJuZXNzLnYxLkluYm94SXRlbRIOCgZjdXJzb3IYAiABKAQi5QMKB0pvdXJuYWwSLwoMdHVybl9zdGFydGVkGAEgASgLMhcuaGFybmVzcy52MS5UdXJuU3RhcnRlZEgAEjEKDW1vZGVsX3JldHJpZWQYAiABKAsyGC5oYXJuZXNzLnYxLk1vZGVsUmV0cmllZEgAEjUKD21vZGVsX3Jlc3BvbmRlZBgDIAEoCzIaLmhhcm5lc3MudjEuTW9kZWxSZXNwb25kZWRIABIxCg10b29sc19zdGFydGVkGAQgASgLMhguaGFybmVzcy52MS5Ub29sc1N0YXJ0ZWRIABIxCg10b29sX2ZpbmlzaGVkGAUgASgLMhguaGFybmVzcy52MS5Ub29sRmluaXNoZWRIABI1Cg9leGVjdXRvcl9mYWlsZWQYBiABKAsyGi5oYXJuZXNzLnYxLkV4ZWN1dG9yRmFpbGVkSAASNQoPZXhlY3V0b3JfYWJzZW50GAcgASgLMhouaGFybmVzcy52MS5FeGVjdXRvckFic2VudEgAEjEKDXR1cm5fYWRtaXR0ZWQYCCABKAsyGC5oYXJuZXNzLnYxLlR1cm5BZG1pdHRlZEgAEi8KDGNhbGxzX2p1ZGdlZBgJIAEoCzIXLmhhcm5lc3MudjEuQ2FsbHNKdWRnZWRIAEIHCgVlbnRyeSLVAQoLVHVyblN0YXJ0ZWQSEwoLdHVybl9udW1iZXIYASABKA0SDwoHYXR0ZW1wdBgCIAEoDRITCgtmaXJlZF9ydWxlcxgDIAMoCRITCgtpdGVtc19zaG93bhgEIAEoBhIVCg10b2xkX2NvbnRyb2xzGAUgAygJEjEKEWluc3RydWN0aW9uX2ZpbGVzGAYgAygLMhYuaGFybmVzcy52MS5GaWxlRGlnZXN0EhoKDWZpbGVzX2NoYW5nZWQYByABKA1IAIgBAUIQCg5fZmlsZXNfY2hhbmdlZCJsCgxUdXJuQWRtaXR0ZWQSJgoGYWN0aW9uGAEgASgOMhYuaGFybmVzcy52MS5Ib29rQWN0aW9uEg4KBnJlYXNvbhgCIAEoCRIkCgVob29rcxgDIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlIoYBCgtDYWxsc0p1ZGdlZBInCgVjYWxscxgBIAMoCzIYLmhhcm5lc3MudjEuUHJlcGFyZWRDYWxsEigKCndvcmtfaXRlbXMYAiADKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEiQKBWhvb2tzGAMgASgLMhUuaGFybmVzcy52MS5Ib29rU3RhdGUimgIKDE1vZGVsUmV0cmllZBILCgN0cnkYASABKA0SDQoFbW9kZWwYAiABKAkSDQoFZXJyb3IYAyABKAkSJwoEd2FpdBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRsYXN0GAUgASgIEicKBGtpbmQYBiABKA4yGS5oYXJuZXNzLnYxLlR1cm5FcnJvcktpbmQSLwoKYWRqdXN0bWVudBgHIAEoCzIbLmhhcm5lc3MudjEuTW9kZWxBZGp1c3RtZW50EiAKBXVzYWdlGAggASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1wcm9tcHRfdG9rZW5zGAkgASgNEhUKDXdpbmRvd190b2tlbnMYCiABKA0i5QIKDFByZXBhcmVkQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSMAoLZGlzcG9zaXRpb24YAyABKA4yGy5oYXJuZXNzLnYxLkNhbGxEaXNwb3NpdGlvbhIPCgdtZXNzYWdlGAQgASgJEhUKDXBhcmFsbGVsX3NhZmUYBSABKAgSEgoKaWRlbXBvdGVudBgGIAEoCBImCgZvcmlnaW4YByABKA4yFi5oYXJuZXNzLnYxLlRvb2xPcmlnaW4SDQoFcmVhZHMYCCABKAgSDgoGd3JpdGVzGAkgASgIEhAKCGV4cGxvcmVzGAogASgIEiYKCWFyZ3VtZW50cxgLIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIPCgdvZmZlcmVkGAwgASgIEg4KBnJldmlldxgNIAEoCBImCgVtYXJrcxgOIAEoCzIXLmhhcm5lc3MudjEuUmVzdWx0TWFya3MiowMKDk1vZGVsUmVzcG9uZGVkEg0KBW1vZGVsGAEgASgJEiAKBXVzYWdlGAIgASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1maW5pc2hfcmVhc29uGAMgASgJEicKBWNhbGxzGAQgAygLMhguaGFybmVzcy52MS5QcmVwYXJlZENhbGwSKgoHbGF0ZW5jeRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtwcmVwYXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgp3b3JrX2l0ZW1zGAcgAygLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCgh1bmp1ZGdlZBgIIAEoCBIRCgljdXRfc2hvcnQYCSABKAgSJAoHd2VpZ2h0cxgKIAEoCzITLmhhcm5lc3MudjEuV2VpZ2h0cxITCgt2aWV3X2RpZ2VzdBgLIAEoDBIiCgV0b29scxgMIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhIWCg5jb3VudGVkX3Rva2VucxgNIAEoDSIvCghUb29sTGlzdBIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMiMwoMVG9vbHNTdGFydGVkEhAKCGNhbGxfaWRzGAEgAygJEhEKCWxlZGdlcl9pZBgCIAEoCSKzAQoMVG9vbEZpbmlzaGVkEg8KB2NhbGxfaWQYASABKAkSKAoHb3V0Y29tZRgCIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSKwoIZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFQoNZmlsZXNfY2hhbmdlZBgEIAMoCRIkCgVob29rcxgFIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlIkAKDkV4ZWN1dG9yRmFpbGVkEhAKCGV4ZWN1dG9yGAEgASgJEg0KBWVycm9yGAIgASgJEg0KBWNvdW50GAMgASgNIiIKDkV4ZWN1dG9yQWJzZW50EhAKCGV4ZWN1dG9yGAEgASgJKvwBCg9DYWxsRGlzcG9zaXRpb24SIAocQ0FMTF9ESVNQT1NJVElPTl9VTlNQRUNJRklFRBAAEhgKFENBTExfRElTUE9TSVRJT05fUlVOEAESHAoYQ0FMTF9ESVNQT1NJVElPTl9IQVJORVNTEAISGAoUQ0FMTF9ESVNQT1NJVElPTl9BU0sQAxIcChhDQUxMX0RJU1BPU0lUSU9OX0lOVkFMSUQQBBIbChdDQUxMX0RJU1BPU0lUSU9OX0RFTklFRBAFEhsKF0NBTExfRElTUE9TSVRJT05fQ0xJRU5UEAYSHQoZQ0FMTF9ESVNQT1NJVElPTl9RVUVTVElPThAHKngKC1Rvb2xPdXRjb21lEhwKGFRPT0xfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhUKEVRPT0xfT1VUQ09NRV9ET05FEAESGAoUVE9PTF9PVVRDT01FX1VOS05PV04QAhIaChZUT09MX09VVENPTUVfQ0FOQ0VMTEVEEANCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_snapshot, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChdoYXJuZXNzL3YxL3JlY29yZC5wcm90bxIKaGFybmVzcy52MSKBAwoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIVCg1wcmV2X3NlcXVlbmNlGAQgASgEEg4KBnNjaGVtYRgFIAEoDRIvCgtjb21taXRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoGd3JpdGVyGAcgASgLMhIuaGFybmVzcy52MS5Xcml0ZXISJQoIYXBwZW5kZWQYCCADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAkgAygLMhEuaGFybmVzcy52MS5FdmVudBIgCgRzdGVwGAogASgLMhAuaGFybmVzcy52MS5TdGVwSAASJgoHam91cm5hbBgLIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEhcKD2FwcGVuZGVkX2JlZm9yZRgMIAEoBBISCgpwcmV2X25vbmNlGA0gASgGQgYKBGJvZHkiOwoGV3JpdGVyEhAKCGV4ZWN1dG9yGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg0KBW5vbmNlGAMgASgGIt8DCgRTdGVwEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSJgoIc25hcHNob3QYAyABKAsyFC5oYXJuZXNzLnYxLlNuYXBzaG90Ei4KDXBoYXNlX2NoYW5nZXMYBCADKAsyFy5oYXJuZXNzLnYxLlBoYXNlQ2hhbmdlEikKCG9ic2VydmVkGAUgAygLMhcuaGFybmVzcy52MS5PYnNlcnZhdGlvbhIzCg5yZXBhaXJfdHJpZ2dlchgKIAEoCzIZLmhhcm5lc3MudjEuUmVwYWlyVHJpZ2dlckgAEjUKD3JlcGFpcl9jb21wbGV0ZRgLIAEoCzIaLmhhcm5lc3MudjEuUmVwYWlyQ29tcGxldGVIABI9ChNjb21wYWN0aW9uX2NvbXBsZXRlGAwgASgLMh4uaGFybmVzcy52MS5Db21wYWN0aW9uQ29tcGxldGVIABIxCg10dXJuX2NvbXBsZXRlGA0gASgLMhguaGFybmVzcy52MS5UdXJuQ29tcGxldGVIABIkCgZwYXJrZWQYDiABKAsyEi5oYXJuZXNzLnYxLlBhcmtlZEgAEisKBnJlc3VsdBgPIAEoCzIZLmhhcm5lc3MudjEuSGFybmVzc1Jlc3VsdEgAQgkKB21lc3NhZ2UiigUKC09ic2VydmF0aW9uEgsKA2tleRgBIAEoCRInCgVpbmJveBgCIAEoCzIWLmhhcm5lc3MudjEuSW5ib3hCYXRjaEgAEi4KC2Vudmlyb25tZW50GAMgASgLMhcuaGFybmVzcy52MS5FbnZpcm9ubWVudEgAEhAKBnRva2VucxgEIAEoDUgAEicKBGhvb2sYBSABKAsyFy5oYXJuZXNzLnYxLkhvb2tPdXRjb21lSAASMAoFY2hlY2sYBiABKAsyHy5oYXJuZXNzLnYxLlJlcXVpcmVtZW50Q292ZXJhZ2VIABIUCgpzdG9wX2Fza2VkGAcgASgISAASKgoHY29udGV4dBgIIAEoCzIXLmhhcm5lc3MudjEuQ29udGV4dFRleHRIABImCgd3ZWlnaHRzGAkgASgLMhMuaGFybmVzcy52MS5XZWlnaHRzSAASNAoMY29udmVyc2F0aW9uGAogASgLMhwuaGFybmVzcy52MS5Db252ZXJzYXRpb25SZWFkSAASKwoHc3VtbWFyeRgLIAEoCzIYLmhhcm5lc3MudjEuU3VtbWFyeVN0YXRlSAASOQoRc3VtbWFyeV9yZXF1ZXN0ZWQYDCABKAsyHC5oYXJuZXNzLnYxLlN1bW1hcnlSZXF1ZXN0ZWRIABIXCg1pbmJveF93YWl0aW5nGA0gASgISAASHQoTaW5mZXJlbmNlX2F2YWlsYWJsZRgOIAEoCEgAEjIKCmJhY2tncm91bmQYDyABKAsyHC5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZXNIABIrCgp3YWl0X2NoZWNrGB4gASgLMhUuaGFybmVzcy52MS5XYWl0Q2hlY2tIAEIHCgV2YWx1ZSJ+CglXYWl0Q2hlY2sSDgoGZGlnZXN0GAEgASgJEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZvdXRwdXQYAyABKAkSLwoKYmFja2dyb3VuZBgEIAEoCzIbLmhhcm5lc3MudjEuQmFja2dyb3VuZFN0YXRlEg0KBWVycm9yGAUgASgJIkEKEEJhY2tncm91bmRTdGF0ZXMSLQoIY29tbWFuZHMYASADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZSKEAQoPQmFja2dyb3VuZFN0YXRlEgoKAmlkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSDwoHcnVubmluZxgDIAEoCBIoCgdvdXRjb21lGAQgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRILCgNlbmQYBSABKAkSDAoEdGFpbBgGIAEoCSJRChBDb252ZXJzYXRpb25SZWFkEhAKCG1lc3NhZ2VzGAEgASgEEisKCGR1cmF0aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIncKDFN1bW1hcnlTdGF0ZRINCgVlbmRlZBgBIAEoCBInCgdzdW1tYXJ5GAIgASgLMhYuaGFybmVzcy52MS5TdW1tYXJ5UmVmEg0KBWVycm9yGAMgASgJEiAKBXVzYWdlGAQgASgLMhEuaGFybmVzcy52MS5Vc2FnZSJGChBTdW1tYXJ5UmVxdWVzdGVkEiMKA2pvYhgBIAEoCzIWLmhhcm5lc3MudjEuU3VtbWFyeUpvYhINCgVlcnJvchgCIAEoCSI/CgtDb250ZXh0VGV4dBIhCgR0ZXh0GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg0KBWVycm9yGAIgASgJIkIKCkluYm94QmF0Y2gSJAoFaXRlbXMYASADKAsyFS5oYXJuZXNzLnYxLkluYm94SXRlbRIOCgZjdXJzb3IYAiABKAQikgQKB0pvdXJuYWwSLwoMdHVybl9zdGFydGVkGAEgASgLMhcuaGFybmVzcy52MS5UdXJuU3RhcnRlZEgAEjEKDW1vZGVsX3JldHJpZWQYAiABKAsyGC5oYXJuZXNzLnYxLk1vZGVsUmV0cmllZEgAEjUKD21vZGVsX3Jlc3BvbmRlZBgDIAEoCzIaLmhhcm5lc3MudjEuTW9kZWxSZXNwb25kZWRIABIxCg10b29sc19zdGFydGVkGAQgASgLMhguaGFybmVzcy52MS5Ub29sc1N0YXJ0ZWRIABIxCg10b29sX2ZpbmlzaGVkGAUgASgLMhguaGFybmVzcy52MS5Ub29sRmluaXNoZWRIABI1Cg9leGVjdXRvcl9mYWlsZWQYBiABKAsyGi5oYXJuZXNzLnYxLkV4ZWN1dG9yRmFpbGVkSAASNQoPZXhlY3V0b3JfYWJzZW50GAcgASgLMhouaGFybmVzcy52MS5FeGVjdXRvckFic2VudEgAEjEKDXR1cm5fYWRtaXR0ZWQYCCABKAsyGC5oYXJuZXNzLnYxLlR1cm5BZG1pdHRlZEgAEi8KDGNhbGxzX2p1ZGdlZBgJIAEoCzIXLmhhcm5lc3MudjEuQ2FsbHNKdWRnZWRIABIrCgpzdGVwX3Rha2VuGAogASgLMhUuaGFybmVzcy52MS5TdGVwVGFrZW5IAEIHCgVlbnRyeSLvAQoLVHVyblN0YXJ0ZWQSEwoLdHVybl9udW1iZXIYASABKA0SDwoHYXR0ZW1wdBgCIAEoDRITCgtmaXJlZF9ydWxlcxgDIAMoCRITCgtpdGVtc19zaG93bhgEIAEoBhIVCg10b2xkX2NvbnRyb2xzGAUgAygJEjEKEWluc3RydWN0aW9uX2ZpbGVzGAYgAygLMhYuaGFybmVzcy52MS5GaWxlRGlnZXN0EhoKDWZpbGVzX2NoYW5nZWQYByABKA1IAIgBARIYChBlbmRlZF9iYWNrZ3JvdW5kGAggAygJQhAKDl9maWxlc19jaGFuZ2VkImwKDFR1cm5BZG1pdHRlZBImCgZhY3Rpb24YASABKA4yFi5oYXJuZXNzLnYxLkhvb2tBY3Rpb24SDgoGcmVhc29uGAIgASgJEiQKBWhvb2tzGAMgASgLMhUuaGFybmVzcy52MS5Ib29rU3RhdGUihgEKC0NhbGxzSnVkZ2VkEicKBWNhbGxzGAEgAygLMhguaGFybmVzcy52MS5QcmVwYXJlZENhbGwSKAoKd29ya19pdGVtcxgCIAMoCzIULmhhcm5lc3MudjEuV29ya0l0ZW0SJAoFaG9va3MYAyABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZSKvAgoMTW9kZWxSZXRyaWVkEgsKA3RyeRgBIAEoDRINCgVtb2RlbBgCIAEoCRINCgVlcnJvchgDIAEoCRInCgR3YWl0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBGxhc3QYBSABKAgSJwoEa2luZBgGIAEoDjIZLmhhcm5lc3MudjEuVHVybkVycm9yS2luZBIvCgphZGp1c3RtZW50GAcgASgLMhsuaGFybmVzcy52MS5Nb2RlbEFkanVzdG1lbnQSIAoFdXNhZ2UYCCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDXByb21wdF90b2tlbnMYCSABKA0SFQoNd2luZG93X3Rva2VucxgKIAEoDRITCgtrZXlfbWlzc2luZxgLIAEoCCKiBAoMUHJlcGFyZWRDYWxsEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIwCgtkaXNwb3NpdGlvbhgDIAEoDjIbLmhhcm5lc3MudjEuQ2FsbERpc3Bvc2l0aW9uEg8KB21lc3NhZ2UYBCABKAkSFQoNcGFyYWxsZWxfc2FmZRgFIAEoCBISCgppZGVtcG90ZW50GAYgASgIEiYKBm9yaWdpbhgHIAEoDjIWLmhhcm5lc3MudjEuVG9vbE9yaWdpbhINCgVyZWFkcxgIIAEoCBIOCgZ3cml0ZXMYCSABKAgSEAoIZXhwbG9yZXMYCiABKAgSJgoJYXJndW1lbnRzGAsgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg8KB29mZmVyZWQYDCABKAgSDgoGcmV2aWV3GA0gASgIEiYKBW1hcmtzGA4gASgLMhcuaGFybmVzcy52MS5SZXN1bHRNYXJrcxIvCg1zYW5kYm94X2xldmVsGA8gASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSEQoJb25seV9vbmNlGBAgASgIEhUKDXNhbmRib3hfaG9zdHMYESADKAkSDwoHZ3VhcmRlZBgSIAEoCBIqCgpjb21wbGV0aW9uGB4gASgLMhYuaGFybmVzcy52MS5Db21wbGV0aW9uEiMKBHdhaXQYHyABKAsyFS5oYXJuZXNzLnYxLldhaXRTdGF0ZSJoCgpDb21wbGV0aW9uEiQKB3N1bW1hcnkYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSIwoGb3V0cHV0GAIgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg8KB3Byb2JsZW0YAyABKAkiowMKDk1vZGVsUmVzcG9uZGVkEg0KBW1vZGVsGAEgASgJEiAKBXVzYWdlGAIgASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1maW5pc2hfcmVhc29uGAMgASgJEicKBWNhbGxzGAQgAygLMhguaGFybmVzcy52MS5QcmVwYXJlZENhbGwSKgoHbGF0ZW5jeRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtwcmVwYXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgp3b3JrX2l0ZW1zGAcgAygLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCgh1bmp1ZGdlZBgIIAEoCBIRCgljdXRfc2hvcnQYCSABKAgSJAoHd2VpZ2h0cxgKIAEoCzITLmhhcm5lc3MudjEuV2VpZ2h0cxITCgt2aWV3X2RpZ2VzdBgLIAEoDBIiCgV0b29scxgMIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhIWCg5jb3VudGVkX3Rva2VucxgNIAEoDSIvCghUb29sTGlzdBIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMiMwoMVG9vbHNTdGFydGVkEhAKCGNhbGxfaWRzGAEgAygJEhEKCWxlZGdlcl9pZBgCIAEoCSLmAQoMVG9vbEZpbmlzaGVkEg8KB2NhbGxfaWQYASABKAkSKAoHb3V0Y29tZRgCIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSKwoIZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFQoNZmlsZXNfY2hhbmdlZBgEIAMoCRIkCgVob29rcxgFIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlEjEKCmJhY2tncm91bmQYBiABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kIlIKDkV4ZWN1dG9yRmFpbGVkEhAKCGV4ZWN1dG9yGAEgASgJEg0KBWVycm9yGAIgASgJEg0KBWNvdW50GAMgASgNEhAKCGRlbGl2ZXJ5GAQgASgEImIKCVN0ZXBUYWtlbhIQCghleGVjdXRvchgBIAEoCRIQCghkZWxpdmVyeRgCIAEoBBIOCgZkZWF0aHMYAyABKA0SEAoIcmV0dXJuZWQYBCABKAgSDwoHY29tcGFueRgFIAEoDSIiCg5FeGVjdXRvckFic2VudBIQCghleGVjdXRvchgBIAEoCSqXAgoPQ2FsbERpc3Bvc2l0aW9uEiAKHENBTExfRElTUE9TSVRJT05fVU5TUEVDSUZJRUQQABIYChRDQUxMX0RJU1BPU0lUSU9OX1JVThABEhwKGENBTExfRElTUE9TSVRJT05fSEFSTkVTUxACEhgKFENBTExfRElTUE9TSVRJT05fQVNLEAMSHAoYQ0FMTF9ESVNQT1NJVElPTl9JTlZBTElEEAQSGwoXQ0FMTF9ESVNQT1NJVElPTl9ERU5JRUQQBRIbChdDQUxMX0RJU1BPU0lUSU9OX0NMSUVOVBAGEh0KGUNBTExfRElTUE9TSVRJT05fUVVFU1RJT04QBxIZChVDQUxMX0RJU1BPU0lUSU9OX1dBSVQQCCqxAQoLVG9vbE91dGNvbWUSHAoYVE9PTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRVE9PTF9PVVRDT01FX0RPTkUQARIYChRUT09MX09VVENPTUVfVU5LTk9XThACEhoKFlRPT0xfT1VUQ09NRV9DQU5DRUxMRUQQAxIdChlUT09MX09VVENPTUVfTk9UX0NPTkZJTkVEEAQSGAoUVE9PTF9PVVRDT01FX1JFRlVTRUQQBUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * Record is one entry of a run's log. Appending it is the commit, the hand-off
@@ -70,8 +72,8 @@ export type Record = Message<"harness.v1.Record"> & {
   version: bigint;
 
   /**
-   * Stream sequence of the record with version-1: the fence that this one was
-   * written with. 0 for the first.
+   * Stream sequence of the record with version-1, on which this one is fenced.
+   * 0 for the first.
    *
    * @generated from field: uint64 prev_sequence = 4;
    */
@@ -143,6 +145,14 @@ export type Record = Message<"harness.v1.Record"> & {
    * @generated from field: uint64 appended_before = 12;
    */
   appendedBefore: bigint;
+
+  /**
+   * Nonce of the writer of the record at prev_sequence. A bus that lost its newest messages uses their sequences again, so
+   * a sequence alone does not prove which record this one follows. 0: not known, in records of older writers.
+   *
+   * @generated from field: fixed64 prev_nonce = 13;
+   */
+  prevNonce: bigint;
 };
 
 /**
@@ -415,6 +425,22 @@ export type Observation = Message<"harness.v1.Observation"> & {
      */
     value: boolean;
     case: "inferenceAvailable";
+  } | {
+    /**
+     * The background commands of the run were killed: how each ended.
+     *
+     * @generated from field: harness.v1.BackgroundStates background = 15;
+     */
+    value: BackgroundStates;
+    case: "background";
+  } | {
+    /**
+     * What a call of the tool wait waits for was checked.
+     *
+     * @generated from field: harness.v1.WaitCheck wait_check = 30;
+     */
+    value: WaitCheck;
+    case: "waitCheck";
   } | { case: undefined; value?: undefined };
 };
 
@@ -424,6 +450,133 @@ export type Observation = Message<"harness.v1.Observation"> & {
  */
 export const ObservationSchema: GenMessage<Observation> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 3);
+
+/**
+ * WaitCheck is what a check of a call of the tool wait has found.
+ *
+ * @generated from message harness.v1.WaitCheck
+ */
+export type WaitCheck = Message<"harness.v1.WaitCheck"> & {
+  /**
+   * Path: SHA-256 of the file in lower-case hexadecimal; empty: there is none.
+   *
+   * @generated from field: string digest = 1;
+   */
+  digest: string;
+
+  /**
+   * Command: its exit code.
+   *
+   * @generated from field: int32 exit_code = 2;
+   */
+  exitCode: number;
+
+  /**
+   * Command: the end of what it wrote, at most 2 KiB.
+   *
+   * @generated from field: string output = 3;
+   */
+  output: string;
+
+  /**
+   * Background: how the command is. Unset: the run has no such command.
+   *
+   * @generated from field: harness.v1.BackgroundState background = 4;
+   */
+  background?: BackgroundState | undefined;
+
+  /**
+   * Why it could not be checked, in one line; empty: it was.
+   *
+   * @generated from field: string error = 5;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message harness.v1.WaitCheck.
+ * Use `create(WaitCheckSchema)` to create a new message.
+ */
+export const WaitCheckSchema: GenMessage<WaitCheck> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 4);
+
+/**
+ * BackgroundStates are how background commands are or ended.
+ *
+ * @generated from message harness.v1.BackgroundStates
+ */
+export type BackgroundStates = Message<"harness.v1.BackgroundStates"> & {
+  /**
+   * One for each.
+   *
+   * @generated from field: repeated harness.v1.BackgroundState commands = 1;
+   */
+  commands: BackgroundState[];
+};
+
+/**
+ * Describes the message harness.v1.BackgroundStates.
+ * Use `create(BackgroundStatesSchema)` to create a new message.
+ */
+export const BackgroundStatesSchema: GenMessage<BackgroundStates> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 5);
+
+/**
+ * BackgroundState is how a background command is or ended.
+ *
+ * @generated from message harness.v1.BackgroundState
+ */
+export type BackgroundState = Message<"harness.v1.BackgroundState"> & {
+  /**
+   * Its name for the model.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The call that started it.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+
+  /**
+   * It runs.
+   *
+   * @generated from field: bool running = 3;
+   */
+  running: boolean;
+
+  /**
+   * How it ended; unset while it runs. DONE: by itself, or at its time limit. CANCELLED:
+   * it was killed on request. UNKNOWN: its tool host died. Nothing of it runs any more.
+   *
+   * @generated from field: harness.v1.ToolOutcome outcome = 4;
+   */
+  outcome: ToolOutcome;
+
+  /**
+   * How it ended, for the model, such as "exit code 1"; empty while it runs.
+   *
+   * @generated from field: string end = 5;
+   */
+  end: string;
+
+  /**
+   * The end of its output, at most 2 KiB of it.
+   *
+   * @generated from field: string tail = 6;
+   */
+  tail: string;
+};
+
+/**
+ * Describes the message harness.v1.BackgroundState.
+ * Use `create(BackgroundStateSchema)` to create a new message.
+ */
+export const BackgroundStateSchema: GenMessage<BackgroundState> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 6);
 
 /**
  * ConversationRead records that a decision used the index of the conversation.
@@ -451,7 +604,7 @@ export type ConversationRead = Message<"harness.v1.ConversationRead"> & {
  * Use `create(ConversationReadSchema)` to create a new message.
  */
 export const ConversationReadSchema: GenMessage<ConversationRead> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 4);
+  messageDesc(file_harness_v1_record, 7);
 
 /**
  * SummaryState is how far a requested summary is.
@@ -493,7 +646,7 @@ export type SummaryState = Message<"harness.v1.SummaryState"> & {
  * Use `create(SummaryStateSchema)` to create a new message.
  */
 export const SummaryStateSchema: GenMessage<SummaryState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 5);
+  messageDesc(file_harness_v1_record, 8);
 
 /**
  * SummaryRequested names a job that was created.
@@ -521,7 +674,7 @@ export type SummaryRequested = Message<"harness.v1.SummaryRequested"> & {
  * Use `create(SummaryRequestedSchema)` to create a new message.
  */
 export const SummaryRequestedSchema: GenMessage<SummaryRequested> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 6);
+  messageDesc(file_harness_v1_record, 9);
 
 /**
  * ContextText is what a context provider gave.
@@ -549,7 +702,7 @@ export type ContextText = Message<"harness.v1.ContextText"> & {
  * Use `create(ContextTextSchema)` to create a new message.
  */
 export const ContextTextSchema: GenMessage<ContextText> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 7);
+  messageDesc(file_harness_v1_record, 10);
 
 /**
  * InboxBatch is a part of the inbox.
@@ -577,7 +730,7 @@ export type InboxBatch = Message<"harness.v1.InboxBatch"> & {
  * Use `create(InboxBatchSchema)` to create a new message.
  */
 export const InboxBatchSchema: GenMessage<InboxBatch> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 8);
+  messageDesc(file_harness_v1_record, 11);
 
 /**
  * Journal is an entry inside a step's execution, written before or after an
@@ -663,6 +816,14 @@ export type Journal = Message<"harness.v1.Journal"> & {
      */
     value: CallsJudged;
     case: "callsJudged";
+  } | {
+    /**
+     * A worker took a step after the death of another one, or put it back.
+     *
+     * @generated from field: harness.v1.StepTaken step_taken = 10;
+     */
+    value: StepTaken;
+    case: "stepTaken";
   } | { case: undefined; value?: undefined };
 };
 
@@ -671,7 +832,7 @@ export type Journal = Message<"harness.v1.Journal"> & {
  * Use `create(JournalSchema)` to create a new message.
  */
 export const JournalSchema: GenMessage<Journal> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 9);
+  messageDesc(file_harness_v1_record, 12);
 
 /**
  * TurnStarted claims a turn before any effect of it.
@@ -727,6 +888,13 @@ export type TurnStarted = Message<"harness.v1.TurnStarted"> & {
    * @generated from field: optional uint32 files_changed = 7;
    */
   filesChanged?: number | undefined;
+
+  /**
+   * Calls of the background commands that have ended; the model has a message about them.
+   *
+   * @generated from field: repeated string ended_background = 8;
+   */
+  endedBackground: string[];
 };
 
 /**
@@ -734,7 +902,7 @@ export type TurnStarted = Message<"harness.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 10);
+  messageDesc(file_harness_v1_record, 13);
 
 /**
  * TurnAdmitted records what the subscribers of before_step made of a turn.
@@ -769,7 +937,7 @@ export type TurnAdmitted = Message<"harness.v1.TurnAdmitted"> & {
  * Use `create(TurnAdmittedSchema)` to create a new message.
  */
 export const TurnAdmittedSchema: GenMessage<TurnAdmitted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 11);
+  messageDesc(file_harness_v1_record, 14);
 
 /**
  * CallsJudged records what becomes of the calls of the response before it, after
@@ -805,7 +973,7 @@ export type CallsJudged = Message<"harness.v1.CallsJudged"> & {
  * Use `create(CallsJudgedSchema)` to create a new message.
  */
 export const CallsJudgedSchema: GenMessage<CallsJudged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 12);
+  messageDesc(file_harness_v1_record, 15);
 
 /**
  * ModelRetried: a try at the model failed.
@@ -886,6 +1054,13 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
    * @generated from field: uint32 window_tokens = 10;
    */
   windowTokens: number;
+
+  /**
+   * The process has no key for the model, and a client can give it one.
+   *
+   * @generated from field: bool key_missing = 11;
+   */
+  keyMissing: boolean;
 };
 
 /**
@@ -893,7 +1068,7 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
  * Use `create(ModelRetriedSchema)` to create a new message.
  */
 export const ModelRetriedSchema: GenMessage<ModelRetried> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 13);
+  messageDesc(file_harness_v1_record, 16);
 
 /**
  * PreparedCall is a call with what was decided of it.
@@ -999,6 +1174,51 @@ export type PreparedCall = Message<"harness.v1.PreparedCall"> & {
    * @generated from field: harness.v1.ResultMarks marks = 14;
    */
   marks?: ResultMarks | undefined;
+
+  /**
+   * Tools that run commands: the level at which the call runs.
+   *
+   * @generated from field: harness.v1.SandboxLevel sandbox_level = 15;
+   */
+  sandboxLevel: SandboxLevel;
+
+  /**
+   * ASK: the approval is for this call alone; one for the rest of the run counts as one
+   * for the call.
+   *
+   * @generated from field: bool only_once = 16;
+   */
+  onlyOnce: boolean;
+
+  /**
+   * Tools that run commands: hosts that the call alone reaches, as SandboxNetwork has
+   * them.
+   *
+   * @generated from field: repeated string sandbox_hosts = 17;
+   */
+  sandboxHosts: string[];
+
+  /**
+   * Tools that write files: the path is one by which programs run outside of the sandbox, or
+   * agents are set up, and the call may write it once it runs.
+   *
+   * @generated from field: bool guarded = 18;
+   */
+  guarded: boolean;
+
+  /**
+   * work_complete in a run with an output schema: what it was given.
+   *
+   * @generated from field: harness.v1.Completion completion = 30;
+   */
+  completion?: Completion | undefined;
+
+  /**
+   * The tool wait: what the call waits for.
+   *
+   * @generated from field: harness.v1.WaitState wait = 31;
+   */
+  wait?: WaitState | undefined;
 };
 
 /**
@@ -1006,7 +1226,42 @@ export type PreparedCall = Message<"harness.v1.PreparedCall"> & {
  * Use `create(PreparedCallSchema)` to create a new message.
  */
 export const PreparedCallSchema: GenMessage<PreparedCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 14);
+  messageDesc(file_harness_v1_record, 17);
+
+/**
+ * Completion is what work_complete was given in a run with an output schema.
+ *
+ * @generated from message harness.v1.Completion
+ */
+export type Completion = Message<"harness.v1.Completion"> & {
+  /**
+   * The summary.
+   *
+   * @generated from field: harness.v1.Content summary = 1;
+   */
+  summary?: Content | undefined;
+
+  /**
+   * The output as JSON; unset if it is missing or does not fit the schema.
+   *
+   * @generated from field: harness.v1.Content output = 2;
+   */
+  output?: Content | undefined;
+
+  /**
+   * What is wrong with the output: up to three findings with their places; empty if it fits.
+   *
+   * @generated from field: string problem = 3;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message harness.v1.Completion.
+ * Use `create(CompletionSchema)` to create a new message.
+ */
+export const CompletionSchema: GenMessage<Completion> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 18);
 
 /**
  * ModelResponded records the model's answer, which the same record appends to
@@ -1114,7 +1369,7 @@ export type ModelResponded = Message<"harness.v1.ModelResponded"> & {
  * Use `create(ModelRespondedSchema)` to create a new message.
  */
 export const ModelRespondedSchema: GenMessage<ModelResponded> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 15);
+  messageDesc(file_harness_v1_record, 19);
 
 /**
  * ToolList is the tools of a request.
@@ -1135,7 +1390,7 @@ export type ToolList = Message<"harness.v1.ToolList"> & {
  * Use `create(ToolListSchema)` to create a new message.
  */
 export const ToolListSchema: GenMessage<ToolList> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 16);
+  messageDesc(file_harness_v1_record, 20);
 
 /**
  * ToolsStarted makes calls runnable: only a call named here is ever sent.
@@ -1163,7 +1418,7 @@ export type ToolsStarted = Message<"harness.v1.ToolsStarted"> & {
  * Use `create(ToolsStartedSchema)` to create a new message.
  */
 export const ToolsStartedSchema: GenMessage<ToolsStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 17);
+  messageDesc(file_harness_v1_record, 21);
 
 /**
  * ToolFinished records the end of a call. Its result is the message that the
@@ -1206,6 +1461,13 @@ export type ToolFinished = Message<"harness.v1.ToolFinished"> & {
    * @generated from field: harness.v1.HookState hooks = 5;
    */
   hooks?: HookState | undefined;
+
+  /**
+   * The background command that it started; unset: none.
+   *
+   * @generated from field: harness.v1.BackgroundCommand background = 6;
+   */
+  background?: BackgroundCommand | undefined;
 };
 
 /**
@@ -1213,7 +1475,7 @@ export type ToolFinished = Message<"harness.v1.ToolFinished"> & {
  * Use `create(ToolFinishedSchema)` to create a new message.
  */
 export const ToolFinishedSchema: GenMessage<ToolFinished> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 18);
+  messageDesc(file_harness_v1_record, 22);
 
 /**
  * ExecutorFailed records that an executor could not process a step.
@@ -1241,6 +1503,13 @@ export type ExecutorFailed = Message<"harness.v1.ExecutorFailed"> & {
    * @generated from field: uint32 count = 3;
    */
   count: number;
+
+  /**
+   * Number of the delivery of the step that failed, from 1; 0: unknown.
+   *
+   * @generated from field: uint64 delivery = 4;
+   */
+  delivery: bigint;
 };
 
 /**
@@ -1248,7 +1517,60 @@ export type ExecutorFailed = Message<"harness.v1.ExecutorFailed"> & {
  * Use `create(ExecutorFailedSchema)` to create a new message.
  */
 export const ExecutorFailedSchema: GenMessage<ExecutorFailed> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 19);
+  messageDesc(file_harness_v1_record, 23);
+
+/**
+ * StepTaken records that a worker takes a step of which another worker may have died, or
+ * that a worker that stops has put a step back. First deliveries leave no such entry.
+ * Readers that do not know it can ignore it.
+ *
+ * @generated from message harness.v1.StepTaken
+ */
+export type StepTaken = Message<"harness.v1.StepTaken"> & {
+  /**
+   * The executor.
+   *
+   * @generated from field: string executor = 1;
+   */
+  executor: string;
+
+  /**
+   * Number of the delivery of the step to this worker, from 1.
+   *
+   * @generated from field: uint64 delivery = 2;
+   */
+  delivery: bigint;
+
+  /**
+   * Workers that died while they worked on the step, up to this delivery and since one of
+   * them completed something.
+   *
+   * @generated from field: uint32 deaths = 3;
+   */
+  deaths: number;
+
+  /**
+   * The worker stops and has put the step back, so that its end is no death.
+   *
+   * @generated from field: bool returned = 4;
+   */
+  returned: boolean;
+
+  /**
+   * Steps that caused deaths, possibly, and that this worker began together, this one
+   * included; 0 for a step that is not suspected.
+   *
+   * @generated from field: uint32 company = 5;
+   */
+  company: number;
+};
+
+/**
+ * Describes the message harness.v1.StepTaken.
+ * Use `create(StepTakenSchema)` to create a new message.
+ */
+export const StepTakenSchema: GenMessage<StepTaken> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 24);
 
 /**
  * ExecutorAbsent records that the executor that the newest step is addressed to
@@ -1270,7 +1592,7 @@ export type ExecutorAbsent = Message<"harness.v1.ExecutorAbsent"> & {
  * Use `create(ExecutorAbsentSchema)` to create a new message.
  */
 export const ExecutorAbsentSchema: GenMessage<ExecutorAbsent> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 20);
+  messageDesc(file_harness_v1_record, 25);
 
 /**
  * CallDisposition is what happens to a call.
@@ -1333,6 +1655,13 @@ export enum CallDisposition {
    * @generated from enum value: CALL_DISPOSITION_QUESTION = 7;
    */
   QUESTION = 7,
+
+  /**
+   * It waits for a time or for what its arguments name.
+   *
+   * @generated from enum value: CALL_DISPOSITION_WAIT = 8;
+   */
+  WAIT = 8,
 }
 
 /**
@@ -1374,6 +1703,21 @@ export enum ToolOutcome {
    * @generated from enum value: TOOL_OUTCOME_CANCELLED = 3;
    */
   CANCELLED = 3,
+
+  /**
+   * It was not started: the tool host could not confine it as its record says.
+   *
+   * @generated from enum value: TOOL_OUTCOME_NOT_CONFINED = 4;
+   */
+  NOT_CONFINED = 4,
+
+  /**
+   * It was not started: the tool host did not accept the request, or the mode of work had
+   * changed and does not allow it.
+   *
+   * @generated from enum value: TOOL_OUTCOME_REFUSED = 5;
+   */
+  REFUSED = 5,
 }
 
 /**

@@ -18,8 +18,12 @@ import type { ResultMarks } from "./conversation_pb.js";
 import { file_harness_v1_conversation } from "./conversation_pb.js";
 import type { HookState } from "./hook_pb.js";
 import { file_harness_v1_hook } from "./hook_pb.js";
+import type { CallPreview } from "./preview_pb.js";
+import { file_harness_v1_preview } from "./preview_pb.js";
 import type { RunStatus, StopReason } from "./run_pb.js";
 import { file_harness_v1_run } from "./run_pb.js";
+import type { SandboxLevel } from "./sandbox_pb.js";
+import { file_harness_v1_sandbox } from "./sandbox_pb.js";
 import type { Activity, Definition, DoomLoop, FileDigest, JitState, ProgressTracker, ToolUsage } from "./steering_pb.js";
 import { file_harness_v1_steering } from "./steering_pb.js";
 import type { ToolOrigin, ToolRule } from "./tool_pb.js";
@@ -32,7 +36,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/snapshot.proto.
  */
 export const file_harness_v1_snapshot: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3NuYXBzaG90LnByb3RvEgpoYXJuZXNzLnYxInQKC1BoYXNlQ2hhbmdlEh8KBGZyb20YASABKA4yES5oYXJuZXNzLnYxLlBoYXNlEiUKBWlucHV0GAIgASgOMhYuaGFybmVzcy52MS5QaGFzZUlucHV0Eh0KAnRvGAMgASgOMhEuaGFybmVzcy52MS5QaGFzZSLPEAoIU25hcHNob3QSJQoGc3RhdHVzGAEgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSIAoFcGhhc2UYAiABKA4yES5oYXJuZXNzLnYxLlBoYXNlEicKDHBhdXNlZF9waGFzZRgDIAEoDjIRLmhhcm5lc3MudjEuUGhhc2USKwoLc3RvcF9yZWFzb24YBCABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SEAoId29ya2Zsb3cYByADKAkSJgoGY29uZmlnGAggASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEhQKDGluYm94X2N1cnNvchgKIAEoBBIPCgdzZWdtZW50GAsgASgNEhUKDW1lc3NhZ2VfY291bnQYDCABKAQSLQoMdG9rZW5fYnVkZ2V0GA0gASgLMhcuaGFybmVzcy52MS5Ub2tlbkJ1ZGdldBIzChJwZW5kaW5nX3Rvb2xfY2FsbHMYDiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEhoKEmNvbnRpbnVhdGlvbl9jb3VudBgPIAEoDRIdChV3b3JrX2NvbXBsZXRlX3JldHJpZXMYECABKA0SIAoFc3BlbnQYESABKAsyES5oYXJuZXNzLnYxLlNwZW50EiMKBHR1cm4YEiABKAsyFS5oYXJuZXNzLnYxLlR1cm5TdGF0ZRIVCg1ncmFudGVkX3Rvb2xzGBMgAygJEhUKDWRyYWluZWRfaXRlbXMYFCADKAYSFgoOYW5zd2VyZWRfY2FsbHMYFSADKAYSDQoFbW9kZWwYFiABKAkSEQoJd29ya3NwYWNlGBcgASgJEhQKDGdvYWxfcHJldmlldxgYIAEoCRIvCgtjcmVhdGVfdGltZRgZIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoKdG9vbF9ydWxlcxgaIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIwoGYW5zd2VyGBsgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiQKB3N1bW1hcnkYHCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSFwoPZmFsbGJhY2tfbW9kZWxzGB0gAygJEjEKDXJ1bm5pbmdfc2luY2UYHyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFjY2VwdGVkGCAgASgIEhQKDHBhcmtfdmVyc2lvbhghIAEoBBIUCgxmYWlsZWRfdHJpZXMYIiABKA0SKwoHd2FrZV9hdBgjIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoMY2xpZW50X3Rvb2xzGCQgASgLMhMuaGFybmVzcy52MS5Db250ZW50EhIKCmF1dG9ub21vdXMYJSABKAgSLwoLZXhwaXJlX3RpbWUYJiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2Fuc3dlcmVkX2J5GCcgAygGEjQKEHdvcmtfaXRlbV9sZWRnZXIYPSABKAsyGi5oYXJuZXNzLnYxLldvcmtJdGVtTGVkZ2VyEi8KDXRhc2tfY29udHJhY3QYPiABKAsyGC5oYXJuZXNzLnYxLlRhc2tDb250cmFjdBIzCg9jb3ZlcmFnZV9sZWRnZXIYPyABKAsyGi5oYXJuZXNzLnYxLkNvdmVyYWdlTGVkZ2VyEjUKEHByb2dyZXNzX3RyYWNrZXIYQCABKAsyGy5oYXJuZXNzLnYxLlByb2dyZXNzVHJhY2tlchIMCgRtb2RlGEEgASgJEicKCWRvb21fbG9vcBhCIAEoCzIULmhhcm5lc3MudjEuRG9vbUxvb3ASJAoFaG9va3MYQyABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZRIhCgNqaXQYRCABKAsyFC5oYXJuZXNzLnYxLkppdFN0YXRlEikKCnRvb2xfdXNhZ2UYRSADKAsyFS5oYXJuZXNzLnYxLlRvb2xVc2FnZRImCghhY3Rpdml0eRhGIAEoCzIULmhhcm5lc3MudjEuQWN0aXZpdHkSKgoKZGVmaW5pdGlvbhhHIAEoCzIWLmhhcm5lc3MudjEuRGVmaW5pdGlvbhIxChFpbnN0cnVjdGlvbl9maWxlcxhIIAMoCzIWLmhhcm5lc3MudjEuRmlsZURpZ2VzdBIYChBpdGVtc19zaG93bl90dXJuGEkgASgNEhMKC2l0ZW1zX3Nob3duGEogASgGEhUKDXRvbGRfY29udHJvbHMYSyADKAkSFQoNcmVqZWN0ZWRfa2luZBhMIAEoCRIWCg5yZWplY3RlZF9jb3VudBhNIAEoDRIhCgRnb2FsGE8gASgLMhMuaGFybmVzcy52MS5Db250ZW50EhEKCXRvbGRfdHVybhhOIAEoDRIlCgV0cmFjZRhQIAEoCzIWLmhhcm5lc3MudjEuVHJhY2VTdGF0ZRIuCglyZWFzb25pbmcYUSABKAsyGy5oYXJuZXNzLnYxLlJlYXNvbmluZ0NvbmZpZxI2ChFtb2RlbF9hZGp1c3RtZW50cxhSIAMoCzIbLmhhcm5lc3MudjEuTW9kZWxBZGp1c3RtZW50EjMKD2NvbXBhY3Rpb25fcGxhbhgoIAEoCzIaLmhhcm5lc3MudjEuQ29tcGFjdGlvblBsYW4SFAoMdG9vbHNfZGlnZXN0GCkgASgJSgQIKhA9SgQIHhAfUhFleGVjdXRvcl9mYWlsdXJlcyKmAgoKVHJhY2VTdGF0ZRIQCgh0cmFjZV9pZBgBIAEoDBIPCgdjaGFwdGVyGAIgASgNEhYKDnBhcmVudF9zcGFuX2lkGAMgASgMEhcKD2NoYXB0ZXJfdmVyc2lvbhgEIAEoBBIXCg9zdHJldGNoX3ZlcnNpb24YBSABKAQSMAoMc3RyZXRjaF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIgChhwcmV2aW91c19zdHJldGNoX3ZlcnNpb24YByABKAQSFAoMdHVybl92ZXJzaW9uGAggASgEEi0KCXR1cm5fdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKYWdlbnRfbmFtZRgKIAEoCSLzAgoLVG9rZW5CdWRnZXQSGAoQbWF4X2lucHV0X3Rva2VucxgBIAEoDRITCgt1c2VkX3Rva2VucxgCIAEoDRITCgtzb2Z0X3Rva2VucxgDIAEoDRIXCg9ibG9ja2luZ190b2tlbnMYBCABKA0SFwoPcmVwb3J0ZWRfdG9rZW5zGAUgASgNEhkKEXJlcG9ydGVkX21lc3NhZ2VzGAYgASgEEhgKEHVucmVwb3J0ZWRfYnl0ZXMYByABKAQSEwoLdG9vbF90b2tlbnMYCCABKA0SFAoMZnJlZWRfdG9rZW5zGAkgASgNEhgKEHdlaWdoZWRfbWVzc2FnZXMYCiABKAQSDgoGZmFjdG9yGAsgASgBEhQKDGZhY3Rvcl9tb2RlbBgMIAEoCRIVCg13aW5kb3dfdG9rZW5zGA0gASgNEhAKCGV4Y2VlZGVkGA4gASgIEhAKCHJlZnVzYWxzGA8gASgNEhMKC21lZGlhX2J5dGVzGBAgASgEItwCCgtQZW5kaW5nQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EicKBWNsYXNzGAQgASgOMhguaGFybmVzcy52MS5QZW5kaW5nQ2xhc3MSDAoEa2luZBgFIAEoCRILCgN3aHkYBiABKAkSEwoLdHVybl9udW1iZXIYByABKA0SLAoIZGVhZGxpbmUYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBm9yaWdpbhgJIAEoDjIWLmhhcm5lc3MudjEuVG9vbE9yaWdpbhINCgVyZWFkcxgKIAEoCBIOCgZ3cml0ZXMYCyABKAgSEAoIZXhwbG9yZXMYDCABKAgSJgoFbWFya3MYDSABKAsyFy5oYXJuZXNzLnYxLlJlc3VsdE1hcmtzIpECCgVTcGVudBISCgp0b29sX2NhbGxzGAEgASgNEhgKEHRvb2xfY2FsbHNfdG90YWwYAiABKA0SIAoFdXNhZ2UYAyABKAsyES5oYXJuZXNzLnYxLlVzYWdlEikKBmFjdGl2ZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgV0dXJucxgFIAEoDRITCgttb2RlbF9jYWxscxgGIAEoDRIvChR1c2FnZV9iZWZvcmVfc2VnbWVudBgHIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USOAoVYWN0aXZlX2JlZm9yZV9zZWdtZW50GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpMBCglUdXJuU3RhdGUSDgoGbnVtYmVyGAEgASgNEgwKBG9wZW4YAiABKAgSEgoKYWdlbnRfZG9uZRgDIAEoCBIcChRjYWxsZWRfd29ya19jb21wbGV0ZRgEIAEoCBIUCgxjYWxsZWRfdG9vbHMYBSABKAgSDQoFY2FsbHMYBiABKA0SEQoJY3V0X3Nob3J0GAcgASgIImUKD01vZGVsQWRqdXN0bWVudBINCgVtb2RlbBgBIAEoCRIqCgphZGp1c3RtZW50GAIgASgOMhYuaGFybmVzcy52MS5BZGp1c3RtZW50EhcKD3Rocm91Z2hfbWVzc2FnZRgDIAEoBCqWAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIOCgpQSEFTRV9JRExFEAESEgoOUEhBU0VfUExBTk5JTkcQAhITCg9QSEFTRV9FWEVDVVRJTkcQAxIXChNQSEFTRV9BV0FJVElOR19UT09MEAQSFAoQUEhBU0VfUkVGTEVDVElORxAFEg4KClBIQVNFX0RPTkUQBiqUAwoKUGhhc2VJbnB1dBIbChdQSEFTRV9JTlBVVF9VTlNQRUNJRklFRBAAEhUKEVBIQVNFX0lOUFVUX1NUQVJUEAESHgoaUEhBU0VfSU5QVVRfUExBTl9DT01NSVRURUQQAhIXChNQSEFTRV9JTlBVVF9OT19QTEFOEAMSGgoWUEhBU0VfSU5QVVRfQVdBSVRfVE9PTBAEEhgKFFBIQVNFX0lOUFVUX0FOU1dFUkVEEAUSHQoZUEhBU0VfSU5QVVRfQU5TV0VSRURfTEFTVBAGEhoKFlBIQVNFX0lOUFVUX1RVUk5fRU5ERUQQBxIZChVQSEFTRV9JTlBVVF9ORVhUX1RVUk4QCBIWChJQSEFTRV9JTlBVVF9SRVBMQU4QCRIYChRQSEFTRV9JTlBVVF9DT01QTEVURRAKEhUKEVBIQVNFX0lOUFVUX1BBVVNFEAsSFgoSUEhBU0VfSU5QVVRfUkVTVU1FEAwSFAoQUEhBU0VfSU5QVVRfRkFJTBANEhYKElBIQVNFX0lOUFVUX1JFT1BFThAOKpABCgxQZW5kaW5nQ2xhc3MSHQoZUEVORElOR19DTEFTU19VTlNQRUNJRklFRBAAEiMKH1BFTkRJTkdfQ0xBU1NfQVdBSVRJTkdfRVhURVJOQUwQARIgChxQRU5ESU5HX0NMQVNTX0VGRkVDVF9VTktOT1dOEAISGgoWUEVORElOR19DTEFTU19BUFBST1ZFRBADKrMBCgpBZGp1c3RtZW50EhoKFkFESlVTVE1FTlRfVU5TUEVDSUZJRUQQABIYChRBREpVU1RNRU5UX1dJUkVfQ0hBVBABEh0KGUFESlVTVE1FTlRfV0lSRV9SRVNQT05TRVMQAhIYChRBREpVU1RNRU5UX05PX09QQVFVRRADEhkKFUFESlVTVE1FTlRfTk9fU1VNTUFSWRAEEhsKF0FESlVTVE1FTlRfTk9fRU5DUllQVEVEEAVCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_hook, file_harness_v1_run, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChloYXJuZXNzL3YxL3NuYXBzaG90LnByb3RvEgpoYXJuZXNzLnYxInQKC1BoYXNlQ2hhbmdlEh8KBGZyb20YASABKA4yES5oYXJuZXNzLnYxLlBoYXNlEiUKBWlucHV0GAIgASgOMhYuaGFybmVzcy52MS5QaGFzZUlucHV0Eh0KAnRvGAMgASgOMhEuaGFybmVzcy52MS5QaGFzZSKpEgoIU25hcHNob3QSJQoGc3RhdHVzGAEgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSIAoFcGhhc2UYAiABKA4yES5oYXJuZXNzLnYxLlBoYXNlEicKDHBhdXNlZF9waGFzZRgDIAEoDjIRLmhhcm5lc3MudjEuUGhhc2USKwoLc3RvcF9yZWFzb24YBCABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SEAoId29ya2Zsb3cYByADKAkSJgoGY29uZmlnGAggASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEhQKDGluYm94X2N1cnNvchgKIAEoBBIPCgdzZWdtZW50GAsgASgNEhUKDW1lc3NhZ2VfY291bnQYDCABKAQSLQoMdG9rZW5fYnVkZ2V0GA0gASgLMhcuaGFybmVzcy52MS5Ub2tlbkJ1ZGdldBIzChJwZW5kaW5nX3Rvb2xfY2FsbHMYDiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEhoKEmNvbnRpbnVhdGlvbl9jb3VudBgPIAEoDRIdChV3b3JrX2NvbXBsZXRlX3JldHJpZXMYECABKA0SIAoFc3BlbnQYESABKAsyES5oYXJuZXNzLnYxLlNwZW50EiMKBHR1cm4YEiABKAsyFS5oYXJuZXNzLnYxLlR1cm5TdGF0ZRIVCg1ncmFudGVkX3Rvb2xzGBMgAygJEhUKDWRyYWluZWRfaXRlbXMYFCADKAYSFgoOYW5zd2VyZWRfY2FsbHMYFSADKAYSDQoFbW9kZWwYFiABKAkSEQoJd29ya3NwYWNlGBcgASgJEhQKDGdvYWxfcHJldmlldxgYIAEoCRIvCgtjcmVhdGVfdGltZRgZIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoKdG9vbF9ydWxlcxgaIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIwoGYW5zd2VyGBsgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiQKB3N1bW1hcnkYHCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSFwoPZmFsbGJhY2tfbW9kZWxzGB0gAygJEjEKDXJ1bm5pbmdfc2luY2UYHyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFjY2VwdGVkGCAgASgIEhQKDHBhcmtfdmVyc2lvbhghIAEoBBIUCgxmYWlsZWRfdHJpZXMYIiABKA0SKwoHd2FrZV9hdBgjIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoMY2xpZW50X3Rvb2xzGCQgASgLMhMuaGFybmVzcy52MS5Db250ZW50EhIKCmF1dG9ub21vdXMYJSABKAgSLwoLZXhwaXJlX3RpbWUYJiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC2Fuc3dlcmVkX2J5GCcgAygGEjQKEHdvcmtfaXRlbV9sZWRnZXIYPSABKAsyGi5oYXJuZXNzLnYxLldvcmtJdGVtTGVkZ2VyEi8KDXRhc2tfY29udHJhY3QYPiABKAsyGC5oYXJuZXNzLnYxLlRhc2tDb250cmFjdBIzCg9jb3ZlcmFnZV9sZWRnZXIYPyABKAsyGi5oYXJuZXNzLnYxLkNvdmVyYWdlTGVkZ2VyEjUKEHByb2dyZXNzX3RyYWNrZXIYQCABKAsyGy5oYXJuZXNzLnYxLlByb2dyZXNzVHJhY2tlchIMCgRtb2RlGEEgASgJEicKCWRvb21fbG9vcBhCIAEoCzIULmhhcm5lc3MudjEuRG9vbUxvb3ASJAoFaG9va3MYQyABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZRIhCgNqaXQYRCABKAsyFC5oYXJuZXNzLnYxLkppdFN0YXRlEikKCnRvb2xfdXNhZ2UYRSADKAsyFS5oYXJuZXNzLnYxLlRvb2xVc2FnZRImCghhY3Rpdml0eRhGIAEoCzIULmhhcm5lc3MudjEuQWN0aXZpdHkSKgoKZGVmaW5pdGlvbhhHIAEoCzIWLmhhcm5lc3MudjEuRGVmaW5pdGlvbhIxChFpbnN0cnVjdGlvbl9maWxlcxhIIAMoCzIWLmhhcm5lc3MudjEuRmlsZURpZ2VzdBIYChBpdGVtc19zaG93bl90dXJuGEkgASgNEhMKC2l0ZW1zX3Nob3duGEogASgGEhUKDXRvbGRfY29udHJvbHMYSyADKAkSFQoNcmVqZWN0ZWRfa2luZBhMIAEoCRIWCg5yZWplY3RlZF9jb3VudBhNIAEoDRIhCgRnb2FsGE8gASgLMhMuaGFybmVzcy52MS5Db250ZW50EhEKCXRvbGRfdHVybhhOIAEoDRIlCgV0cmFjZRhQIAEoCzIWLmhhcm5lc3MudjEuVHJhY2VTdGF0ZRIuCglyZWFzb25pbmcYUSABKAsyGy5oYXJuZXNzLnYxLlJlYXNvbmluZ0NvbmZpZxI2ChFtb2RlbF9hZGp1c3RtZW50cxhSIAMoCzIbLmhhcm5lc3MudjEuTW9kZWxBZGp1c3RtZW50EjoKE2JhY2tncm91bmRfY29tbWFuZHMYUyADKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kEhoKEmNvbnZlcnNhdGlvbl9ieXRlcxhUIAEoBBISCgpzdGFydGVkX2J5GFUgASgJEiMKBm91dHB1dBhcIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIWCg5vdXRwdXRfcHJvYmxlbRhdIAEoCRIZChFvdXRwdXRfcmVqZWN0aW9ucxheIAEoDRIUCgxhbnN3ZXJfbW9kZWwYXyABKAkSMwoPY29tcGFjdGlvbl9wbGFuGCggASgLMhouaGFybmVzcy52MS5Db21wYWN0aW9uUGxhbhIUCgx0b29sc19kaWdlc3QYKSABKAlKBAgqED1KBAgeEB9SEWV4ZWN1dG9yX2ZhaWx1cmVzIoQBChFCYWNrZ3JvdW5kQ29tbWFuZBIKCgJpZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEhEKCWxlZGdlcl9pZBgDIAEoCRIPCgdjb21tYW5kGAQgASgJEi4KCnN0YXJ0X3RpbWUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqYCCgpUcmFjZVN0YXRlEhAKCHRyYWNlX2lkGAEgASgMEg8KB2NoYXB0ZXIYAiABKA0SFgoOcGFyZW50X3NwYW5faWQYAyABKAwSFwoPY2hhcHRlcl92ZXJzaW9uGAQgASgEEhcKD3N0cmV0Y2hfdmVyc2lvbhgFIAEoBBIwCgxzdHJldGNoX3RpbWUYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiAKGHByZXZpb3VzX3N0cmV0Y2hfdmVyc2lvbhgHIAEoBBIUCgx0dXJuX3ZlcnNpb24YCCABKAQSLQoJdHVybl90aW1lGAkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgphZ2VudF9uYW1lGAogASgJIvMCCgtUb2tlbkJ1ZGdldBIYChBtYXhfaW5wdXRfdG9rZW5zGAEgASgNEhMKC3VzZWRfdG9rZW5zGAIgASgNEhMKC3NvZnRfdG9rZW5zGAMgASgNEhcKD2Jsb2NraW5nX3Rva2VucxgEIAEoDRIXCg9yZXBvcnRlZF90b2tlbnMYBSABKA0SGQoRcmVwb3J0ZWRfbWVzc2FnZXMYBiABKAQSGAoQdW5yZXBvcnRlZF9ieXRlcxgHIAEoBBITCgt0b29sX3Rva2VucxgIIAEoDRIUCgxmcmVlZF90b2tlbnMYCSABKA0SGAoQd2VpZ2hlZF9tZXNzYWdlcxgKIAEoBBIOCgZmYWN0b3IYCyABKAESFAoMZmFjdG9yX21vZGVsGAwgASgJEhUKDXdpbmRvd190b2tlbnMYDSABKA0SEAoIZXhjZWVkZWQYDiABKAgSEAoIcmVmdXNhbHMYDyABKA0SEwoLbWVkaWFfYnl0ZXMYECABKAQilwQKC1BlbmRpbmdDYWxsEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJwoFY2xhc3MYBCABKA4yGC5oYXJuZXNzLnYxLlBlbmRpbmdDbGFzcxIMCgRraW5kGAUgASgJEgsKA3doeRgGIAEoCRITCgt0dXJuX251bWJlchgHIAEoDRIsCghkZWFkbGluZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoGb3JpZ2luGAkgASgOMhYuaGFybmVzcy52MS5Ub29sT3JpZ2luEg0KBXJlYWRzGAogASgIEg4KBndyaXRlcxgLIAEoCBIQCghleHBsb3JlcxgMIAEoCBImCgVtYXJrcxgNIAEoCzIXLmhhcm5lc3MudjEuUmVzdWx0TWFya3MSLwoNc2FuZGJveF9sZXZlbBgOIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEhEKCW9ubHlfb25jZRgPIAEoCBIVCg1zYW5kYm94X2hvc3RzGBAgAygJEg8KB2d1YXJkZWQYESABKAgSKAoHcHJldmlldxgSIAEoCzIXLmhhcm5lc3MudjEuQ2FsbFByZXZpZXcSIwoEd2FpdBgeIAEoCzIVLmhhcm5lc3MudjEuV2FpdFN0YXRlIs8BCglXYWl0U3RhdGUSDwoHc2Vjb25kcxgBIAEoDRIPCgdjb21tYW5kGAIgASgJEgwKBHBhdGgYAyABKAkSEgoKYmFja2dyb3VuZBgEIAEoCRIuCgpiZWdpbl90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjaGVja190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZjaGVja3MYByABKA0SDgoGZGlnZXN0GAggASgJIpECCgVTcGVudBISCgp0b29sX2NhbGxzGAEgASgNEhgKEHRvb2xfY2FsbHNfdG90YWwYAiABKA0SIAoFdXNhZ2UYAyABKAsyES5oYXJuZXNzLnYxLlVzYWdlEikKBmFjdGl2ZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgV0dXJucxgFIAEoDRITCgttb2RlbF9jYWxscxgGIAEoDRIvChR1c2FnZV9iZWZvcmVfc2VnbWVudBgHIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USOAoVYWN0aXZlX2JlZm9yZV9zZWdtZW50GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpMBCglUdXJuU3RhdGUSDgoGbnVtYmVyGAEgASgNEgwKBG9wZW4YAiABKAgSEgoKYWdlbnRfZG9uZRgDIAEoCBIcChRjYWxsZWRfd29ya19jb21wbGV0ZRgEIAEoCBIUCgxjYWxsZWRfdG9vbHMYBSABKAgSDQoFY2FsbHMYBiABKA0SEQoJY3V0X3Nob3J0GAcgASgIImUKD01vZGVsQWRqdXN0bWVudBINCgVtb2RlbBgBIAEoCRIqCgphZGp1c3RtZW50GAIgASgOMhYuaGFybmVzcy52MS5BZGp1c3RtZW50EhcKD3Rocm91Z2hfbWVzc2FnZRgDIAEoBCqWAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIOCgpQSEFTRV9JRExFEAESEgoOUEhBU0VfUExBTk5JTkcQAhITCg9QSEFTRV9FWEVDVVRJTkcQAxIXChNQSEFTRV9BV0FJVElOR19UT09MEAQSFAoQUEhBU0VfUkVGTEVDVElORxAFEg4KClBIQVNFX0RPTkUQBiqUAwoKUGhhc2VJbnB1dBIbChdQSEFTRV9JTlBVVF9VTlNQRUNJRklFRBAAEhUKEVBIQVNFX0lOUFVUX1NUQVJUEAESHgoaUEhBU0VfSU5QVVRfUExBTl9DT01NSVRURUQQAhIXChNQSEFTRV9JTlBVVF9OT19QTEFOEAMSGgoWUEhBU0VfSU5QVVRfQVdBSVRfVE9PTBAEEhgKFFBIQVNFX0lOUFVUX0FOU1dFUkVEEAUSHQoZUEhBU0VfSU5QVVRfQU5TV0VSRURfTEFTVBAGEhoKFlBIQVNFX0lOUFVUX1RVUk5fRU5ERUQQBxIZChVQSEFTRV9JTlBVVF9ORVhUX1RVUk4QCBIWChJQSEFTRV9JTlBVVF9SRVBMQU4QCRIYChRQSEFTRV9JTlBVVF9DT01QTEVURRAKEhUKEVBIQVNFX0lOUFVUX1BBVVNFEAsSFgoSUEhBU0VfSU5QVVRfUkVTVU1FEAwSFAoQUEhBU0VfSU5QVVRfRkFJTBANEhYKElBIQVNFX0lOUFVUX1JFT1BFThAOKpABCgxQZW5kaW5nQ2xhc3MSHQoZUEVORElOR19DTEFTU19VTlNQRUNJRklFRBAAEiMKH1BFTkRJTkdfQ0xBU1NfQVdBSVRJTkdfRVhURVJOQUwQARIgChxQRU5ESU5HX0NMQVNTX0VGRkVDVF9VTktOT1dOEAISGgoWUEVORElOR19DTEFTU19BUFBST1ZFRBADKrMBCgpBZGp1c3RtZW50EhoKFkFESlVTVE1FTlRfVU5TUEVDSUZJRUQQABIYChRBREpVU1RNRU5UX1dJUkVfQ0hBVBABEh0KGUFESlVTVE1FTlRfV0lSRV9SRVNQT05TRVMQAhIYChRBREpVU1RNRU5UX05PX09QQVFVRRADEhkKFUFESlVTVE1FTlRfTk9fU1VNTUFSWRAEEhsKF0FESlVTVE1FTlRfTk9fRU5DUllQVEVEEAVCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_hook, file_harness_v1_preview, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * PhaseChange is one change of phase.
@@ -505,6 +509,57 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   modelAdjustments: ModelAdjustment[];
 
   /**
+   * The background commands that may be running; at most 4 under each ledger.
+   *
+   * @generated from field: repeated harness.v1.BackgroundCommand background_commands = 83;
+   */
+  backgroundCommands: BackgroundCommand[];
+
+  /**
+   * Bytes of the messages in the conversation at this step, by which a worker weighs what
+   * it takes on. Set by the worker that commits a step. 0 in steps of older programs.
+   *
+   * @generated from field: uint64 conversation_bytes = 84;
+   */
+  conversationBytes: bigint;
+
+  /**
+   * The caller that started the run, as in InboxItem.
+   *
+   * @generated from field: string started_by = 85;
+   */
+  startedBy: string;
+
+  /**
+   * The output that work_complete was given last in this segment, as JSON; unset without an
+   * output schema, and unless it fits.
+   *
+   * @generated from field: harness.v1.Content output = 92;
+   */
+  output?: Content | undefined;
+
+  /**
+   * What is wrong with the last output; empty if it fits, or if none was given.
+   *
+   * @generated from field: string output_problem = 93;
+   */
+  outputProblem: string;
+
+  /**
+   * Rejections for a missing or wrong output in this segment.
+   *
+   * @generated from field: uint32 output_rejections = 94;
+   */
+  outputRejections: number;
+
+  /**
+   * PROVIDER:NAME of the model that made the last response; empty before.
+   *
+   * @generated from field: string answer_model = 95;
+   */
+  answerModel: string;
+
+  /**
    * What the view of the conversation leaves out; unset: nothing, ever.
    *
    * @generated from field: harness.v1.CompactionPlan compaction_plan = 40;
@@ -526,6 +581,55 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
  */
 export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
   messageDesc(file_harness_v1_snapshot, 1);
+
+/**
+ * BackgroundCommand is a command that outlives the call that started it.
+ *
+ * @generated from message harness.v1.BackgroundCommand
+ */
+export type BackgroundCommand = Message<"harness.v1.BackgroundCommand"> & {
+  /**
+   * Its name for the model, such as bg1; unique in the run under its ledger.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The call that started it.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+
+  /**
+   * Ledger under which it was started.
+   *
+   * @generated from field: string ledger_id = 3;
+   */
+  ledgerId: string;
+
+  /**
+   * The command line, at most 200 bytes of it.
+   *
+   * @generated from field: string command = 4;
+   */
+  command: string;
+
+  /**
+   * When it was started.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 5;
+   */
+  startTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message harness.v1.BackgroundCommand.
+ * Use `create(BackgroundCommandSchema)` to create a new message.
+ */
+export const BackgroundCommandSchema: GenMessage<BackgroundCommand> = /*@__PURE__*/
+  messageDesc(file_harness_v1_snapshot, 2);
 
 /**
  * TraceState is the trace state of a run: the parents of the next spans, and what is
@@ -614,7 +718,7 @@ export type TraceState = Message<"harness.v1.TraceState"> & {
  * Use `create(TraceStateSchema)` to create a new message.
  */
 export const TraceStateSchema: GenMessage<TraceState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 2);
+  messageDesc(file_harness_v1_snapshot, 3);
 
 /**
  * TokenBudget is how full the model's window is.
@@ -744,7 +848,7 @@ export type TokenBudget = Message<"harness.v1.TokenBudget"> & {
  * Use `create(TokenBudgetSchema)` to create a new message.
  */
 export const TokenBudgetSchema: GenMessage<TokenBudget> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 3);
+  messageDesc(file_harness_v1_snapshot, 4);
 
 /**
  * PendingCall is a tool call without a result.
@@ -781,7 +885,7 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
   class: PendingClass;
 
   /**
-   * For AWAITING_EXTERNAL: approval, client_tool or question.
+   * For AWAITING_EXTERNAL: approval, client_tool, question, review or wait.
    *
    * @generated from field: string kind = 5;
    */
@@ -843,6 +947,52 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
    * @generated from field: harness.v1.ResultMarks marks = 13;
    */
   marks?: ResultMarks | undefined;
+
+  /**
+   * Tools that run commands: the level at which the call runs.
+   *
+   * @generated from field: harness.v1.SandboxLevel sandbox_level = 14;
+   */
+  sandboxLevel: SandboxLevel;
+
+  /**
+   * The approval is for this call alone; one for the rest of the run counts as one for
+   * the call.
+   *
+   * @generated from field: bool only_once = 15;
+   */
+  onlyOnce: boolean;
+
+  /**
+   * Tools that run commands: hosts that the call alone reaches, as SandboxNetwork has
+   * them.
+   *
+   * @generated from field: repeated string sandbox_hosts = 16;
+   */
+  sandboxHosts: string[];
+
+  /**
+   * Tools that write files: the call may write the guarded file that its path names once it
+   * is approved.
+   *
+   * @generated from field: bool guarded = 17;
+   */
+  guarded: boolean;
+
+  /**
+   * Approvals and reviews: what a person is shown. Unset for other calls, and in runs that
+   * were parked by earlier versions.
+   *
+   * @generated from field: harness.v1.CallPreview preview = 18;
+   */
+  preview?: CallPreview | undefined;
+
+  /**
+   * The tool wait: what the call waits for.
+   *
+   * @generated from field: harness.v1.WaitState wait = 30;
+   */
+  wait?: WaitState | undefined;
 };
 
 /**
@@ -850,7 +1000,79 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
  * Use `create(PendingCallSchema)` to create a new message.
  */
 export const PendingCallSchema: GenMessage<PendingCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 4);
+  messageDesc(file_harness_v1_snapshot, 5);
+
+/**
+ * WaitState is what a call of the tool wait waits for: one of command, path and background, or only
+ * a time.
+ *
+ * @generated from message harness.v1.WaitState
+ */
+export type WaitState = Message<"harness.v1.WaitState"> & {
+  /**
+   * Waiting ends at the latest after this number of seconds, 1 to 86,400.
+   *
+   * @generated from field: uint32 seconds = 1;
+   */
+  seconds: number;
+
+  /**
+   * Until this command exits with 0.
+   *
+   * @generated from field: string command = 2;
+   */
+  command: string;
+
+  /**
+   * Until this file of the workspace changes, appears or disappears.
+   *
+   * @generated from field: string path = 3;
+   */
+  path: string;
+
+  /**
+   * Until the background command with this id has ended.
+   *
+   * @generated from field: string background = 4;
+   */
+  background: string;
+
+  /**
+   * When waiting began; unset while the call waits for an approval.
+   *
+   * @generated from field: google.protobuf.Timestamp begin_time = 5;
+   */
+  beginTime?: Timestamp | undefined;
+
+  /**
+   * When the next check is due; unset: nothing is checked.
+   *
+   * @generated from field: google.protobuf.Timestamp check_time = 6;
+   */
+  checkTime?: Timestamp | undefined;
+
+  /**
+   * Checks so far.
+   *
+   * @generated from field: uint32 checks = 7;
+   */
+  checks: number;
+
+  /**
+   * Path: SHA-256 of the file at the first check in lower-case hexadecimal; empty: there was
+   * none.
+   *
+   * @generated from field: string digest = 8;
+   */
+  digest: string;
+};
+
+/**
+ * Describes the message harness.v1.WaitState.
+ * Use `create(WaitStateSchema)` to create a new message.
+ */
+export const WaitStateSchema: GenMessage<WaitState> = /*@__PURE__*/
+  messageDesc(file_harness_v1_snapshot, 6);
 
 /**
  * Spent is what was used up.
@@ -920,7 +1142,7 @@ export type Spent = Message<"harness.v1.Spent"> & {
  * Use `create(SpentSchema)` to create a new message.
  */
 export const SpentSchema: GenMessage<Spent> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 5);
+  messageDesc(file_harness_v1_snapshot, 7);
 
 /**
  * TurnState is the turn that is under way or ended last.
@@ -983,7 +1205,7 @@ export type TurnState = Message<"harness.v1.TurnState"> & {
  * Use `create(TurnStateSchema)` to create a new message.
  */
 export const TurnStateSchema: GenMessage<TurnState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 6);
+  messageDesc(file_harness_v1_snapshot, 8);
 
 /**
  * ModelAdjustment is an adjustment of the requests to one model. It lasts for the run.
@@ -1018,7 +1240,7 @@ export type ModelAdjustment = Message<"harness.v1.ModelAdjustment"> & {
  * Use `create(ModelAdjustmentSchema)` to create a new message.
  */
 export const ModelAdjustmentSchema: GenMessage<ModelAdjustment> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 7);
+  messageDesc(file_harness_v1_snapshot, 9);
 
 /**
  * Phase is the phase of the loop. docs/architecture.md has the table of the

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/steering.proto.
  */
 export const file_harness_v1_steering: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3N0ZWVyaW5nLnByb3RvEgpoYXJuZXNzLnYxIk0KB0ppdFJ1bGUSCgoCaWQYASABKAkSDAoEd2hlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEhEKBG9uY2UYBCABKAhIAIgBAUIHCgVfb25jZSIZCghKaXRTdGF0ZRINCgVmaXJlZBgBIAMoCSJPCghNb2RlU3BlYxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhEKCXJlYWRfb25seRgDIAEoCBINCgV0b29scxgEIAMoCSK+AQoKRGVmaW5pdGlvbhIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIAoDaml0GAIgAygLMhMuaGFybmVzcy52MS5KaXRSdWxlEh8KBWhvb2tzGAMgAygLMhAuaGFybmVzcy52MS5Ib29rEiMKBW1vZGVzGAQgAygLMhQuaGFybmVzcy52MS5Nb2RlU3BlYxIjCgZzdG9yZWQYDyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQibQoIRG9vbUxvb3ASDgoGc3RyaWN0GAEgAygGEg0KBWxvb3NlGAIgAygGEg0KBXRvb2xzGAMgASgJEhMKC2NvcnJlY3Rpb25zGAQgASgNEh4KFmNhbGxzX3NpbmNlX2NvcnJlY3Rpb24YBSABKA0ivgEKD1Byb2dyZXNzVHJhY2tlchIUCgxmaW5nZXJwcmludHMYASADKAYSGQoRZGlzdGluY3Rfb3V0Y29tZXMYAiABKA0SFQoNZmlyc3RfbWVzc2FnZRgDIAEoBBIWCg5mcmVzaF9vdXRjb21lcxgEIAEoDRIZChFyZXBlYXRlZF9vdXRjb21lcxgFIAEoDRIYChBpZGxlX2NvbXBhY3Rpb25zGAYgASgNEhYKDnRvbGRfdG9vX2xhcmdlGAcgASgIIigKCVRvb2xVc2FnZRIMCgR0b29sGAEgASgJEg0KBWNhbGxzGAIgASgNImcKCEFjdGl2aXR5Eg0KBXJlYWRzGAEgASgNEg4KBndyaXRlcxgCIAEoDRIQCghleHBsb3JlcxgDIAEoDRIVCg1maWxlc19jaGFuZ2VkGAQgASgNEhMKC2NvbXBhY3Rpb25zGAUgASgNIioKCkZpbGVEaWdlc3QSDAoEcGF0aBgBIAEoCRIOCgZkaWdlc3QYAiABKAlCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_content, file_harness_v1_hook, file_harness_v1_tool]);
+  fileDesc("ChloYXJuZXNzL3YxL3N0ZWVyaW5nLnByb3RvEgpoYXJuZXNzLnYxIk0KB0ppdFJ1bGUSCgoCaWQYASABKAkSDAoEd2hlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEhEKBG9uY2UYBCABKAhIAIgBAUIHCgVfb25jZSIZCghKaXRTdGF0ZRINCgVmaXJlZBgBIAMoCSJPCghNb2RlU3BlYxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhEKCXJlYWRfb25seRgDIAEoCBINCgV0b29scxgEIAMoCSLVAQoKRGVmaW5pdGlvbhIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIAoDaml0GAIgAygLMhMuaGFybmVzcy52MS5KaXRSdWxlEh8KBWhvb2tzGAMgAygLMhAuaGFybmVzcy52MS5Ib29rEiMKBW1vZGVzGAQgAygLMhQuaGFybmVzcy52MS5Nb2RlU3BlYxIVCg1vdXRwdXRfc2NoZW1hGAkgASgJEiMKBnN0b3JlZBgPIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCKAAQoIRG9vbUxvb3ASDgoGc3RyaWN0GAEgAygGEg0KBWxvb3NlGAIgAygGEg0KBXRvb2xzGAMgASgJEhMKC2NvcnJlY3Rpb25zGAQgASgNEh4KFmNhbGxzX3NpbmNlX2NvcnJlY3Rpb24YBSABKA0SEQoJdG9sZF93YWl0GAYgASgIIu4BCg9Qcm9ncmVzc1RyYWNrZXISFAoMZmluZ2VycHJpbnRzGAEgAygGEhkKEWRpc3RpbmN0X291dGNvbWVzGAIgASgNEhUKDWZpcnN0X21lc3NhZ2UYAyABKAQSFgoOZnJlc2hfb3V0Y29tZXMYBCABKA0SGQoRcmVwZWF0ZWRfb3V0Y29tZXMYBSABKA0SGAoQaWRsZV9jb21wYWN0aW9ucxgGIAEoDRIWCg50b2xkX3Rvb19sYXJnZRgHIAEoCBIVCg1pdGVtX3N0YXR1c2VzGAggASgMEhcKD291dHB1dF9zdGF0dXNlcxgJIAEoDCIoCglUb29sVXNhZ2USDAoEdG9vbBgBIAEoCRINCgVjYWxscxgCIAEoDSJnCghBY3Rpdml0eRINCgVyZWFkcxgBIAEoDRIOCgZ3cml0ZXMYAiABKA0SEAoIZXhwbG9yZXMYAyABKA0SFQoNZmlsZXNfY2hhbmdlZBgEIAEoDRITCgtjb21wYWN0aW9ucxgFIAEoDSIqCgpGaWxlRGlnZXN0EgwKBHBhdGgYASABKAkSDgoGZGlnZXN0GAIgASgJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content, file_harness_v1_hook, file_harness_v1_tool]);
 
 /**
  * JitRule is an instruction that the model is given when a condition holds.
@@ -160,6 +160,13 @@ export type Definition = Message<"harness.v1.Definition"> & {
   modes: ModeSpec[];
 
   /**
+   * JSON Schema of the result; empty: it has none.
+   *
+   * @generated from field: string output_schema = 9;
+   */
+  outputSchema: string;
+
+  /**
    * This message as encoded protobuf, in a blob, once it is too large to travel. Set
    * together with the other fields: they are what is stored there.
    *
@@ -217,6 +224,13 @@ export type DoomLoop = Message<"harness.v1.DoomLoop"> & {
    * @generated from field: uint32 calls_since_correction = 5;
    */
   callsSinceCorrection: number;
+
+  /**
+   * The model was sent the message about the tool wait in this segment.
+   *
+   * @generated from field: bool told_wait = 6;
+   */
+  toldWait: boolean;
 };
 
 /**
@@ -241,7 +255,8 @@ export type ProgressTracker = Message<"harness.v1.ProgressTracker"> & {
   fingerprints: bigint[];
 
   /**
-   * Distinct outcomes of calls in the segment: tool, arguments and result.
+   * Distinct outcomes of calls in the segment: tool and result, and where a tool changes
+   * something its arguments.
    *
    * @generated from field: uint32 distinct_outcomes = 2;
    */
@@ -282,6 +297,21 @@ export type ProgressTracker = Message<"harness.v1.ProgressTracker"> & {
    * @generated from field: bool told_too_large = 7;
    */
   toldTooLarge: boolean;
+
+  /**
+   * Statuses that each work item has had in the segment, in the order of the items: a byte
+   * each, with a bit for each status.
+   *
+   * @generated from field: bytes item_statuses = 8;
+   */
+  itemStatuses: Uint8Array;
+
+  /**
+   * The same for the outputs of the contract.
+   *
+   * @generated from field: bytes output_statuses = 9;
+   */
+  outputStatuses: Uint8Array;
 };
 
 /**

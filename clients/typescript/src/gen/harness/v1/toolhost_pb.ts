@@ -10,8 +10,14 @@ import type { Media } from "./conversation_pb.js";
 import { file_harness_v1_conversation } from "./conversation_pb.js";
 import type { Environment, InstructionFile } from "./environment_pb.js";
 import { file_harness_v1_environment } from "./environment_pb.js";
-import type { ToolOutcome } from "./record_pb.js";
+import type { CallPreview, FilePreview } from "./preview_pb.js";
+import { file_harness_v1_preview } from "./preview_pb.js";
+import type { BackgroundState, ToolOutcome } from "./record_pb.js";
 import { file_harness_v1_record } from "./record_pb.js";
+import type { Confinement, SandboxConfig, SandboxLevel, SandboxProblem, SandboxSupport } from "./sandbox_pb.js";
+import { file_harness_v1_sandbox } from "./sandbox_pb.js";
+import type { BackgroundCommand } from "./snapshot_pb.js";
+import { file_harness_v1_snapshot } from "./snapshot_pb.js";
 import type { ToolSpec } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -20,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/toolhost.proto.
  */
 export const file_harness_v1_toolhost: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIhUKE0Rlc2NyaWJlSG9zdFJlcXVlc3QiTgoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCSItChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJIkkKGURlc2NyaWJlV29ya3NwYWNlUmVzcG9uc2USLAoLZW52aXJvbm1lbnQYASABKAsyFy5oYXJuZXNzLnYxLkVudmlyb25tZW50ItMBChJFeGVjdXRlVG9vbFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdjYWxsX2lkGAMgASgJEgwKBHRvb2wYBCABKAkSEQoJYXJndW1lbnRzGAUgASgJEhEKCXdvcmtzcGFjZRgGIAEoCRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCWxlZGdlcl9pZBgIIAEoCRIWCg5maXJzdF9zZXF1ZW5jZRgJIAEoBCLtAQoTRXhlY3V0ZVRvb2xSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIOCgZyZXN1bHQYAiABKAkSEAoIaXNfZXJyb3IYAyABKAgSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJZXhpdF9jb2RlGAUgASgFSACIAQESFQoNZmlsZXNfY2hhbmdlZBgGIAMoCRIgCgVtZWRpYRgHIAMoCzIRLmhhcm5lc3MudjEuTWVkaWFCDAoKX2V4aXRfY29kZSKCAQoXSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIOCgZydW5faWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSGQoRaW5zdHJ1Y3Rpb25zX29ubHkYBSABKAgiaQoYSW5zcGVjdFdvcmtzcGFjZVJlc3BvbnNlEhUKDWZpbGVzX2NoYW5nZWQYASABKA0SNgoRaW5zdHJ1Y3Rpb25fZmlsZXMYAiADKAsyGy5oYXJuZXNzLnYxLkluc3RydWN0aW9uRmlsZSJHChBDaGVja0ZpbGVSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIMCgRwYXRoGAIgASgJEhIKCnRleHRfYnl0ZXMYAyABKA0ibwoRQ2hlY2tGaWxlUmVzcG9uc2USDgoGZXhpc3RzGAEgASgIEgsKA3doeRgCIAEoCRIOCgZkaWdlc3QYAyABKAkSDAoEc2l6ZRgEIAEoBBIMCgR0ZXh0GAUgASgJEhEKCXRydW5jYXRlZBgGIAEoCCK8AQoTQ2hlY2tDb21tYW5kUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEgsKA2tleRgDIAEoCRIPCgdjb21tYW5kGAQgASgJEg0KBWlucHV0GAUgASgJEhEKCXdvcmtzcGFjZRgGIAEoCRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhYKDmZpcnN0X3NlcXVlbmNlGAggASgEIogBChRDaGVja0NvbW1hbmRSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIRCglleGl0X2NvZGUYAiABKAUSDgoGb3V0cHV0GAMgASgJEhQKDGVycm9yX291dHB1dBgEIAEoCRINCgVlcnJvchgFIAEoCSJ0ChJDYW5jZWxUb29sc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIQCghjYWxsX2lkcxgDIAMoCRIWCg5maXJzdF9zZXF1ZW5jZRgEIAEoBBIRCglsZWRnZXJfaWQYBSABKAkiSAoTQ2FuY2VsVG9vbHNSZXNwb25zZRIOCgZraWxsZWQYASADKAkSEAoIZmluaXNoZWQYAiADKAkSDwoHdW5rbm93bhgDIAMoCTLiBAoPVG9vbEhvc3RTZXJ2aWNlElEKDERlc2NyaWJlSG9zdBIfLmhhcm5lc3MudjEuRGVzY3JpYmVIb3N0UmVxdWVzdBogLmhhcm5lc3MudjEuRGVzY3JpYmVIb3N0UmVzcG9uc2USYAoRRGVzY3JpYmVXb3Jrc3BhY2USJC5oYXJuZXNzLnYxLkRlc2NyaWJlV29ya3NwYWNlUmVxdWVzdBolLmhhcm5lc3MudjEuRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRJOCgtFeGVjdXRlVG9vbBIeLmhhcm5lc3MudjEuRXhlY3V0ZVRvb2xSZXF1ZXN0Gh8uaGFybmVzcy52MS5FeGVjdXRlVG9vbFJlc3BvbnNlEl0KEEluc3BlY3RXb3Jrc3BhY2USIy5oYXJuZXNzLnYxLkluc3BlY3RXb3Jrc3BhY2VSZXF1ZXN0GiQuaGFybmVzcy52MS5JbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USSAoJQ2hlY2tGaWxlEhwuaGFybmVzcy52MS5DaGVja0ZpbGVSZXF1ZXN0Gh0uaGFybmVzcy52MS5DaGVja0ZpbGVSZXNwb25zZRJRCgxDaGVja0NvbW1hbmQSHy5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlcXVlc3QaIC5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlc3BvbnNlEk4KC0NhbmNlbFRvb2xzEh4uaGFybmVzcy52MS5DYW5jZWxUb29sc1JlcXVlc3QaHy5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_record, file_harness_v1_tool]);
+  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIhUKE0Rlc2NyaWJlSG9zdFJlcXVlc3QiewoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCRIrCgdzYW5kYm94GAMgASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydCJZChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEioKB3NhbmRib3gYAiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcidgoZRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRIsCgtlbnZpcm9ubWVudBgBIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnQSKwoHcHJvYmxlbRgCIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveFByb2JsZW0iugIKEkV4ZWN1dGVUb29sUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdG9vbBgEIAEoCRIRCglhcmd1bWVudHMYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJbGVkZ2VyX2lkGAggASgJEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEiwKC2NvbmZpbmVtZW50GAogASgLMhcuaGFybmVzcy52MS5Db25maW5lbWVudBIPCgdndWFyZGVkGAsgASgIEiYKBXNob3duGAwgAygLMhcuaGFybmVzcy52MS5GaWxlUHJldmlldyLRAgoTRXhlY3V0ZVRvb2xSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIOCgZyZXN1bHQYAiABKAkSEAoIaXNfZXJyb3IYAyABKAgSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJZXhpdF9jb2RlGAUgASgFSACIAQESFQoNZmlsZXNfY2hhbmdlZBgGIAMoCRIgCgVtZWRpYRgHIAMoCzIRLmhhcm5lc3MudjEuTWVkaWESLwoNc2FuZGJveF9sZXZlbBgIIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEjEKCmJhY2tncm91bmQYCSABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kQgwKCl9leGl0X2NvZGUirwEKFVJlYWRDYWxsT3V0cHV0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEg4KBm9mZnNldBgGIAEoBBInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKFlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USDgoGb2Zmc2V0GAEgASgEEgwKBHRleHQYAiABKAkSDwoHcnVubmluZxgDIAEoCCL0AQoXSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIOCgZydW5faWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSGQoRaW5zdHJ1Y3Rpb25zX29ubHkYBSABKAgSMQoKYmFja2dyb3VuZBgGIAMoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmQSEQoJbGVkZ2VyX2lkGAcgASgJEioKCHByb3Bvc2VkGAggAygLMhguaGFybmVzcy52MS5Qcm9wb3NlZENhbGwiLwoMUHJvcG9zZWRDYWxsEgwKBHRvb2wYASABKAkSEQoJYXJndW1lbnRzGAIgASgJIsUBChhJbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USFQoNZmlsZXNfY2hhbmdlZBgBIAEoDRI2ChFpbnN0cnVjdGlvbl9maWxlcxgCIAMoCzIbLmhhcm5lc3MudjEuSW5zdHJ1Y3Rpb25GaWxlEi8KCmJhY2tncm91bmQYAyADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZRIpCghwcmV2aWV3cxgEIAMoCzIXLmhhcm5lc3MudjEuQ2FsbFByZXZpZXciRwoQQ2hlY2tGaWxlUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSDAoEcGF0aBgCIAEoCRISCgp0ZXh0X2J5dGVzGAMgASgNIm8KEUNoZWNrRmlsZVJlc3BvbnNlEg4KBmV4aXN0cxgBIAEoCBILCgN3aHkYAiABKAkSDgoGZGlnZXN0GAMgASgJEgwKBHNpemUYBCABKAQSDAoEdGV4dBgFIAEoCRIRCgl0cnVuY2F0ZWQYBiABKAgi6gEKE0NoZWNrQ29tbWFuZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRILCgNrZXkYAyABKAkSDwoHY29tbWFuZBgEIAEoCRINCgVpbnB1dBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCg5maXJzdF9zZXF1ZW5jZRgIIAEoBBIsCgtjb25maW5lbWVudBgJIAEoCzIXLmhhcm5lc3MudjEuQ29uZmluZW1lbnQiuQEKFENoZWNrQ29tbWFuZFJlc3BvbnNlEigKB291dGNvbWUYASABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZvdXRwdXQYAyABKAkSFAoMZXJyb3Jfb3V0cHV0GAQgASgJEg0KBWVycm9yGAUgASgJEi8KDXNhbmRib3hfbGV2ZWwYBiABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbCKIAQoSQ2FuY2VsVG9vbHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEAoIY2FsbF9pZHMYAyADKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEhIKCmJhY2tncm91bmQYBiABKAgieQoTQ2FuY2VsVG9vbHNSZXNwb25zZRIOCgZraWxsZWQYASADKAkSEAoIZmluaXNoZWQYAiADKAkSDwoHdW5rbm93bhgDIAMoCRIvCgpiYWNrZ3JvdW5kGAQgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUyuwUKD1Rvb2xIb3N0U2VydmljZRJRCgxEZXNjcmliZUhvc3QSHy5oYXJuZXNzLnYxLkRlc2NyaWJlSG9zdFJlcXVlc3QaIC5oYXJuZXNzLnYxLkRlc2NyaWJlSG9zdFJlc3BvbnNlEmAKEURlc2NyaWJlV29ya3NwYWNlEiQuaGFybmVzcy52MS5EZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QaJS5oYXJuZXNzLnYxLkRlc2NyaWJlV29ya3NwYWNlUmVzcG9uc2USTgoLRXhlY3V0ZVRvb2wSHi5oYXJuZXNzLnYxLkV4ZWN1dGVUb29sUmVxdWVzdBofLmhhcm5lc3MudjEuRXhlY3V0ZVRvb2xSZXNwb25zZRJXCg5SZWFkQ2FsbE91dHB1dBIhLmhhcm5lc3MudjEuUmVhZENhbGxPdXRwdXRSZXF1ZXN0GiIuaGFybmVzcy52MS5SZWFkQ2FsbE91dHB1dFJlc3BvbnNlEl0KEEluc3BlY3RXb3Jrc3BhY2USIy5oYXJuZXNzLnYxLkluc3BlY3RXb3Jrc3BhY2VSZXF1ZXN0GiQuaGFybmVzcy52MS5JbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USSAoJQ2hlY2tGaWxlEhwuaGFybmVzcy52MS5DaGVja0ZpbGVSZXF1ZXN0Gh0uaGFybmVzcy52MS5DaGVja0ZpbGVSZXNwb25zZRJRCgxDaGVja0NvbW1hbmQSHy5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlcXVlc3QaIC5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlc3BvbnNlEk4KC0NhbmNlbFRvb2xzEh4uaGFybmVzcy52MS5DYW5jZWxUb29sc1JlcXVlc3QaHy5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool]);
 
 /**
  * DescribeHostRequest asks for the tools of a host.
@@ -58,6 +64,13 @@ export type DescribeHostResponse = Message<"harness.v1.DescribeHostResponse"> & 
    * @generated from field: string ledger_id = 2;
    */
   ledgerId: string;
+
+  /**
+   * How far it can confine commands.
+   *
+   * @generated from field: harness.v1.SandboxSupport sandbox = 3;
+   */
+  sandbox?: SandboxSupport | undefined;
 };
 
 /**
@@ -79,6 +92,13 @@ export type DescribeWorkspaceRequest = Message<"harness.v1.DescribeWorkspaceRequ
    * @generated from field: string workspace = 1;
    */
   workspace: string;
+
+  /**
+   * How commands of the run are to be confined; unset: the defaults.
+   *
+   * @generated from field: harness.v1.SandboxConfig sandbox = 2;
+   */
+  sandbox?: SandboxConfig | undefined;
 };
 
 /**
@@ -100,6 +120,13 @@ export type DescribeWorkspaceResponse = Message<"harness.v1.DescribeWorkspaceRes
    * @generated from field: harness.v1.Environment environment = 1;
    */
   environment?: Environment | undefined;
+
+  /**
+   * Why commands cannot be confined as the request demands; unset: they can.
+   *
+   * @generated from field: harness.v1.SandboxProblem problem = 2;
+   */
+  problem?: SandboxProblem | undefined;
 };
 
 /**
@@ -178,6 +205,30 @@ export type ExecuteToolRequest = Message<"harness.v1.ExecuteToolRequest"> & {
    * @generated from field: uint64 first_sequence = 9;
    */
   firstSequence: bigint;
+
+  /**
+   * For tools that run commands: how these are confined.
+   *
+   * @generated from field: harness.v1.Confinement confinement = 10;
+   */
+  confinement?: Confinement | undefined;
+
+  /**
+   * For tools that write files: the call may write the path that it names although programs
+   * run by it outside of the sandbox, or agents are set up by it. Unset: such a write is
+   * refused, also through links.
+   *
+   * @generated from field: bool guarded = 11;
+   */
+  guarded: boolean;
+
+  /**
+   * What a person was shown that the call changes, path and hunks only. If it would change
+   * anything else, it does not run. Empty: nothing was shown.
+   *
+   * @generated from field: repeated harness.v1.FilePreview shown = 12;
+   */
+  shown: FilePreview[];
 };
 
 /**
@@ -241,6 +292,20 @@ export type ExecuteToolResponse = Message<"harness.v1.ExecuteToolResponse"> & {
    * @generated from field: repeated harness.v1.Media media = 7;
    */
   media: Media[];
+
+  /**
+   * For tools that run commands: the level at which it ran.
+   *
+   * @generated from field: harness.v1.SandboxLevel sandbox_level = 8;
+   */
+  sandboxLevel: SandboxLevel;
+
+  /**
+   * The background command that it started; unset: none.
+   *
+   * @generated from field: harness.v1.BackgroundCommand background = 9;
+   */
+  background?: BackgroundCommand | undefined;
 };
 
 /**
@@ -249,6 +314,106 @@ export type ExecuteToolResponse = Message<"harness.v1.ExecuteToolResponse"> & {
  */
 export const ExecuteToolResponseSchema: GenMessage<ExecuteToolResponse> = /*@__PURE__*/
   messageDesc(file_harness_v1_toolhost, 5);
+
+/**
+ * ReadCallOutputRequest asks what a running call prints.
+ *
+ * @generated from message harness.v1.ReadCallOutputRequest
+ */
+export type ReadCallOutputRequest = Message<"harness.v1.ReadCallOutputRequest"> & {
+  /**
+   * The run's namespace.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 3;
+   */
+  callId: string;
+
+  /**
+   * First sequence of the run, as in ExecuteToolRequest.
+   *
+   * @generated from field: uint64 first_sequence = 4;
+   */
+  firstSequence: bigint;
+
+  /**
+   * Ledger of the call, as in ExecuteToolRequest: the request is for its host.
+   *
+   * @generated from field: string ledger_id = 5;
+   */
+  ledgerId: string;
+
+  /**
+   * Bytes of the output that the caller has.
+   *
+   * @generated from field: uint64 offset = 6;
+   */
+  offset: bigint;
+
+  /**
+   * How long to wait for output after offset, at most 30 s; unset: not at all. The wait ends
+   * with the call too.
+   *
+   * @generated from field: google.protobuf.Duration wait = 7;
+   */
+  wait?: Duration | undefined;
+};
+
+/**
+ * Describes the message harness.v1.ReadCallOutputRequest.
+ * Use `create(ReadCallOutputRequestSchema)` to create a new message.
+ */
+export const ReadCallOutputRequestSchema: GenMessage<ReadCallOutputRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 6);
+
+/**
+ * ReadCallOutputResponse is a part of the output of a call.
+ *
+ * @generated from message harness.v1.ReadCallOutputResponse
+ */
+export type ReadCallOutputResponse = Message<"harness.v1.ReadCallOutputResponse"> & {
+  /**
+   * Bytes of the output before text; more than the request's offset if some were skipped.
+   *
+   * @generated from field: uint64 offset = 1;
+   */
+  offset: bigint;
+
+  /**
+   * At most 4 KiB, the newest. Bytes that are no UTF-8 are question marks, so that it has as
+   * many bytes as the output. Empty: nothing was printed.
+   *
+   * @generated from field: string text = 2;
+   */
+  text: string;
+
+  /**
+   * The call runs here. It is false before its start and after its end.
+   *
+   * @generated from field: bool running = 3;
+   */
+  running: boolean;
+};
+
+/**
+ * Describes the message harness.v1.ReadCallOutputResponse.
+ * Use `create(ReadCallOutputResponseSchema)` to create a new message.
+ */
+export const ReadCallOutputResponseSchema: GenMessage<ReadCallOutputResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 7);
 
 /**
  * InspectWorkspaceRequest asks what has changed.
@@ -290,6 +455,28 @@ export type InspectWorkspaceRequest = Message<"harness.v1.InspectWorkspaceReques
    * @generated from field: bool instructions_only = 5;
    */
   instructionsOnly: boolean;
+
+  /**
+   * Background commands of the run that were started under ledger_id: the response has
+   * the state of each.
+   *
+   * @generated from field: repeated harness.v1.BackgroundCommand background = 6;
+   */
+  background: BackgroundCommand[];
+
+  /**
+   * The ledger of background; empty without them.
+   *
+   * @generated from field: string ledger_id = 7;
+   */
+  ledgerId: string;
+
+  /**
+   * Calls that are not run: the response has what each would change.
+   *
+   * @generated from field: repeated harness.v1.ProposedCall proposed = 8;
+   */
+  proposed: ProposedCall[];
 };
 
 /**
@@ -297,7 +484,35 @@ export type InspectWorkspaceRequest = Message<"harness.v1.InspectWorkspaceReques
  * Use `create(InspectWorkspaceRequestSchema)` to create a new message.
  */
 export const InspectWorkspaceRequestSchema: GenMessage<InspectWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 6);
+  messageDesc(file_harness_v1_toolhost, 8);
+
+/**
+ * ProposedCall is a call that may run later.
+ *
+ * @generated from message harness.v1.ProposedCall
+ */
+export type ProposedCall = Message<"harness.v1.ProposedCall"> & {
+  /**
+   * The tool.
+   *
+   * @generated from field: string tool = 1;
+   */
+  tool: string;
+
+  /**
+   * The arguments, JSON.
+   *
+   * @generated from field: string arguments = 2;
+   */
+  arguments: string;
+};
+
+/**
+ * Describes the message harness.v1.ProposedCall.
+ * Use `create(ProposedCallSchema)` to create a new message.
+ */
+export const ProposedCallSchema: GenMessage<ProposedCall> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 9);
 
 /**
  * InspectWorkspaceResponse is what has changed.
@@ -319,6 +534,20 @@ export type InspectWorkspaceResponse = Message<"harness.v1.InspectWorkspaceRespo
    * @generated from field: repeated harness.v1.InstructionFile instruction_files = 2;
    */
   instructionFiles: InstructionFile[];
+
+  /**
+   * The states of the background commands in the request.
+   *
+   * @generated from field: repeated harness.v1.BackgroundState background = 3;
+   */
+  background: BackgroundState[];
+
+  /**
+   * What the proposed calls would change, in their order; only files and note are set.
+   *
+   * @generated from field: repeated harness.v1.CallPreview previews = 4;
+   */
+  previews: CallPreview[];
 };
 
 /**
@@ -326,7 +555,7 @@ export type InspectWorkspaceResponse = Message<"harness.v1.InspectWorkspaceRespo
  * Use `create(InspectWorkspaceResponseSchema)` to create a new message.
  */
 export const InspectWorkspaceResponseSchema: GenMessage<InspectWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 7);
+  messageDesc(file_harness_v1_toolhost, 10);
 
 /**
  * CheckFileRequest asks about a file.
@@ -361,7 +590,7 @@ export type CheckFileRequest = Message<"harness.v1.CheckFileRequest"> & {
  * Use `create(CheckFileRequestSchema)` to create a new message.
  */
 export const CheckFileRequestSchema: GenMessage<CheckFileRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 8);
+  messageDesc(file_harness_v1_toolhost, 11);
 
 /**
  * CheckFileResponse describes a file.
@@ -417,7 +646,7 @@ export type CheckFileResponse = Message<"harness.v1.CheckFileResponse"> & {
  * Use `create(CheckFileResponseSchema)` to create a new message.
  */
 export const CheckFileResponseSchema: GenMessage<CheckFileResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 9);
+  messageDesc(file_harness_v1_toolhost, 12);
 
 /**
  * CheckCommandRequest asks for a command of the harness to be run.
@@ -480,6 +709,13 @@ export type CheckCommandRequest = Message<"harness.v1.CheckCommandRequest"> & {
    * @generated from field: uint64 first_sequence = 8;
    */
   firstSequence: bigint;
+
+  /**
+   * How it is confined.
+   *
+   * @generated from field: harness.v1.Confinement confinement = 9;
+   */
+  confinement?: Confinement | undefined;
 };
 
 /**
@@ -487,7 +723,7 @@ export type CheckCommandRequest = Message<"harness.v1.CheckCommandRequest"> & {
  * Use `create(CheckCommandRequestSchema)` to create a new message.
  */
 export const CheckCommandRequestSchema: GenMessage<CheckCommandRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 10);
+  messageDesc(file_harness_v1_toolhost, 13);
 
 /**
  * CheckCommandResponse is how a command of the harness ended.
@@ -529,6 +765,13 @@ export type CheckCommandResponse = Message<"harness.v1.CheckCommandResponse"> & 
    * @generated from field: string error = 5;
    */
   error: string;
+
+  /**
+   * The level at which it ran.
+   *
+   * @generated from field: harness.v1.SandboxLevel sandbox_level = 6;
+   */
+  sandboxLevel: SandboxLevel;
 };
 
 /**
@@ -536,7 +779,7 @@ export type CheckCommandResponse = Message<"harness.v1.CheckCommandResponse"> & 
  * Use `create(CheckCommandResponseSchema)` to create a new message.
  */
 export const CheckCommandResponseSchema: GenMessage<CheckCommandResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 11);
+  messageDesc(file_harness_v1_toolhost, 14);
 
 /**
  * CancelToolsRequest asks for calls to be killed.
@@ -578,6 +821,14 @@ export type CancelToolsRequest = Message<"harness.v1.CancelToolsRequest"> & {
    * @generated from field: string ledger_id = 5;
    */
   ledgerId: string;
+
+  /**
+   * Also kill all background commands of the run that were started under the ledger;
+   * call_ids may be empty then.
+   *
+   * @generated from field: bool background = 6;
+   */
+  background: boolean;
 };
 
 /**
@@ -585,7 +836,7 @@ export type CancelToolsRequest = Message<"harness.v1.CancelToolsRequest"> & {
  * Use `create(CancelToolsRequestSchema)` to create a new message.
  */
 export const CancelToolsRequestSchema: GenMessage<CancelToolsRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 12);
+  messageDesc(file_harness_v1_toolhost, 15);
 
 /**
  * CancelToolsResponse is the outcome of a cancel.
@@ -614,6 +865,13 @@ export type CancelToolsResponse = Message<"harness.v1.CancelToolsResponse"> & {
    * @generated from field: repeated string unknown = 3;
    */
   unknown: string[];
+
+  /**
+   * How the background commands that the host knows ended; nothing of them runs.
+   *
+   * @generated from field: repeated harness.v1.BackgroundState background = 4;
+   */
+  background: BackgroundState[];
 };
 
 /**
@@ -621,7 +879,7 @@ export type CancelToolsResponse = Message<"harness.v1.CancelToolsResponse"> & {
  * Use `create(CancelToolsResponseSchema)` to create a new message.
  */
 export const CancelToolsResponseSchema: GenMessage<CancelToolsResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 13);
+  messageDesc(file_harness_v1_toolhost, 16);
 
 /**
  * ToolHostService owns workspaces: files, commands and, later, MCP servers. It
@@ -662,6 +920,17 @@ export const ToolHostService: GenService<{
     methodKind: "unary";
     input: typeof ExecuteToolRequestSchema;
     output: typeof ExecuteToolResponseSchema;
+  },
+  /**
+   * ReadCallOutput returns what the command of a running call has printed, for people who
+   * watch. It has no effect on the call, and a response that is lost is no loss for it.
+   *
+   * @generated from rpc harness.v1.ToolHostService.ReadCallOutput
+   */
+  readCallOutput: {
+    methodKind: "unary";
+    input: typeof ReadCallOutputRequestSchema;
+    output: typeof ReadCallOutputResponseSchema;
   },
   /**
    * InspectWorkspace returns what has changed in a workspace since a run started.

@@ -24,10 +24,11 @@ _sym_db = _symbol_database.Default()
 
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from harnessmesh.gen.harness.v1 import compaction_pb2 as harness_dot_v1_dot_compaction__pb2
+from harnessmesh.gen.harness.v1 import sandbox_pb2 as harness_dot_v1_dot_sandbox__pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17harness/v1/config.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bharness/v1/compaction.proto\x1a\x15harness/v1/tool.proto\"\x93\x04\n\nLoopConfig\x12$\n\x04stop\x18\x01 \x01(\x0b\x32\x16.harness.v1.StopConfig\x12\x34\n\x0c\x63ontinuation\x18\x02 \x01(\x0b\x32\x1e.harness.v1.ContinuationConfig\x12*\n\x07\x63ontext\x18\x03 \x01(\x0b\x32\x19.harness.v1.ContextConfig\x12&\n\x05model\x18\x04 \x01(\x0b\x32\x17.harness.v1.ModelConfig\x12%\n\x05tools\x18\x05 \x01(\x0b\x32\x16.harness.v1.ToolConfig\x12$\n\x07\x62udgets\x18\x06 \x01(\x0b\x32\x13.harness.v1.Budgets\x12&\n\x05stall\x18\x07 \x01(\x0b\x32\x17.harness.v1.StallConfig\x12-\n\tdoom_loop\x18\x08 \x01(\x0b\x32\x1a.harness.v1.DoomLoopConfig\x12.\n\nwork_items\x18\t \x01(\x0b\x32\x1a.harness.v1.WorkItemConfig\x12,\n\x08guidance\x18\n \x01(\x0b\x32\x1a.harness.v1.GuidanceConfig\x12%\n\x05hooks\x18\x0b \x01(\x0b\x32\x16.harness.v1.HookConfig\x12,\n\x08\x63ontract\x18\x0c \x01(\x0b\x32\x1a.harness.v1.ContractConfig\"U\n\x0bStallConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x16\n\tthreshold\x18\x02 \x01(\rH\x01\x88\x01\x01\x42\n\n\x08_enabledB\x0c\n\n_threshold\"d\n\x0e\x44oomLoopConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x1c\n\x0fmax_corrections\x18\x02 \x01(\rH\x01\x88\x01\x01\x42\n\n\x08_enabledB\x12\n\x10_max_corrections\"2\n\x0eWorkItemConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x42\n\n\x08_enabled\"L\n\x0eGuidanceConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x10\n\x03jit\x18\x02 \x01(\x08H\x01\x88\x01\x01\x42\n\n\x08_enabledB\x06\n\x04_jit\"Z\n\nHookConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\n\n\x08_enabled\"2\n\x0e\x43ontractConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x42\n\n\x08_enabled\"\xde\x01\n\nStopConfig\x12\x16\n\tmax_turns\x18\x01 \x01(\rH\x00\x88\x01\x01\x12&\n\x06policy\x18\x02 \x01(\x0e\x32\x16.harness.v1.StopPolicy\x12\"\n\x15require_work_complete\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12&\n\x19work_complete_max_retries\x18\x04 \x01(\rH\x02\x88\x01\x01\x42\x0c\n\n_max_turnsB\x18\n\x16_require_work_completeB\x1c\n\x1a_work_complete_max_retries\"n\n\x12\x43ontinuationConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x18\n\x0bmax_prompts\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x0c\n\x04text\x18\x03 \x01(\tB\n\n\x08_enabledB\x0e\n\x0c_max_prompts\"\xe2\x05\n\rContextConfig\x12\x1d\n\x10max_input_tokens\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0esoft_threshold\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x1f\n\x12\x62locking_threshold\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x1a\n\rsafety_buffer\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x13\n\x06target\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x1c\n\x0frecent_messages\x18\x06 \x01(\rH\x05\x88\x01\x01\x12\x19\n\x0crecent_share\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12 \n\x13rehydration_reserve\x18\x08 \x01(\rH\x07\x88\x01\x01\x12\x17\n\ncompaction\x18\t \x01(\x08H\x08\x88\x01\x01\x12\x30\n\nstrategies\x18\n \x03(\x0e\x32\x1c.harness.v1.CompactionAction\x12\x19\n\x0c\x63lear_tokens\x18\x0b \x01(\rH\t\x88\x01\x01\x12\x1f\n\x12\x65xternalize_tokens\x18\x0c \x01(\rH\n\x88\x01\x01\x12.\n\ndurability\x18\r \x03(\x0b\x32\x1a.harness.v1.ToolDurability\x12\x30\n\nsummarizer\x18\x0e \x01(\x0b\x32\x1c.harness.v1.SummarizerConfig\x12/\n\x0csummary_wait\x18\x0f \x01(\x0b\x32\x19.google.protobuf.DurationB\x13\n\x11_max_input_tokensB\x11\n\x0f_soft_thresholdB\x15\n\x13_blocking_thresholdB\x10\n\x0e_safety_bufferB\t\n\x07_targetB\x12\n\x10_recent_messagesB\x0f\n\r_recent_shareB\x16\n\x14_rehydration_reserveB\r\n\x0b_compactionB\x0f\n\r_clear_tokensB\x15\n\x13_externalize_tokens\"!\n\x10SummarizerConfig\x12\r\n\x05model\x18\x01 \x01(\t\"\x9c\x01\n\x0eToolDurability\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12*\n\ndurability\x18\x02 \x01(\x0e\x32\x16.harness.v1.Durability\x12\x18\n\x10preserved_fields\x18\x03 \x03(\t\x12\x1f\n\x12\x65xternalize_tokens\x18\x04 \x01(\rH\x00\x88\x01\x01\x42\x15\n\x13_externalize_tokens\"\x9f\x02\n\x0bModelConfig\x12\x16\n\tmax_tries\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x32\n\x0f\x62\x61\x63koff_initial\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0b\x62\x61\x63koff_max\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cidle_timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\tstreaming\x18\x05 \x01(\x08H\x01\x88\x01\x01\x12/\n\x0coutage_retry\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0c\n\n_max_triesB\x0c\n\n_streaming\"Q\n\x0fReasoningConfig\x12\"\n\x06\x65\x66\x66ort\x18\x01 \x01(\x0e\x32\x12.harness.v1.Effort\x12\x11\n\x04show\x18\x02 \x01(\x08H\x00\x88\x01\x01\x42\x07\n\x05_show\"\x81\x02\n\nToolConfig\x12*\n\x07timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x0cshown_tokens\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x11\n\x04yolo\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x33\n\x10\x61pproval_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\x0e\x61nswer_timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0f\n\r_shown_tokensB\x07\n\x05_yoloJ\x04\x08\x04\x10\x05R\x11\x61pproval_deadline\"\xc2\x01\n\x07\x42udgets\x12\x12\n\x05turns\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x17\n\ntool_calls\x18\x02 \x01(\rH\x01\x88\x01\x01\x12-\n\nwall_clock\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x06tokens\x18\x04 \x01(\x04H\x02\x88\x01\x01\x12\x15\n\x08\x63ost_usd\x18\x05 \x01(\x01H\x03\x88\x01\x01\x42\x08\n\x06_turnsB\r\n\x0b_tool_callsB\t\n\x07_tokensB\x0b\n\t_cost_usd*^\n\nStopPolicy\x12\x1b\n\x17STOP_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n\x17STOP_POLICY_INTERACTIVE\x10\x01\x12\x16\n\x12STOP_POLICY_STRICT\x10\x02*\x9b\x01\n\x06\x45\x66\x66ort\x12\x16\n\x12\x45\x46\x46ORT_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x45\x46\x46ORT_NONE\x10\x01\x12\x12\n\x0e\x45\x46\x46ORT_MINIMAL\x10\x02\x12\x0e\n\nEFFORT_LOW\x10\x03\x12\x11\n\rEFFORT_MEDIUM\x10\x04\x12\x0f\n\x0b\x45\x46\x46ORT_HIGH\x10\x05\x12\x10\n\x0c\x45\x46\x46ORT_XHIGH\x10\x06\x12\x0e\n\nEFFORT_MAX\x10\x07\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17harness/v1/config.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xe9\x04\n\nLoopConfig\x12$\n\x04stop\x18\x01 \x01(\x0b\x32\x16.harness.v1.StopConfig\x12\x34\n\x0c\x63ontinuation\x18\x02 \x01(\x0b\x32\x1e.harness.v1.ContinuationConfig\x12*\n\x07\x63ontext\x18\x03 \x01(\x0b\x32\x19.harness.v1.ContextConfig\x12&\n\x05model\x18\x04 \x01(\x0b\x32\x17.harness.v1.ModelConfig\x12%\n\x05tools\x18\x05 \x01(\x0b\x32\x16.harness.v1.ToolConfig\x12$\n\x07\x62udgets\x18\x06 \x01(\x0b\x32\x13.harness.v1.Budgets\x12&\n\x05stall\x18\x07 \x01(\x0b\x32\x17.harness.v1.StallConfig\x12-\n\tdoom_loop\x18\x08 \x01(\x0b\x32\x1a.harness.v1.DoomLoopConfig\x12.\n\nwork_items\x18\t \x01(\x0b\x32\x1a.harness.v1.WorkItemConfig\x12,\n\x08guidance\x18\n \x01(\x0b\x32\x1a.harness.v1.GuidanceConfig\x12%\n\x05hooks\x18\x0b \x01(\x0b\x32\x16.harness.v1.HookConfig\x12,\n\x08\x63ontract\x18\x0c \x01(\x0b\x32\x1a.harness.v1.ContractConfig\x12*\n\x07sandbox\x18\r \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12(\n\x06prompt\x18\x14 \x01(\x0b\x32\x18.harness.v1.PromptConfig\"U\n\x0bStallConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x16\n\tthreshold\x18\x02 \x01(\rH\x01\x88\x01\x01\x42\n\n\x08_enabledB\x0c\n\n_threshold\"d\n\x0e\x44oomLoopConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x1c\n\x0fmax_corrections\x18\x02 \x01(\rH\x01\x88\x01\x01\x42\n\n\x08_enabledB\x12\n\x10_max_corrections\"2\n\x0eWorkItemConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x42\n\n\x08_enabled\"L\n\x0eGuidanceConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x10\n\x03jit\x18\x02 \x01(\x08H\x01\x88\x01\x01\x42\n\n\x08_enabledB\x06\n\x04_jit\"\xa4\x02\n\x0cPromptConfig\x12\x18\n\x0b\x65nvironment\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x1e\n\x11instruction_files\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\x12\n\x05modes\x18\x03 \x01(\x08H\x02\x88\x01\x01\x12\x12\n\x05tools\x18\x04 \x01(\x08H\x03\x88\x01\x01\x12\x17\n\ncompletion\x18\x05 \x01(\x08H\x04\x88\x01\x01\x12\x12\n\x05style\x18\x06 \x01(\x08H\x05\x88\x01\x01\x12\x1d\n\x10harness_messages\x18\x07 \x01(\x08H\x06\x88\x01\x01\x42\x0e\n\x0c_environmentB\x14\n\x12_instruction_filesB\x08\n\x06_modesB\x08\n\x06_toolsB\r\n\x0b_completionB\x08\n\x06_styleB\x13\n\x11_harness_messages\"Z\n\nHookConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12*\n\x07timeout\x18\x02 \x01(\x0b\x32\x19.google.protobuf.DurationB\n\n\x08_enabled\"2\n\x0e\x43ontractConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x42\n\n\x08_enabled\"\x96\x02\n\nStopConfig\x12\x16\n\tmax_turns\x18\x01 \x01(\rH\x00\x88\x01\x01\x12&\n\x06policy\x18\x02 \x01(\x0e\x32\x16.harness.v1.StopPolicy\x12\"\n\x15require_work_complete\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12&\n\x19work_complete_max_retries\x18\x04 \x01(\rH\x02\x88\x01\x01\x12\x1f\n\x12output_max_retries\x18\x05 \x01(\rH\x03\x88\x01\x01\x42\x0c\n\n_max_turnsB\x18\n\x16_require_work_completeB\x1c\n\x1a_work_complete_max_retriesB\x15\n\x13_output_max_retries\"n\n\x12\x43ontinuationConfig\x12\x14\n\x07\x65nabled\x18\x01 \x01(\x08H\x00\x88\x01\x01\x12\x18\n\x0bmax_prompts\x18\x02 \x01(\rH\x01\x88\x01\x01\x12\x0c\n\x04text\x18\x03 \x01(\tB\n\n\x08_enabledB\x0e\n\x0c_max_prompts\"\xe2\x05\n\rContextConfig\x12\x1d\n\x10max_input_tokens\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0esoft_threshold\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x1f\n\x12\x62locking_threshold\x18\x03 \x01(\x01H\x02\x88\x01\x01\x12\x1a\n\rsafety_buffer\x18\x04 \x01(\rH\x03\x88\x01\x01\x12\x13\n\x06target\x18\x05 \x01(\x01H\x04\x88\x01\x01\x12\x1c\n\x0frecent_messages\x18\x06 \x01(\rH\x05\x88\x01\x01\x12\x19\n\x0crecent_share\x18\x07 \x01(\x01H\x06\x88\x01\x01\x12 \n\x13rehydration_reserve\x18\x08 \x01(\rH\x07\x88\x01\x01\x12\x17\n\ncompaction\x18\t \x01(\x08H\x08\x88\x01\x01\x12\x30\n\nstrategies\x18\n \x03(\x0e\x32\x1c.harness.v1.CompactionAction\x12\x19\n\x0c\x63lear_tokens\x18\x0b \x01(\rH\t\x88\x01\x01\x12\x1f\n\x12\x65xternalize_tokens\x18\x0c \x01(\rH\n\x88\x01\x01\x12.\n\ndurability\x18\r \x03(\x0b\x32\x1a.harness.v1.ToolDurability\x12\x30\n\nsummarizer\x18\x0e \x01(\x0b\x32\x1c.harness.v1.SummarizerConfig\x12/\n\x0csummary_wait\x18\x0f \x01(\x0b\x32\x19.google.protobuf.DurationB\x13\n\x11_max_input_tokensB\x11\n\x0f_soft_thresholdB\x15\n\x13_blocking_thresholdB\x10\n\x0e_safety_bufferB\t\n\x07_targetB\x12\n\x10_recent_messagesB\x0f\n\r_recent_shareB\x16\n\x14_rehydration_reserveB\r\n\x0b_compactionB\x0f\n\r_clear_tokensB\x15\n\x13_externalize_tokens\"!\n\x10SummarizerConfig\x12\r\n\x05model\x18\x01 \x01(\t\"\x9c\x01\n\x0eToolDurability\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12*\n\ndurability\x18\x02 \x01(\x0e\x32\x16.harness.v1.Durability\x12\x18\n\x10preserved_fields\x18\x03 \x03(\t\x12\x1f\n\x12\x65xternalize_tokens\x18\x04 \x01(\rH\x00\x88\x01\x01\x42\x15\n\x13_externalize_tokens\"\x9f\x02\n\x0bModelConfig\x12\x16\n\tmax_tries\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x32\n\x0f\x62\x61\x63koff_initial\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12.\n\x0b\x62\x61\x63koff_max\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12/\n\x0cidle_timeout\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\tstreaming\x18\x05 \x01(\x08H\x01\x88\x01\x01\x12/\n\x0coutage_retry\x18\x06 \x01(\x0b\x32\x19.google.protobuf.DurationB\x0c\n\n_max_triesB\x0c\n\n_streaming\"Q\n\x0fReasoningConfig\x12\"\n\x06\x65\x66\x66ort\x18\x01 \x01(\x0e\x32\x12.harness.v1.Effort\x12\x11\n\x04show\x18\x02 \x01(\x08H\x00\x88\x01\x01\x42\x07\n\x05_show\"\x9d\x02\n\nToolConfig\x12*\n\x07timeout\x18\x01 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x19\n\x0cshown_tokens\x18\x02 \x01(\rH\x00\x88\x01\x01\x12\x11\n\x04yolo\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x33\n\x10\x61pproval_timeout\x18\x05 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x31\n\x0e\x61nswer_timeout\x18\x06 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\x04wait\x18\x07 \x01(\x08H\x02\x88\x01\x01\x42\x0f\n\r_shown_tokensB\x07\n\x05_yoloB\x07\n\x05_waitJ\x04\x08\x04\x10\x05R\x11\x61pproval_deadline\"\xf2\x01\n\x07\x42udgets\x12\x12\n\x05turns\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x17\n\ntool_calls\x18\x02 \x01(\rH\x01\x88\x01\x01\x12-\n\nwall_clock\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x13\n\x06tokens\x18\x04 \x01(\x04H\x02\x88\x01\x01\x12\x15\n\x08\x63ost_usd\x18\x05 \x01(\x01H\x03\x88\x01\x01\x12\x1b\n\x0e\x61llow_unpriced\x18\x06 \x01(\x08H\x04\x88\x01\x01\x42\x08\n\x06_turnsB\r\n\x0b_tool_callsB\t\n\x07_tokensB\x0b\n\t_cost_usdB\x11\n\x0f_allow_unpriced*^\n\nStopPolicy\x12\x1b\n\x17STOP_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n\x17STOP_POLICY_INTERACTIVE\x10\x01\x12\x16\n\x12STOP_POLICY_STRICT\x10\x02*\x9b\x01\n\x06\x45\x66\x66ort\x12\x16\n\x12\x45\x46\x46ORT_UNSPECIFIED\x10\x00\x12\x0f\n\x0b\x45\x46\x46ORT_NONE\x10\x01\x12\x12\n\x0e\x45\x46\x46ORT_MINIMAL\x10\x02\x12\x0e\n\nEFFORT_LOW\x10\x03\x12\x11\n\rEFFORT_MEDIUM\x10\x04\x12\x0f\n\x0b\x45\x46\x46ORT_HIGH\x10\x05\x12\x10\n\x0c\x45\x46\x46ORT_XHIGH\x10\x06\x12\x0e\n\nEFFORT_MAX\x10\x07\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,40 +36,42 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.config_pb2', _gl
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_STOPPOLICY']._serialized_start=3222
-  _globals['_STOPPOLICY']._serialized_end=3316
-  _globals['_EFFORT']._serialized_start=3319
-  _globals['_EFFORT']._serialized_end=3474
-  _globals['_LOOPCONFIG']._serialized_start=124
-  _globals['_LOOPCONFIG']._serialized_end=655
-  _globals['_STALLCONFIG']._serialized_start=657
-  _globals['_STALLCONFIG']._serialized_end=742
-  _globals['_DOOMLOOPCONFIG']._serialized_start=744
-  _globals['_DOOMLOOPCONFIG']._serialized_end=844
-  _globals['_WORKITEMCONFIG']._serialized_start=846
-  _globals['_WORKITEMCONFIG']._serialized_end=896
-  _globals['_GUIDANCECONFIG']._serialized_start=898
-  _globals['_GUIDANCECONFIG']._serialized_end=974
-  _globals['_HOOKCONFIG']._serialized_start=976
-  _globals['_HOOKCONFIG']._serialized_end=1066
-  _globals['_CONTRACTCONFIG']._serialized_start=1068
-  _globals['_CONTRACTCONFIG']._serialized_end=1118
-  _globals['_STOPCONFIG']._serialized_start=1121
-  _globals['_STOPCONFIG']._serialized_end=1343
-  _globals['_CONTINUATIONCONFIG']._serialized_start=1345
-  _globals['_CONTINUATIONCONFIG']._serialized_end=1455
-  _globals['_CONTEXTCONFIG']._serialized_start=1458
-  _globals['_CONTEXTCONFIG']._serialized_end=2196
-  _globals['_SUMMARIZERCONFIG']._serialized_start=2198
-  _globals['_SUMMARIZERCONFIG']._serialized_end=2231
-  _globals['_TOOLDURABILITY']._serialized_start=2234
-  _globals['_TOOLDURABILITY']._serialized_end=2390
-  _globals['_MODELCONFIG']._serialized_start=2393
-  _globals['_MODELCONFIG']._serialized_end=2680
-  _globals['_REASONINGCONFIG']._serialized_start=2682
-  _globals['_REASONINGCONFIG']._serialized_end=2763
-  _globals['_TOOLCONFIG']._serialized_start=2766
-  _globals['_TOOLCONFIG']._serialized_end=3023
-  _globals['_BUDGETS']._serialized_start=3026
-  _globals['_BUDGETS']._serialized_end=3220
+  _globals['_STOPPOLICY']._serialized_start=3761
+  _globals['_STOPPOLICY']._serialized_end=3855
+  _globals['_EFFORT']._serialized_start=3858
+  _globals['_EFFORT']._serialized_end=4013
+  _globals['_LOOPCONFIG']._serialized_start=150
+  _globals['_LOOPCONFIG']._serialized_end=767
+  _globals['_STALLCONFIG']._serialized_start=769
+  _globals['_STALLCONFIG']._serialized_end=854
+  _globals['_DOOMLOOPCONFIG']._serialized_start=856
+  _globals['_DOOMLOOPCONFIG']._serialized_end=956
+  _globals['_WORKITEMCONFIG']._serialized_start=958
+  _globals['_WORKITEMCONFIG']._serialized_end=1008
+  _globals['_GUIDANCECONFIG']._serialized_start=1010
+  _globals['_GUIDANCECONFIG']._serialized_end=1086
+  _globals['_PROMPTCONFIG']._serialized_start=1089
+  _globals['_PROMPTCONFIG']._serialized_end=1381
+  _globals['_HOOKCONFIG']._serialized_start=1383
+  _globals['_HOOKCONFIG']._serialized_end=1473
+  _globals['_CONTRACTCONFIG']._serialized_start=1475
+  _globals['_CONTRACTCONFIG']._serialized_end=1525
+  _globals['_STOPCONFIG']._serialized_start=1528
+  _globals['_STOPCONFIG']._serialized_end=1806
+  _globals['_CONTINUATIONCONFIG']._serialized_start=1808
+  _globals['_CONTINUATIONCONFIG']._serialized_end=1918
+  _globals['_CONTEXTCONFIG']._serialized_start=1921
+  _globals['_CONTEXTCONFIG']._serialized_end=2659
+  _globals['_SUMMARIZERCONFIG']._serialized_start=2661
+  _globals['_SUMMARIZERCONFIG']._serialized_end=2694
+  _globals['_TOOLDURABILITY']._serialized_start=2697
+  _globals['_TOOLDURABILITY']._serialized_end=2853
+  _globals['_MODELCONFIG']._serialized_start=2856
+  _globals['_MODELCONFIG']._serialized_end=3143
+  _globals['_REASONINGCONFIG']._serialized_start=3145
+  _globals['_REASONINGCONFIG']._serialized_end=3226
+  _globals['_TOOLCONFIG']._serialized_start=3229
+  _globals['_TOOLCONFIG']._serialized_end=3514
+  _globals['_BUDGETS']._serialized_start=3517
+  _globals['_BUDGETS']._serialized_end=3759
 # @@protoc_insertion_point(module_scope)

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
+from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
@@ -111,6 +112,8 @@ class LoopConfig(_message.Message):
     GUIDANCE_FIELD_NUMBER: _builtins.int
     HOOKS_FIELD_NUMBER: _builtins.int
     CONTRACT_FIELD_NUMBER: _builtins.int
+    SANDBOX_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def stop(self) -> Global___StopConfig:
         """When a run stops."""
@@ -159,6 +162,14 @@ class LoopConfig(_message.Message):
     def contract(self) -> Global___ContractConfig:
         """The task contract."""
 
+    @_builtins.property
+    def sandbox(self) -> _sandbox_pb2.SandboxConfig:
+        """What commands can reach."""
+
+    @_builtins.property
+    def prompt(self) -> Global___PromptConfig:
+        """The parts of the system prompt."""
+
     def __init__(
         self,
         *,
@@ -174,10 +185,12 @@ class LoopConfig(_message.Message):
         guidance: Global___GuidanceConfig | None = ...,
         hooks: Global___HookConfig | None = ...,
         contract: Global___ContractConfig | None = ...,
+        sandbox: _sandbox_pb2.SandboxConfig | None = ...,
+        prompt: Global___PromptConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "context", b"context", "continuation", b"continuation", "contract", b"contract", "doom_loop", b"doom_loop", "guidance", b"guidance", "hooks", b"hooks", "model", b"model", "stall", b"stall", "stop", b"stop", "tools", b"tools", "work_items", b"work_items"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "context", b"context", "continuation", b"continuation", "contract", b"contract", "doom_loop", b"doom_loop", "guidance", b"guidance", "hooks", b"hooks", "model", b"model", "prompt", b"prompt", "sandbox", b"sandbox", "stall", b"stall", "stop", b"stop", "tools", b"tools", "work_items", b"work_items"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "context", b"context", "continuation", b"continuation", "contract", b"contract", "doom_loop", b"doom_loop", "guidance", b"guidance", "hooks", b"hooks", "model", b"model", "stall", b"stall", "stop", b"stop", "tools", b"tools", "work_items", b"work_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "context", b"context", "continuation", b"continuation", "contract", b"contract", "doom_loop", b"doom_loop", "guidance", b"guidance", "hooks", b"hooks", "model", b"model", "prompt", b"prompt", "sandbox", b"sandbox", "stall", b"stall", "stop", b"stop", "tools", b"tools", "work_items", b"work_items"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -309,6 +322,82 @@ class GuidanceConfig(_message.Message):
 Global___GuidanceConfig: _TypeAlias = GuidanceConfig  # noqa: Y015
 
 @_typing.final
+class PromptConfig(_message.Message):
+    """PromptConfig selects the parts of the system prompt that the harness writes. A part that is
+    switched off leaves no trace. The agent's instructions and its context providers are
+    always in it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    INSTRUCTION_FILES_FIELD_NUMBER: _builtins.int
+    MODES_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    COMPLETION_FIELD_NUMBER: _builtins.int
+    STYLE_FIELD_NUMBER: _builtins.int
+    HARNESS_MESSAGES_FIELD_NUMBER: _builtins.int
+    environment: _builtins.bool
+    """The working directory, the platform and a list of the files. Default true."""
+    instruction_files: _builtins.bool
+    """The instruction files of the workspace, also when they change. Default true."""
+    modes: _builtins.bool
+    """The modes of work. Default true."""
+    tools: _builtins.bool
+    """When to use which tool. Default true."""
+    completion: _builtins.bool
+    """How work ends. Default true."""
+    style: _builtins.bool
+    """How to answer. Default true."""
+    harness_messages: _builtins.bool
+    """Which messages come from the harness. Default true."""
+    def __init__(
+        self,
+        *,
+        environment: _builtins.bool | None = ...,
+        instruction_files: _builtins.bool | None = ...,
+        modes: _builtins.bool | None = ...,
+        tools: _builtins.bool | None = ...,
+        completion: _builtins.bool | None = ...,
+        style: _builtins.bool | None = ...,
+        harness_messages: _builtins.bool | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_completion", b"_completion", "_environment", b"_environment", "_harness_messages", b"_harness_messages", "_instruction_files", b"_instruction_files", "_modes", b"_modes", "_style", b"_style", "_tools", b"_tools", "completion", b"completion", "environment", b"environment", "harness_messages", b"harness_messages", "instruction_files", b"instruction_files", "modes", b"modes", "style", b"style", "tools", b"tools"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completion", b"_completion", "_environment", b"_environment", "_harness_messages", b"_harness_messages", "_instruction_files", b"_instruction_files", "_modes", b"_modes", "_style", b"_style", "_tools", b"_tools", "completion", b"completion", "environment", b"environment", "harness_messages", b"harness_messages", "instruction_files", b"instruction_files", "modes", b"modes", "style", b"style", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__completion: _TypeAlias = _typing.Literal["completion"]  # noqa: Y015
+    _WhichOneofArgType__completion: _TypeAlias = _typing.Literal["_completion", b"_completion"]  # noqa: Y015
+    _WhichOneofReturnType__environment: _TypeAlias = _typing.Literal["environment"]  # noqa: Y015
+    _WhichOneofArgType__environment: _TypeAlias = _typing.Literal["_environment", b"_environment"]  # noqa: Y015
+    _WhichOneofReturnType__harness_messages: _TypeAlias = _typing.Literal["harness_messages"]  # noqa: Y015
+    _WhichOneofArgType__harness_messages: _TypeAlias = _typing.Literal["_harness_messages", b"_harness_messages"]  # noqa: Y015
+    _WhichOneofReturnType__instruction_files: _TypeAlias = _typing.Literal["instruction_files"]  # noqa: Y015
+    _WhichOneofArgType__instruction_files: _TypeAlias = _typing.Literal["_instruction_files", b"_instruction_files"]  # noqa: Y015
+    _WhichOneofReturnType__modes: _TypeAlias = _typing.Literal["modes"]  # noqa: Y015
+    _WhichOneofArgType__modes: _TypeAlias = _typing.Literal["_modes", b"_modes"]  # noqa: Y015
+    _WhichOneofReturnType__style: _TypeAlias = _typing.Literal["style"]  # noqa: Y015
+    _WhichOneofArgType__style: _TypeAlias = _typing.Literal["_style", b"_style"]  # noqa: Y015
+    _WhichOneofReturnType__tools: _TypeAlias = _typing.Literal["tools"]  # noqa: Y015
+    _WhichOneofArgType__tools: _TypeAlias = _typing.Literal["_tools", b"_tools"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__completion) -> _WhichOneofReturnType__completion | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__environment) -> _WhichOneofReturnType__environment | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__harness_messages) -> _WhichOneofReturnType__harness_messages | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__instruction_files) -> _WhichOneofReturnType__instruction_files | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__modes) -> _WhichOneofReturnType__modes | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__style) -> _WhichOneofReturnType__style | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tools) -> _WhichOneofReturnType__tools | None: ...
+
+Global___PromptConfig: _TypeAlias = PromptConfig  # noqa: Y015
+
+@_typing.final
 class HookConfig(_message.Message):
     """HookConfig configures subscribers."""
 
@@ -372,6 +461,7 @@ class StopConfig(_message.Message):
     POLICY_FIELD_NUMBER: _builtins.int
     REQUIRE_WORK_COMPLETE_FIELD_NUMBER: _builtins.int
     WORK_COMPLETE_MAX_RETRIES_FIELD_NUMBER: _builtins.int
+    OUTPUT_MAX_RETRIES_FIELD_NUMBER: _builtins.int
     max_turns: _builtins.int
     """Turns after which a run ends in any case, from 1. Default 50."""
     policy: Global___StopPolicy.ValueType
@@ -380,6 +470,10 @@ class StopConfig(_message.Message):
     """The end counts only after work_complete. Default true."""
     work_complete_max_retries: _builtins.int
     """Rejections for a missing work_complete before it is given up. Default 3."""
+    output_max_retries: _builtins.int
+    """Rejections for an output that is missing or does not fit the output schema, before the
+    run ends without being accepted. Default 3.
+    """
     def __init__(
         self,
         *,
@@ -387,19 +481,24 @@ class StopConfig(_message.Message):
         policy: Global___StopPolicy.ValueType = ...,
         require_work_complete: _builtins.bool | None = ...,
         work_complete_max_retries: _builtins.int | None = ...,
+        output_max_retries: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_turns", b"_max_turns", "_require_work_complete", b"_require_work_complete", "_work_complete_max_retries", b"_work_complete_max_retries", "max_turns", b"max_turns", "require_work_complete", b"require_work_complete", "work_complete_max_retries", b"work_complete_max_retries"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_turns", b"_max_turns", "_output_max_retries", b"_output_max_retries", "_require_work_complete", b"_require_work_complete", "_work_complete_max_retries", b"_work_complete_max_retries", "max_turns", b"max_turns", "output_max_retries", b"output_max_retries", "require_work_complete", b"require_work_complete", "work_complete_max_retries", b"work_complete_max_retries"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_turns", b"_max_turns", "_require_work_complete", b"_require_work_complete", "_work_complete_max_retries", b"_work_complete_max_retries", "max_turns", b"max_turns", "policy", b"policy", "require_work_complete", b"require_work_complete", "work_complete_max_retries", b"work_complete_max_retries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_turns", b"_max_turns", "_output_max_retries", b"_output_max_retries", "_require_work_complete", b"_require_work_complete", "_work_complete_max_retries", b"_work_complete_max_retries", "max_turns", b"max_turns", "output_max_retries", b"output_max_retries", "policy", b"policy", "require_work_complete", b"require_work_complete", "work_complete_max_retries", b"work_complete_max_retries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_turns: _TypeAlias = _typing.Literal["max_turns"]  # noqa: Y015
     _WhichOneofArgType__max_turns: _TypeAlias = _typing.Literal["_max_turns", b"_max_turns"]  # noqa: Y015
+    _WhichOneofReturnType__output_max_retries: _TypeAlias = _typing.Literal["output_max_retries"]  # noqa: Y015
+    _WhichOneofArgType__output_max_retries: _TypeAlias = _typing.Literal["_output_max_retries", b"_output_max_retries"]  # noqa: Y015
     _WhichOneofReturnType__require_work_complete: _TypeAlias = _typing.Literal["require_work_complete"]  # noqa: Y015
     _WhichOneofArgType__require_work_complete: _TypeAlias = _typing.Literal["_require_work_complete", b"_require_work_complete"]  # noqa: Y015
     _WhichOneofReturnType__work_complete_max_retries: _TypeAlias = _typing.Literal["work_complete_max_retries"]  # noqa: Y015
     _WhichOneofArgType__work_complete_max_retries: _TypeAlias = _typing.Literal["_work_complete_max_retries", b"_work_complete_max_retries"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__max_turns) -> _WhichOneofReturnType__max_turns | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__output_max_retries) -> _WhichOneofReturnType__output_max_retries | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__require_work_complete) -> _WhichOneofReturnType__require_work_complete | None: ...
     @_typing.overload
@@ -745,12 +844,17 @@ class ToolConfig(_message.Message):
     YOLO_FIELD_NUMBER: _builtins.int
     APPROVAL_TIMEOUT_FIELD_NUMBER: _builtins.int
     ANSWER_TIMEOUT_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
     shown_tokens: _builtins.int
     """Tokens of a result, or of a long string in arguments, that the model is shown, at most
     an eighth of the window. Default 10,000.
     """
     yolo: _builtins.bool
     """Approvals are given without a question; a deny stays a deny. Default false."""
+    wait: _builtins.bool
+    """Calls can wait for a time, a command, a file or a background command, with the tool wait.
+    Default true.
+    """
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Time that a tool may take unless the call says otherwise. Default 120 s."""
@@ -776,17 +880,22 @@ class ToolConfig(_message.Message):
         yolo: _builtins.bool | None = ...,
         approval_timeout: _duration_pb2.Duration | None = ...,
         answer_timeout: _duration_pb2.Duration | None = ...,
+        wait: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_shown_tokens", b"_shown_tokens", "_yolo", b"_yolo", "answer_timeout", b"answer_timeout", "approval_timeout", b"approval_timeout", "shown_tokens", b"shown_tokens", "timeout", b"timeout", "yolo", b"yolo"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_shown_tokens", b"_shown_tokens", "_wait", b"_wait", "_yolo", b"_yolo", "answer_timeout", b"answer_timeout", "approval_timeout", b"approval_timeout", "shown_tokens", b"shown_tokens", "timeout", b"timeout", "wait", b"wait", "yolo", b"yolo"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_shown_tokens", b"_shown_tokens", "_yolo", b"_yolo", "answer_timeout", b"answer_timeout", "approval_timeout", b"approval_timeout", "shown_tokens", b"shown_tokens", "timeout", b"timeout", "yolo", b"yolo"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_shown_tokens", b"_shown_tokens", "_wait", b"_wait", "_yolo", b"_yolo", "answer_timeout", b"answer_timeout", "approval_timeout", b"approval_timeout", "shown_tokens", b"shown_tokens", "timeout", b"timeout", "wait", b"wait", "yolo", b"yolo"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__shown_tokens: _TypeAlias = _typing.Literal["shown_tokens"]  # noqa: Y015
     _WhichOneofArgType__shown_tokens: _TypeAlias = _typing.Literal["_shown_tokens", b"_shown_tokens"]  # noqa: Y015
+    _WhichOneofReturnType__wait: _TypeAlias = _typing.Literal["wait"]  # noqa: Y015
+    _WhichOneofArgType__wait: _TypeAlias = _typing.Literal["_wait", b"_wait"]  # noqa: Y015
     _WhichOneofReturnType__yolo: _TypeAlias = _typing.Literal["yolo"]  # noqa: Y015
     _WhichOneofArgType__yolo: _TypeAlias = _typing.Literal["_yolo", b"_yolo"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__shown_tokens) -> _WhichOneofReturnType__shown_tokens | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__wait) -> _WhichOneofReturnType__wait | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__yolo) -> _WhichOneofReturnType__yolo | None: ...
 
@@ -805,6 +914,7 @@ class Budgets(_message.Message):
     WALL_CLOCK_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
     COST_USD_FIELD_NUMBER: _builtins.int
+    ALLOW_UNPRICED_FIELD_NUMBER: _builtins.int
     turns: _builtins.int
     """Turns."""
     tool_calls: _builtins.int
@@ -812,7 +922,13 @@ class Budgets(_message.Message):
     tokens: _builtins.int
     """Tokens sent and received."""
     cost_usd: _builtins.float
-    """Price in US dollars."""
+    """Price in US dollars. A run that has a model without a known price is refused,
+    unless allow_unpriced is set.
+    """
+    allow_unpriced: _builtins.bool
+    """The run may have models without a known price: cost_usd counts only the
+    others. Default false.
+    """
     @_builtins.property
     def wall_clock(self) -> _duration_pb2.Duration:
         """Time spent running; parked time does not count."""
@@ -825,11 +941,14 @@ class Budgets(_message.Message):
         wall_clock: _duration_pb2.Duration | None = ...,
         tokens: _builtins.int | None = ...,
         cost_usd: _builtins.float | None = ...,
+        allow_unpriced: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_usd", b"_cost_usd", "_tokens", b"_tokens", "_tool_calls", b"_tool_calls", "_turns", b"_turns", "cost_usd", b"cost_usd", "tokens", b"tokens", "tool_calls", b"tool_calls", "turns", b"turns", "wall_clock", b"wall_clock"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_unpriced", b"_allow_unpriced", "_cost_usd", b"_cost_usd", "_tokens", b"_tokens", "_tool_calls", b"_tool_calls", "_turns", b"_turns", "allow_unpriced", b"allow_unpriced", "cost_usd", b"cost_usd", "tokens", b"tokens", "tool_calls", b"tool_calls", "turns", b"turns", "wall_clock", b"wall_clock"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_usd", b"_cost_usd", "_tokens", b"_tokens", "_tool_calls", b"_tool_calls", "_turns", b"_turns", "cost_usd", b"cost_usd", "tokens", b"tokens", "tool_calls", b"tool_calls", "turns", b"turns", "wall_clock", b"wall_clock"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_unpriced", b"_allow_unpriced", "_cost_usd", b"_cost_usd", "_tokens", b"_tokens", "_tool_calls", b"_tool_calls", "_turns", b"_turns", "allow_unpriced", b"allow_unpriced", "cost_usd", b"cost_usd", "tokens", b"tokens", "tool_calls", b"tool_calls", "turns", b"turns", "wall_clock", b"wall_clock"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__allow_unpriced: _TypeAlias = _typing.Literal["allow_unpriced"]  # noqa: Y015
+    _WhichOneofArgType__allow_unpriced: _TypeAlias = _typing.Literal["_allow_unpriced", b"_allow_unpriced"]  # noqa: Y015
     _WhichOneofReturnType__cost_usd: _TypeAlias = _typing.Literal["cost_usd"]  # noqa: Y015
     _WhichOneofArgType__cost_usd: _TypeAlias = _typing.Literal["_cost_usd", b"_cost_usd"]  # noqa: Y015
     _WhichOneofReturnType__tokens: _TypeAlias = _typing.Literal["tokens"]  # noqa: Y015
@@ -838,6 +957,8 @@ class Budgets(_message.Message):
     _WhichOneofArgType__tool_calls: _TypeAlias = _typing.Literal["_tool_calls", b"_tool_calls"]  # noqa: Y015
     _WhichOneofReturnType__turns: _TypeAlias = _typing.Literal["turns"]  # noqa: Y015
     _WhichOneofArgType__turns: _TypeAlias = _typing.Literal["_turns", b"_turns"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__allow_unpriced) -> _WhichOneofReturnType__allow_unpriced | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cost_usd) -> _WhichOneofReturnType__cost_usd | None: ...
     @_typing.overload

@@ -300,19 +300,24 @@ class UserQuestion(_message.Message):
     question: _builtins.str
     """The question."""
     required: _builtins.bool
-    """The run does not count as done before it has an answer."""
+    """The run does not count as done before it has an answer, and the question is put
+    to the user at the first attempt to stop. Default true; false for an autonomous agent, whose
+    questions are never put to a user.
+    """
     def __init__(
         self,
         *,
         id: _builtins.str = ...,
         question: _builtins.str = ...,
-        required: _builtins.bool = ...,
+        required: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_required", b"_required", "required", b"required"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "question", b"question", "required", b"required"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_required", b"_required", "id", b"id", "question", b"question", "required", b"required"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__required: _TypeAlias = _typing.Literal["required"]  # noqa: Y015
+    _WhichOneofArgType__required: _TypeAlias = _typing.Literal["_required", b"_required"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__required) -> _WhichOneofReturnType__required | None: ...
 
 Global___UserQuestion: _TypeAlias = UserQuestion  # noqa: Y015
 

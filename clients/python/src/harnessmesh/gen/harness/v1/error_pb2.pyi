@@ -49,7 +49,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_WORKSPACE_UNUSABLE: _ErrorReason.ValueType  # 10
     """The workspace cannot be used. INVALID_ARGUMENT; metadata: workspace."""
     ERROR_REASON_NOT_STORED: _ErrorReason.ValueType  # 11
-    """There is no such version or blob. NOT_FOUND."""
+    """There is no such version or blob. NOT_FOUND. DATA_LOSS if the run had the version, and the bus, stopped without power
+    or restored from an older backup, has lost it; metadata: version, the newest that is stored.
+    """
     ERROR_REASON_CONFLICT: _ErrorReason.ValueType  # 12
     """Another writer was first. ABORTED; read again, then decide again."""
     ERROR_REASON_INTERNAL: _ErrorReason.ValueType  # 13
@@ -76,6 +78,10 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The gateway does not know the token. UNAUTHENTICATED."""
     ERROR_REASON_NAMESPACE_FORBIDDEN: _ErrorReason.ValueType  # 22
     """The token is for other namespaces. PERMISSION_DENIED."""
+    ERROR_REASON_CALL_CHANGED: _ErrorReason.ValueType  # 23
+    """An approval names the digest of another preview than the one of the call.
+    FAILED_PRECONDITION; metadata: call_id, digest (the present one).
+    """
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """ErrorReason says precisely why a call was refused. It travels as the reason
@@ -109,7 +115,9 @@ ERROR_REASON_EXECUTOR_MISSING: ErrorReason.ValueType  # 9
 ERROR_REASON_WORKSPACE_UNUSABLE: ErrorReason.ValueType  # 10
 """The workspace cannot be used. INVALID_ARGUMENT; metadata: workspace."""
 ERROR_REASON_NOT_STORED: ErrorReason.ValueType  # 11
-"""There is no such version or blob. NOT_FOUND."""
+"""There is no such version or blob. NOT_FOUND. DATA_LOSS if the run had the version, and the bus, stopped without power
+or restored from an older backup, has lost it; metadata: version, the newest that is stored.
+"""
 ERROR_REASON_CONFLICT: ErrorReason.ValueType  # 12
 """Another writer was first. ABORTED; read again, then decide again."""
 ERROR_REASON_INTERNAL: ErrorReason.ValueType  # 13
@@ -136,4 +144,8 @@ ERROR_REASON_TOKEN_UNKNOWN: ErrorReason.ValueType  # 21
 """The gateway does not know the token. UNAUTHENTICATED."""
 ERROR_REASON_NAMESPACE_FORBIDDEN: ErrorReason.ValueType  # 22
 """The token is for other namespaces. PERMISSION_DENIED."""
+ERROR_REASON_CALL_CHANGED: ErrorReason.ValueType  # 23
+"""An approval names the digest of another preview than the one of the call.
+FAILED_PRECONDITION; metadata: call_id, digest (the present one).
+"""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

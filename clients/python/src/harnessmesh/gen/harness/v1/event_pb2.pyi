@@ -13,7 +13,9 @@ from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
 from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
+from harnessmesh.gen.harness.v1 import preview_pb2 as _preview_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
+from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
 import builtins as _builtins
 import sys
@@ -78,6 +80,7 @@ class Event(_message.Message):
     HOOK_RESULT_FIELD_NUMBER: _builtins.int
     HOOK_ERROR_FIELD_NUMBER: _builtins.int
     MODE_CHANGED_FIELD_NUMBER: _builtins.int
+    MODEL_CHANGED_FIELD_NUMBER: _builtins.int
     COMPACTION_STARTED_FIELD_NUMBER: _builtins.int
     COMPACTION_COMPLETED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
@@ -249,6 +252,10 @@ class Event(_message.Message):
         """mode.changed"""
 
     @_builtins.property
+    def model_changed(self) -> Global___ModelChanged:
+        """model.changed"""
+
+    @_builtins.property
     def compaction_started(self) -> Global___CompactionStarted:
         """compaction.started"""
 
@@ -303,14 +310,15 @@ class Event(_message.Message):
         hook_result: Global___HookResult | None = ...,
         hook_error: Global___HookError | None = ...,
         mode_changed: Global___ModeChanged | None = ...,
+        model_changed: Global___ModelChanged | None = ...,
         compaction_started: Global___CompactionStarted | None = ...,
         compaction_completed: Global___CompactionCompleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "compaction_started", "compaction_completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -604,6 +612,29 @@ class ModeChanged(_message.Message):
 Global___ModeChanged: _TypeAlias = ModeChanged  # noqa: Y015
 
 @_typing.final
+class ModelChanged(_message.Message):
+    """ModelChanged: a client has chosen another model."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FROM_FIELD_NUMBER: _builtins.int
+    TO_FIELD_NUMBER: _builtins.int
+    to: _builtins.str
+    """From the next model call on, PROVIDER:NAME."""
+    def __init__(
+        self,
+        *,
+        to: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["from", b"from", "to", b"to"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelChanged: _TypeAlias = ModelChanged  # noqa: Y015
+
+@_typing.final
 class SessionStart(_message.Message):
     """SessionStart opens a segment."""
 
@@ -613,12 +644,17 @@ class SessionStart(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     WORKFLOW_FIELD_NUMBER: _builtins.int
     SEGMENT_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
     goal: _builtins.str
     """The first 512 bytes of what it works on."""
     model: _builtins.str
     """PROVIDER:NAME."""
     segment: _builtins.int
     """Number of the segment, from 1."""
+    caller: _builtins.str
+    """The caller that started the run or sent the message: the name of a token, local, or anonymous without either. Empty in records of
+    older processes.
+    """
     @_builtins.property
     def workflow(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Executors of a turn, in order."""
@@ -630,10 +666,11 @@ class SessionStart(_message.Message):
         model: _builtins.str = ...,
         workflow: _abc.Iterable[_builtins.str] | None = ...,
         segment: _builtins.int = ...,
+        caller: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["goal", b"goal", "model", b"model", "segment", b"segment", "workflow", b"workflow"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "goal", b"goal", "model", b"model", "segment", b"segment", "workflow", b"workflow"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -882,6 +919,7 @@ class ModelRetry(_message.Message):
     ERROR_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
     ADJUSTMENT_FIELD_NUMBER: _builtins.int
+    GIVEN_UP_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Model that was tried."""
     error: _builtins.str
@@ -890,6 +928,8 @@ class ModelRetry(_message.Message):
     """How the following requests differ, such as "wire_chat" or "no_opaque"; empty: not
     at all. Set: this was no try.
     """
+    given_up: _builtins.bool
+    """No other try at this model follows in the turn."""
     @_builtins.property
     def wait(self) -> _duration_pb2.Duration:
         """Time until the next try."""
@@ -901,10 +941,11 @@ class ModelRetry(_message.Message):
         error: _builtins.str = ...,
         wait: _duration_pb2.Duration | None = ...,
         adjustment: _builtins.str = ...,
+        given_up: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "model", b"model", "try", b"try", "wait", b"wait"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "given_up", b"given_up", "model", b"model", "try", b"try", "wait", b"wait"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -920,6 +961,7 @@ class ToolCalled(_message.Message):
     TOOL_FIELD_NUMBER: _builtins.int
     ARGUMENTS_FIELD_NUMBER: _builtins.int
     AWAITS_FIELD_NUMBER: _builtins.int
+    SANDBOX_LEVEL_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -928,6 +970,8 @@ class ToolCalled(_message.Message):
     """What the call waits for: approval, client_tool or question; empty when it
     does not wait. From now on an answer is accepted.
     """
+    sandbox_level: _sandbox_pb2.SandboxLevel.ValueType
+    """For tools that run commands: the level at which it runs."""
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
         """Its arguments."""
@@ -939,10 +983,11 @@ class ToolCalled(_message.Message):
         tool: _builtins.str = ...,
         arguments: _content_pb2.Content | None = ...,
         awaits: _builtins.str = ...,
+        sandbox_level: _sandbox_pb2.SandboxLevel.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "awaits", b"awaits", "call_id", b"call_id", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "awaits", b"awaits", "call_id", b"call_id", "sandbox_level", b"sandbox_level", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1358,6 +1403,7 @@ class ApprovalRequested(_message.Message):
     ARGUMENTS_FIELD_NUMBER: _builtins.int
     WHY_FIELD_NUMBER: _builtins.int
     DEADLINE_FIELD_NUMBER: _builtins.int
+    PREVIEW_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -1372,6 +1418,10 @@ class ApprovalRequested(_message.Message):
     def deadline(self) -> _timestamp_pb2.Timestamp:
         """When waiting ends; unset means never."""
 
+    @_builtins.property
+    def preview(self) -> _preview_pb2.CallPreview:
+        """What a person is shown, as in PendingCall."""
+
     def __init__(
         self,
         *,
@@ -1380,10 +1430,11 @@ class ApprovalRequested(_message.Message):
         arguments: _content_pb2.Content | None = ...,
         why: _builtins.str = ...,
         deadline: _timestamp_pb2.Timestamp | None = ...,
+        preview: _preview_pb2.CallPreview | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "preview", b"preview"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "deadline", b"deadline", "tool", b"tool", "why", b"why"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "deadline", b"deadline", "preview", b"preview", "tool", b"tool", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1399,6 +1450,8 @@ class ApprovalAnswered(_message.Message):
     TOOL_FIELD_NUMBER: _builtins.int
     DECISION_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -1407,6 +1460,10 @@ class ApprovalAnswered(_message.Message):
     """The decision."""
     reason: _builtins.str
     """The reason given."""
+    caller: _builtins.str
+    """The caller that decided, as in SessionStart."""
+    digest: _builtins.str
+    """Digest of what the person was shown; empty if the answer named none."""
     def __init__(
         self,
         *,
@@ -1414,10 +1471,12 @@ class ApprovalAnswered(_message.Message):
         tool: _builtins.str = ...,
         decision: _inbox_pb2.ApprovalDecision.ValueType = ...,
         reason: _builtins.str = ...,
+        caller: _builtins.str = ...,
+        digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "decision", b"decision", "reason", b"reason", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "caller", b"caller", "decision", b"decision", "digest", b"digest", "reason", b"reason", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1431,21 +1490,25 @@ class InputAccepted(_message.Message):
 
     ITEM_ID_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
     """The item's id."""
     kind: _builtins.str
-    """user_message, approval, tool_answer, tools_declared, mode_change, replan,
+    """user_message, approval, tool_answer, tools_declared, mode_change, model_change, replan,
     interrupt, resume, cancel or timer_fired.
     """
+    caller: _builtins.str
+    """The caller that sent it, as in SessionStart; empty for timer_fired."""
     def __init__(
         self,
         *,
         item_id: _builtins.str = ...,
         kind: _builtins.str = ...,
+        caller: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["item_id", b"item_id", "kind", b"kind"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "item_id", b"item_id", "kind", b"kind"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1460,22 +1523,26 @@ class InputRejected(_message.Message):
     ITEM_ID_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
     """The item's id."""
     kind: _builtins.str
     """As in InputAccepted."""
     reason: _builtins.str
     """Why."""
+    caller: _builtins.str
+    """As in InputAccepted."""
     def __init__(
         self,
         *,
         item_id: _builtins.str = ...,
         kind: _builtins.str = ...,
         reason: _builtins.str = ...,
+        caller: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["item_id", b"item_id", "kind", b"kind", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "item_id", b"item_id", "kind", b"kind", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1488,16 +1555,20 @@ class RunInterrupted(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REASON_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """The reason given."""
+    caller: _builtins.str
+    """The caller that interrupted it, as in SessionStart."""
     def __init__(
         self,
         *,
         reason: _builtins.str = ...,
+        caller: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1510,16 +1581,20 @@ class RunCancelled(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REASON_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
     """The reason given."""
+    caller: _builtins.str
+    """The caller that cancelled or deleted it, as in SessionStart."""
     def __init__(
         self,
         *,
         reason: _builtins.str = ...,
+        caller: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -586,8 +586,9 @@ Global___TurnResponse: _TypeAlias = TurnResponse  # noqa: Y015
 
 @_typing.final
 class Delta(_message.Message):
-    """Delta is a piece of the model's text while it is being written. It is not
-    stored; the whole text comes with the model.response event.
+    """Delta is a piece of the model's text while it is being written, or of the output of a
+    command while it runs. It is not stored; the whole text comes with the model.response
+    event, the output with the tool.result or tool.error event.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -599,6 +600,7 @@ class Delta(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     REASONING_OFFSET_FIELD_NUMBER: _builtins.int
+    TOOL_OUTPUT_FIELD_NUMBER: _builtins.int
     turn_number: _builtins.int
     """The turn."""
     attempt: _builtins.int
@@ -611,6 +613,12 @@ class Delta(_message.Message):
     """Text of the model's reasoning for people; empty in a delta of text."""
     reasoning_offset: _builtins.int
     """Bytes of this try's reasoning that came before."""
+    @_builtins.property
+    def tool_output(self) -> Global___ToolOutput:
+        """Output of a running command; unset in a delta of text or reasoning, and the only part of
+        its delta, which has no try.
+        """
+
     def __init__(
         self,
         *,
@@ -620,11 +628,46 @@ class Delta(_message.Message):
         text: _builtins.str = ...,
         reasoning: _builtins.str = ...,
         reasoning_offset: _builtins.int = ...,
+        tool_output: Global___ToolOutput | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["tool_output", b"tool_output"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "offset", b"offset", "reasoning", b"reasoning", "reasoning_offset", b"reasoning_offset", "text", b"text", "try", b"try", "turn_number", b"turn_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "offset", b"offset", "reasoning", b"reasoning", "reasoning_offset", b"reasoning_offset", "text", b"text", "tool_output", b"tool_output", "try", b"try", "turn_number", b"turn_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Delta: _TypeAlias = Delta  # noqa: Y015
+
+@_typing.final
+class ToolOutput(_message.Message):
+    """ToolOutput is what the command of a running call prints: at most ten pieces a second. What
+    is more is skipped, and so is the end of the output, which is in the result of the call.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call."""
+    offset: _builtins.int
+    """Bytes of the output that came before: more than the end of the piece before it if some
+    were skipped.
+    """
+    text: _builtins.str
+    """At most 4 KiB. Bytes of the output that are no UTF-8 are question marks."""
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "offset", b"offset", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolOutput: _TypeAlias = ToolOutput  # noqa: Y015

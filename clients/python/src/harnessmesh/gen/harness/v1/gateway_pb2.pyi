@@ -77,6 +77,7 @@ class RunRequest(_message.Message):
     MODE_CHANGE_FIELD_NUMBER: _builtins.int
     REPLAN_FIELD_NUMBER: _builtins.int
     HOOK_ANSWER_FIELD_NUMBER: _builtins.int
+    MODEL_CHANGE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Identifies an input, so that sending it again has no second effect. Empty
@@ -126,6 +127,10 @@ class RunRequest(_message.Message):
     def hook_answer(self) -> Global___HookAnswer:
         """Answer a hook's call."""
 
+    @_builtins.property
+    def model_change(self) -> _inbox_pb2.ModelChange:
+        """Change the model."""
+
     def __init__(
         self,
         *,
@@ -140,13 +145,14 @@ class RunRequest(_message.Message):
         mode_change: _inbox_pb2.ModeChange | None = ...,
         replan: _inbox_pb2.ReplanRequest | None = ...,
         hook_answer: Global___HookAnswer | None = ...,
+        model_change: _inbox_pb2.ModelChange | None = ...,
         request_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "attach", b"attach", "cancel", b"cancel", "hook_answer", b"hook_answer", "interrupt", b"interrupt", "mode_change", b"mode_change", "replan", b"replan", "request", b"request", "resume", b"resume", "start", b"start", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "attach", b"attach", "cancel", b"cancel", "hook_answer", b"hook_answer", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "request", b"request", "resume", b"resume", "start", b"start", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "attach", b"attach", "cancel", b"cancel", "hook_answer", b"hook_answer", "interrupt", b"interrupt", "mode_change", b"mode_change", "replan", b"replan", "request", b"request", "request_id", b"request_id", "resume", b"resume", "start", b"start", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "attach", b"attach", "cancel", b"cancel", "hook_answer", b"hook_answer", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "request", b"request", "request_id", b"request_id", "resume", b"resume", "start", b"start", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["start", "attach", "user_message", "approval", "interrupt", "resume", "cancel", "tool_answer", "mode_change", "replan", "hook_answer"]  # noqa: Y015
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["start", "attach", "user_message", "approval", "interrupt", "resume", "cancel", "tool_answer", "mode_change", "replan", "hook_answer", "model_change"]  # noqa: Y015
     _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
 
@@ -665,7 +671,7 @@ class WaitingInput(_message.Message):
     item_id: _builtins.str
     """Its id: the request id of its sender."""
     kind: _builtins.str
-    """user_message, approval, tool_answer, tools_declared, mode_change, replan,
+    """user_message, approval, tool_answer, tools_declared, mode_change, model_change, replan,
     interrupt, resume, cancel or timer_fired.
     """
     call_id: _builtins.str
@@ -1025,6 +1031,7 @@ class SendInputRequest(_message.Message):
     TOOL_ANSWER_FIELD_NUMBER: _builtins.int
     MODE_CHANGE_FIELD_NUMBER: _builtins.int
     REPLAN_FIELD_NUMBER: _builtins.int
+    MODEL_CHANGE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means default."""
     run_id: _builtins.str
@@ -1051,6 +1058,10 @@ class SendInputRequest(_message.Message):
     def replan(self) -> _inbox_pb2.ReplanRequest:
         """Another plan before the next turn."""
 
+    @_builtins.property
+    def model_change(self) -> _inbox_pb2.ModelChange:
+        """Another model from the next model call on."""
+
     def __init__(
         self,
         *,
@@ -1062,12 +1073,13 @@ class SendInputRequest(_message.Message):
         tool_answer: _inbox_pb2.ToolAnswer | None = ...,
         mode_change: _inbox_pb2.ModeChange | None = ...,
         replan: _inbox_pb2.ReplanRequest | None = ...,
+        model_change: _inbox_pb2.ModelChange | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "input", b"input", "mode_change", b"mode_change", "replan", b"replan", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "input", b"input", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "input", b"input", "mode_change", b"mode_change", "namespace", b"namespace", "replan", b"replan", "request_id", b"request_id", "run_id", b"run_id", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "input", b"input", "mode_change", b"mode_change", "model_change", b"model_change", "namespace", b"namespace", "replan", b"replan", "request_id", b"request_id", "run_id", b"run_id", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "tool_answer", "mode_change", "replan"]  # noqa: Y015
+    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "tool_answer", "mode_change", "replan", "model_change"]  # noqa: Y015
     _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_input) -> _WhichOneofReturnType_input | None: ...
 
@@ -1167,12 +1179,18 @@ class ResumeRunRequest(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     BUDGETS_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means default."""
     run_id: _builtins.str
     """The run."""
     request_id: _builtins.str
     """Sending the same request again has no second effect. Empty means made up."""
+    model: _builtins.str
+    """Another model from the next model call on, PROVIDER:NAME; empty: the present one. With
+    it, a run that its model's errors have ended (provider_error, context_exhausted) is
+    resumed too.
+    """
     @_builtins.property
     def budgets(self) -> _config_pb2.Budgets:
         """Budgets that replace the present ones; unset fields stay."""
@@ -1184,10 +1202,11 @@ class ResumeRunRequest(_message.Message):
         run_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
         budgets: _config_pb2.Budgets | None = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "namespace", b"namespace", "request_id", b"request_id", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model", b"model", "namespace", b"namespace", "request_id", b"request_id", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

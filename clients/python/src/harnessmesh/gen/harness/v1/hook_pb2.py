@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15harness/v1/hook.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\"\xa7\x02\n\x04Hook\x12\n\n\x02id\x18\x01 \x01(\t\x12$\n\x05topic\x18\x02 \x01(\x0e\x32\x15.harness.v1.HookTopic\x12\x0b\n\x03\x63\x65l\x18\x03 \x01(\t\x12\x0c\n\x04grpc\x18\x04 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x05 \x01(\t\x12\x10\n\x08\x63\x61llback\x18\x06 \x01(\x08\x12&\n\x06\x61\x63tion\x18\x07 \x01(\x0e\x32\x16.harness.v1.HookAction\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12\x0f\n\x07\x63ontext\x18\t \x01(\t\x12+\n\non_failure\x18\n \x01(\x0e\x32\x17.harness.v1.HookFailure\x12*\n\x07timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05tools\x18\x0c \x03(\t\"\xa6\x01\n\x0bHookRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07hook_id\x18\x03 \x01(\t\x12$\n\x05topic\x18\x04 \x01(\x0e\x32\x15.harness.v1.HookTopic\x12\x17\n\x0fidempotency_key\x18\x05 \x01(\t\x12\x13\n\x0bturn_number\x18\x06 \x01(\r\x12\x0f\n\x07payload\x18\x07 \x01(\t\"g\n\x0bHookVerdict\x12&\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x16.harness.v1.HookAction\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07payload\x18\x03 \x01(\t\x12\x0f\n\x07\x63ontext\x18\x04 \x01(\t\"F\n\x0bHookOutcome\x12(\n\x07verdict\x18\x01 \x01(\x0b\x32\x17.harness.v1.HookVerdict\x12\r\n\x05\x65rror\x18\x02 \x01(\t\":\n\x11HandleHookRequest\x12%\n\x04hook\x18\x01 \x01(\x0b\x32\x17.harness.v1.HookRequest\">\n\x12HandleHookResponse\x12(\n\x07verdict\x18\x01 \x01(\x0b\x32\x17.harness.v1.HookVerdict\"z\n\tHookState\x12\x11\n\tskip_next\x18\x01 \x01(\t\x12\r\n\x05pause\x18\x02 \x01(\t\x12\x0e\n\x06replan\x18\x03 \x01(\t\x12\r\n\x05\x61\x62ort\x18\x04 \x01(\t\x12\x15\n\rreviewed_turn\x18\x05 \x01(\r\x12\x15\n\rreviewed_stop\x18\x06 \x01(\r\"m\n\x15ProvideContextRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x11\n\tworkspace\x18\x05 \x01(\t\"&\n\x16ProvideContextResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\";\n\x0f\x43ontextProvider\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0c\n\x04grpc\x18\x03 \x01(\t*\x9c\x03\n\tHookTopic\x12\x1a\n\x16HOOK_TOPIC_UNSPECIFIED\x10\x00\x12\x1a\n\x16HOOK_TOPIC_BEFORE_PLAN\x10\x01\x12\x19\n\x15HOOK_TOPIC_AFTER_PLAN\x10\x02\x12\x1a\n\x16HOOK_TOPIC_BEFORE_STEP\x10\x03\x12\x19\n\x15HOOK_TOPIC_AFTER_STEP\x10\x04\x12\x1f\n\x1bHOOK_TOPIC_BEFORE_TOOL_CALL\x10\x05\x12\x1e\n\x1aHOOK_TOPIC_AFTER_TOOL_CALL\x10\x06\x12\x17\n\x13HOOK_TOPIC_ON_ERROR\x10\x07\x12\x17\n\x13HOOK_TOPIC_ON_PAUSE\x10\x08\x12!\n\x1dHOOK_TOPIC_ON_BUDGET_EXCEEDED\x10\t\x12\x1a\n\x16HOOK_TOPIC_ON_COMPLETE\x10\n\x12\x19\n\x15HOOK_TOPIC_AGENT_STOP\x10\x0b\x12\x1c\n\x18HOOK_TOPIC_SESSION_START\x10\x0c\x12\x1a\n\x16HOOK_TOPIC_SESSION_END\x10\r*\xe5\x01\n\nHookAction\x12\x1b\n\x17HOOK_ACTION_UNSPECIFIED\x10\x00\x12\x18\n\x14HOOK_ACTION_CONTINUE\x10\x01\x12\x17\n\x13HOOK_ACTION_REPLACE\x10\x02\x12\x14\n\x10HOOK_ACTION_SKIP\x10\x03\x12\x15\n\x11HOOK_ACTION_ABORT\x10\x04\x12\x15\n\x11HOOK_ACTION_PAUSE\x10\x05\x12\x14\n\x10HOOK_ACTION_DENY\x10\x06\x12\x15\n\x11HOOK_ACTION_BLOCK\x10\x07\x12\x16\n\x12HOOK_ACTION_REPLAN\x10\x08*[\n\x0bHookFailure\x12\x1c\n\x18HOOK_FAILURE_UNSPECIFIED\x10\x00\x12\x15\n\x11HOOK_FAILURE_OPEN\x10\x01\x12\x17\n\x13HOOK_FAILURE_CLOSED\x10\x02\x32Z\n\x0bHookService\x12K\n\nHandleHook\x12\x1d.harness.v1.HandleHookRequest\x1a\x1e.harness.v1.HandleHookResponse2i\n\x0e\x43ontextService\x12W\n\x0eProvideContext\x12!.harness.v1.ProvideContextRequest\x1a\".harness.v1.ProvideContextResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15harness/v1/hook.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\"\xbb\x02\n\x04Hook\x12\n\n\x02id\x18\x01 \x01(\t\x12$\n\x05topic\x18\x02 \x01(\x0e\x32\x15.harness.v1.HookTopic\x12\x0b\n\x03\x63\x65l\x18\x03 \x01(\t\x12\x0c\n\x04grpc\x18\x04 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x05 \x01(\t\x12\x10\n\x08\x63\x61llback\x18\x06 \x01(\x08\x12&\n\x06\x61\x63tion\x18\x07 \x01(\x0e\x32\x16.harness.v1.HookAction\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12\x0f\n\x07\x63ontext\x18\t \x01(\t\x12+\n\non_failure\x18\n \x01(\x0e\x32\x17.harness.v1.HookFailure\x12*\n\x07timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x12\r\n\x05tools\x18\x0c \x03(\t\x12\x12\n\nunconfined\x18\r \x01(\x08\"\xa6\x01\n\x0bHookRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07hook_id\x18\x03 \x01(\t\x12$\n\x05topic\x18\x04 \x01(\x0e\x32\x15.harness.v1.HookTopic\x12\x17\n\x0fidempotency_key\x18\x05 \x01(\t\x12\x13\n\x0bturn_number\x18\x06 \x01(\r\x12\x0f\n\x07payload\x18\x07 \x01(\t\"g\n\x0bHookVerdict\x12&\n\x06\x61\x63tion\x18\x01 \x01(\x0e\x32\x16.harness.v1.HookAction\x12\x0e\n\x06reason\x18\x02 \x01(\t\x12\x0f\n\x07payload\x18\x03 \x01(\t\x12\x0f\n\x07\x63ontext\x18\x04 \x01(\t\"F\n\x0bHookOutcome\x12(\n\x07verdict\x18\x01 \x01(\x0b\x32\x17.harness.v1.HookVerdict\x12\r\n\x05\x65rror\x18\x02 \x01(\t\":\n\x11HandleHookRequest\x12%\n\x04hook\x18\x01 \x01(\x0b\x32\x17.harness.v1.HookRequest\">\n\x12HandleHookResponse\x12(\n\x07verdict\x18\x01 \x01(\x0b\x32\x17.harness.v1.HookVerdict\"\xa4\x01\n\tHookState\x12\x11\n\tskip_next\x18\x01 \x01(\t\x12\r\n\x05pause\x18\x02 \x01(\t\x12\x0e\n\x06replan\x18\x03 \x01(\t\x12\r\n\x05\x61\x62ort\x18\x04 \x01(\t\x12\x15\n\rreviewed_turn\x18\x05 \x01(\r\x12\x15\n\rreviewed_stop\x18\x06 \x01(\r\x12\x13\n\x0b\x66\x61iled_call\x18\x07 \x01(\t\x12\x13\n\x0b\x66\x61iled_stop\x18\x08 \x01(\t\"m\n\x15ProvideContextRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x10\n\x08provider\x18\x03 \x01(\t\x12\x0c\n\x04goal\x18\x04 \x01(\t\x12\x11\n\tworkspace\x18\x05 \x01(\t\"&\n\x16ProvideContextResponse\x12\x0c\n\x04text\x18\x01 \x01(\t\";\n\x0f\x43ontextProvider\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0c\n\x04grpc\x18\x03 \x01(\t*\x9c\x03\n\tHookTopic\x12\x1a\n\x16HOOK_TOPIC_UNSPECIFIED\x10\x00\x12\x1a\n\x16HOOK_TOPIC_BEFORE_PLAN\x10\x01\x12\x19\n\x15HOOK_TOPIC_AFTER_PLAN\x10\x02\x12\x1a\n\x16HOOK_TOPIC_BEFORE_STEP\x10\x03\x12\x19\n\x15HOOK_TOPIC_AFTER_STEP\x10\x04\x12\x1f\n\x1bHOOK_TOPIC_BEFORE_TOOL_CALL\x10\x05\x12\x1e\n\x1aHOOK_TOPIC_AFTER_TOOL_CALL\x10\x06\x12\x17\n\x13HOOK_TOPIC_ON_ERROR\x10\x07\x12\x17\n\x13HOOK_TOPIC_ON_PAUSE\x10\x08\x12!\n\x1dHOOK_TOPIC_ON_BUDGET_EXCEEDED\x10\t\x12\x1a\n\x16HOOK_TOPIC_ON_COMPLETE\x10\n\x12\x19\n\x15HOOK_TOPIC_AGENT_STOP\x10\x0b\x12\x1c\n\x18HOOK_TOPIC_SESSION_START\x10\x0c\x12\x1a\n\x16HOOK_TOPIC_SESSION_END\x10\r*\xe5\x01\n\nHookAction\x12\x1b\n\x17HOOK_ACTION_UNSPECIFIED\x10\x00\x12\x18\n\x14HOOK_ACTION_CONTINUE\x10\x01\x12\x17\n\x13HOOK_ACTION_REPLACE\x10\x02\x12\x14\n\x10HOOK_ACTION_SKIP\x10\x03\x12\x15\n\x11HOOK_ACTION_ABORT\x10\x04\x12\x15\n\x11HOOK_ACTION_PAUSE\x10\x05\x12\x14\n\x10HOOK_ACTION_DENY\x10\x06\x12\x15\n\x11HOOK_ACTION_BLOCK\x10\x07\x12\x16\n\x12HOOK_ACTION_REPLAN\x10\x08*[\n\x0bHookFailure\x12\x1c\n\x18HOOK_FAILURE_UNSPECIFIED\x10\x00\x12\x15\n\x11HOOK_FAILURE_OPEN\x10\x01\x12\x17\n\x13HOOK_FAILURE_CLOSED\x10\x02\x32Z\n\x0bHookService\x12K\n\nHandleHook\x12\x1d.harness.v1.HandleHookRequest\x1a\x1e.harness.v1.HandleHookResponse2i\n\x0e\x43ontextService\x12W\n\x0eProvideContext\x12!.harness.v1.ProvideContextRequest\x1a\".harness.v1.ProvideContextResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,34 +33,34 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.hook_pb2', _glob
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_HOOKTOPIC']._serialized_start=1174
-  _globals['_HOOKTOPIC']._serialized_end=1586
-  _globals['_HOOKACTION']._serialized_start=1589
-  _globals['_HOOKACTION']._serialized_end=1818
-  _globals['_HOOKFAILURE']._serialized_start=1820
-  _globals['_HOOKFAILURE']._serialized_end=1911
+  _globals['_HOOKTOPIC']._serialized_start=1237
+  _globals['_HOOKTOPIC']._serialized_end=1649
+  _globals['_HOOKACTION']._serialized_start=1652
+  _globals['_HOOKACTION']._serialized_end=1881
+  _globals['_HOOKFAILURE']._serialized_start=1883
+  _globals['_HOOKFAILURE']._serialized_end=1974
   _globals['_HOOK']._serialized_start=70
-  _globals['_HOOK']._serialized_end=365
-  _globals['_HOOKREQUEST']._serialized_start=368
-  _globals['_HOOKREQUEST']._serialized_end=534
-  _globals['_HOOKVERDICT']._serialized_start=536
-  _globals['_HOOKVERDICT']._serialized_end=639
-  _globals['_HOOKOUTCOME']._serialized_start=641
-  _globals['_HOOKOUTCOME']._serialized_end=711
-  _globals['_HANDLEHOOKREQUEST']._serialized_start=713
-  _globals['_HANDLEHOOKREQUEST']._serialized_end=771
-  _globals['_HANDLEHOOKRESPONSE']._serialized_start=773
-  _globals['_HANDLEHOOKRESPONSE']._serialized_end=835
-  _globals['_HOOKSTATE']._serialized_start=837
-  _globals['_HOOKSTATE']._serialized_end=959
-  _globals['_PROVIDECONTEXTREQUEST']._serialized_start=961
-  _globals['_PROVIDECONTEXTREQUEST']._serialized_end=1070
-  _globals['_PROVIDECONTEXTRESPONSE']._serialized_start=1072
-  _globals['_PROVIDECONTEXTRESPONSE']._serialized_end=1110
-  _globals['_CONTEXTPROVIDER']._serialized_start=1112
-  _globals['_CONTEXTPROVIDER']._serialized_end=1171
-  _globals['_HOOKSERVICE']._serialized_start=1913
-  _globals['_HOOKSERVICE']._serialized_end=2003
-  _globals['_CONTEXTSERVICE']._serialized_start=2005
-  _globals['_CONTEXTSERVICE']._serialized_end=2110
+  _globals['_HOOK']._serialized_end=385
+  _globals['_HOOKREQUEST']._serialized_start=388
+  _globals['_HOOKREQUEST']._serialized_end=554
+  _globals['_HOOKVERDICT']._serialized_start=556
+  _globals['_HOOKVERDICT']._serialized_end=659
+  _globals['_HOOKOUTCOME']._serialized_start=661
+  _globals['_HOOKOUTCOME']._serialized_end=731
+  _globals['_HANDLEHOOKREQUEST']._serialized_start=733
+  _globals['_HANDLEHOOKREQUEST']._serialized_end=791
+  _globals['_HANDLEHOOKRESPONSE']._serialized_start=793
+  _globals['_HANDLEHOOKRESPONSE']._serialized_end=855
+  _globals['_HOOKSTATE']._serialized_start=858
+  _globals['_HOOKSTATE']._serialized_end=1022
+  _globals['_PROVIDECONTEXTREQUEST']._serialized_start=1024
+  _globals['_PROVIDECONTEXTREQUEST']._serialized_end=1133
+  _globals['_PROVIDECONTEXTRESPONSE']._serialized_start=1135
+  _globals['_PROVIDECONTEXTRESPONSE']._serialized_end=1173
+  _globals['_CONTEXTPROVIDER']._serialized_start=1175
+  _globals['_CONTEXTPROVIDER']._serialized_end=1234
+  _globals['_HOOKSERVICE']._serialized_start=1976
+  _globals['_HOOKSERVICE']._serialized_end=2066
+  _globals['_CONTEXTSERVICE']._serialized_start=2068
+  _globals['_CONTEXTSERVICE']._serialized_end=2173
 # @@protoc_insertion_point(module_scope)

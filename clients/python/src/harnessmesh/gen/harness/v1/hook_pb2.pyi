@@ -184,6 +184,7 @@ class Hook(_message.Message):
     ON_FAILURE_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
+    UNCONFINED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique among the hooks of a run. Empty means the topic and a number. Matches
     [A-Za-z0-9_.-]{1,64}.
@@ -211,6 +212,10 @@ class Hook(_message.Message):
     """cel: additional text for the model's next request."""
     on_failure: Global___HookFailure.ValueType
     """What its failure amounts to."""
+    unconfined: _builtins.bool
+    """command: it runs outside the sandbox of the run's commands, with all rights of the
+    tool host's user. A tool host with a least level does not run it.
+    """
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Time that it may take. Default 5 s."""
@@ -234,10 +239,11 @@ class Hook(_message.Message):
         on_failure: Global___HookFailure.ValueType = ...,
         timeout: _duration_pb2.Duration | None = ...,
         tools: _abc.Iterable[_builtins.str] | None = ...,
+        unconfined: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "callback", b"callback", "cel", b"cel", "command", b"command", "context", b"context", "grpc", b"grpc", "id", b"id", "on_failure", b"on_failure", "reason", b"reason", "timeout", b"timeout", "tools", b"tools", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "callback", b"callback", "cel", b"cel", "command", b"command", "context", b"context", "grpc", b"grpc", "id", b"id", "on_failure", b"on_failure", "reason", b"reason", "timeout", b"timeout", "tools", b"tools", "topic", b"topic", "unconfined", b"unconfined"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -411,6 +417,8 @@ class HookState(_message.Message):
     ABORT_FIELD_NUMBER: _builtins.int
     REVIEWED_TURN_FIELD_NUMBER: _builtins.int
     REVIEWED_STOP_FIELD_NUMBER: _builtins.int
+    FAILED_CALL_FIELD_NUMBER: _builtins.int
+    FAILED_STOP_FIELD_NUMBER: _builtins.int
     skip_next: _builtins.str
     """The next turn is passed over, for this reason; empty: it is not."""
     pause: _builtins.str
@@ -427,6 +435,12 @@ class HookState(_message.Message):
     """The turn at whose end a subscriber of agent_stop requested a review: it is not
     held up for that again.
     """
+    failed_call: _builtins.str
+    """Why a call of the last turn with calls was denied because a hook failed; empty: none
+    was.
+    """
+    failed_stop: _builtins.str
+    """Why the last stop was blocked because a hook failed; empty: it was not."""
     def __init__(
         self,
         *,
@@ -436,10 +450,12 @@ class HookState(_message.Message):
         abort: _builtins.str = ...,
         reviewed_turn: _builtins.int = ...,
         reviewed_stop: _builtins.int = ...,
+        failed_call: _builtins.str = ...,
+        failed_stop: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "pause", b"pause", "replan", b"replan", "reviewed_stop", b"reviewed_stop", "reviewed_turn", b"reviewed_turn", "skip_next", b"skip_next"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["abort", b"abort", "failed_call", b"failed_call", "failed_stop", b"failed_stop", "pause", b"pause", "replan", b"replan", "reviewed_stop", b"reviewed_stop", "reviewed_turn", b"reviewed_turn", "skip_next", b"skip_next"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -64,6 +64,9 @@ class InboxItem(_message.Message):
     PREV_SEQUENCE_FIELD_NUMBER: _builtins.int
     SEQUENCE_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
+    NO_APPROVALS_FIELD_NUMBER: _builtins.int
+    MAX_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     USER_MESSAGE_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
     INTERRUPT_FIELD_NUMBER: _builtins.int
@@ -74,6 +77,7 @@ class InboxItem(_message.Message):
     TOOLS_DECLARED_FIELD_NUMBER: _builtins.int
     MODE_CHANGE_FIELD_NUMBER: _builtins.int
     REPLAN_FIELD_NUMBER: _builtins.int
+    MODEL_CHANGE_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Chosen by the sender; a second item with the same id has no effect."""
     prev_sequence: _builtins.int
@@ -82,6 +86,16 @@ class InboxItem(_message.Message):
     """Stream sequence of the item itself; filled by the reader, 0 when stored."""
     traceparent: _builtins.str
     """The span that sent it, as a W3C traceparent of 55 characters; empty when none did."""
+    caller: _builtins.str
+    """Name of the caller: of the token's line, local for callers on the gateway's machine without a token of a file, or
+    anonymous for others. Empty for timers, and when stored by older processes.
+    """
+    no_approvals: _builtins.bool
+    """The caller may not approve calls: a resume has no effect while one waits for a review."""
+    max_input_tokens: _builtins.int
+    """With a model: the run's input window in tokens from then on, which the gateway sets; 0
+    keeps the one of the run.
+    """
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """When it was sent."""
@@ -126,6 +140,10 @@ class InboxItem(_message.Message):
     def replan(self) -> Global___ReplanRequest:
         """A client requests another plan."""
 
+    @_builtins.property
+    def model_change(self) -> Global___ModelChange:
+        """A client changes the model."""
+
     def __init__(
         self,
         *,
@@ -134,6 +152,9 @@ class InboxItem(_message.Message):
         prev_sequence: _builtins.int = ...,
         sequence: _builtins.int = ...,
         traceparent: _builtins.str = ...,
+        caller: _builtins.str = ...,
+        no_approvals: _builtins.bool = ...,
+        max_input_tokens: _builtins.int = ...,
         user_message: Global___UserMessage | None = ...,
         approval: Global___Approval | None = ...,
         interrupt: Global___Interrupt | None = ...,
@@ -144,16 +165,41 @@ class InboxItem(_message.Message):
         tools_declared: Global___ToolsDeclared | None = ...,
         mode_change: Global___ModeChange | None = ...,
         replan: Global___ReplanRequest | None = ...,
+        model_change: Global___ModelChange | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "id", b"id", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "id", b"id", "input", b"input", "interrupt", b"interrupt", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan"]  # noqa: Y015
+    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan", "model_change"]  # noqa: Y015
     _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_input) -> _WhichOneofReturnType_input | None: ...
 
 Global___InboxItem: _TypeAlias = InboxItem  # noqa: Y015
+
+@_typing.final
+class ModelChange(_message.Message):
+    """ModelChange changes the model from the next model call on, whether the run works, is
+    parked or has ended.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """PROVIDER:NAME, at most 256 bytes. Not empty."""
+    def __init__(
+        self,
+        *,
+        model: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["model", b"model"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ModelChange: _TypeAlias = ModelChange  # noqa: Y015
 
 @_typing.final
 class ModeChange(_message.Message):
@@ -238,22 +284,28 @@ class Approval(_message.Message):
     CALL_ID_FIELD_NUMBER: _builtins.int
     DECISION_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call that waits."""
     decision: Global___ApprovalDecision.ValueType
     """The answer."""
     reason: _builtins.str
     """DENY: the reason for the model; may be empty."""
+    digest: _builtins.str
+    """Digest of what the person was shown, from CallPreview: the answer counts only for a
+    call with this digest. Empty: for the call with any digest.
+    """
     def __init__(
         self,
         *,
         call_id: _builtins.str = ...,
         decision: Global___ApprovalDecision.ValueType = ...,
         reason: _builtins.str = ...,
+        digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "decision", b"decision", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "decision", b"decision", "digest", b"digest", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -288,6 +340,12 @@ class Resume(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     BUDGETS_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    model: _builtins.str
+    """The model from the next model call on, PROVIDER:NAME; empty: the present one. With it,
+    a run that its model's errors have ended (provider_error, context_exhausted) is
+    resumed too.
+    """
     @_builtins.property
     def budgets(self) -> _config_pb2.Budgets:
         """Budgets that replace the present ones; unset fields stay."""
@@ -296,10 +354,11 @@ class Resume(_message.Message):
         self,
         *,
         budgets: _config_pb2.Budgets | None = ...,
+        model: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "model", b"model"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -141,12 +141,15 @@ class RepairTrigger(_message.Message):
     SPEC_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     INBOX_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
     cause: Global___TriggerCause.ValueType
     """Why."""
     request_id: _builtins.str
     """START only: the caller's request id; may be empty."""
     inbox_sequence: _builtins.int
     """WAKE only: stream sequence of the newest inbox item that was seen."""
+    caller: _builtins.str
+    """START only: the caller that started the run, as in InboxItem."""
     @_builtins.property
     def spec(self) -> _run_pb2.RunSpec:
         """START only: what the run is."""
@@ -158,10 +161,11 @@ class RepairTrigger(_message.Message):
         spec: _run_pb2.RunSpec | None = ...,
         request_id: _builtins.str = ...,
         inbox_sequence: _builtins.int = ...,
+        caller: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "inbox_sequence", b"inbox_sequence", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "inbox_sequence", b"inbox_sequence", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -278,19 +282,29 @@ class TurnError(_message.Message):
 
     KIND_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
+    KEY_MISSING_FIELD_NUMBER: _builtins.int
     kind: Global___TurnErrorKind.ValueType
     """The kind."""
     message: _builtins.str
     """For people; one line."""
+    caller: _builtins.str
+    """CANCELLED only: the caller that cancelled the run, as in InboxItem."""
+    key_missing: _builtins.bool
+    """PROVIDER_UNAVAILABLE only: waiting does not help, because a key is missing. The run parks
+    without a timer.
+    """
     def __init__(
         self,
         *,
         kind: Global___TurnErrorKind.ValueType = ...,
         message: _builtins.str = ...,
+        caller: _builtins.str = ...,
+        key_missing: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "key_missing", b"key_missing", "kind", b"kind", "message", b"message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -405,6 +419,9 @@ class HarnessResult(_message.Message):
     WAKE_AT_FIELD_NUMBER: _builtins.int
     DELIVERABLES_FIELD_NUMBER: _builtins.int
     COVERAGE_FIELD_NUMBER: _builtins.int
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    MODEL_FIELD_NUMBER: _builtins.int
+    TRANSCRIPT_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
     """The status."""
     accepted: _builtins.bool
@@ -413,6 +430,12 @@ class HarnessResult(_message.Message):
     """Turns."""
     tool_calls: _builtins.int
     """Tool calls."""
+    model: _builtins.str
+    """PROVIDER:NAME of the model that made the last response; empty before."""
+    transcript: _builtins.str
+    """Where the conversation is: its path on the gateway's HTTP side, such as
+    /v1/runs/r1/conversation?namespace=default.
+    """
     @_builtins.property
     def reason(self) -> _run_pb2.StopReason:
         """Why."""
@@ -449,6 +472,10 @@ class HarnessResult(_message.Message):
     def coverage(self) -> _contract_pb2.Coverage:
         """How much of the contract is met; unset without one."""
 
+    @_builtins.property
+    def output(self) -> _content_pb2.Content:
+        """The output of a run with an output schema, as JSON that fits it; unset without one."""
+
     def __init__(
         self,
         *,
@@ -465,10 +492,13 @@ class HarnessResult(_message.Message):
         wake_at: _timestamp_pb2.Timestamp | None = ...,
         deliverables: _abc.Iterable[_workitem_pb2.Deliverable] | None = ...,
         coverage: _contract_pb2.Coverage | None = ...,
+        output: _content_pb2.Content | None = ...,
+        model: _builtins.str = ...,
+        transcript: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "coverage", b"coverage", "duration", b"duration", "reason", b"reason", "summary", b"summary", "usage", b"usage", "wake_at", b"wake_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "coverage", b"coverage", "duration", b"duration", "output", b"output", "reason", b"reason", "summary", b"summary", "usage", b"usage", "wake_at", b"wake_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "answer", b"answer", "coverage", b"coverage", "deliverables", b"deliverables", "duration", b"duration", "pending", b"pending", "reason", b"reason", "status", b"status", "summary", b"summary", "tool_calls", b"tool_calls", "turn_count", b"turn_count", "usage", b"usage", "wake_at", b"wake_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "answer", b"answer", "coverage", b"coverage", "deliverables", b"deliverables", "duration", b"duration", "model", b"model", "output", b"output", "pending", b"pending", "reason", b"reason", "status", b"status", "summary", b"summary", "tool_calls", b"tool_calls", "transcript", b"transcript", "turn_count", b"turn_count", "usage", b"usage", "wake_at", b"wake_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

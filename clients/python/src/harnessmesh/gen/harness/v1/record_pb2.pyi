@@ -19,6 +19,7 @@ from harnessmesh.gen.harness.v1 import event_pb2 as _event_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
 from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
+from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
@@ -56,6 +57,8 @@ class _CallDispositionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallD
     """It waits for the client that runs the tool."""
     CALL_DISPOSITION_QUESTION: _CallDisposition.ValueType  # 7
     """It waits for a person's answer to the question in its arguments."""
+    CALL_DISPOSITION_WAIT: _CallDisposition.ValueType  # 8
+    """It waits for a time or for what its arguments name."""
 
 class CallDisposition(_CallDisposition, metaclass=_CallDispositionEnumTypeWrapper):
     """CallDisposition is what happens to a call."""
@@ -76,6 +79,8 @@ CALL_DISPOSITION_CLIENT: CallDisposition.ValueType  # 6
 """It waits for the client that runs the tool."""
 CALL_DISPOSITION_QUESTION: CallDisposition.ValueType  # 7
 """It waits for a person's answer to the question in its arguments."""
+CALL_DISPOSITION_WAIT: CallDisposition.ValueType  # 8
+"""It waits for a time or for what its arguments name."""
 Global___CallDisposition: _TypeAlias = CallDisposition  # noqa: Y015
 
 class _ToolOutcome:
@@ -92,6 +97,12 @@ class _ToolOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolOutco
     """It was started and its end is unknown."""
     TOOL_OUTCOME_CANCELLED: _ToolOutcome.ValueType  # 3
     """It was cancelled; nothing of it runs any more."""
+    TOOL_OUTCOME_NOT_CONFINED: _ToolOutcome.ValueType  # 4
+    """It was not started: the tool host could not confine it as its record says."""
+    TOOL_OUTCOME_REFUSED: _ToolOutcome.ValueType  # 5
+    """It was not started: the tool host did not accept the request, or the mode of work had
+    changed and does not allow it.
+    """
 
 class ToolOutcome(_ToolOutcome, metaclass=_ToolOutcomeEnumTypeWrapper):
     """ToolOutcome is how a call ended."""
@@ -104,6 +115,12 @@ TOOL_OUTCOME_UNKNOWN: ToolOutcome.ValueType  # 2
 """It was started and its end is unknown."""
 TOOL_OUTCOME_CANCELLED: ToolOutcome.ValueType  # 3
 """It was cancelled; nothing of it runs any more."""
+TOOL_OUTCOME_NOT_CONFINED: ToolOutcome.ValueType  # 4
+"""It was not started: the tool host could not confine it as its record says."""
+TOOL_OUTCOME_REFUSED: ToolOutcome.ValueType  # 5
+"""It was not started: the tool host did not accept the request, or the mode of work had
+changed and does not allow it.
+"""
 Global___ToolOutcome: _TypeAlias = ToolOutcome  # noqa: Y015
 
 @_typing.final
@@ -127,6 +144,7 @@ class Record(_message.Message):
     STEP_FIELD_NUMBER: _builtins.int
     JOURNAL_FIELD_NUMBER: _builtins.int
     APPENDED_BEFORE_FIELD_NUMBER: _builtins.int
+    PREV_NONCE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -134,8 +152,8 @@ class Record(_message.Message):
     version: _builtins.int
     """Position in the log, from 1, without gaps."""
     prev_sequence: _builtins.int
-    """Stream sequence of the record with version-1: the fence that this one was
-    written with. 0 for the first.
+    """Stream sequence of the record with version-1, on which this one is fenced.
+    0 for the first.
     """
     schema: _builtins.int
     """Schema of the record; see pkg/runlog.Schema."""
@@ -143,6 +161,10 @@ class Record(_message.Message):
     """Stream sequence of the newest record before this one that has something in
     appended or weights of messages: a reader that folds the conversation follows these links and skips the
     records in between. 0: not known; follow prev_sequence.
+    """
+    prev_nonce: _builtins.int
+    """Nonce of the writer of the record at prev_sequence. A bus that lost its newest messages uses their sequences again, so
+    a sequence alone does not prove which record this one follows. 0: not known, in records of older writers.
     """
     @_builtins.property
     def commit_time(self) -> _timestamp_pb2.Timestamp:
@@ -183,10 +205,11 @@ class Record(_message.Message):
         step: Global___Step | None = ...,
         journal: Global___Journal | None = ...,
         appended_before: _builtins.int = ...,
+        prev_nonce: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "commit_time", b"commit_time", "journal", b"journal", "step", b"step", "writer", b"writer"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["appended", b"appended", "appended_before", b"appended_before", "body", b"body", "commit_time", b"commit_time", "events", b"events", "journal", b"journal", "namespace", b"namespace", "prev_sequence", b"prev_sequence", "run_id", b"run_id", "schema", b"schema", "step", b"step", "version", b"version", "writer", b"writer"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["appended", b"appended", "appended_before", b"appended_before", "body", b"body", "commit_time", b"commit_time", "events", b"events", "journal", b"journal", "namespace", b"namespace", "prev_nonce", b"prev_nonce", "prev_sequence", b"prev_sequence", "run_id", b"run_id", "schema", b"schema", "step", b"step", "version", b"version", "writer", b"writer"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["step", "journal"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
@@ -327,6 +350,8 @@ class Observation(_message.Message):
     SUMMARY_REQUESTED_FIELD_NUMBER: _builtins.int
     INBOX_WAITING_FIELD_NUMBER: _builtins.int
     INFERENCE_AVAILABLE_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    WAIT_CHECK_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """The key, such as inbox or environment."""
     tokens: _builtins.int
@@ -373,6 +398,14 @@ class Observation(_message.Message):
     def summary_requested(self) -> Global___SummaryRequested:
         """A job for a summary was created."""
 
+    @_builtins.property
+    def background(self) -> Global___BackgroundStates:
+        """The background commands of the run were killed: how each ended."""
+
+    @_builtins.property
+    def wait_check(self) -> Global___WaitCheck:
+        """What a call of the tool wait waits for was checked."""
+
     def __init__(
         self,
         *,
@@ -390,16 +423,126 @@ class Observation(_message.Message):
         summary_requested: Global___SummaryRequested | None = ...,
         inbox_waiting: _builtins.bool = ...,
         inference_available: _builtins.bool = ...,
+        background: Global___BackgroundStates | None = ...,
+        wait_check: Global___WaitCheck | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "weights", b"weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "key", b"key", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "key", b"key", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available"]  # noqa: Y015
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available", "background", "wait_check"]  # noqa: Y015
     _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
 
 Global___Observation: _TypeAlias = Observation  # noqa: Y015
+
+@_typing.final
+class WaitCheck(_message.Message):
+    """WaitCheck is what a check of a call of the tool wait has found."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIGEST_FIELD_NUMBER: _builtins.int
+    EXIT_CODE_FIELD_NUMBER: _builtins.int
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    digest: _builtins.str
+    """Path: SHA-256 of the file in lower-case hexadecimal; empty: there is none."""
+    exit_code: _builtins.int
+    """Command: its exit code."""
+    output: _builtins.str
+    """Command: the end of what it wrote, at most 2 KiB."""
+    error: _builtins.str
+    """Why it could not be checked, in one line; empty: it was."""
+    @_builtins.property
+    def background(self) -> Global___BackgroundState:
+        """Background: how the command is. Unset: the run has no such command."""
+
+    def __init__(
+        self,
+        *,
+        digest: _builtins.str = ...,
+        exit_code: _builtins.int = ...,
+        output: _builtins.str = ...,
+        background: Global___BackgroundState | None = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "digest", b"digest", "error", b"error", "exit_code", b"exit_code", "output", b"output"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WaitCheck: _TypeAlias = WaitCheck  # noqa: Y015
+
+@_typing.final
+class BackgroundStates(_message.Message):
+    """BackgroundStates are how background commands are or ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMANDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def commands(self) -> _containers.RepeatedCompositeFieldContainer[Global___BackgroundState]:
+        """One for each."""
+
+    def __init__(
+        self,
+        *,
+        commands: _abc.Iterable[Global___BackgroundState] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commands", b"commands"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackgroundStates: _TypeAlias = BackgroundStates  # noqa: Y015
+
+@_typing.final
+class BackgroundState(_message.Message):
+    """BackgroundState is how a background command is or ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    RUNNING_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    TAIL_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its name for the model."""
+    call_id: _builtins.str
+    """The call that started it."""
+    running: _builtins.bool
+    """It runs."""
+    outcome: Global___ToolOutcome.ValueType
+    """How it ended; unset while it runs. DONE: by itself, or at its time limit. CANCELLED:
+    it was killed on request. UNKNOWN: its tool host died. Nothing of it runs any more.
+    """
+    end: _builtins.str
+    """How it ended, for the model, such as "exit code 1"; empty while it runs."""
+    tail: _builtins.str
+    """The end of its output, at most 2 KiB of it."""
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        call_id: _builtins.str = ...,
+        running: _builtins.bool = ...,
+        outcome: Global___ToolOutcome.ValueType = ...,
+        end: _builtins.str = ...,
+        tail: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "end", b"end", "id", b"id", "outcome", b"outcome", "running", b"running", "tail", b"tail"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackgroundState: _TypeAlias = BackgroundState  # noqa: Y015
 
 @_typing.final
 class ConversationRead(_message.Message):
@@ -568,6 +711,7 @@ class Journal(_message.Message):
     EXECUTOR_ABSENT_FIELD_NUMBER: _builtins.int
     TURN_ADMITTED_FIELD_NUMBER: _builtins.int
     CALLS_JUDGED_FIELD_NUMBER: _builtins.int
+    STEP_TAKEN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def turn_started(self) -> Global___TurnStarted:
         """The turn was claimed."""
@@ -604,6 +748,10 @@ class Journal(_message.Message):
     def calls_judged(self) -> Global___CallsJudged:
         """It was decided what becomes of the calls, after their subscribers had spoken."""
 
+    @_builtins.property
+    def step_taken(self) -> Global___StepTaken:
+        """A worker took a step after the death of another one, or put it back."""
+
     def __init__(
         self,
         *,
@@ -616,12 +764,13 @@ class Journal(_message.Message):
         executor_absent: Global___ExecutorAbsent | None = ...,
         turn_admitted: Global___TurnAdmitted | None = ...,
         calls_judged: Global___CallsJudged | None = ...,
+        step_taken: Global___StepTaken | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["calls_judged", b"calls_judged", "entry", b"entry", "executor_absent", b"executor_absent", "executor_failed", b"executor_failed", "model_responded", b"model_responded", "model_retried", b"model_retried", "tool_finished", b"tool_finished", "tools_started", b"tools_started", "turn_admitted", b"turn_admitted", "turn_started", b"turn_started"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["calls_judged", b"calls_judged", "entry", b"entry", "executor_absent", b"executor_absent", "executor_failed", b"executor_failed", "model_responded", b"model_responded", "model_retried", b"model_retried", "step_taken", b"step_taken", "tool_finished", b"tool_finished", "tools_started", b"tools_started", "turn_admitted", b"turn_admitted", "turn_started", b"turn_started"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls_judged", b"calls_judged", "entry", b"entry", "executor_absent", b"executor_absent", "executor_failed", b"executor_failed", "model_responded", b"model_responded", "model_retried", b"model_retried", "tool_finished", b"tool_finished", "tools_started", b"tools_started", "turn_admitted", b"turn_admitted", "turn_started", b"turn_started"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls_judged", b"calls_judged", "entry", b"entry", "executor_absent", b"executor_absent", "executor_failed", b"executor_failed", "model_responded", b"model_responded", "model_retried", b"model_retried", "step_taken", b"step_taken", "tool_finished", b"tool_finished", "tools_started", b"tools_started", "turn_admitted", b"turn_admitted", "turn_started", b"turn_started"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_entry: _TypeAlias = _typing.Literal["turn_started", "model_retried", "model_responded", "tools_started", "tool_finished", "executor_failed", "executor_absent", "turn_admitted", "calls_judged"]  # noqa: Y015
+    _WhichOneofReturnType_entry: _TypeAlias = _typing.Literal["turn_started", "model_retried", "model_responded", "tools_started", "tool_finished", "executor_failed", "executor_absent", "turn_admitted", "calls_judged", "step_taken"]  # noqa: Y015
     _WhichOneofArgType_entry: _TypeAlias = _typing.Literal["entry", b"entry"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_entry) -> _WhichOneofReturnType_entry | None: ...
 
@@ -640,6 +789,7 @@ class TurnStarted(_message.Message):
     TOLD_CONTROLS_FIELD_NUMBER: _builtins.int
     INSTRUCTION_FILES_FIELD_NUMBER: _builtins.int
     FILES_CHANGED_FIELD_NUMBER: _builtins.int
+    ENDED_BACKGROUND_FIELD_NUMBER: _builtins.int
     turn_number: _builtins.int
     """The turn."""
     attempt: _builtins.int
@@ -660,6 +810,10 @@ class TurnStarted(_message.Message):
     def instruction_files(self) -> _containers.RepeatedCompositeFieldContainer[_steering_pb2.FileDigest]:
         """The instruction files as the model has them from now on; empty: as before."""
 
+    @_builtins.property
+    def ended_background(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Calls of the background commands that have ended; the model has a message about them."""
+
     def __init__(
         self,
         *,
@@ -670,10 +824,11 @@ class TurnStarted(_message.Message):
         told_controls: _abc.Iterable[_builtins.str] | None = ...,
         instruction_files: _abc.Iterable[_steering_pb2.FileDigest] | None = ...,
         files_changed: _builtins.int | None = ...,
+        ended_background: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_files_changed", b"_files_changed", "files_changed", b"files_changed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_files_changed", b"_files_changed", "attempt", b"attempt", "files_changed", b"files_changed", "fired_rules", b"fired_rules", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "told_controls", b"told_controls", "turn_number", b"turn_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_files_changed", b"_files_changed", "attempt", b"attempt", "ended_background", b"ended_background", "files_changed", b"files_changed", "fired_rules", b"fired_rules", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "told_controls", b"told_controls", "turn_number", b"turn_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__files_changed: _TypeAlias = _typing.Literal["files_changed"]  # noqa: Y015
     _WhichOneofArgType__files_changed: _TypeAlias = _typing.Literal["_files_changed", b"_files_changed"]  # noqa: Y015
@@ -767,6 +922,7 @@ class ModelRetried(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     PROMPT_TOKENS_FIELD_NUMBER: _builtins.int
     WINDOW_TOKENS_FIELD_NUMBER: _builtins.int
+    KEY_MISSING_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """Model that was tried."""
     error: _builtins.str
@@ -785,6 +941,8 @@ class ModelRetried(_message.Message):
     """Tokens that the model takes, as the provider named them in that refusal; 0: it named
     no number.
     """
+    key_missing: _builtins.bool
+    """The process has no key for the model, and a client can give it one."""
     @_builtins.property
     def wait(self) -> _duration_pb2.Duration:
         """Time until the next try."""
@@ -811,10 +969,11 @@ class ModelRetried(_message.Message):
         usage: _content_pb2.Usage | None = ...,
         prompt_tokens: _builtins.int = ...,
         window_tokens: _builtins.int = ...,
+        key_missing: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "usage", b"usage", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "kind", b"kind", "last", b"last", "model", b"model", "prompt_tokens", b"prompt_tokens", "try", b"try", "usage", b"usage", "wait", b"wait", "window_tokens", b"window_tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "error", b"error", "key_missing", b"key_missing", "kind", b"kind", "last", b"last", "model", b"model", "prompt_tokens", b"prompt_tokens", "try", b"try", "usage", b"usage", "wait", b"wait", "window_tokens", b"window_tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -840,6 +999,12 @@ class PreparedCall(_message.Message):
     OFFERED_FIELD_NUMBER: _builtins.int
     REVIEW_FIELD_NUMBER: _builtins.int
     MARKS_FIELD_NUMBER: _builtins.int
+    SANDBOX_LEVEL_FIELD_NUMBER: _builtins.int
+    ONLY_ONCE_FIELD_NUMBER: _builtins.int
+    SANDBOX_HOSTS_FIELD_NUMBER: _builtins.int
+    GUARDED_FIELD_NUMBER: _builtins.int
+    COMPLETION_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -864,6 +1029,16 @@ class PreparedCall(_message.Message):
     """The tool is available, so its calls are counted by its name."""
     review: _builtins.bool
     """A hook wants it reviewed before it runs."""
+    sandbox_level: _sandbox_pb2.SandboxLevel.ValueType
+    """Tools that run commands: the level at which the call runs."""
+    only_once: _builtins.bool
+    """ASK: the approval is for this call alone; one for the rest of the run counts as one
+    for the call.
+    """
+    guarded: _builtins.bool
+    """Tools that write files: the path is one by which programs run outside of the sandbox, or
+    agents are set up, and the call may write it once it runs.
+    """
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
         """Arguments by which a hook replaced the model's; unset: those."""
@@ -873,6 +1048,20 @@ class PreparedCall(_message.Message):
         """What its result is marked with; unset in runs without compaction, and for calls that
         the same record answers.
         """
+
+    @_builtins.property
+    def sandbox_hosts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that run commands: hosts that the call alone reaches, as SandboxNetwork has
+        them.
+        """
+
+    @_builtins.property
+    def completion(self) -> Global___Completion:
+        """work_complete in a run with an output schema: what it was given."""
+
+    @_builtins.property
+    def wait(self) -> _snapshot_pb2.WaitState:
+        """The tool wait: what the call waits for."""
 
     def __init__(
         self,
@@ -891,14 +1080,54 @@ class PreparedCall(_message.Message):
         offered: _builtins.bool = ...,
         review: _builtins.bool = ...,
         marks: _conversation_pb2.ResultMarks | None = ...,
+        sandbox_level: _sandbox_pb2.SandboxLevel.ValueType = ...,
+        only_once: _builtins.bool = ...,
+        sandbox_hosts: _abc.Iterable[_builtins.str] | None = ...,
+        guarded: _builtins.bool = ...,
+        completion: Global___Completion | None = ...,
+        wait: _snapshot_pb2.WaitState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "marks", b"marks"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "completion", b"completion", "marks", b"marks", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "disposition", b"disposition", "explores", b"explores", "idempotent", b"idempotent", "marks", b"marks", "message", b"message", "offered", b"offered", "origin", b"origin", "parallel_safe", b"parallel_safe", "reads", b"reads", "review", b"review", "tool", b"tool", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "completion", b"completion", "disposition", b"disposition", "explores", b"explores", "guarded", b"guarded", "idempotent", b"idempotent", "marks", b"marks", "message", b"message", "offered", b"offered", "only_once", b"only_once", "origin", b"origin", "parallel_safe", b"parallel_safe", "reads", b"reads", "review", b"review", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "wait", b"wait", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PreparedCall: _TypeAlias = PreparedCall  # noqa: Y015
+
+@_typing.final
+class Completion(_message.Message):
+    """Completion is what work_complete was given in a run with an output schema."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    problem: _builtins.str
+    """What is wrong with the output: up to three findings with their places; empty if it fits."""
+    @_builtins.property
+    def summary(self) -> _content_pb2.Content:
+        """The summary."""
+
+    @_builtins.property
+    def output(self) -> _content_pb2.Content:
+        """The output as JSON; unset if it is missing or does not fit the schema."""
+
+    def __init__(
+        self,
+        *,
+        summary: _content_pb2.Content | None = ...,
+        output: _content_pb2.Content | None = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "summary", b"summary"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["output", b"output", "problem", b"problem", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Completion: _TypeAlias = Completion  # noqa: Y015
 
 @_typing.final
 class ModelResponded(_message.Message):
@@ -1055,6 +1284,7 @@ class ToolFinished(_message.Message):
     DURATION_FIELD_NUMBER: _builtins.int
     FILES_CHANGED_FIELD_NUMBER: _builtins.int
     HOOKS_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     outcome: Global___ToolOutcome.ValueType
@@ -1071,6 +1301,10 @@ class ToolFinished(_message.Message):
     def hooks(self) -> _hook_pb2.HookState:
         """What hooks want of the rest of the loop; unset: nothing."""
 
+    @_builtins.property
+    def background(self) -> _snapshot_pb2.BackgroundCommand:
+        """The background command that it started; unset: none."""
+
     def __init__(
         self,
         *,
@@ -1079,10 +1313,11 @@ class ToolFinished(_message.Message):
         duration: _duration_pb2.Duration | None = ...,
         files_changed: _abc.Iterable[_builtins.str] | None = ...,
         hooks: _hook_pb2.HookState | None = ...,
+        background: _snapshot_pb2.BackgroundCommand | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["duration", b"duration", "hooks", b"hooks"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "duration", b"duration", "hooks", b"hooks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "duration", b"duration", "files_changed", b"files_changed", "hooks", b"hooks", "outcome", b"outcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "call_id", b"call_id", "duration", b"duration", "files_changed", b"files_changed", "hooks", b"hooks", "outcome", b"outcome"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1097,26 +1332,75 @@ class ExecutorFailed(_message.Message):
     EXECUTOR_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
+    DELIVERY_FIELD_NUMBER: _builtins.int
     executor: _builtins.str
     """The executor."""
     error: _builtins.str
     """What went wrong."""
     count: _builtins.int
     """Failures at this step so far, this one included."""
+    delivery: _builtins.int
+    """Number of the delivery of the step that failed, from 1; 0: unknown."""
     def __init__(
         self,
         *,
         executor: _builtins.str = ...,
         error: _builtins.str = ...,
         count: _builtins.int = ...,
+        delivery: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "error", b"error", "executor", b"executor"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["count", b"count", "delivery", b"delivery", "error", b"error", "executor", b"executor"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExecutorFailed: _TypeAlias = ExecutorFailed  # noqa: Y015
+
+@_typing.final
+class StepTaken(_message.Message):
+    """StepTaken records that a worker takes a step of which another worker may have died, or
+    that a worker that stops has put a step back. First deliveries leave no such entry.
+    Readers that do not know it can ignore it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    EXECUTOR_FIELD_NUMBER: _builtins.int
+    DELIVERY_FIELD_NUMBER: _builtins.int
+    DEATHS_FIELD_NUMBER: _builtins.int
+    RETURNED_FIELD_NUMBER: _builtins.int
+    COMPANY_FIELD_NUMBER: _builtins.int
+    executor: _builtins.str
+    """The executor."""
+    delivery: _builtins.int
+    """Number of the delivery of the step to this worker, from 1."""
+    deaths: _builtins.int
+    """Workers that died while they worked on the step, up to this delivery and since one of
+    them completed something.
+    """
+    returned: _builtins.bool
+    """The worker stops and has put the step back, so that its end is no death."""
+    company: _builtins.int
+    """Steps that caused deaths, possibly, and that this worker began together, this one
+    included; 0 for a step that is not suspected.
+    """
+    def __init__(
+        self,
+        *,
+        executor: _builtins.str = ...,
+        delivery: _builtins.int = ...,
+        deaths: _builtins.int = ...,
+        returned: _builtins.bool = ...,
+        company: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["company", b"company", "deaths", b"deaths", "delivery", b"delivery", "executor", b"executor", "returned", b"returned"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StepTaken: _TypeAlias = StepTaken  # noqa: Y015
 
 @_typing.final
 class ExecutorAbsent(_message.Message):

@@ -174,8 +174,13 @@ class RunSpec(_message.Message):
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
     CONTRACT_FIELD_NUMBER: _builtins.int
     MEDIA_FIELD_NUMBER: _builtins.int
+    OUTPUT_SCHEMA_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace on the tool host."""
+    output_schema: _builtins.str
+    """JSON Schema (2020-12) of the result, at most 64 KiB: work_complete takes an output, and
+    the run counts as done only with one that fits. Empty: it has none.
+    """
     @_builtins.property
     def goal(self) -> _content_pb2.Content:
         """What the agent is to achieve; not empty."""
@@ -219,10 +224,11 @@ class RunSpec(_message.Message):
         client_tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
         contract: _contract_pb2.TaskContract | None = ...,
         media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
+        output_schema: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "config", b"config", "contract", b"contract", "goal", b"goal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "client_tools", b"client_tools", "config", b"config", "contract", b"contract", "goal", b"goal", "media", b"media", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "client_tools", b"client_tools", "config", b"config", "contract", b"contract", "goal", b"goal", "media", b"media", "output_schema", b"output_schema", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -318,6 +324,7 @@ class Run(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     TRACE_ID_FIELD_NUMBER: _builtins.int
     TRACE_IDS_FIELD_NUMBER: _builtins.int
+    STARTED_BY_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The namespace."""
     run_id: _builtins.str
@@ -340,6 +347,8 @@ class Run(_message.Message):
     """Id of the trace that its newest record belongs to, 32 hexadecimal digits; empty when
     it is not traced. A new trace begins after each 100 turns.
     """
+    started_by: _builtins.str
+    """The caller that started it: the name of a token, local, or anonymous without either. Empty in runs of older processes."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was started."""
@@ -375,10 +384,11 @@ class Run(_message.Message):
         model: _builtins.str = ...,
         trace_id: _builtins.str = ...,
         trace_ids: _abc.Iterable[_builtins.str] | None = ...,
+        started_by: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "reason", b"reason", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "goal", b"goal", "max_turns", b"max_turns", "model", b"model", "namespace", b"namespace", "reason", b"reason", "run_id", b"run_id", "segment", b"segment", "status", b"status", "trace_id", b"trace_id", "trace_ids", b"trace_ids", "turn_count", b"turn_count", "update_time", b"update_time", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "goal", b"goal", "max_turns", b"max_turns", "model", b"model", "namespace", b"namespace", "reason", b"reason", "run_id", b"run_id", "segment", b"segment", "started_by", b"started_by", "status", b"status", "trace_id", b"trace_id", "trace_ids", b"trace_ids", "turn_count", b"turn_count", "update_time", b"update_time", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -16,7 +16,9 @@ from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
+from harnessmesh.gen.harness.v1 import preview_pb2 as _preview_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
+from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
@@ -304,6 +306,13 @@ class Snapshot(_message.Message):
     TRACE_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
     MODEL_ADJUSTMENTS_FIELD_NUMBER: _builtins.int
+    BACKGROUND_COMMANDS_FIELD_NUMBER: _builtins.int
+    CONVERSATION_BYTES_FIELD_NUMBER: _builtins.int
+    STARTED_BY_FIELD_NUMBER: _builtins.int
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    OUTPUT_PROBLEM_FIELD_NUMBER: _builtins.int
+    OUTPUT_REJECTIONS_FIELD_NUMBER: _builtins.int
+    ANSWER_MODEL_FIELD_NUMBER: _builtins.int
     COMPACTION_PLAN_FIELD_NUMBER: _builtins.int
     TOOLS_DIGEST_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
@@ -360,6 +369,18 @@ class Snapshot(_message.Message):
     """The last turn that added guidance: if it starts again, it does not add it
     again.
     """
+    conversation_bytes: _builtins.int
+    """Bytes of the messages in the conversation at this step, by which a worker weighs what
+    it takes on. Set by the worker that commits a step. 0 in steps of older programs.
+    """
+    started_by: _builtins.str
+    """The caller that started the run, as in InboxItem."""
+    output_problem: _builtins.str
+    """What is wrong with the last output; empty if it fits, or if none was given."""
+    output_rejections: _builtins.int
+    """Rejections for a missing or wrong output in this segment."""
+    answer_model: _builtins.str
+    """PROVIDER:NAME of the model that made the last response; empty before."""
     tools_digest: _builtins.str
     """Digest of the tools of the last request, which is also that of the blob that holds
     them; empty before.
@@ -519,6 +540,16 @@ class Snapshot(_message.Message):
         """Changes of requests that providers have asked for; at most 32."""
 
     @_builtins.property
+    def background_commands(self) -> _containers.RepeatedCompositeFieldContainer[Global___BackgroundCommand]:
+        """The background commands that may be running; at most 4 under each ledger."""
+
+    @_builtins.property
+    def output(self) -> _content_pb2.Content:
+        """The output that work_complete was given last in this segment, as JSON; unset without an
+        output schema, and unless it fits.
+        """
+
+    @_builtins.property
     def compaction_plan(self) -> _compaction_pb2.CompactionPlan:
         """What the view of the conversation leaves out; unset: nothing, ever."""
 
@@ -585,16 +616,63 @@ class Snapshot(_message.Message):
         trace: Global___TraceState | None = ...,
         reasoning: _config_pb2.ReasoningConfig | None = ...,
         model_adjustments: _abc.Iterable[Global___ModelAdjustment] | None = ...,
+        background_commands: _abc.Iterable[Global___BackgroundCommand] | None = ...,
+        conversation_bytes: _builtins.int = ...,
+        started_by: _builtins.str = ...,
+        output: _content_pb2.Content | None = ...,
+        output_problem: _builtins.str = ...,
+        output_rejections: _builtins.int = ...,
+        answer_model: _builtins.str = ...,
         compaction_plan: _compaction_pb2.CompactionPlan | None = ...,
         tools_digest: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "output", b"output", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Snapshot: _TypeAlias = Snapshot  # noqa: Y015
+
+@_typing.final
+class BackgroundCommand(_message.Message):
+    """BackgroundCommand is a command that outlives the call that started it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Its name for the model, such as bg1; unique in the run under its ledger."""
+    call_id: _builtins.str
+    """The call that started it."""
+    ledger_id: _builtins.str
+    """Ledger under which it was started."""
+    command: _builtins.str
+    """The command line, at most 200 bytes of it."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was started."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        call_id: _builtins.str = ...,
+        ledger_id: _builtins.str = ...,
+        command: _builtins.str = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "command", b"command", "id", b"id", "ledger_id", b"ledger_id", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackgroundCommand: _TypeAlias = BackgroundCommand  # noqa: Y015
 
 @_typing.final
 class TraceState(_message.Message):
@@ -776,12 +854,18 @@ class PendingCall(_message.Message):
     WRITES_FIELD_NUMBER: _builtins.int
     EXPLORES_FIELD_NUMBER: _builtins.int
     MARKS_FIELD_NUMBER: _builtins.int
+    SANDBOX_LEVEL_FIELD_NUMBER: _builtins.int
+    ONLY_ONCE_FIELD_NUMBER: _builtins.int
+    SANDBOX_HOSTS_FIELD_NUMBER: _builtins.int
+    GUARDED_FIELD_NUMBER: _builtins.int
+    PREVIEW_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
     """Its tool."""
     kind: _builtins.str
-    """For AWAITING_EXTERNAL: approval, client_tool or question."""
+    """For AWAITING_EXTERNAL: approval, client_tool, question, review or wait."""
     why: _builtins.str
     """Why it waits, for the person who approves."""
     turn_number: _builtins.int
@@ -796,6 +880,16 @@ class PendingCall(_message.Message):
     """The tool writes."""
     explores: _builtins.bool
     """The tool explores."""
+    sandbox_level: _sandbox_pb2.SandboxLevel.ValueType
+    """Tools that run commands: the level at which the call runs."""
+    only_once: _builtins.bool
+    """The approval is for this call alone; one for the rest of the run counts as one for
+    the call.
+    """
+    guarded: _builtins.bool
+    """Tools that write files: the call may write the guarded file that its path names once it
+    is approved.
+    """
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
         """Its arguments."""
@@ -807,6 +901,22 @@ class PendingCall(_message.Message):
     @_builtins.property
     def marks(self) -> _conversation_pb2.ResultMarks:
         """What its result is marked with; unset in runs without compaction."""
+
+    @_builtins.property
+    def sandbox_hosts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Tools that run commands: hosts that the call alone reaches, as SandboxNetwork has
+        them.
+        """
+
+    @_builtins.property
+    def preview(self) -> _preview_pb2.CallPreview:
+        """Approvals and reviews: what a person is shown. Unset for other calls, and in runs that
+        were parked by earlier versions.
+        """
+
+    @_builtins.property
+    def wait(self) -> Global___WaitState:
+        """The tool wait: what the call waits for."""
 
     def __init__(
         self,
@@ -823,14 +933,78 @@ class PendingCall(_message.Message):
         writes: _builtins.bool = ...,
         explores: _builtins.bool = ...,
         marks: _conversation_pb2.ResultMarks | None = ...,
+        sandbox_level: _sandbox_pb2.SandboxLevel.ValueType = ...,
+        only_once: _builtins.bool = ...,
+        sandbox_hosts: _abc.Iterable[_builtins.str] | None = ...,
+        guarded: _builtins.bool = ...,
+        preview: _preview_pb2.CallPreview | None = ...,
+        wait: Global___WaitState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "marks", b"marks"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "marks", b"marks", "preview", b"preview", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "class", b"class", "deadline", b"deadline", "explores", b"explores", "kind", b"kind", "marks", b"marks", "origin", b"origin", "reads", b"reads", "tool", b"tool", "turn_number", b"turn_number", "why", b"why", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "class", b"class", "deadline", b"deadline", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PendingCall: _TypeAlias = PendingCall  # noqa: Y015
+
+@_typing.final
+class WaitState(_message.Message):
+    """WaitState is what a call of the tool wait waits for: one of command, path and background, or only
+    a time.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SECONDS_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    BEGIN_TIME_FIELD_NUMBER: _builtins.int
+    CHECK_TIME_FIELD_NUMBER: _builtins.int
+    CHECKS_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    seconds: _builtins.int
+    """Waiting ends at the latest after this number of seconds, 1 to 86,400."""
+    command: _builtins.str
+    """Until this command exits with 0."""
+    path: _builtins.str
+    """Until this file of the workspace changes, appears or disappears."""
+    background: _builtins.str
+    """Until the background command with this id has ended."""
+    checks: _builtins.int
+    """Checks so far."""
+    digest: _builtins.str
+    """Path: SHA-256 of the file at the first check in lower-case hexadecimal; empty: there was
+    none.
+    """
+    @_builtins.property
+    def begin_time(self) -> _timestamp_pb2.Timestamp:
+        """When waiting began; unset while the call waits for an approval."""
+
+    @_builtins.property
+    def check_time(self) -> _timestamp_pb2.Timestamp:
+        """When the next check is due; unset: nothing is checked."""
+
+    def __init__(
+        self,
+        *,
+        seconds: _builtins.int = ...,
+        command: _builtins.str = ...,
+        path: _builtins.str = ...,
+        background: _builtins.str = ...,
+        begin_time: _timestamp_pb2.Timestamp | None = ...,
+        check_time: _timestamp_pb2.Timestamp | None = ...,
+        checks: _builtins.int = ...,
+        digest: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["begin_time", b"begin_time", "check_time", b"check_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "begin_time", b"begin_time", "check_time", b"check_time", "checks", b"checks", "command", b"command", "digest", b"digest", "path", b"path", "seconds", b"seconds"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WaitState: _TypeAlias = WaitState  # noqa: Y015
 
 @_typing.final
 class Spent(_message.Message):

@@ -131,7 +131,10 @@ class Definition(_message.Message):
     JIT_FIELD_NUMBER: _builtins.int
     HOOKS_FIELD_NUMBER: _builtins.int
     MODES_FIELD_NUMBER: _builtins.int
+    OUTPUT_SCHEMA_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
+    output_schema: _builtins.str
+    """JSON Schema of the result; empty: it has none."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
         """The tool policy."""
@@ -161,11 +164,12 @@ class Definition(_message.Message):
         jit: _abc.Iterable[Global___JitRule] | None = ...,
         hooks: _abc.Iterable[_hook_pb2.Hook] | None = ...,
         modes: _abc.Iterable[Global___ModeSpec] | None = ...,
+        output_schema: _builtins.str = ...,
         stored: _content_pb2.Content | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hooks", b"hooks", "jit", b"jit", "modes", b"modes", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hooks", b"hooks", "jit", b"jit", "modes", b"modes", "output_schema", b"output_schema", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -182,6 +186,7 @@ class DoomLoop(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     CORRECTIONS_FIELD_NUMBER: _builtins.int
     CALLS_SINCE_CORRECTION_FIELD_NUMBER: _builtins.int
+    TOLD_WAIT_FIELD_NUMBER: _builtins.int
     tools: _builtins.str
     """Names of the tools of the last 5 calls, each cut to 32 bytes and followed by a
     newline.
@@ -190,6 +195,8 @@ class DoomLoop(_message.Message):
     """Corrections of the present strict loop; 0 when there is none."""
     calls_since_correction: _builtins.int
     """Calls since a loose loop was corrected last; 0 when none was in this segment."""
+    told_wait: _builtins.bool
+    """The model was sent the message about the tool wait in this segment."""
     @_builtins.property
     def strict(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Signatures of the last 30 calls of the segment, oldest first: tool, arguments
@@ -208,10 +215,11 @@ class DoomLoop(_message.Message):
         tools: _builtins.str = ...,
         corrections: _builtins.int = ...,
         calls_since_correction: _builtins.int = ...,
+        told_wait: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls_since_correction", b"calls_since_correction", "corrections", b"corrections", "loose", b"loose", "strict", b"strict", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls_since_correction", b"calls_since_correction", "corrections", b"corrections", "loose", b"loose", "strict", b"strict", "told_wait", b"told_wait", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -230,8 +238,12 @@ class ProgressTracker(_message.Message):
     REPEATED_OUTCOMES_FIELD_NUMBER: _builtins.int
     IDLE_COMPACTIONS_FIELD_NUMBER: _builtins.int
     TOLD_TOO_LARGE_FIELD_NUMBER: _builtins.int
+    ITEM_STATUSES_FIELD_NUMBER: _builtins.int
+    OUTPUT_STATUSES_FIELD_NUMBER: _builtins.int
     distinct_outcomes: _builtins.int
-    """Distinct outcomes of calls in the segment: tool, arguments and result."""
+    """Distinct outcomes of calls in the segment: tool and result, and where a tool changes
+    something its arguments.
+    """
     first_message: _builtins.int
     """Stream position of the segment: id of the first message that belongs to it."""
     fresh_outcomes: _builtins.int
@@ -244,6 +256,12 @@ class ProgressTracker(_message.Message):
     """The model was sent the message that the material does not fit; from then on
     repetition is no progress.
     """
+    item_statuses: _builtins.bytes
+    """Statuses that each work item has had in the segment, in the order of the items: a byte
+    each, with a bit for each status.
+    """
+    output_statuses: _builtins.bytes
+    """The same for the outputs of the contract."""
     @_builtins.property
     def fingerprints(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
         """Fingerprints of progress after the last turns with calls, oldest first, at most
@@ -260,10 +278,12 @@ class ProgressTracker(_message.Message):
         repeated_outcomes: _builtins.int = ...,
         idle_compactions: _builtins.int = ...,
         told_too_large: _builtins.bool = ...,
+        item_statuses: _builtins.bytes = ...,
+        output_statuses: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["distinct_outcomes", b"distinct_outcomes", "fingerprints", b"fingerprints", "first_message", b"first_message", "fresh_outcomes", b"fresh_outcomes", "idle_compactions", b"idle_compactions", "repeated_outcomes", b"repeated_outcomes", "told_too_large", b"told_too_large"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["distinct_outcomes", b"distinct_outcomes", "fingerprints", b"fingerprints", "first_message", b"first_message", "fresh_outcomes", b"fresh_outcomes", "idle_compactions", b"idle_compactions", "item_statuses", b"item_statuses", "output_statuses", b"output_statuses", "repeated_outcomes", b"repeated_outcomes", "told_too_large", b"told_too_large"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

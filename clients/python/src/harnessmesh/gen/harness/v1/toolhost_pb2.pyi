@@ -10,7 +10,10 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import environment_pb2 as _environment_pb2
+from harnessmesh.gen.harness.v1 import preview_pb2 as _preview_pb2
 from harnessmesh.gen.harness.v1 import record_pb2 as _record_pb2
+from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
+from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
@@ -48,6 +51,7 @@ class DescribeHostResponse(_message.Message):
 
     TOOLS_FIELD_NUMBER: _builtins.int
     LEDGER_ID_FIELD_NUMBER: _builtins.int
+    SANDBOX_FIELD_NUMBER: _builtins.int
     ledger_id: _builtins.str
     """Names the ledger; another one means that what was started is not known.
     It is PLACE-RANDOM: a host with the same place and another random part has
@@ -57,15 +61,20 @@ class DescribeHostResponse(_message.Message):
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolSpec]:
         """The tools, in the order in which the model is to see them."""
 
+    @_builtins.property
+    def sandbox(self) -> _sandbox_pb2.SandboxSupport:
+        """How far it can confine commands."""
+
     def __init__(
         self,
         *,
         tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
         ledger_id: _builtins.str = ...,
+        sandbox: _sandbox_pb2.SandboxSupport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "sandbox", b"sandbox", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -78,16 +87,22 @@ class DescribeWorkspaceRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WORKSPACE_FIELD_NUMBER: _builtins.int
+    SANDBOX_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace."""
+    @_builtins.property
+    def sandbox(self) -> _sandbox_pb2.SandboxConfig:
+        """How commands of the run are to be confined; unset: the defaults."""
+
     def __init__(
         self,
         *,
         workspace: _builtins.str = ...,
+        sandbox: _sandbox_pb2.SandboxConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -100,18 +115,24 @@ class DescribeWorkspaceResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     ENVIRONMENT_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def environment(self) -> _environment_pb2.Environment:
         """What it looks like."""
+
+    @_builtins.property
+    def problem(self) -> _sandbox_pb2.SandboxProblem:
+        """Why commands cannot be confined as the request demands; unset: they can."""
 
     def __init__(
         self,
         *,
         environment: _environment_pb2.Environment | None = ...,
+        problem: _sandbox_pb2.SandboxProblem | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment", "problem", b"problem"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["environment", b"environment", "problem", b"problem"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -132,6 +153,9 @@ class ExecuteToolRequest(_message.Message):
     TIMEOUT_FIELD_NUMBER: _builtins.int
     LEDGER_ID_FIELD_NUMBER: _builtins.int
     FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CONFINEMENT_FIELD_NUMBER: _builtins.int
+    GUARDED_FIELD_NUMBER: _builtins.int
+    SHOWN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -150,9 +174,24 @@ class ExecuteToolRequest(_message.Message):
     """
     first_sequence: _builtins.int
     """First sequence of the run: tells a run from an earlier one of the same name."""
+    guarded: _builtins.bool
+    """For tools that write files: the call may write the path that it names although programs
+    run by it outside of the sandbox, or agents are set up by it. Unset: such a write is
+    refused, also through links.
+    """
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Time that the call may take; unset means 120 s."""
+
+    @_builtins.property
+    def confinement(self) -> _sandbox_pb2.Confinement:
+        """For tools that run commands: how these are confined."""
+
+    @_builtins.property
+    def shown(self) -> _containers.RepeatedCompositeFieldContainer[_preview_pb2.FilePreview]:
+        """What a person was shown that the call changes, path and hunks only. If it would change
+        anything else, it does not run. Empty: nothing was shown.
+        """
 
     def __init__(
         self,
@@ -166,10 +205,13 @@ class ExecuteToolRequest(_message.Message):
         timeout: _duration_pb2.Duration | None = ...,
         ledger_id: _builtins.str = ...,
         first_sequence: _builtins.int = ...,
+        confinement: _sandbox_pb2.Confinement | None = ...,
+        guarded: _builtins.bool = ...,
+        shown: _abc.Iterable[_preview_pb2.FilePreview] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "first_sequence", b"first_sequence", "ledger_id", b"ledger_id", "namespace", b"namespace", "run_id", b"run_id", "timeout", b"timeout", "tool", b"tool", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "timeout", b"timeout", "tool", b"tool", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -188,6 +230,8 @@ class ExecuteToolResponse(_message.Message):
     EXIT_CODE_FIELD_NUMBER: _builtins.int
     FILES_CHANGED_FIELD_NUMBER: _builtins.int
     MEDIA_FIELD_NUMBER: _builtins.int
+    SANDBOX_LEVEL_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
     outcome: _record_pb2.ToolOutcome.ValueType
     """How it ended."""
     result: _builtins.str
@@ -196,6 +240,8 @@ class ExecuteToolResponse(_message.Message):
     """The result is an error."""
     exit_code: _builtins.int
     """Commands: the exit code; unset for other tools."""
+    sandbox_level: _sandbox_pb2.SandboxLevel.ValueType
+    """For tools that run commands: the level at which it ran."""
     @_builtins.property
     def duration(self) -> _duration_pb2.Duration:
         """Time that it ran."""
@@ -208,6 +254,10 @@ class ExecuteToolResponse(_message.Message):
     def media(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Media]:
         """Images and documents that the model is to see, with their data; at most 20."""
 
+    @_builtins.property
+    def background(self) -> _snapshot_pb2.BackgroundCommand:
+        """The background command that it started; unset: none."""
+
     def __init__(
         self,
         *,
@@ -218,16 +268,100 @@ class ExecuteToolResponse(_message.Message):
         exit_code: _builtins.int | None = ...,
         files_changed: _abc.Iterable[_builtins.str] | None = ...,
         media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
+        sandbox_level: _sandbox_pb2.SandboxLevel.ValueType = ...,
+        background: _snapshot_pb2.BackgroundCommand | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "duration", b"duration", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "is_error", b"is_error", "media", b"media", "outcome", b"outcome", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "is_error", b"is_error", "media", b"media", "outcome", b"outcome", "result", b"result", "sandbox_level", b"sandbox_level"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType__exit_code) -> _WhichOneofReturnType__exit_code | None: ...
 
 Global___ExecuteToolResponse: _TypeAlias = ExecuteToolResponse  # noqa: Y015
+
+@_typing.final
+class ReadCallOutputRequest(_message.Message):
+    """ReadCallOutputRequest asks what a running call prints."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The run's namespace."""
+    run_id: _builtins.str
+    """The run."""
+    call_id: _builtins.str
+    """The call."""
+    first_sequence: _builtins.int
+    """First sequence of the run, as in ExecuteToolRequest."""
+    ledger_id: _builtins.str
+    """Ledger of the call, as in ExecuteToolRequest: the request is for its host."""
+    offset: _builtins.int
+    """Bytes of the output that the caller has."""
+    @_builtins.property
+    def wait(self) -> _duration_pb2.Duration:
+        """How long to wait for output after offset, at most 30 s; unset: not at all. The wait ends
+        with the call too.
+        """
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        call_id: _builtins.str = ...,
+        first_sequence: _builtins.int = ...,
+        ledger_id: _builtins.str = ...,
+        offset: _builtins.int = ...,
+        wait: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["wait", b"wait"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "first_sequence", b"first_sequence", "ledger_id", b"ledger_id", "namespace", b"namespace", "offset", b"offset", "run_id", b"run_id", "wait", b"wait"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadCallOutputRequest: _TypeAlias = ReadCallOutputRequest  # noqa: Y015
+
+@_typing.final
+class ReadCallOutputResponse(_message.Message):
+    """ReadCallOutputResponse is a part of the output of a call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OFFSET_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    RUNNING_FIELD_NUMBER: _builtins.int
+    offset: _builtins.int
+    """Bytes of the output before text; more than the request's offset if some were skipped."""
+    text: _builtins.str
+    """At most 4 KiB, the newest. Bytes that are no UTF-8 are question marks, so that it has as
+    many bytes as the output. Empty: nothing was printed.
+    """
+    running: _builtins.bool
+    """The call runs here. It is false before its start and after its end."""
+    def __init__(
+        self,
+        *,
+        offset: _builtins.int = ...,
+        text: _builtins.str = ...,
+        running: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["offset", b"offset", "running", b"running", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadCallOutputResponse: _TypeAlias = ReadCallOutputResponse  # noqa: Y015
 
 @_typing.final
 class InspectWorkspaceRequest(_message.Message):
@@ -240,6 +374,9 @@ class InspectWorkspaceRequest(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
     INSTRUCTIONS_ONLY_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
+    PROPOSED_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace."""
     namespace: _builtins.str
@@ -250,6 +387,18 @@ class InspectWorkspaceRequest(_message.Message):
     """First sequence of the run, as in ExecuteToolRequest."""
     instructions_only: _builtins.bool
     """Leave files_changed out: git is not called."""
+    ledger_id: _builtins.str
+    """The ledger of background; empty without them."""
+    @_builtins.property
+    def background(self) -> _containers.RepeatedCompositeFieldContainer[_snapshot_pb2.BackgroundCommand]:
+        """Background commands of the run that were started under ledger_id: the response has
+        the state of each.
+        """
+
+    @_builtins.property
+    def proposed(self) -> _containers.RepeatedCompositeFieldContainer[Global___ProposedCall]:
+        """Calls that are not run: the response has what each would change."""
+
     def __init__(
         self,
         *,
@@ -258,14 +407,43 @@ class InspectWorkspaceRequest(_message.Message):
         run_id: _builtins.str = ...,
         first_sequence: _builtins.int = ...,
         instructions_only: _builtins.bool = ...,
+        background: _abc.Iterable[_snapshot_pb2.BackgroundCommand] | None = ...,
+        ledger_id: _builtins.str = ...,
+        proposed: _abc.Iterable[Global___ProposedCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_sequence", b"first_sequence", "instructions_only", b"instructions_only", "namespace", b"namespace", "run_id", b"run_id", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "first_sequence", b"first_sequence", "instructions_only", b"instructions_only", "ledger_id", b"ledger_id", "namespace", b"namespace", "proposed", b"proposed", "run_id", b"run_id", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___InspectWorkspaceRequest: _TypeAlias = InspectWorkspaceRequest  # noqa: Y015
+
+@_typing.final
+class ProposedCall(_message.Message):
+    """ProposedCall is a call that may run later."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOOL_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    tool: _builtins.str
+    """The tool."""
+    arguments: _builtins.str
+    """The arguments, JSON."""
+    def __init__(
+        self,
+        *,
+        tool: _builtins.str = ...,
+        arguments: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "tool", b"tool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProposedCall: _TypeAlias = ProposedCall  # noqa: Y015
 
 @_typing.final
 class InspectWorkspaceResponse(_message.Message):
@@ -275,6 +453,8 @@ class InspectWorkspaceResponse(_message.Message):
 
     FILES_CHANGED_FIELD_NUMBER: _builtins.int
     INSTRUCTION_FILES_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    PREVIEWS_FIELD_NUMBER: _builtins.int
     files_changed: _builtins.int
     """Files that calls of the run have changed, and, where the workspace is a git
     repository, those that git status names.
@@ -283,15 +463,25 @@ class InspectWorkspaceResponse(_message.Message):
     def instruction_files(self) -> _containers.RepeatedCompositeFieldContainer[_environment_pb2.InstructionFile]:
         """The instruction files as they are now, with their texts."""
 
+    @_builtins.property
+    def background(self) -> _containers.RepeatedCompositeFieldContainer[_record_pb2.BackgroundState]:
+        """The states of the background commands in the request."""
+
+    @_builtins.property
+    def previews(self) -> _containers.RepeatedCompositeFieldContainer[_preview_pb2.CallPreview]:
+        """What the proposed calls would change, in their order; only files and note are set."""
+
     def __init__(
         self,
         *,
         files_changed: _builtins.int = ...,
         instruction_files: _abc.Iterable[_environment_pb2.InstructionFile] | None = ...,
+        background: _abc.Iterable[_record_pb2.BackgroundState] | None = ...,
+        previews: _abc.Iterable[_preview_pb2.CallPreview] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["files_changed", b"files_changed", "instruction_files", b"instruction_files"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "files_changed", b"files_changed", "instruction_files", b"instruction_files", "previews", b"previews"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -383,6 +573,7 @@ class CheckCommandRequest(_message.Message):
     WORKSPACE_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
     FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    CONFINEMENT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -401,6 +592,10 @@ class CheckCommandRequest(_message.Message):
     def timeout(self) -> _duration_pb2.Duration:
         """Time that it may take; unset means 120 s."""
 
+    @_builtins.property
+    def confinement(self) -> _sandbox_pb2.Confinement:
+        """How it is confined."""
+
     def __init__(
         self,
         *,
@@ -412,10 +607,11 @@ class CheckCommandRequest(_message.Message):
         workspace: _builtins.str = ...,
         timeout: _duration_pb2.Duration | None = ...,
         first_sequence: _builtins.int = ...,
+        confinement: _sandbox_pb2.Confinement | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "first_sequence", b"first_sequence", "input", b"input", "key", b"key", "namespace", b"namespace", "run_id", b"run_id", "timeout", b"timeout", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "confinement", b"confinement", "first_sequence", b"first_sequence", "input", b"input", "key", b"key", "namespace", b"namespace", "run_id", b"run_id", "timeout", b"timeout", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -432,6 +628,7 @@ class CheckCommandResponse(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     ERROR_OUTPUT_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    SANDBOX_LEVEL_FIELD_NUMBER: _builtins.int
     outcome: _record_pb2.ToolOutcome.ValueType
     """How it ended. UNKNOWN: it was begun by a tool host that has died."""
     exit_code: _builtins.int
@@ -442,6 +639,8 @@ class CheckCommandResponse(_message.Message):
     """What it wrote to its error output, at most 16 KiB of it."""
     error: _builtins.str
     """Why it could not be run at all; empty when it was."""
+    sandbox_level: _sandbox_pb2.SandboxLevel.ValueType
+    """The level at which it ran."""
     def __init__(
         self,
         *,
@@ -450,10 +649,11 @@ class CheckCommandResponse(_message.Message):
         output: _builtins.str = ...,
         error_output: _builtins.str = ...,
         error: _builtins.str = ...,
+        sandbox_level: _sandbox_pb2.SandboxLevel.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "error_output", b"error_output", "exit_code", b"exit_code", "outcome", b"outcome", "output", b"output"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "error_output", b"error_output", "exit_code", b"exit_code", "outcome", b"outcome", "output", b"output", "sandbox_level", b"sandbox_level"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -470,6 +670,7 @@ class CancelToolsRequest(_message.Message):
     CALL_IDS_FIELD_NUMBER: _builtins.int
     FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
     LEDGER_ID_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -478,6 +679,10 @@ class CancelToolsRequest(_message.Message):
     """First sequence of the run, as in ExecuteToolRequest."""
     ledger_id: _builtins.str
     """Ledger under which the calls were committed as started; empty means this one."""
+    background: _builtins.bool
+    """Also kill all background commands of the run that were started under the ledger;
+    call_ids may be empty then.
+    """
     @_builtins.property
     def call_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The calls."""
@@ -490,10 +695,11 @@ class CancelToolsRequest(_message.Message):
         call_ids: _abc.Iterable[_builtins.str] | None = ...,
         first_sequence: _builtins.int = ...,
         ledger_id: _builtins.str = ...,
+        background: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_ids", b"call_ids", "first_sequence", b"first_sequence", "ledger_id", b"ledger_id", "namespace", b"namespace", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "call_ids", b"call_ids", "first_sequence", b"first_sequence", "ledger_id", b"ledger_id", "namespace", b"namespace", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -508,6 +714,7 @@ class CancelToolsResponse(_message.Message):
     KILLED_FIELD_NUMBER: _builtins.int
     FINISHED_FIELD_NUMBER: _builtins.int
     UNKNOWN_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def killed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Calls that ran and were killed."""
@@ -522,16 +729,21 @@ class CancelToolsResponse(_message.Message):
         started by an earlier process or under another ledger. They cannot start again.
         """
 
+    @_builtins.property
+    def background(self) -> _containers.RepeatedCompositeFieldContainer[_record_pb2.BackgroundState]:
+        """How the background commands that the host knows ended; nothing of them runs."""
+
     def __init__(
         self,
         *,
         killed: _abc.Iterable[_builtins.str] | None = ...,
         finished: _abc.Iterable[_builtins.str] | None = ...,
         unknown: _abc.Iterable[_builtins.str] | None = ...,
+        background: _abc.Iterable[_record_pb2.BackgroundState] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["finished", b"finished", "killed", b"killed", "unknown", b"unknown"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "finished", b"finished", "killed", b"killed", "unknown", b"unknown"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,6 +51,11 @@ class ToolHostServiceStub:
                 request_serializer=harness_dot_v1_dot_toolhost__pb2.ExecuteToolRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_toolhost__pb2.ExecuteToolResponse.FromString,
                 _registered_method=True)
+        self.ReadCallOutput = channel.unary_unary(
+                '/harness.v1.ToolHostService/ReadCallOutput',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.ReadCallOutputRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.ReadCallOutputResponse.FromString,
+                _registered_method=True)
         self.InspectWorkspace = channel.unary_unary(
                 '/harness.v1.ToolHostService/InspectWorkspace',
                 request_serializer=harness_dot_v1_dot_toolhost__pb2.InspectWorkspaceRequest.SerializeToString,
@@ -97,6 +102,14 @@ class ToolHostServiceServicer:
         """ExecuteTool runs a call once: a second request for the same call joins the
         running one or returns its result. A failing tool is a result, not an
         error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadCallOutput(self, request, context):
+        """ReadCallOutput returns what the command of a running call has printed, for people who
+        watch. It has no effect on the call, and a response that is lost is no loss for it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -150,6 +163,11 @@ def add_ToolHostServiceServicer_to_server(servicer, server):
                     servicer.ExecuteTool,
                     request_deserializer=harness_dot_v1_dot_toolhost__pb2.ExecuteToolRequest.FromString,
                     response_serializer=harness_dot_v1_dot_toolhost__pb2.ExecuteToolResponse.SerializeToString,
+            ),
+            'ReadCallOutput': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadCallOutput,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.ReadCallOutputRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.ReadCallOutputResponse.SerializeToString,
             ),
             'InspectWorkspace': grpc.unary_unary_rpc_method_handler(
                     servicer.InspectWorkspace,
@@ -255,6 +273,33 @@ class ToolHostService:
             '/harness.v1.ToolHostService/ExecuteTool',
             harness_dot_v1_dot_toolhost__pb2.ExecuteToolRequest.SerializeToString,
             harness_dot_v1_dot_toolhost__pb2.ExecuteToolResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadCallOutput(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/ReadCallOutput',
+            harness_dot_v1_dot_toolhost__pb2.ReadCallOutputRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.ReadCallOutputResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -46,6 +46,10 @@ class ToolHostServiceStub:
     running one or returns its result. A failing tool is a result, not an
     error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
     """
+    ReadCallOutput: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.ReadCallOutputRequest, _toolhost_pb2.ReadCallOutputResponse]
+    """ReadCallOutput returns what the command of a running call has printed, for people who
+    watch. It has no effect on the call, and a response that is lost is no loss for it.
+    """
     InspectWorkspace: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.InspectWorkspaceRequest, _toolhost_pb2.InspectWorkspaceResponse]
     """InspectWorkspace returns what has changed in a workspace since a run started."""
     CheckFile: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.CheckFileRequest, _toolhost_pb2.CheckFileResponse]
@@ -77,6 +81,10 @@ class ToolHostServiceAsyncStub(ToolHostServiceStub):
     """ExecuteTool runs a call once: a second request for the same call joins the
     running one or returns its result. A failing tool is a result, not an
     error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
+    """
+    ReadCallOutput: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.ReadCallOutputRequest, _toolhost_pb2.ReadCallOutputResponse]  # type: ignore[assignment]
+    """ReadCallOutput returns what the command of a running call has printed, for people who
+    watch. It has no effect on the call, and a response that is lost is no loss for it.
     """
     InspectWorkspace: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.InspectWorkspaceRequest, _toolhost_pb2.InspectWorkspaceResponse]  # type: ignore[assignment]
     """InspectWorkspace returns what has changed in a workspace since a run started."""
@@ -124,6 +132,16 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
         """ExecuteTool runs a call once: a second request for the same call joins the
         running one or returns its result. A failing tool is a result, not an
         error; errors are INVALID_ARGUMENT and UNAVAILABLE only.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadCallOutput(
+        self,
+        request: _toolhost_pb2.ReadCallOutputRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.ReadCallOutputResponse, _abc.Awaitable[_toolhost_pb2.ReadCallOutputResponse]]:
+        """ReadCallOutput returns what the command of a running call has printed, for people who
+        watch. It has no effect on the call, and a response that is lost is no loss for it.
         """
 
     @_abc_1.abstractmethod

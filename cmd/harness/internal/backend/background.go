@@ -1,0 +1,136 @@
+package backend
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/daemon"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
+)
+
+// Background is how a command uses the background process of its user.
+type Background struct {
+	// Program starts the process.
+	Program daemon.Program
+	// Build is the version of this program.
+	Build string
+	// Note gets remarks for the user.
+	Note func(string)
+}
+
+// Process is the background process to which a session is connected.
+type Process struct {
+	// Holder describes it.
+	node.Holder
+	// Local are its services for the command line.
+	Local harnessv1.LocalServiceClient
+}
+
+// joinBackground returns a session at the background process, which it starts if no process
+// uses the directory.
+func joinBackground(ctx context.Context, opts Options) (*Session, error) {
+	conn, err := daemon.Join(ctx, opts.Data, opts.Background.Program)
+	if err != nil {
+		return nil, err
+	}
+	s := remote(conn)
+	h := node.HolderOf(opts.Data)
+	if daemon.FirstJoin(opts.Data, opts.Background.Build, h) && opts.Background.Note != nil {
+		opts.Background.Note("the background process is another build (" + h.Build + "); harness daemon restart replaces it")
+	}
+	if !h.Background { // harness serve
+		return s, nil
+	}
+	local := harnessv1.NewLocalServiceClient(conn)
+	s.Process = &Process{Holder: h, Local: local}
+	s.Client = harnessv1.NewGatewayServiceClient(&providingConn{ClientConnInterface: conn, local: local, opts: opts})
+	return s, nil
+}
+
+// providingConn gives a run its environment before each input that drives it.
+type providingConn struct {
+	grpc.ClientConnInterface
+	local harnessv1.LocalServiceClient
+	opts  Options
+}
+
+// Invoke makes a call.
+func (c *providingConn) Invoke(ctx context.Context, method string, args, reply any, opts ...grpc.CallOption) error {
+	if err := c.provide(ctx, args); err != nil {
+		return err
+	}
+	return c.ClientConnInterface.Invoke(ctx, method, args, reply, opts...)
+}
+
+func (c *providingConn) provide(ctx context.Context, request any) error {
+	run := &harnessv1.LocalRun{}
+	var passed []string
+	switch r := request.(type) {
+	case *harnessv1.StartRunRequest:
+		run.Namespace, run.RunId, passed = r.GetNamespace(), r.GetRunId(), r.GetSpec().GetConfig().GetSandbox().GetEnv()
+	case *harnessv1.SendInputRequest:
+		run.Namespace, run.RunId = r.GetNamespace(), r.GetRunId()
+	case *harnessv1.ResumeRunRequest:
+		run.Namespace, run.RunId = r.GetNamespace(), r.GetRunId()
+	default:
+		return nil
+	}
+	if _, starts := request.(*harnessv1.StartRunRequest); !starts {
+		now, err := harnessv1.NewGatewayServiceClient(c.ClientConnInterface).GetRun(ctx, &harnessv1.GetRunRequest{Namespace: run.GetNamespace(), RunId: run.GetRunId()})
+		if err != nil {
+			return nil //nolint:nilerr // the request itself reports it
+		}
+		passed = now.GetSpec().GetConfig().GetSandbox().GetEnv()
+	}
+	env := Environment(c.opts.Background.Program.Environ, c.opts.Catalogue, passed)
+	env.Run = run
+	_, err := c.local.ProvideEnvironment(ctx, &harnessv1.ProvideEnvironmentRequest{Environment: env})
+	return err
+}
+
+// Environment returns what a run gets of a terminal: the variables that the catalogue names,
+// and those that commands may have, with the names in passed.
+func Environment(environ []string, models *catalogue.Catalogue, passed []string) *harnessv1.RunEnvironment {
+	if models == nil {
+		models = catalogue.Default()
+	}
+	names := models.Variables()
+	env := &harnessv1.RunEnvironment{Provider: map[string]string{}}
+	for _, pair := range environ {
+		name, value, found := strings.Cut(pair, "=")
+		if !found || strings.ContainsRune(pair, 0) {
+			continue
+		}
+		if slices.Contains(names, name) {
+			env.Provider[name] = value
+		}
+		if confinement.Passes(name) && !slices.Contains(names, name) || slices.Contains(passed, name) {
+			env.Commands = append(env.Commands, pair)
+		}
+	}
+	return env
+}
+
+// stopPoll is how often a data directory is checked for the end of its process.
+const stopPoll = 20 * time.Millisecond
+
+// AwaitEnd waits until no process uses the data directory.
+func AwaitEnd(ctx context.Context, data string) error {
+	tick := time.NewTicker(stopPoll)
+	defer tick.Stop()
+	for node.Held(data) {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

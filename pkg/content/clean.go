@@ -1,0 +1,90 @@
+package content
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Controls reports whether a character controls a terminal, C1 controls included, or
+// overrides the order in which the text around it reads. Marks of the direction of one
+// word do not. White space of ASCII counts.
+func Controls(r rune) bool { return unicode.IsControl(r) || Reorders(r) }
+
+// Reorders reports whether a character overrides the order in which the text around it
+// reads, or ends a line without being a line feed.
+func Reorders(r rune) bool {
+	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u2028' || r == '\u2029'
+}
+
+// Clean returns text from outside in a form that is safe to print and to put into a
+// prompt: line feeds and tabs stay, carriage returns are removed, and other Controls and
+// invalid bytes become U+FFFD.
+func Clean(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n', r == '\t':
+			return r
+		case r == '\r':
+			return -1
+		case Controls(r):
+			return utf8.RuneError
+		}
+		return r
+	}, text)
+}
+
+// Visible returns text from outside in a form that is safe to print and hides nothing: line
+// feeds and tabs stay, and other Controls, characters without a shape and invalid bytes
+// become their number, such as <U+001B> or <0x9B>. The joiners of letters and signs stay.
+func Visible(text string) string {
+	if utf8.ValidString(text) && strings.IndexFunc(text, unseen) < 0 {
+		return text
+	}
+	var b strings.Builder
+	for i := 0; i < len(text); {
+		r, width := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == utf8.RuneError && width == 1:
+			fmt.Fprintf(&b, "<0x%02X>", text[i])
+		case unseen(r):
+			fmt.Fprintf(&b, "<U+%04X>", r)
+		default:
+			b.WriteString(text[i : i+width])
+		}
+		i += width
+	}
+	return b.String()
+}
+
+// unseen reports whether Visible replaces a character.
+func unseen(r rune) bool {
+	switch r {
+	case '\n', '\t', '\u200c', '\u200d':
+		return false
+	}
+	return Controls(r) || unicode.In(r, unicode.Cf, unicode.Variation_Selector) && r != '\ufe0f' || r == '\u115f' || r == '\u1160' || r == '\u3164' || r == '\uffa0'
+}
+
+// EscapeJSON returns valid JSON with the Controls that JSON permits in texts as escapes. It
+// has the same values.
+func EscapeJSON(data []byte) []byte {
+	if bytes.IndexFunc(data, escaped) < 0 {
+		return data
+	}
+	var b bytes.Buffer
+	for _, r := range string(data) {
+		if escaped(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
+}
+
+// escaped reports whether EscapeJSON escapes a character. Those of ASCII are outside of
+// texts, where they are white space, or escaped by every encoder.
+func escaped(r rune) bool { return r >= 0x7F && Controls(r) }

@@ -1,0 +1,92 @@
+package harnesstool
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
+)
+
+// Wait is the name of the tool that waits.
+const Wait = "wait"
+
+const (
+	// maxWait bounds a wait, in seconds: 24 hours.
+	maxWait = 24 * 60 * 60
+	// maxWaitCommand bounds the command that a wait runs, in bytes.
+	maxWaitCommand = 4 << 10
+)
+
+var _ = register(75, &Tool{
+	Tool: tool.Tool[Run]{Spec: &harnessv1.ToolSpec{
+		Name: Wait,
+		Description: "Wait without using turns: for a time, or until something happens. Give exactly one of seconds, command, path and background. " +
+			"It is checked after 5 seconds, then less often, up to every 5 minutes. The result says what ended the wait; a message of the user ends it too. " +
+			`Example: {"command":"gh run view 17 --exit-status","deadline":3600}.`,
+		ParametersSchema: `{"type":"object","properties":{` +
+			`"seconds":{"type":"integer","minimum":1,"maximum":86400,"description":"Wait for this time."},` +
+			`"command":{"type":"string","minLength":1,"maxLength":4096,"description":"Until this command, run at each check for at most 2 minutes, exits with 0."},` +
+			`"path":{"type":"string","minLength":1,"description":"Until this file changes, appears or disappears."},` +
+			`"url":{"type":"string","minLength":1,"description":"Until this address returns something else; needs web tools."},` +
+			`"background":{"type":"string","minLength":1,"description":"Until the background command with this id has ended."},` +
+			`"deadline":{"type":"integer","minimum":1,"maximum":86400,"description":"Seconds after which to give up. Default 86400."}},` +
+			`"additionalProperties":false}`,
+		Usage:       "When something takes its time, such as a build on a server. Do not poll it.",
+		Origin:      harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS,
+		Annotations: &harnessv1.ToolAnnotations{Durability: harnessv1.Durability_DURABILITY_EPHEMERAL},
+	}},
+	Enabled:  func(s Setting) bool { return s.Wait },
+	Reserved: true,
+	Wait:     waitTarget,
+})
+
+// waitTarget returns what a call waits for. The arguments have passed the schema. The error is
+// what is wrong with them, for the model.
+func waitTarget(arguments string) (*harnessv1.WaitState, error) {
+	given, err := tool.Arguments[struct {
+		Seconds    float64 `json:"seconds"`
+		Command    string  `json:"command"`
+		Path       string  `json:"path"`
+		URL        string  `json:"url"`
+		Background string  `json:"background"`
+		Deadline   float64 `json:"deadline"`
+	}](arguments)
+	if err != nil {
+		return nil, err
+	}
+	targets := 0
+	for _, given := range []bool{given.Seconds > 0, given.Command != "", given.Path != "", given.URL != "", given.Background != ""} {
+		if given {
+			targets++
+		}
+	}
+	w := &harnessv1.WaitState{Seconds: maxWait, Command: given.Command, Path: given.Path, Background: given.Background}
+	switch {
+	case targets != 1:
+		return nil, fmt.Errorf("expected exactly one of seconds, command, path and background, got %d of them", targets)
+	case given.URL != "":
+		return nil, errors.New("url: this run has no web tools; wait for a command or a time instead")
+	case len(given.Command) > maxWaitCommand:
+		return nil, fmt.Errorf("command: has %d bytes, more than %d; write it into a script and wait for that", len(given.Command), maxWaitCommand)
+	case strings.ContainsRune(given.Command, 0):
+		return nil, errors.New("command: contains a NUL character")
+	case given.Path != "" && !isLocal(given.Path):
+		return nil, errors.New("path: must be relative and inside the workspace")
+	}
+	if given.Seconds > 0 {
+		w.Seconds = uint32(given.Seconds)
+	}
+	if given.Deadline > 0 {
+		w.Seconds = min(w.GetSeconds(), uint32(given.Deadline))
+	}
+	return w, nil
+}
+
+// isLocal reports whether a path is relative and does not leave its folder.
+func isLocal(p string) bool {
+	p = path.Clean(p)
+	return !path.IsAbs(p) && p != ".." && !strings.HasPrefix(p, "../")
+}

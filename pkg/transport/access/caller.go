@@ -1,0 +1,78 @@
+package access
+
+import (
+	"context"
+	"slices"
+)
+
+// Caller is the holder of a token, with its rights. The zero value may do everything.
+type Caller struct {
+	// Name is for people and logs.
+	Name string
+	// Namespaces are those that the token is valid for; nil means all.
+	Namespaces []string
+	// Roots are folders; workspaces of runs must be within one of them. Nil means no
+	// bound.
+	Roots []string
+	// Providers are those of the models that runs may use; nil means all.
+	Providers []string
+	// Rights are what runs may do and what the caller may answer; nil means all.
+	Rights []Right
+	// Tier and Entitlements have no effect here.
+	Tier         string
+	Entitlements []string
+
+	key bool // presented the key of this machine
+}
+
+// Names of callers without a token of a file. No line may have them.
+const (
+	// Local are the callers on this machine: inside the process, at the local socket, at a
+	// listener on loopback, and with the key.
+	Local = "local"
+	// Anonymous are callers from other machines of whom nothing is required.
+	Anonymous = "anonymous"
+)
+
+// Right is something that a token permits in addition to starting, following and steering
+// runs that only use files.
+type Right string
+
+const (
+	// Commands: runs with run_command.
+	Commands Right = "commands"
+	// Hooks: runs with hooks that are commands.
+	Hooks Right = "hooks"
+	// Checks: runs with a contract whose outputs are checked by commands.
+	Checks Right = "checks"
+	// Scripts: runs with scripted or replayed models, which are files of the worker.
+	Scripts Right = "scripts"
+	// Approve: answers to approvals, and runs that need none by a person's word.
+	Approve Right = "approve"
+)
+
+// allRights lists the rights in the order of the documentation.
+var allRights = []Right{Commands, Hooks, Checks, Scripts, Approve}
+
+// May reports whether the token is valid for a namespace.
+func (c Caller) May(namespace string) bool {
+	return c.Namespaces == nil || slices.Contains(c.Namespaces, namespace)
+}
+
+// Has reports whether the token has a right.
+func (c Caller) Has(right Right) bool {
+	return c.Rights == nil || slices.Contains(c.Rights, right)
+}
+
+type callerKey struct{}
+
+// with adds the caller to a context.
+func with(ctx context.Context, c Caller) context.Context {
+	return context.WithValue(ctx, callerKey{}, c)
+}
+
+// of returns the caller of a context; without a check every caller may do everything.
+func of(ctx context.Context) Caller {
+	c, _ := ctx.Value(callerKey{}).(Caller)
+	return c
+}

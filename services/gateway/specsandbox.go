@@ -1,0 +1,12 @@
+package gateway
+
+import (
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+)
+
+// checkSandbox refuses settings of the sandbox that no host could follow.
+func checkSandbox(c *harnessv1.SandboxConfig) error {
+	return fault.In("spec.config.sandbox", sandbox.Validate(c))
+}

@@ -1,0 +1,65 @@
+package gitguard
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const (
+	// maxName bounds a name in a text for the model, in bytes, maxNames the names.
+	maxName  = 120
+	maxNames = 8
+)
+
+// Text returns what the result of a call says of what was put back; empty for nothing.
+func Text(fixes []Fix) string {
+	var names, lost []string
+	for _, f := range fixes {
+		names = append(names, f.Names...)
+		if f.Lost {
+			lost = append(lost, f.Names...)
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("[Put back as before the call: %s. Git runs programs outside of the sandbox by these, so a call cannot change them. "+
+		"If the task needs the change, make it with write_file or edit_file, which ask a person, or ask the user to make it.", list(names))
+	if len(lost) > 0 {
+		text += fmt.Sprintf(" Too large to be put back, and removed: %s. Tell the user.", list(lost))
+	}
+	return text + "]"
+}
+
+func list(names []string) string {
+	names = slices.Compact(names)
+	if more := len(names) - maxNames; more > 0 {
+		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Clip returns a name on one line, cut to a length that a text for the model can have.
+func Clip(name string) string {
+	name = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) || r == unicode.ReplacementChar {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(name, "?"))
+	if len(name) > maxName {
+		name = strings.ToValidUTF8(name[:maxName], "") + "…"
+	}
+	return name
+}
+
+// FailedText returns what the result of a call says of what could not be put back; empty
+// for nothing.
+func FailedText(names []string) string {
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" [Could not be put back: %s. Tell the user before you do anything else: git may run programs by these.]", list(names))
+}

@@ -1,0 +1,81 @@
+package toolhostserver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+// maxOutputWait bounds how long a request for the output of a call waits.
+const maxOutputWait = 30 * time.Second
+
+// callOutput has the newest output of the command of a call. Many goroutines may use it.
+type callOutput struct {
+	mu     sync.Mutex
+	recent toolhost.Recent
+	// grown is closed when there is more output, and replaced.
+	grown chan struct{}
+}
+
+func newCallOutput() *callOutput { return &callOutput{grown: make(chan struct{})} }
+
+// Write appends p; it never fails.
+func (o *callOutput) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, _ = o.recent.Write(p)
+	close(o.grown)
+	o.grown = make(chan struct{})
+	return len(p), nil
+}
+
+// after returns the output after an offset, and what is closed when there is more.
+func (o *callOutput) after(offset uint64) (from uint64, text string, grown <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	from, text = o.recent.After(offset)
+	return from, text, o.grown
+}
+
+// ReadCallOutput returns what the command of a running call has printed.
+func (s *Server) ReadCallOutput(ctx context.Context, req *harnessv1.ReadCallOutputRequest) (*harnessv1.ReadCallOutputResponse, error) {
+	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	if err != nil {
+		return nil, err
+	}
+	if err := checkName("call_id", req.GetCallId()); err != nil {
+		return nil, err
+	}
+	if w := req.GetWait(); w != nil && (w.CheckValid() != nil || w.AsDuration() < 0 || w.AsDuration() > maxOutputWait) {
+		return nil, fault.Invalid("wait", "must be a duration from 0 to %v", maxOutputWait)
+	}
+	s.mu.Lock()
+	c := s.calls[callKey(run, req.GetCallId())]
+	s.mu.Unlock()
+	if c == nil {
+		return &harnessv1.ReadCallOutputResponse{Offset: req.GetOffset()}, nil
+	}
+	timer := time.NewTimer(req.GetWait().AsDuration())
+	defer timer.Stop()
+	for {
+		from, text, grown := c.output.after(req.GetOffset())
+		resp := &harnessv1.ReadCallOutputResponse{Offset: from, Text: text, Running: true}
+		if text != "" {
+			return resp, nil
+		}
+		select {
+		case <-grown:
+		case <-c.done:
+			resp.Running = false
+			return resp, nil
+		case <-timer.C:
+			return resp, nil
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package toolhostserver
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
+)
+
+// gitFolders returns the folders outside of a workspace that git needs for it: those of
+// the repository of which it is a linked worktree, or its own as a submodule. That a
+// workspace names a folder is not enough: the folder must name the workspace.
+func gitFolders(dir string) []string {
+	text, err := readSmall(filepath.Join(dir, ".git"), gitLineBytes)
+	if err != nil {
+		return nil // no repository, or its own
+	}
+	own := toolhost.GitFolder(text)
+	if own == "" {
+		return nil
+	}
+	if own, err = filepath.EvalSymlinks(absolute(dir, own)); err != nil {
+		return nil
+	}
+	if isSubmodule(own, dir) {
+		return []string{own}
+	}
+	back, err := readSmall(filepath.Join(own, "gitdir"), gitLineBytes)
+	if err != nil || absolute(own, strings.TrimSpace(back)) != filepath.Join(dir, ".git") {
+		return nil
+	}
+	// own is COMMON/worktrees/NAME.
+	if filepath.Base(filepath.Dir(own)) != "worktrees" {
+		return nil
+	}
+	return []string{filepath.Dir(filepath.Dir(own))}
+}
+
+// isSubmodule reports whether a git folder is that of a submodule in a folder.
+func isSubmodule(own, dir string) bool {
+	text, err := readSmall(filepath.Join(own, "config"), gitFileBytes)
+	if err != nil {
+		return false
+	}
+	settings, err := gitguard.ParseConfig([]byte(text))
+	return err == nil && slices.ContainsFunc(settings, func(s gitguard.Setting) bool {
+		return s.Key == "core.worktree" && absolute(own, s.Value) == dir
+	})
+}
+
+// sharedSettings are the user's settings of git that commands have too. None of them names a
+// program or a credential.
+var sharedSettings = []string{
+	"user.name", "user.email", "author.name", "author.email", "committer.name", "committer.email", "init.defaultbranch",
+	"core.autocrlf", "core.eol", "core.safecrlf", "pull.rebase", "pull.ff", "merge.ff", "merge.conflictstyle", "push.default", "safe.directory",
+}
+
+// writeGitConfig writes git's configuration into the home of commands, unless it has one.
+func writeGitConfig(own, home string) error {
+	to := filepath.Join(own, ".gitconfig")
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	var shared []gitguard.Setting
+	for _, name := range []string{".config/git/config", ".gitconfig"} {
+		text, err := readSmall(filepath.Join(home, name), gitFileBytes)
+		if err != nil {
+			continue
+		}
+		settings, err := gitguard.ParseConfig([]byte(text))
+		if err != nil {
+			continue
+		}
+		for _, s := range settings {
+			if slices.Contains(sharedSettings, s.Key) {
+				shared = append(shared, s)
+			}
+		}
+	}
+	err := os.WriteFile(to, gitguard.FormatConfig(shared), 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}

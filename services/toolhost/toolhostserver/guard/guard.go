@@ -1,0 +1,287 @@
+// Package guard keeps calls of agents from choosing what programs git runs for its user. It
+// takes a snapshot of the repositories of a workspace before a call, compares it afterwards,
+// when no process of the call is alive, and puts back what package gitguard decides.
+//
+// Repositories are found in the workspace, in up to 100,000 of its folders, upper ones
+// first, with their submodules and linked worktrees, and the one above the workspace. The
+// workspace's own is always among them. Folders are read again if they have changed.
+//
+// What a call has written there is kept in the folder kept of the host. The snapshot before a call
+// is a file until its end, so that the next host compares after this one has died.
+//
+// Of two calls at the same time in one workspace, the later is compared with what was
+// before the first. Changes of the user during a call count as those of the call.
+package guard
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
+)
+
+// Guard guards the repositories in which a tool host works. Many goroutines may use it.
+type Guard struct {
+	// calls has a file for each call that runs, kept what calls have written.
+	calls, kept string
+	hidden      string
+	sync        bool
+	log         *slog.Logger
+	user        func() user
+	finder      finder
+
+	// mu is locked while repositories are read and put back.
+	mu   sync.Mutex
+	open []*Watch // in the order of their start
+}
+
+// Config configures a Guard.
+type Config struct {
+	// Dir is the host's folder for files of the guard.
+	Dir string
+	// Hidden is a folder in which no repositories are looked for, without links; empty for
+	// none.
+	Hidden string
+	// Sync requires that snapshots are on disk before a call starts.
+	Sync   bool
+	Logger *slog.Logger
+}
+
+// New returns a Guard.
+func New(c Config) *Guard {
+	return &Guard{
+		calls: filepath.Join(c.Dir, "guard"), kept: filepath.Join(c.Dir, "kept"),
+		hidden: c.Hidden, sync: c.Sync, log: c.Logger, user: findUser,
+	}
+}
+
+// ErrWorkspace is the error for a workspace that cannot be opened.
+var ErrWorkspace = errors.New("the workspace cannot be opened")
+
+// Watch is the guard of a call. A nil Watch guards nothing.
+type Watch struct {
+	guard     *Guard
+	workspace string
+	before    *gitguard.Snapshot
+	file      string // of the snapshot; empty for none
+	accepted  []string
+	quick     bool
+}
+
+// Start starts to guard a call in a workspace. The snapshot is stored when it returns, so
+// that Recover compares if the host dies.
+func (g *Guard) Start(workspace string) (*Watch, error) {
+	w, err := g.start(workspace, false)
+	if err != nil {
+		return nil, err
+	}
+	if w.file, err = g.store(w.before); err != nil {
+		w.drop()
+		return nil, fmt.Errorf("snapshot of the repositories: %w", err)
+	}
+	return w, nil
+}
+
+// StartWrite starts to guard a call that writes single files. It looks for no repository
+// that was not known before, and stores nothing.
+func (g *Guard) StartWrite(workspace string) (*Watch, error) { return g.start(workspace, true) }
+
+func (g *Guard) start(workspace string, quick bool) (*Watch, error) {
+	workspace, err := filepath.EvalSymlinks(workspace)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrWorkspace, err)
+	}
+	w := &Watch{guard: g, workspace: workspace, quick: quick}
+	found := g.find(w)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if w.before, err = g.snapshot(w, found, nil); err != nil {
+		return nil, err
+	}
+	for _, other := range slices.Backward(g.open) {
+		w.before = w.before.Since(other.before)
+	}
+	w.before.Workspace = workspace
+	g.open = append(g.open, w)
+	return w, nil
+}
+
+func (g *Guard) find(w *Watch) found {
+	f := g.finder.find(w.workspace, g.hidden, w.quick)
+	if !f.complete {
+		g.log.Warn("too many folders: not all of them are searched for repositories", "workspace", w.workspace, "searched", maxFolders)
+	}
+	return f
+}
+
+// snapshot returns the repositories of a workspace.
+func (g *Guard) snapshot(w *Watch, f found, before *gitguard.Snapshot) (*gitguard.Snapshot, error) {
+	a, err := newAccess(w.workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer a.close()
+	return take(a, w.workspace, f, before, g.user())
+}
+
+// Holds reports whether a path, absolute and without links, is compared.
+func (w *Watch) Holds(path string) bool { return w != nil && w.before.Holds(path) }
+
+// Accept leaves a path as the call has written it: a person has approved that.
+func (w *Watch) Accept(path string) {
+	if w != nil {
+		w.accepted = append(w.accepted, path)
+	}
+}
+
+// End compares and puts back. It returns what the result of the call says of it; empty for
+// nothing. No process of the call is alive.
+func (w *Watch) End() string {
+	if w == nil {
+		return ""
+	}
+	for end := time.Now().Add(patience); ; time.Sleep(pause) {
+		found := w.guard.find(w)
+		w.guard.mu.Lock()
+		text, err := w.guard.putBack(w, found)
+		switch {
+		case err == nil:
+			w.remove()
+		case time.Now().After(end):
+			w.guard.log.Error("what a call did to repositories is compared only when the host starts again", "workspace", w.workspace, "error", err)
+			w.file = "" // it remains
+			w.remove()
+			err = nil
+		}
+		w.guard.mu.Unlock()
+		if err == nil {
+			return text
+		}
+	}
+}
+
+// putBack compares, and puts back. mu is locked. The error means that not everything could be
+// read: nothing was put back.
+func (g *Guard) putBack(w *Watch, f found) (string, error) {
+	a, err := newAccess(w.workspace)
+	switch {
+	case errors.Is(err, ErrWorkspace):
+		return "", nil // it is gone
+	case err != nil:
+		return "", err
+	}
+	defer a.close()
+	after, err := take(a, w.workspace, f, w.before, g.user())
+	if err != nil {
+		return "", err
+	}
+	for _, path := range w.accepted {
+		w.before.Accept(after, path)
+		for _, other := range g.open {
+			other.before.Accept(after, path)
+		}
+	}
+	fixes := gitguard.Compare(w.before, after)
+	if len(fixes) == 0 {
+		return "", nil
+	}
+	place, err := g.keep(a, fixes)
+	if err != nil {
+		g.log.Error("what a call wrote into a repository is not kept", "error", err)
+	}
+	var failed []string
+	for _, f := range fixes {
+		if err := a.apply(f); err != nil {
+			g.log.Error("a file of a repository cannot be put back", "path", f.Path, "error", err)
+			failed = append(failed, f.Names...)
+		}
+	}
+	text := gitguard.Text(fixes)
+	g.log.Warn("a call changed what git runs programs by; it is put back", "workspace", w.workspace, "kept", place, "changes", text)
+	return text + gitguard.FailedText(failed), nil
+}
+
+// drop removes a watch without comparing.
+func (w *Watch) drop() {
+	w.guard.mu.Lock()
+	defer w.guard.mu.Unlock()
+	w.remove()
+}
+
+// remove ends a watch. mu is locked.
+func (w *Watch) remove() {
+	w.guard.open = slices.DeleteFunc(w.guard.open, func(o *Watch) bool { return o == w })
+	if w.file != "" {
+		_ = os.Remove(w.file)
+	}
+}
+
+// store writes a snapshot to a file.
+func (g *Guard) store(s *gitguard.Snapshot) (string, error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(g.calls, 0o700); err != nil {
+		return "", err
+	}
+	path := filepath.Join(g.calls, stamp())
+	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	_, err = f.Write(data)
+	if err == nil && g.sync {
+		err = f.Sync()
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(path+".new", path)
+	}
+	if err != nil {
+		_ = os.Remove(path + ".new")
+	}
+	return path, err
+}
+
+// stamp returns a new name that sorts by time.
+func stamp() string {
+	random := make([]byte, 4)
+	_, _ = rand.Read(random) // never fails
+	return time.Now().UTC().Format("20060102T150405.000000000Z") + "-" + hex.EncodeToString(random)
+}
+
+// Recover compares after the calls of a host that has died. No process of these is alive.
+func (g *Guard) Recover() {
+	files, _ := filepath.Glob(filepath.Join(g.calls, "*"))
+	slices.Sort(files)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, file := range files {
+		if slices.ContainsFunc(g.open, func(w *Watch) bool { return w.file == file }) {
+			continue
+		}
+		data, err := os.ReadFile(file)
+		before := &gitguard.Snapshot{}
+		if err == nil && json.Unmarshal(data, before) == nil {
+			before = before.Clone() // without nil maps
+			w := &Watch{guard: g, workspace: before.Workspace, before: before}
+			if _, err := g.putBack(w, g.find(w)); err != nil {
+				g.log.Error("what a call of an earlier host did to repositories cannot be compared yet", "workspace", w.workspace, "error", err)
+				continue
+			}
+		}
+		_ = os.Remove(file)
+	}
+}

@@ -1,0 +1,146 @@
+package guard
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
+)
+
+const (
+	// maxHooks bounds the files of a hooks folder, maxHookDepth the folders below one another
+	// in it.
+	maxHooks     = 1_000
+	maxHookDepth = 6
+)
+
+// hookNames are the programs that git runs from a hooks folder (githooks(5)).
+var hookNames = strings.Fields(`applypatch-msg pre-applypatch post-applypatch pre-commit pre-merge-commit prepare-commit-msg
+	commit-msg post-commit pre-rebase post-checkout post-merge pre-push pre-receive update proc-receive post-receive
+	post-update reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman
+	p4-changelist p4-prepare-changelist p4-post-changelist p4-pre-submit post-index-change`)
+
+// hooks adds a hooks folder with what is in it.
+func (c *capture) hooks(r *gitguard.Repository, folder string) {
+	if e, ok := r.Hooks[folder]; ok && e.Kind != gitguard.Folder {
+		return
+	}
+	e := c.access.entry(folder, c)
+	r.Hooks[folder] = e
+	if e.Kind == gitguard.Folder {
+		c.access.permit(folder, 0o700)
+		c.hooksBelow(r, folder, 0)
+	}
+}
+
+func (c *capture) hooksBelow(r *gitguard.Repository, folder string, depth int) {
+	entries, err := readFolder(folder)
+	if c.access.see(err) != nil || depth > maxHookDepth {
+		return
+	}
+	for _, entry := range entries {
+		at := folder + "/" + entry.Name()
+		if len(r.Hooks) > maxHooks || entry.Type().IsRegular() && gitguard.IsSample(entry.Name()) {
+			continue
+		}
+		e := c.access.entry(at, c)
+		r.Hooks[at] = e
+		if e.Kind == gitguard.Folder {
+			c.access.permit(at, 0o700)
+			c.hooksBelow(r, at, depth+1)
+		}
+	}
+}
+
+// hooksNamed adds the hooks folders that configuration names.
+func (c *capture) hooksNamed(folder string) {
+	r := c.shot.Repositories[folder]
+	paths := append([]string(nil), c.user.hooks...)
+	for _, e := range r.Configs {
+		if settings, err := gitguard.ParseConfig(e.Data); err == nil && e.Kind == gitguard.File {
+			paths = append(paths, gitguard.HooksPaths(settings)...)
+		}
+	}
+	for _, path := range paths {
+		for _, base := range c.bases(folder) {
+			c.hooksAt(r, folder, c.user.expand(base, path))
+		}
+	}
+}
+
+// hooksAt adds a hooks folder that configuration names.
+func (c *capture) hooksAt(r *gitguard.Repository, folder, path string) {
+	if path == "" {
+		return
+	}
+	path = canonical(path)
+	if filepath.Base(path) == "_" { // husky: scripts that run those in the folder above
+		path = filepath.Dir(path)
+	}
+	if !c.reaches(path) {
+		return
+	}
+	if !sandbox.Within(c.workspace, path) && !sandbox.Within(folder, path) {
+		c.hooks(r, path)
+		return
+	}
+	for _, name := range hookNames { // the folder has all of the work
+		if e := c.access.entry(path+"/"+name, c); e.Kind != gitguard.Missing {
+			r.Hooks[path+"/"+name] = e
+		}
+	}
+}
+
+// bases returns the folders in which git may run the hooks of a repository.
+func (c *capture) bases(folder string) []string {
+	bases := []string{folder}
+	if filepath.Base(folder) == ".git" {
+		bases = append(bases, filepath.Dir(folder))
+	}
+	for at, p := range c.shot.Pointers {
+		if to := c.shot.Repositories[p.Target]; p.Target == folder || to != nil && to.Common.Target == folder {
+			bases = append(bases, filepath.Dir(at))
+		}
+	}
+	return bases
+}
+
+// user is what the git of the user takes from outside of repositories.
+type user struct {
+	scarcity
+	home string
+	// hooks are the hooks folders that the user's own configuration names.
+	hooks []string
+}
+
+// findUser reads the user's own configuration.
+func findUser() user {
+	home, _ := os.UserHomeDir()
+	u := user{home: home}
+	for _, path := range []string{"/etc/gitconfig", os.Getenv("GIT_CONFIG_GLOBAL"), filepath.Join(home, ".gitconfig"), filepath.Join(home, ".config/git/config")} {
+		if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Size() > maxFile {
+			continue
+		}
+		text, err := os.ReadFile(path)
+		if u.see(err) != nil {
+			continue
+		}
+		if settings, err := gitguard.ParseConfig(text); err == nil {
+			u.hooks = append(u.hooks, gitguard.HooksPaths(settings)...)
+		}
+	}
+	return u
+}
+
+// expand returns a path of configuration as an absolute one; empty if it cannot.
+func (u user) expand(base, path string) string {
+	switch {
+	case strings.HasPrefix(path, "~/"):
+		return filepath.Join(u.home, path[2:])
+	case strings.HasPrefix(path, "~"), strings.HasPrefix(path, "%("), strings.ContainsRune(path, 0):
+		return ""
+	}
+	return absolute(base, path)
+}

@@ -1,0 +1,103 @@
+package toolhostserver
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// openWorkspace opens a workspace without the harness's own data.
+func (s *Server) openWorkspace(dir string) (*workspace.Workspace, error) {
+	w, err := workspace.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	w.Hide(s.hidden)
+	return w, nil
+}
+
+// watch starts to guard the repositories of a call's workspace. A workspace that cannot be
+// opened has none; the call finds that out. The error means that the snapshot cannot be
+// stored.
+func (s *Server) watch(c *call) (*guard.Watch, error) {
+	if c.job.watch == nil {
+		return nil, nil //nolint:nilnil // a nil Watch guards nothing
+	}
+	w, err := c.job.watch(c.workspace)
+	if errors.Is(err, guard.ErrWorkspace) {
+		return nil, nil //nolint:nilnil // as above
+	}
+	return w, err
+}
+
+// addNote adds what was put back to the response of a call.
+func addNote(r response, note string) {
+	if note == "" {
+		return
+	}
+	switch r := r.(type) {
+	case *harnessv1.ExecuteToolResponse:
+		r.Result = toolhost.AppendLine(r.GetResult(), note)
+	case *harnessv1.CheckCommandResponse:
+		r.ErrorOutput = toolhost.AppendLine(r.GetErrorOutput(), note)
+	}
+}
+
+// refuseWrite returns why a call must not write a file: programs run by it, or agents are
+// set up by it, and no person or rule has allowed that. allowed is true if one has, for the
+// path that the call names.
+func refuseWrite(w *workspace.Workspace, watch *guard.Watch, allowed bool, path, name string) error {
+	base, err := filepath.EvalSymlinks(w.Dir)
+	if err != nil {
+		return err
+	}
+	file := filepath.Join(base, name)
+	what := sandbox.Guarded(name)
+	if what == "" && (watch.Holds(file) || isPartOfRepository(base, name)) {
+		what = "what git runs programs by"
+	}
+	named := filepath.Join(base, path) == file || filepath.Join(w.Dir, path) == file || filepath.IsAbs(path) && filepath.Clean(path) == file
+	if filepath.IsAbs(path) {
+		rel, err := filepath.Rel(w.Dir, path)
+		named = named || err == nil && rel == name
+	}
+	switch {
+	case what == "":
+		return nil
+	case allowed && named:
+		watch.Accept(file)
+		return nil
+	case !named:
+		return fmt.Errorf("leads to %s, which is %s; write it by that path, so that a person is asked", name, what)
+	}
+	return fmt.Errorf("is %s; ask the user to change it", what)
+}
+
+// isPartOfRepository reports whether a file is in a folder that git takes for a bare
+// repository, or would after the file is written.
+func isPartOfRepository(base, name string) bool {
+	parts := strings.Split(name, "/")
+	folder := base
+	for _, part := range parts {
+		found := 0
+		for _, entry := range []string{"HEAD", "objects", "refs"} {
+			if _, err := os.Lstat(filepath.Join(folder, entry)); err == nil || part == entry {
+				found++
+			}
+		}
+		if found == 3 {
+			return true
+		}
+		folder = filepath.Join(folder, part)
+	}
+	return false
+}

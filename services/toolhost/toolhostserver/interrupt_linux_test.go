@@ -1,0 +1,140 @@
+package toolhostserver
+
+import (
+	"context"
+	"image/color"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
+	"github.com/harnessmesh/harnessmesh/test/kit/mediatest"
+)
+
+// promised is the time within which a call ends that was interrupted.
+const promised = 250 * time.Millisecond
+
+// slowCalls makes a workspace in which a call of each tool takes more than a second, and
+// returns the arguments. A tool without an entry always takes less than promised.
+func slowCalls(t *testing.T, h *host) map[string]map[string]any {
+	t.Helper()
+	h.write("line", strings.Repeat("a", 1<<20))
+	if err := os.WriteFile(filepath.Join(h.dir, "image.png"), mediatest.PNG(mediatest.Plain(7000, 7000, color.White)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	// The rest of its only line has no blocks on the disk.
+	h.write("endless", strings.Repeat("text ", 4000))
+	if err := os.Truncate(filepath.Join(h.dir, "endless"), 64<<30); err != nil {
+		t.Fatal(err)
+	}
+	h.background("server", "trap '' TERM; while :; do sleep 1; done")
+	return map[string]map[string]any{
+		tools.SearchFiles:   {"pattern": strings.Repeat("(a?){300}", 9) + "b", "path": "line"},
+		tools.FindFiles:     {"pattern": strings.Repeat("**/*a*/", 60) + "{" + strings.Repeat("b,", 60) + "b}"},
+		tools.ReadFile:      {"path": "endless", "offset": 2},
+		tools.RunCommand:    {"command": "trap '' TERM INT; (setsid sh -c 'trap \"\" TERM; sleep 60; sleep 60' &); while :; do sleep 60; done"},
+		tools.CommandOutput: {"id": "bg1", "wait_seconds": 60},
+		"image":             {"path": "image.png"},
+	}
+}
+
+// deep makes folders in each other, in which patterns with many ** take long.
+func deep(t *testing.T, h *host) {
+	t.Helper()
+	at := filepath.Join(h.dir, "deep")
+	for range 15 {
+		at = filepath.Join(at, strings.Repeat("a", 100))
+	}
+	if err := os.MkdirAll(at, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2000 {
+		if err := os.WriteFile(filepath.Join(at, strings.Repeat("c", 1+i%200)+string(rune('a'+i/200))), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestEveryToolIsInterruptible: at its time limit, and when it is cancelled, a call of each
+// tool ends within 250 ms and nothing of it continues. The best of some attempts counts,
+// because the machine may be busy.
+func TestEveryToolIsInterruptible(t *testing.T) {
+	h := newHost(t, Config{})
+	slow := slowCalls(t, h)
+	deep(t, h)
+	for _, tool := range tools.All() {
+		name := tool.Spec.GetName()
+		if slow[name] == nil && !slices.Contains([]string{tools.WriteFile, tools.EditFile, tools.ListDirectory, tools.StopCommand}, name) {
+			t.Errorf("%s: has no slow call in this test", name)
+		}
+	}
+	for name, arguments := range slow {
+		tool := name
+		if name == "image" {
+			tool = tools.ReadFile
+		}
+		t.Run(name, func(t *testing.T) {
+			const limit = 100 * time.Millisecond
+			late, cancel := time.Hour, time.Hour
+			for range 5 {
+				req := h.request(tool, "", arguments)
+				if tool != tools.RunCommand && tool != tools.CommandOutput { // whose arguments have one
+					req.Timeout = durationpb.New(limit)
+					begin := time.Now()
+					resp := h.execute(req)
+					late = min(late, time.Since(begin)-limit)
+					expect(t, resp, done, true, "Stopped: it had not ended after 100ms.")
+				}
+				cancel = min(cancel, h.cancelDuring(h.request(tool, "", arguments)))
+			}
+			if late > promised && tool != tools.RunCommand && tool != tools.CommandOutput || cancel > promised {
+				t.Errorf("ended %v after its time limit, %v after it was cancelled", late, cancel)
+			}
+		})
+	}
+}
+
+// cancelDuring executes a call, cancels it once it runs, and returns how long that took.
+func (h *host) cancelDuring(req *harnessv1.ExecuteToolRequest) time.Duration {
+	h.t.Helper()
+	outcomes := h.startCall(context.Background(), req)
+	for running := false; !running; {
+		<-time.After(time.Millisecond)
+		h.mu.Lock()
+		for _, c := range h.calls {
+			running = running || c.id == req.GetCallId()
+		}
+		h.mu.Unlock()
+	}
+	begin := time.Now()
+	if killed := h.cancel(req.GetCallId()).GetKilled(); !slices.Equal(killed, []string{req.GetCallId()}) {
+		h.t.Errorf("killed %v", killed)
+	}
+	took := time.Since(begin)
+	expect(h.t, (<-outcomes).resp, cancelled, false)
+	return took
+}
+
+// TestHostileEditsAreQuick: an edit is not interrupted between its read and its write, so the
+// time that it needs is bounded.
+func TestHostileEditsAreQuick(t *testing.T) {
+	h := newHost(t, Config{})
+	h.write("same", strings.Repeat("a", 16<<20))
+	h.write("words", strings.Repeat("a ", 8<<20))
+	best := time.Hour
+	for range 3 {
+		begin := time.Now()
+		expect(t, h.call(tools.EditFile, map[string]any{"path": "same", "old": strings.Repeat("a", 1<<20), "new": "b"}), done, true, "at least 100 times")
+		expect(t, h.call(tools.EditFile, map[string]any{"path": "words", "old": "a  b", "new": "b"}), done, true, "was not found")
+		best = min(best, time.Since(begin))
+	}
+	if best > 2*promised {
+		t.Errorf("took %v", best)
+	}
+}

@@ -1,0 +1,131 @@
+package toolhostserver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+)
+
+// output is the file with the output of a background command, up to
+// toolhost.BackgroundBytes; the rest is dropped. Many goroutines may use it.
+type output struct {
+	path string
+	mu   sync.Mutex
+	file *os.File
+	size int64
+	// dropped is what the file does not have, tail the end of all of it.
+	dropped int64
+	tail    *toolhost.Excerpt
+	// grown is closed when the output has grown, and replaced.
+	grown chan struct{}
+}
+
+// outputPath returns the file for the output of a background command of a run.
+func (s *Server) outputPath(run, id string) string {
+	return filepath.Join(s.outputFolder(run), id)
+}
+
+func (s *Server) outputFolder(run string) string {
+	sum := sha256.Sum256([]byte(run))
+	return filepath.Join(s.config.Dir, outputsFolder, hex.EncodeToString(sum[:8]))
+}
+
+// outputsFolder is the folder with the outputs of background commands, next to the ledger.
+const outputsFolder = "output"
+
+func openOutput(path string) (*output, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	return &output{path: path, file: file, tail: toolhost.NewExcerpt(0, toolhost.BackgroundTail), grown: make(chan struct{})}, nil
+}
+
+// Write appends p. It never fails: what cannot be stored is dropped, so that the command
+// does not stop.
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	_, _ = o.tail.Write(p)
+	room := min(int64(len(p)), toolhost.BackgroundBytes-o.size)
+	n, err := o.file.Write(p[:room])
+	o.size += int64(n)
+	if err != nil {
+		n = min(n, int(room))
+	}
+	o.dropped += int64(len(p) - n)
+	close(o.grown)
+	o.grown = make(chan struct{})
+	return len(p), nil
+}
+
+// state returns how much there is and was dropped, and what is closed when it grows.
+func (o *output) state() (size, dropped int64, grown <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.size, o.dropped, o.grown
+}
+
+func (o *output) tailText() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.tail.Text("Read it with command_output.")
+}
+
+func (o *output) close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.file.Close()
+}
+
+// readOutput reads up to limit bytes of an output from an offset on, and returns how many
+// bytes the file has after that. A file that is no longer there is empty. What follows the
+// last line break is left for the next read if there is more to read.
+func readOutput(path string, offset, limit int64) (text string, left int64, err error) {
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return "", 0, nil
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	defer func() { _ = file.Close() }()
+	info, err := file.Stat()
+	if err != nil {
+		return "", 0, err
+	}
+	size := info.Size()
+	if offset >= size {
+		return "", 0, nil
+	}
+	data := make([]byte, min(limit, size-offset))
+	n, err := file.ReadAt(data, offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", 0, err
+	}
+	data = data[:n]
+	if left = size - offset - int64(n); left > 0 {
+		data = wholeLines(data)
+		left = size - offset - int64(len(data))
+	}
+	return string(data), left, nil
+}
+
+// wholeLines returns the data up to its last line break, all of it if it has none.
+func wholeLines(data []byte) []byte {
+	for i := len(data) - 1; i >= 0; i-- {
+		if data[i] == '\n' {
+			return data[:i+1]
+		}
+	}
+	return data
+}

@@ -1,0 +1,72 @@
+package tools
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+)
+
+// Change is what a call would change in a file.
+type Change struct {
+	Path string
+	// Exists is false for a new file.
+	Exists        bool
+	Before, After string
+}
+
+// changers are the tools that change one file, known before they run: each returns the path,
+// and the file's new content from its present one.
+var changers = map[string]func(arguments string) (path string, after func(before string) (string, error), err error){
+	WriteFile: func(arguments string) (string, func(string) (string, error), error) {
+		a, err := tool.Arguments[writeFileArguments](arguments)
+		return a.Path, func(string) (string, error) { return a.Content, nil }, err
+	},
+	EditFile: func(arguments string) (string, func(string) (string, error), error) {
+		a, err := tool.Arguments[editFileArguments](arguments)
+		return a.Path, func(before string) (string, error) {
+			after, _, err := toolhost.ReplaceOnce(before, a.Old, a.New)
+			return after, err
+		}, err
+	},
+}
+
+// Changes reports whether the calls of a tool change a file that is known before they run.
+func Changes(name string) bool { return changers[name] != nil }
+
+// ChangeOf returns what a call of such a tool would change in the present workspace. The error
+// is why that is not known, for a person.
+func ChangeOf(w *workspace.Workspace, limits toolhost.Limits, name, arguments string) (Change, error) {
+	path, after, err := changers[name](arguments)
+	if err != nil {
+		return Change{}, err
+	}
+	c := Change{Path: path}
+	f, info, err := w.OpenRegular(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return c, fmt.Errorf("%s: %s", path, workspace.Reason(err))
+	default:
+		defer func() { _ = f.Close() }()
+		if info.Size() > int64(limits.FileBytes) {
+			return c, fmt.Errorf("%s has %d bytes, too many to show what changes", path, info.Size())
+		}
+		data, err := io.ReadAll(io.LimitReader(f, int64(limits.FileBytes)))
+		if err != nil {
+			return c, fmt.Errorf("%s: %s", path, workspace.Reason(err))
+		}
+		c.Exists, c.Before = true, string(data)
+	}
+	if !c.Exists && name == EditFile {
+		return c, fmt.Errorf("%s does not exist", path)
+	}
+	if c.After, err = after(c.Before); err != nil {
+		return c, fmt.Errorf("%s: %w", path, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,80 @@
+package turn
+
+import (
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+)
+
+// ModeAfter returns the mode of work of a run after the changes, in their order, that its
+// inbox asks for. It is empty if none of them changes the mode. Repair refuses a change to a
+// mode that the agent does not have, so that one has no effect here either.
+func ModeAfter(s *harnessv1.Snapshot, definition *agent.Definition, changes []string) string {
+	after := runstate.Mode(s)
+	for _, to := range changes {
+		if mode.Exists(to, definition.Modes) {
+			after = to
+		}
+	}
+	if len(changes) == 0 || after == runstate.Mode(s) {
+		return ""
+	}
+	return after
+}
+
+// mode returns the mode of work of the calls that have not started.
+func (p *Progress) mode(s *State) string {
+	if p.execution.mode != "" {
+		return p.execution.mode
+	}
+	return runstate.Mode(s.Snapshot)
+}
+
+// tools returns the tools that calls can use that have not started.
+func (p *Progress) tools(s *State) *ToolSet {
+	if p.execution.tools != nil {
+		return p.execution.tools
+	}
+	return s.Tools
+}
+
+// blocks reports whether the mode of work does not allow a call that a tool host runs.
+func (p *Progress) blocks(s *State, c Call) bool {
+	return p.tools(s).Blocked[harnesstool.CanonicalName(c.Tool)]
+}
+
+// block answers a call that has not started and that the mode of work does not allow.
+func (p *Progress) block(s *State, c Call) Action {
+	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
+		CallId: c.ID, Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_REFUSED,
+	}}})
+	text := mode.BlockedText(p.mode(s), harnesstool.CanonicalName(c.Tool))
+	result := resultMessage(c.ID, c.Tool, text, true)
+	mark.Result(result, c.Marks, text, nil)
+	d.Append(result)
+	d.Emit(event.ToolDenied(c.ID, c.Tool, text))
+	return Append{Draft: d, After: "tool_finished"}
+}
+
+// refused reports whether a call was not started because it was refused.
+func (p *Progress) refused(id string) bool {
+	return p.Finished[id] == harnessv1.ToolOutcome_TOOL_OUTCOME_REFUSED
+}
+
+// unsent reports whether no worker has sent a call under its ledger.
+func (p *Progress) unsent(c Call) bool { return p.execution.fresh[c.ID] && !p.execution.sent[c.ID] }
+
+// recoverUnsent finds the calls that a former worker has started and not sent: those of the
+// groups after the first one that has not ended, because the groups run in order.
+func (p *Progress) recoverUnsent() {
+	groups := p.Unfinished()
+	for _, group := range groups[min(1, len(groups)):] {
+		for _, c := range group {
+			p.execution.fresh[c.ID] = p.Started[c.ID]
+		}
+	}
+}

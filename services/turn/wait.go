@@ -1,0 +1,95 @@
+package turn
+
+import (
+	"encoding/json"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+)
+
+// Tools of the tool host whose policy covers what a wait does.
+const (
+	runCommand = "run_command"
+	readFile   = "read_file"
+)
+
+// prepareWait decides what becomes of a call of the tool wait. A command that it runs is
+// allowed, asked about and confined as a call of run_command; a file that it looks at is denied
+// where reading it is.
+func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool.Tool, spec *harnessv1.ToolSpec, arguments string) {
+	refuse := func(as harnessv1.CallDisposition, message string) {
+		prepared.Disposition, prepared.Message = as, message
+	}
+	target, err := t.Wait(arguments)
+	if err != nil {
+		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, err.Error())
+		return
+	}
+	prepared.Wait = target
+	prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_WAIT, runstate.WaitText(target)
+	if !j.allowed(prepared, spec, arguments, policy.Exemptions{}) {
+		return
+	}
+	switch {
+	case target.GetPath() != "":
+		j.allowed(prepared, j.toolOrName(readFile), encoded("path", target.GetPath()), policy.Exemptions{})
+	case target.GetCommand() != "":
+		command := j.s.Tools.Lookup(runCommand)
+		if command == nil {
+			refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: the run cannot run commands.")
+			if j.s.Tools.Blocked[runCommand] {
+				prepared.Message = mode.BlockedText(runstate.Mode(j.s.Snapshot), runCommand)
+			}
+			return
+		}
+		arguments := encoded("command", target.GetCommand())
+		confined, err := j.command(command, arguments)
+		if err != nil {
+			refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+err.Error())
+			return
+		}
+		prepared.SandboxLevel = confined.level
+		j.allowed(prepared, command, arguments, policy.Exemptions{
+			Granted: j.s.Snapshot.GetGrantedTools(), Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: confined.confined,
+		})
+	}
+}
+
+// allowed applies the policy for a tool to a call. It reports whether the call is not denied.
+func (j *judgement) allowed(prepared *harnessv1.PreparedCall, spec *harnessv1.ToolSpec, arguments string, exempt policy.Exemptions) bool {
+	decision, why := j.s.Definition.Policy.Decide(spec, arguments, exempt)
+	switch decision {
+	case harnessv1.ToolDecision_TOOL_DECISION_DENY:
+		prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+why
+		return false
+	case harnessv1.ToolDecision_TOOL_DECISION_ASK:
+		prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, why
+	default: // it may wait
+	}
+	return true
+}
+
+// toolOrName returns the spec of a tool, or its name alone if the run does not have it.
+func (j *judgement) toolOrName(name string) *harnessv1.ToolSpec {
+	if spec := j.s.Tools.Lookup(name); spec != nil {
+		return spec
+	}
+	return &harnessv1.ToolSpec{Name: name, Annotations: &harnessv1.ToolAnnotations{Reads: true}}
+}
+
+// encoded returns arguments with one text.
+func encoded(name, text string) string {
+	data, _ := json.Marshal(map[string]string{name: text}) // texts always encode
+	return string(data)
+}
+
+// Waits reports whether the agent of a run has the tool wait: the run's settings allow it, and
+// the policy of the agent does not deny it.
+func Waits(s *harnessv1.Snapshot, definition *agent.Definition) bool {
+	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: harnesstool.Wait}, "{}", policy.Exemptions{})
+	return s.GetConfig().GetTools().GetWait() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
+}
