@@ -65,18 +65,18 @@ type Reader interface {
 // Viewer reads the newest state of a run.
 type Viewer interface {
 	// View returns the newest records of a run and of its inbox, from a replica that
-	// has the message with sequence contains. With contains 0 any replica's answer
-	// counts: enough for display, not for decisions.
+	// has the message with sequence contains, one that the log has returned. With
+	// contains 0 any replica's answer counts: enough for display, not for decisions.
 	//
 	// Errors: ErrNotFound (with contains above 0 only if the run is known to have
-	// nothing but an inbox), ErrUnavailable.
+	// nothing but an inbox), ErrLost (no replica has contains), ErrUnavailable.
 	View(ctx context.Context, run Run, contains uint64) (View, error)
 
 	// Newer reports whether run has a record or an inbox item above sequence, as a
-	// replica knows it that has the message with sequence. It reads no contents if
-	// there is none, so it costs much less than a View.
+	// replica knows it that has the message with sequence, one that the log has
+	// returned. It reads no contents if there is none, so it costs much less than a View.
 	//
-	// Errors: ErrNotFound (with sequence 0), ErrUnavailable.
+	// Errors: ErrNotFound (with sequence 0), ErrLost (no replica has sequence), ErrUnavailable.
 	Newer(ctx context.Context, run Run, sequence uint64) (bool, error)
 }
 

@@ -90,6 +90,11 @@ func staleReplica(r *replicas) {
 		if view.Newest.Sequence != sequence {
 			r.Fatalf("a view that contains %d ends at %d", sequence, view.Newest.Sequence)
 		}
+		newer, err := l.Newer(r.Context(), run, sequence)
+		r.must(err)
+		if newer {
+			r.Fatalf("there is a newer message than the newest, %d", sequence)
+		}
 		e, err := l.Read(r.Context(), run, sequence)
 		r.must(err)
 		if e.Header.Version != 3 {
@@ -100,7 +105,7 @@ func staleReplica(r *replicas) {
 	if err != nil || string(got) != string(data) {
 		r.Fatalf("blob %q, %v", got, err)
 	}
-	r.Logf("%d stale answers to 200 reads", l.counts.stale.Load())
+	r.Logf("%d stale answers to 300 reads", l.counts.stale.Load())
 	if l.counts.stale.Load() == 0 {
 		r.Error("no read met a stale answer")
 	}

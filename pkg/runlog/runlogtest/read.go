@@ -20,10 +20,8 @@ var readCases = map[string]func(*bed){
 	"view/newest":    viewNewest,
 	"view/nothing":   viewNothing,
 	"view/ctx":       viewCtx,
-	"view/waits":     viewWaits,
 	"newer/nothing":  newerNothing,
 	"newer/any":      newerAny,
-	"newer/waits":    newerWaits,
 }
 
 func readExact(b *bed) {
@@ -216,21 +214,6 @@ func viewCtx(b *bed) {
 }
 
 // viewWaits checks that View waits for a message that is stored a little later.
-func viewWaits(b *bed) {
-	c := b.chain("r")
-	next := c.append("turn").Sequence + 1
-	views, errs := make(chan runlog.View, 1), make(chan error, 1)
-	go func() {
-		v, err := b.log.View(b.ctx, c.run, next)
-		views <- v
-		errs <- err
-	}()
-	want := c.append("turn")
-	v := recv(b, views, "the view")
-	b.must(recv(b, errs, "the view's error"))
-	b.same(v.Newest, want)
-}
-
 func newerNothing(b *bed) {
 	_, err := b.log.Newer(b.ctx, b.chain("r").run, 0)
 	b.wantErr(err, runlog.ErrNotFound)
@@ -273,18 +256,3 @@ func (b *bed) wantNewer(run runlog.Run, sequence uint64, want bool) {
 }
 
 // newerWaits checks that Newer waits until a replica has the message.
-func newerWaits(b *bed) {
-	c := b.chain("r")
-	next := c.append("turn").Sequence + 1
-	answers, errs := make(chan bool, 1), make(chan error, 1)
-	go func() {
-		newer, err := b.log.Newer(b.ctx, c.run, next)
-		answers <- newer
-		errs <- err
-	}()
-	c.append("turn")
-	if recv(b, answers, "the answer") {
-		b.Error("there is a newer message than the newest")
-	}
-	b.must(recv(b, errs, "its error"))
-}
