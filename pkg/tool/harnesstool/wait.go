@@ -24,14 +24,13 @@ var _ = register(75, &Tool{
 	Tool: tool.Tool[Run]{Spec: &harnessv1.ToolSpec{
 		Name: Wait,
 		Description: "Wait without using turns: for a time, or until something happens. Give exactly one of seconds, command, path and background. " +
-			"It is checked after 5 seconds, then less often, up to every 5 minutes. The result says what ended the wait; a message of the user ends it too. " +
+			"Checked after 5 seconds, then less often, up to every 5 minutes. The result says what ended the wait; a message of the user also ends it. " +
 			`Example: {"command":"gh run view 17 --exit-status","deadline":3600}.`,
 		ParametersSchema: `{"type":"object","properties":{` +
-			`"seconds":{"type":"integer","minimum":1,"maximum":86400,"description":"Wait for this time."},` +
-			`"command":{"type":"string","minLength":1,"maxLength":4096,"description":"Until this command, run at each check for at most 2 minutes, exits with 0."},` +
-			`"path":{"type":"string","minLength":1,"description":"Until this file changes, appears or disappears."},` +
-			`"url":{"type":"string","minLength":1,"description":"Until this address returns something else; needs web tools."},` +
-			`"background":{"type":"string","minLength":1,"description":"Until the background command with this id has ended."},` +
+			`"seconds":{"type":"integer","maximum":86400},` +
+			`"command":{"type":"string","description":"Until this command, with at most 2 minutes a check, exits with 0."},` +
+			`"path":{"type":"string","description":"Until this file changes, appears or disappears."},` +
+			`"background":{"type":"string","description":"Until the background command with this id has ended."},` +
 			`"deadline":{"type":"integer","minimum":1,"maximum":86400,"description":"Seconds after which to give up. Default 86400."}},` +
 			`"additionalProperties":false}`,
 		Usage:       "When something takes its time, such as a build on a server. Do not poll it.",
@@ -50,7 +49,6 @@ func waitTarget(arguments string) (*harnessv1.WaitState, error) {
 		Seconds    float64 `json:"seconds"`
 		Command    string  `json:"command"`
 		Path       string  `json:"path"`
-		URL        string  `json:"url"`
 		Background string  `json:"background"`
 		Deadline   float64 `json:"deadline"`
 	}](arguments)
@@ -58,7 +56,7 @@ func waitTarget(arguments string) (*harnessv1.WaitState, error) {
 		return nil, err
 	}
 	targets := 0
-	for _, given := range []bool{given.Seconds > 0, given.Command != "", given.Path != "", given.URL != "", given.Background != ""} {
+	for _, given := range []bool{given.Seconds > 0, given.Command != "", given.Path != "", given.Background != ""} {
 		if given {
 			targets++
 		}
@@ -67,8 +65,6 @@ func waitTarget(arguments string) (*harnessv1.WaitState, error) {
 	switch {
 	case targets != 1:
 		return nil, fmt.Errorf("expected exactly one of seconds, command, path and background, got %d of them", targets)
-	case given.URL != "":
-		return nil, errors.New("url: this run has no web tools; wait for a command or a time instead")
 	case len(given.Command) > maxWaitCommand:
 		return nil, fmt.Errorf("command: has %d bytes, more than %d; write it into a script and wait for that", len(given.Command), maxWaitCommand)
 	case strings.ContainsRune(given.Command, 0):

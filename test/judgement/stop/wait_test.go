@@ -96,7 +96,7 @@ func TestWaitRefuses(t *testing.T) {
 	}{
 		{live.Args{}, "exactly one of seconds, command, path and background"},
 		{live.Args{"seconds": 1, "path": "a"}, "got 2"},
-		{live.Args{"url": "https://example.com"}, "no web tools"},
+		{live.Args{"url": "https://example.com"}, "url"},
 		{live.Args{"path": "../a"}, "inside the workspace"},
 		{live.Args{"seconds": 86401}, "86400"},
 		{live.Args{"seconds": 0}, "seconds"},
