@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"syscall"
 	"time"
 
@@ -156,6 +157,26 @@ func (n *Node) serveAll() {
 		f()
 	}
 	n.pending, n.unserved = nil, nil
+}
+
+// lastEvents is how long watchers have to read what is stored when the servers end. One
+// that follows a run which has come to rest ends by itself as soon as it has.
+const lastEvents = 500 * time.Millisecond
+
+// finish accepts no more requests, and lets those in progress end for lastEvents.
+func (s *servers) finish() {
+	var ending sync.WaitGroup
+	for _, r := range s.all {
+		ending.Go(r.grpc.GracefulStop)
+	}
+	ended := make(chan struct{})
+	go func() { ending.Wait(); close(ended) }()
+	timer := time.NewTimer(lastEvents)
+	defer timer.Stop()
+	select {
+	case <-ended:
+	case <-timer.C:
+	}
 }
 
 // stop ends all servers and waits for them.
