@@ -109,7 +109,7 @@ type floor struct {
 }
 
 // runFloor measures the given number of runs of bare records on the mesh's bus.
-func runFloor(b *testing.B, m *meshtest.Mesh, turns []pattern, runs int) side {
+func runFloor(b *testing.B, m *meshtest.Mesh, turns []pattern, runs int, lasts time.Duration) side {
 	b.Helper()
 	ctx, cancel := bounded()
 	defer cancel()
@@ -142,7 +142,7 @@ func runFloor(b *testing.B, m *meshtest.Mesh, turns []pattern, runs int) side {
 		must(b, err)
 	}
 	f.await(b, "the floor is warm", func() bool { return f.done.Load() >= int64(runs*warm) })
-	s := window(b, func() (int, int) { return int(f.done.Load()), int(f.appends.Load()) })
+	s := window(b, lasts, func() (int, int) { return int(f.done.Load()), int(f.appends.Load()) })
 	f.stopping.Store(true)
 	f.await(b, "the floor stops", func() bool { return f.stopped.Load() == int64(runs) })
 	stop()

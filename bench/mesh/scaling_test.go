@@ -63,9 +63,9 @@ func scale(b *testing.B, m *meshtest.Mesh) {
 				f := newFleet(b, m)
 				f.start(concurrent, spec(reads(b, thinking), workspace(b)))
 				f.warmUp()
-				mesh, logs := runMesh(f)
+				mesh, logs := runMesh(f, *measure)
 				hold := holding(logs)
-				floor := runFloor(b, m, templates(b, logs), concurrent)
+				floor := runFloor(b, m, templates(b, logs), concurrent, *measure)
 				b.Logf("%v  a slot is held for %v  floor %.0f turns/s", mesh, hold, floor.rate())
 				rates, holds, floors = append(rates, mesh.rate()), append(holds, hold.at(0.5).Seconds()), append(floors, floor.rate())
 			}

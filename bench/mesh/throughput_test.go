@@ -27,22 +27,22 @@ func (s side) String() string {
 }
 
 // window counts during the measured time.
-func window(b *testing.B, count func() (turns, appends int)) side {
+func window(b *testing.B, lasts time.Duration, count func() (turns, appends int)) side {
 	b.Helper()
 	before := processors(b)
 	turns, appends := count()
 	from := time.Now()
-	<-time.After(*measure)
+	<-time.After(lasts)
 	t, a := count()
 	return side{turns: t - turns, appends: a - appends, lasted: time.Since(from), cpu: processors(b).since(before)}
 }
 
 // runMesh measures a warm fleet and ends it. It also returns the records that each
 // run's log gained meanwhile.
-func runMesh(f *fleet) (side, [][]runlog.Entry) {
+func runMesh(f *fleet, lasts time.Duration) (side, [][]runlog.Entry) {
 	f.b.Helper()
 	from := time.Now()
-	s := window(f.b, func() (int, int) { return 0, 0 })
+	s := window(f.b, lasts, func() (int, int) { return 0, 0 })
 	to := from.Add(s.lasted)
 	f.cancel()
 	logs := f.logs(from, to)
@@ -92,6 +92,10 @@ func BenchmarkThroughput(b *testing.B) {
 				NATS: meshtest.NATSConfig{Servers: bus.servers, SyncAlways: bus.always}, Replicas: bus.replicas, Takeover: benchTakeover,
 			})
 			provisionFloor(m, bus.replicas, benchTakeover)
+			lasts := *measure
+			if bus.always {
+				lasts *= 5 // a turn of 64 runs that flush each record takes a second on a slow disk
+			}
 			running := 1
 			for _, workers := range []int{1, 2, 4} {
 				for _, tools := range []bool{true, false} {
@@ -104,7 +108,7 @@ func BenchmarkThroughput(b *testing.B) {
 						m.Start(name)
 						m.AwaitReady(name)
 					}
-					b.Run(fmt.Sprintf("workers=%d/tools=%t", workers, tools), func(b *testing.B) { throughput(b, m, tools) })
+					b.Run(fmt.Sprintf("workers=%d/tools=%t", workers, tools), func(b *testing.B) { throughput(b, m, lasts, tools) })
 				}
 			}
 		})
@@ -127,7 +131,7 @@ func templates(b *testing.B, logs [][]runlog.Entry) []pattern {
 	return found[:min(len(found), longest)]
 }
 
-func throughput(b *testing.B, m *meshtest.Mesh, tools bool) {
+func throughput(b *testing.B, m *meshtest.Mesh, lasts time.Duration, tools bool) {
 	var turns, appends, floors, ratios []float64
 	for range b.N {
 		file := talks(b)
@@ -137,8 +141,8 @@ func throughput(b *testing.B, m *meshtest.Mesh, tools bool) {
 		f := newFleet(b, m)
 		f.start(concurrent, spec(file, workspace(b)))
 		f.warmUp()
-		mesh, logs := runMesh(f)
-		floor := runFloor(b, m, templates(b, logs), concurrent)
+		mesh, logs := runMesh(f, lasts)
+		floor := runFloor(b, m, templates(b, logs), concurrent, lasts)
 		b.Logf("mesh  %v", mesh)
 		b.Logf("floor %v", floor)
 		b.Logf("mesh/floor %.3f", mesh.rate()/floor.rate())

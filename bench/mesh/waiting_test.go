@@ -16,7 +16,7 @@ func BenchmarkWaiting(b *testing.B) {
 		f := newFleet(b, m)
 		f.start(1, spec(reads(b, 0), workspace(b)))
 		f.warmUp()
-		s, _ := runMesh(f)
+		s, _ := runMesh(f, *measure)
 		return s.rate()
 	}
 	for range b.N {
