@@ -122,34 +122,55 @@ func (c *answerCmd) unlessAnswered(ctx context.Context, s *backend.Session, word
 // read returns the answer: the words, all of stdin, or a file, without trailing line
 // breaks.
 func (c *answerCmd) read(a *app, words []string) (string, error) {
-	text, from := strings.Join(words, " "), "TEXT"
-	var source io.Reader
+	text := strings.Join(words, " ")
+	var err error
 	switch {
 	case c.File != "":
-		from = "--file: " + c.File
-		f, err := os.Open(c.File)
+		text, err = readText("--file", c.File, nil)
+	case text == "-":
+		text, err = readText("TEXT", "", a.in)
+	default:
+		err = checkSaid("TEXT", text)
+	}
+	return strings.TrimRight(text, "\r\n"), err
+}
+
+// readText returns the text of the file that a flag names, - for stdin.
+func (a *app) readText(flag, file string) (string, error) {
+	if file == "-" {
+		return readText(flag, "", a.in)
+	}
+	return readText(flag, file, nil)
+}
+
+// readText returns the text of a file, or of stdin if that is given. name is what names it in
+// an error.
+func readText(name, file string, stdin io.Reader) (string, error) {
+	from, source := name+": stdin", stdin
+	if stdin == nil {
+		f, err := os.Open(file)
 		if err != nil {
-			return "", fmt.Errorf("--file: %w", err)
+			return "", fmt.Errorf("%s: %w", name, err)
 		}
 		defer f.Close()
-		source = f
-	case text == "-":
-		from, source = "TEXT: stdin", a.in
+		from, source = name+": "+file, f
 	}
-	if source != nil {
-		raw, err := io.ReadAll(io.LimitReader(source, maxSaid+1))
-		if err != nil {
-			return "", fmt.Errorf("%s: %w", from, err)
-		}
-		text = string(raw)
+	raw, err := io.ReadAll(io.LimitReader(source, maxSaid+1))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", from, err)
 	}
+	return string(raw), checkSaid(from, string(raw))
+}
+
+// checkSaid refuses a text that a run does not take.
+func checkSaid(from, text string) error {
 	switch {
 	case len(text) > maxSaid:
-		return "", fmt.Errorf("%s: larger than %d bytes", from, maxSaid)
+		return fmt.Errorf("%s: larger than %d bytes", from, maxSaid)
 	case !utf8.ValidString(text):
-		return "", fmt.Errorf("%s: not UTF-8", from)
+		return fmt.Errorf("%s: not UTF-8", from)
 	}
-	return strings.TrimRight(text, "\r\n"), nil
+	return nil
 }
 
 // pending returns the calls of the run that wait for an answer.

@@ -161,7 +161,7 @@ waits for approval: run_command
     command: make c3
   It runs a command. · call c3
   harness approve r c3` + server + `
-  or with --always, or --deny --reason WHY
+  or with --always for all calls of the tool, or --deny --reason WHY
 `
 	if got := call(t, nil, "", "show", "r", "--server", f.address); got.code != 0 || !strings.HasSuffix(got.out, "\n\n"+want) {
 		t.Errorf("show: %s\nwant %s", got.out, want)

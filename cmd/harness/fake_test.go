@@ -48,8 +48,9 @@ type fake struct {
 	runs   map[string]*fakeRun
 	inputs []proto.Message
 	starts []*harnessv1.StartRunRequest
-	cuts   int  // watches that are cut after one event
-	late   bool // every answer comes second
+	cuts   int    // watches that are cut after one event
+	late   bool   // every answer comes second
+	refuse string // why no approval is accepted
 	work   sync.WaitGroup
 }
 
@@ -347,8 +348,11 @@ func (f *fake) SendInput(_ context.Context, q *harnessv1.SendInputRequest) (*har
 		return nil, err
 	}
 	f.mu.Lock()
-	late := f.late && q.GetUserMessage() == nil
+	late, refuse := f.late && q.GetUserMessage() == nil, f.refuse
 	f.mu.Unlock()
+	if refuse != "" && q.GetApproval() != nil {
+		return nil, refusal(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_INVALID_FIELD, refuse)
+	}
 	if late {
 		return nil, refusal(codes.AlreadyExists, harnessv1.ErrorReason_ERROR_REASON_CALL_ANSWERED, "the call already has an answer")
 	}

@@ -26,6 +26,7 @@ func (a *app) prompt(ctx context.Context) *follow.Prompt {
 		Style: func() render.Style { return a.style(a.err) },
 		Rows:  func() int { return rows(a.err) },
 		Page:  func(text string) error { return a.page(ctx, text) },
+		Edit:  func(text string, command bool) (string, error) { return a.edit(ctx, text, command) },
 	})
 }
 
@@ -51,7 +52,9 @@ func (a *app) page(ctx context.Context, text string) error {
 	cmd := exec.CommandContext(ctx, "sh", "-c", pager)
 	cmd.Env = a.environ
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(text), a.err, a.err
-	if err := cmd.Run(); err != nil {
+	err := cmd.Run()
+	dropTyped(a.in)
+	if err != nil {
 		return fmt.Errorf("the pager %q failed (%w): set PAGER to another", pager, err)
 	}
 	return nil

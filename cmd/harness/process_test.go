@@ -332,14 +332,14 @@ func TestACallOutsideTheSandboxIsShownWhole(t *testing.T) {
 	})
 	cmd := program(t, "run", "--server", f.address, "go")
 	screen, keyboard := onTerminal(t, cmd)
-	screen.expect(t, "Let it run? [y] yes  [n] no: ", 1)
+	screen.expect(t, "Let it run? [y] yes  [e] edit  [n] no: ", 1)
 	_, _ = keyboard.Write([]byte("a\n"))
-	screen.expect(t, "Let it run? [y] yes  [n] no: ", 2)
+	screen.expect(t, "Let it run? [y] yes  [e] edit  [n] no: ", 2)
 	_, _ = keyboard.Write([]byte("y\n"))
 	if code := exitCode(t, cmd); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
-	if got := seen(t, screen); !strings.Contains(got, "command:\n  │ echo one\n  │ echo two\n") || strings.Contains(got, "always for this run") {
+	if got := seen(t, screen); !strings.Contains(got, "command:\n  │ echo one\n  │ echo two\n") || strings.Contains(got, "[a] for this run") {
 		t.Errorf("%s", got)
 	}
 }

@@ -138,7 +138,7 @@ func TestAnAnswerThatComesSecond(t *testing.T) {
 		prompt, answer string
 	}{
 		"a question":  {aQuestion("c1", colours), yourAnswer, "red\n"},
-		"an approval": {anApproval("c1"), "[n] no: ", "a\n"},
+		"an approval": {anApproval("c1"), "[n] no: ", "a\n*\n\n"},
 	} {
 		f := serveFake(t)
 		answered(f, test.call)

@@ -20,7 +20,7 @@ func TestReviewsAndContractQuestionsAtTheTerminal(t *testing.T) {
 	answered(f, aReview("v1"), aReview("v2"), question)
 	cmd := program(t, "run", "--server", f.address, "go")
 	screen, keyboard := onTerminal(t, cmd)
-	const letIt = "Let it run? [y] yes  [n] no: "
+	const letIt = "Let it run? [y] yes  [e] edit  [n] no: "
 	screen.expect(t, letIt, 1)
 	fmt.Fprint(keyboard, "a\n") // a review is of one call
 	screen.expect(t, letIt, 2)

@@ -103,7 +103,7 @@ func TestApprovalsBelowALiveRun(t *testing.T) {
 	cmd := capable(program(t, "run", "--server", f.address, "go"))
 	screen, keyboard := onTerminal(t, cmd)
 	for i, answer := range []string{"y\n", "n not now\n"} {
-		screen.expect(t, "Allow it? [y] once  [a] always for this run  [n] no: ", i+1)
+		screen.expect(t, "Allow it? [y] once  [a] for this run  [e] edit  [n] no: ", i+1)
 		_, _ = keyboard.Write([]byte(answer))
 	}
 	if code := exitCode(t, cmd); code != 0 {

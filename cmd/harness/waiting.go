@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -52,7 +53,14 @@ func alternatives(p *harnessv1.PendingCall) string {
 		if p.GetOnlyOnce() {
 			return "with --deny --reason WHY"
 		}
-		return "with --always, or --deny --reason WHY"
+		var rules strings.Builder
+		for _, r := range p.GetPreview().GetRules() {
+			rules.WriteString("--rule " + quote(cmp.Or(r.GetPrefix(), r.GetPath())) + " ")
+		}
+		if rules.Len() > 0 {
+			return "with " + rules.String() + "for later calls too, or --deny --reason WHY"
+		}
+		return "with --always for all calls of the tool, or --deny --reason WHY"
 	case runstate.KindReview:
 		return "with --deny --reason WHY, or harness resume, which continues it"
 	case runstate.KindClientTool:

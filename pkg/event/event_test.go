@@ -63,6 +63,7 @@ func all() []*harnessv1.Event {
 		}),
 		event.ApprovalAnswered(&harnessv1.PendingCall{CallId: "call", Tool: "read"}, &harnessv1.Approval{
 			CallId: "call", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, Digest: "d",
+			Rules: []*harnessv1.ToolRule{{Name: "read"}}, Arguments: content.Inline("{}"),
 		}, "reason", "nina"),
 		event.Repaired("call", "read", 1, "reason"),
 		event.GuidanceInjected("jit", "rule", "text"),

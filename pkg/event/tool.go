@@ -58,8 +58,11 @@ func ApprovalRequested(call *harnessv1.PendingCall) *harnessv1.Event {
 // to another call that holds for it too. reason is that of the answer.
 func ApprovalAnswered(call *harnessv1.PendingCall, a *harnessv1.Approval, reason, caller string) *harnessv1.Event {
 	answered := &harnessv1.ApprovalAnswered{CallId: call.GetCallId(), Tool: call.GetTool(), Decision: a.GetDecision(), Reason: reason, Caller: caller}
+	for _, rule := range a.GetRules() {
+		answered.Rules = append(answered.Rules, proto.CloneOf(rule))
+	}
 	if a.GetCallId() == call.GetCallId() {
-		answered.Digest = a.GetDigest()
+		answered.Digest, answered.Arguments = a.GetDigest(), proto.CloneOf(a.GetArguments())
 	}
 	return &harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: answered}}
 }

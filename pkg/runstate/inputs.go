@@ -11,7 +11,7 @@ import (
 // remembers, so that one that is sent again has no second effect.
 const rememberedInputs = 256
 
-// maxGrants bounds the tools that are allowed for the rest of a run.
+// maxGrants bounds the tools, and the rules, that are allowed for the rest of a run.
 const maxGrants = 64
 
 // Answered reports whether a call was already answered from outside.
@@ -92,4 +92,23 @@ func Grant(s *harnessv1.Snapshot, tool string) {
 	if !slices.Contains(s.GetGrantedTools(), tool) && len(s.GetGrantedTools()) < maxGrants {
 		s.GrantedTools = append(s.GrantedTools, tool)
 	}
+}
+
+// GrantRules allows the calls that rules fit without approvals for the rest of the run. granted
+// is false, and no rule is stored, if there would be too many. It changes s.
+func GrantRules(s *harnessv1.Snapshot, rules []*harnessv1.ToolRule) (granted bool) {
+	fresh := slices.DeleteFunc(slices.Clone(rules), func(r *harnessv1.ToolRule) bool {
+		return slices.ContainsFunc(s.GetGrants(), func(stored *harnessv1.ToolRule) bool {
+			return stored.GetName() == r.GetName() && stored.GetPrefix() == r.GetPrefix() && stored.GetPath() == r.GetPath()
+		})
+	})
+	if len(s.GetGrants())+len(fresh) > maxGrants {
+		return false
+	}
+	for _, r := range fresh {
+		s.Grants = append(s.Grants, &harnessv1.ToolRule{
+			Name: r.GetName(), Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW, Prefix: r.GetPrefix(), Path: r.GetPath(),
+		})
+	}
+	return true
 }

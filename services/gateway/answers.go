@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -30,7 +31,15 @@ func (s RunState) approval(a *harnessv1.Approval) (Admission, error) {
 	if err == nil {
 		err = s.shown(a)
 	}
-	return admission, err
+	if err != nil || !approval.Needed(a) {
+		return admission, err
+	}
+	if s.Asked == nil {
+		return 0, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
+			"call "+strconv.Quote(a.GetCallId())+" of run "+s.Run.String()+" does not wait yet, so its rules and arguments cannot be checked: answer when the run is parked",
+			"call_id", a.GetCallId())
+	}
+	return admission, fault.In("approval", approval.Check(*s.Asked, a, a.GetArguments().GetInline()))
 }
 
 // shown checks that an approval that names a digest is for a call that was shown with this
@@ -126,7 +135,7 @@ func Answered(callID string) *fault.Error {
 }
 
 // AnsweredBy reports whether one of items answers a call. An approval for the rest of
-// the run answers every call of its tool that waits for one.
+// the run answers every call of its tool that waits for one and that its rules fit.
 func (s RunState) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
 	if answeredBefore(items, callID, approval) || s.reviewed(callID) && answeredBefore(items, callID, !approval) {
 		return true
@@ -134,7 +143,17 @@ func (s RunState) AnsweredBy(items []*harnessv1.InboxItem, callID string, approv
 	tool := s.toolOf(callID)
 	return approval && tool != "" && slices.ContainsFunc(items, func(i *harnessv1.InboxItem) bool {
 		a := i.GetApproval()
-		return a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN && s.toolOf(a.GetCallId()) == tool
+		return a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN && s.toolOf(a.GetCallId()) == tool && s.covers(a, callID)
+	})
+}
+
+// covers reports whether an approval for the rest of the run is for a call too.
+func (s RunState) covers(a *harnessv1.Approval, callID string) bool {
+	if len(a.GetRules()) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(Awaited(s.Step.GetSnapshot()), func(c *harnessv1.PendingCall) bool {
+		return c.GetCallId() == callID && approval.Covers(s.Step.GetSnapshot(), c, a.GetRules())
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -28,6 +29,9 @@ type RunState struct {
 	// Announced are the calls of the current turn that will wait for an answer once it
 	// has ended. Only for answers.
 	Announced []*harnessv1.PreparedCall
+	// Asked is the call that an approval with rules or arguments is for; nil if it does not
+	// wait. Only for such an approval.
+	Asked *approval.Call
 	// Modes are the agent's custom modes. Only for changes of the mode.
 	Modes []*harnessv1.ModeSpec
 	// Now is the current time.

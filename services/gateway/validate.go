@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -144,6 +145,19 @@ func checkApproval(a *harnessv1.Approval) error {
 		harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
 	default:
 		return fault.Invalid("approval.decision", "must be ONCE, RUN or DENY")
+	}
+	switch {
+	case len(a.GetRules()) > 0 && a.GetDecision() != harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:
+		return fault.Invalid("approval.rules", "need the decision RUN")
+	case len(a.GetRules()) > policy.MaxRules:
+		return fault.Invalid("approval.rules", "%d rules exceed the limit of %d", len(a.GetRules()), policy.MaxRules)
+	case a.GetArguments() != nil && a.GetDecision() != harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE:
+		return fault.Invalid("approval.arguments", "need the decision ONCE")
+	case a.GetArguments().GetBlob() != nil:
+		return fault.Invalid("approval.arguments", "send the text itself, not a reference to a blob")
+	}
+	if err := checkSize("approval.arguments", a.GetArguments().GetInline(), MaxText); err != nil {
+		return err
 	}
 	if a.GetDigest() != "" && CheckDigest(a.GetDigest()) != nil {
 		return fault.Invalid("approval.digest", "must be the digest of a preview: 64 lower-case hexadecimal digits")

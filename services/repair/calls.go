@@ -7,28 +7,35 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // applyApproval allows or refuses a call that waits for it.
-func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
+func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string, err error) {
 	call := find(runstate.AwaitedCalls(d.s), a.GetCallId())
 	switch {
 	case !needsApproval(call) && runstate.Decided(d.s, a.GetCallId()):
-		return fmt.Sprintf("call %s already has an answer", a.GetCallId())
+		return fmt.Sprintf("call %s already has an answer", a.GetCallId()), nil
 	case !needsApproval(call):
-		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId())
+		return fmt.Sprintf("call %s does not wait for an approval", a.GetCallId()), nil
 	case a.GetDecision() < harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE || a.GetDecision() > harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY:
-		return "this program does not know such a decision"
+		return "this program does not know such a decision", nil
 	case a.GetDigest() != "" && a.GetDigest() != call.GetPreview().GetDigest():
-		return fmt.Sprintf("call %s is not the one that was shown", a.GetCallId())
+		return fmt.Sprintf("call %s is not the one that was shown", a.GetCallId()), nil
+	}
+	if approval.Needed(a) {
+		if refusal, err := d.applyGiven(call, a); refusal != "" || err != nil {
+			return refusal, err
+		}
 	}
 	d.recordApproval(call, a)
 	switch a.GetDecision() {
@@ -39,9 +46,12 @@ func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
 		if call.GetOnlyOnce() {
 			break
 		}
-		runstate.Grant(d.s, call.GetTool())
+		if len(a.GetRules()) == 0 {
+			runstate.Grant(d.s, call.GetTool())
+		}
 		for _, other := range runstate.AwaitedCalls(d.s) {
-			if other.GetTool() == call.GetTool() && other.GetKind() == runstate.KindApproval && !other.GetOnlyOnce() {
+			granted := len(a.GetRules()) == 0 || approval.Covers(d.s, other, nil)
+			if granted && other.GetTool() == call.GetTool() && other.GetKind() == runstate.KindApproval && !other.GetOnlyOnce() {
 				d.recordApproval(other, a)
 				d.allow(other)
 			}
@@ -54,7 +64,40 @@ func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string) {
 		d.refuse(call, text, cmp.Or(content.Cut(a.GetReason(), content.MaxPreview), "refused by a person"))
 	}
 	d.resumeIfAnswered("approval")
-	return ""
+	return "", nil
+}
+
+// applyGiven stores the rules of an approval, and gives a call its changed arguments. refusal is
+// why the approval does not count; the call then still waits.
+func (d *decision) applyGiven(call *harnessv1.PendingCall, a *harnessv1.Approval) (refusal string, err error) {
+	c := approval.Call{Snapshot: d.s, Pending: call, Policy: d.made.Policy}
+	if c.Arguments, err = d.text(call.GetArguments()); err != nil {
+		return "", err
+	}
+	if t := approval.Tool(d.s, call); t != nil {
+		schema, err := d.text(t.GetParametersSchema())
+		if err != nil {
+			return "", err
+		}
+		c.Tool = approval.Spec(t, schema)
+	}
+	given, err := d.text(a.GetArguments())
+	if err != nil {
+		return "", err
+	}
+	if wrong := approval.Check(c, a, given); wrong != nil {
+		return fault.In("approval", wrong).Error(), nil
+	}
+	if a.GetArguments() != nil {
+		approval.Change(c, call, a.GetArguments(), given)
+		if call.GetMarks() != nil {
+			call.Marks = mark.Pending(mark.OfCall(d.s.GetConfig(), call.GetTool(), c.Tool, given))
+		}
+	}
+	if !runstate.GrantRules(d.s, a.GetRules()) {
+		return "the run has too many rules of approvals: approve the call once, or all calls of the tool", nil
+	}
+	return "", nil
 }
 
 // needsApproval reports whether a call waits for an approval or a review.
@@ -188,10 +231,18 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 	if after.Abort != "" {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, after.Abort)
 	}
+	marked := content.Text(answer)
+	if call.GetChanges() != "" {
+		text, err := d.text(answer)
+		if err != nil {
+			return err
+		}
+		answer, marked = content.Inline(call.GetChanges()+text), text
+	}
 	result := &harnessv1.Message{
 		Role: harnessv1.Role_ROLE_TOOL, Content: answer, ToolCallId: call.GetCallId(), ToolName: call.GetTool(), IsError: failed, Parts: parts,
 	}
-	mark.Result(result, call.GetMarks(), content.Text(answer), nil)
+	mark.Result(result, call.GetMarks(), marked, nil)
 	d.AppendTo(call.GetTurnNumber(), result)
 	d.Emit(event.ToolEnded(call.GetCallId(), call.GetTool(), failed, nil))
 	effects.Merge(after)
@@ -305,7 +356,7 @@ func (d *decision) answerWithError(call *harnessv1.PendingCall, text string, kin
 	result := &harnessv1.Message{
 		Role:       harnessv1.Role_ROLE_TOOL,
 		Kind:       kind,
-		Content:    content.Inline(text),
+		Content:    content.Inline(call.GetChanges() + text),
 		ToolCallId: call.GetCallId(),
 		ToolName:   call.GetTool(),
 		IsError:    true,

@@ -61,7 +61,8 @@ func (d *decision) apply(item *harnessv1.InboxItem) (kind, refusal string, err e
 	case *harnessv1.InboxItem_UserMessage:
 		return causeMessage, "", d.applyMessage(input.UserMessage)
 	case *harnessv1.InboxItem_Approval:
-		return "approval", d.applyApproval(input.Approval), nil
+		refusal, err := d.applyApproval(input.Approval)
+		return "approval", refusal, err
 	case *harnessv1.InboxItem_Interrupt:
 		return "interrupt", d.applyInterrupt(input.Interrupt), nil
 	case *harnessv1.InboxItem_Resume:

@@ -7,12 +7,15 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -30,6 +33,8 @@ type End struct {
 	Unadmitted bool
 	// ToolTokens is about what the specs of the tools need of the model's window.
 	ToolTokens uint32
+	// Tools are those of the calls; nil if they are unknown.
+	Tools *ToolSet
 	// Now is when the wait for answers begins.
 	Now time.Time
 }
@@ -55,7 +60,7 @@ func (p *Progress) close(s *State) Action {
 	interrupted := p.interrupted(s)
 	c, err := complete(p.snapshot(s), p, End{
 		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Outcomes: p.outcomes(s), Unadmitted: p.unadmitted(s),
-		ToolTokens: s.Tools.Tokens, Now: p.execution.now,
+		ToolTokens: s.Tools.Tokens, Tools: p.tools(s), Now: p.execution.now,
 	})
 	if err != nil {
 		return Fail{Err: err}
@@ -180,6 +185,9 @@ func (c *completion) addResponse(end End) {
 // that have no result if the turn did not reach them.
 func (c *completion) addUnfinished(end End) {
 	s, p := c.s, c.p
+	if len(runstate.AwaitedCalls(s)) == 0 {
+		s.PendingTools = nil
+	}
 	for _, call := range p.Calls {
 		runstate.RemovePending(s, call.ID) // an approved call waits no longer
 		outcome, ended := p.Finished[call.ID]
@@ -187,7 +195,7 @@ func (c *completion) addUnfinished(end End) {
 		case ended && outcome == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
 			s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
 				CallId: call.ID, Tool: call.Tool, TurnNumber: p.Number,
-				Class: harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN, Marks: mark.Pending(call.Marks),
+				Class: harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN, Marks: mark.Pending(call.Marks), Changes: call.Changes,
 			})
 		case !ended && (end.Interrupted || end.Error != nil):
 			c.refuse(call.ID, call.Tool, call.Marks)
@@ -227,7 +235,29 @@ func (c *completion) addUnfinished(end End) {
 			continue // announced as a call
 		}
 		pending.Preview = runstate.Preview(s, pending, p.execution.proposed[prepared.GetCallId()])
+		c.addTool(pending, end)
 		c.draft.Emit(event.ApprovalRequested(pending))
+	}
+}
+
+// addTool keeps the tool of a call that a person decides about, and proposes rules that allow
+// calls like it for the rest of the run.
+func (c *completion) addTool(call *harnessv1.PendingCall, end End) {
+	if end.Tools == nil {
+		return
+	}
+	spec := end.Tools.Lookup(harnesstool.CanonicalName(call.GetTool()))
+	if spec == nil {
+		return
+	}
+	if approval.Tool(c.s, call) == nil {
+		c.s.PendingTools = append(c.s.PendingTools, &harnessv1.PendingTool{
+			Name: call.GetTool(), ParametersSchema: content.Inline(spec.GetParametersSchema()), Origin: spec.GetOrigin(), Annotations: proto.CloneOf(spec.GetAnnotations()),
+		})
+	}
+	text, known := c.p.text(call.GetCallId(), call.GetArguments())
+	if known && call.GetKind() == runstate.KindApproval && !call.GetOnlyOnce() && !call.GetGuarded() {
+		call.Preview.Rules = policy.Propose(spec, text, c.s.GetWorkspace())
 	}
 }
 

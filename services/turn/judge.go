@@ -414,8 +414,8 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	guarded := guardedPlace(spec, call.GetArguments().GetInline())
 	prepared.Guarded = guarded != ""
 	decision, why := j.s.Definition.Policy.Decide(spec, call.GetArguments().GetInline(), policy.Exemptions{
-		Granted: j.s.Snapshot.GetGrantedTools(), Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: command.confined,
-		Guarded: guarded,
+		Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
+		Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: command.confined, Guarded: guarded,
 	})
 	switch {
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_DENY:

@@ -101,7 +101,7 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 		for _, c := range p.approved {
 			p.Calls = append(p.Calls, Call{
 				ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments(), Marks: c.GetMarks(), Level: c.GetSandboxLevel(), Hosts: c.GetSandboxHosts(),
-				Guarded: c.GetGuarded(), Shown: shown(c.GetPreview()),
+				Guarded: c.GetGuarded(), Shown: shown(c.GetPreview()), Changes: c.GetChanges(),
 			})
 			p.arguments[c.GetCallId()], p.written[c.GetCallId()] = c.GetArguments(), c.GetArguments()
 		}

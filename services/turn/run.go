@@ -135,7 +135,7 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 	}}})
 	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
-		result := resultMessage(c.ID, c.Tool, text, failed)
+		result := resultMessage(c.ID, c.Tool, c.Changes+text, failed)
 		mark.Result(result, c.Marks, text, r.ExitCode)
 		// A host sends the data of files. It cannot name blobs of the run.
 		files = slices.DeleteFunc(slices.Clone(files), func(m *harnessv1.Media) bool { return m.GetBlob() != nil })

@@ -66,6 +66,8 @@ type Call struct {
 	Guarded bool
 	// Shown is what a person was shown that the call changes.
 	Shown []*harnessv1.FilePreview
+	// Changes is what a person changed in its arguments, with which its result begins.
+	Changes string
 }
 
 // Topics that a turn fires.

@@ -54,7 +54,8 @@ func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool
 		}
 		prepared.SandboxLevel = confined.level
 		j.allowed(prepared, command, arguments, policy.Exemptions{
-			Granted: j.s.Snapshot.GetGrantedTools(), Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: confined.confined,
+			Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
+			Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: confined.confined,
 		})
 	}
 }

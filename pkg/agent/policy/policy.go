@@ -46,6 +46,10 @@ const (
 // rule that allows matches only if its pattern matches the path as written and cleaned,
 // and if its condition can be evaluated. A condition over a missing argument is false.
 //
+// A prefix fits a command line if each of its simple commands begins with the words, and a
+// path fits the argument path, relative to the workspace. A prefix that restricts also fits a
+// line with one such command, and a line that is not plain (see simpleCommands).
+//
 // Patterns match texts. They prevent mistakes, but they do not confine a model that
 // wants to bypass them, because a command has many spellings.
 type Policy struct{ rules []policyRule }
@@ -55,6 +59,8 @@ type policyRule struct {
 	policy  harnessv1.ToolDecision
 	when    *expr.Program  // nil: any call
 	pattern *regexp.Regexp // nil: any text
+	prefix  prefix         // nil: any command
+	path    glob           // nil: any path
 	reason  string
 }
 
@@ -81,10 +87,22 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 		return rule, fault.Invalid("policy", "unknown policy %d: expected ALLOW, ASK or DENY", rule.policy)
 	case len(given.GetPattern()) > maxPattern:
 		return rule, fault.Invalid("pattern", "%d bytes exceed the limit of %d", len(given.GetPattern()), maxPattern)
+	case given.GetPrefix() != "" && given.GetPath() != "":
+		return rule, fault.Invalid("path", "a rule has a prefix or a path: leave out one of them")
 	case len(rule.reason) > maxReason:
 		return rule, fault.Invalid("reason", "%d bytes exceed the limit of %d", len(rule.reason), maxReason)
 	}
 	var err error
+	if given.GetPrefix() != "" {
+		if rule.prefix, err = parsePrefix(given.GetPrefix()); err != nil {
+			return rule, err
+		}
+	}
+	if given.GetPath() != "" {
+		if rule.path, err = parseGlob(given.GetPath()); err != nil {
+			return rule, err
+		}
+	}
 	if given.GetWhen() != "" {
 		if rule.when, err = expr.Tool.Compile(given.GetWhen()); err != nil {
 			return rule, fault.In("when", err)
@@ -107,6 +125,10 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 type Exemptions struct {
 	// Granted are the tools that were approved for the whole run.
 	Granted []string
+	// Rules are those that approvals for the rest of the run have stored, and Workspace the
+	// directory that their paths are relative to.
+	Rules     []*harnessv1.ToolRule
+	Workspace string
 	// Yolo is true if no tool of this run asks.
 	Yolo bool
 	// Confined is true if the call is a command that the sandbox holds completely.
@@ -119,8 +141,8 @@ type Exemptions struct {
 // matching rule decides, but a matching denial with a condition or a pattern is final
 // whatever follows it. Without a matching rule a tool that executes commands needs an
 // approval, unless the sandbox holds it completely, and so does a call that writes a guarded
-// file; any other call runs. A granted tool, or yolo, needs no approval; a denial still
-// holds.
+// file; any other call runs. A granted tool, or yolo, needs no approval, and a call that rules of
+// approvals fit needs none unless it writes a guarded file; a denial still holds.
 func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, e Exemptions) (decision harnessv1.ToolDecision, why string) {
 	decision, why = p.byRule(spec, &policyCall{spec: spec, arguments: arguments})
 	if decision == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED {
@@ -138,6 +160,8 @@ func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, e Exemptions
 	switch {
 	case slices.Contains(e.Granted, spec.GetName()):
 		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "granted for this run"
+	case e.Guarded == "" && Granted(e.Rules, spec, arguments, e.Workspace):
+		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "a rule that was approved for this run fits"
 	case e.Yolo:
 		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "asking is switched off for this run"
 	}
@@ -150,7 +174,7 @@ func (p *Policy) byRule(spec *harnessv1.ToolSpec, call *policyCall) (harnessv1.T
 	if p != nil {
 		decided := false
 		for _, rule := range slices.Backward(p.rules) {
-			final := rule.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY && (rule.when != nil || rule.pattern != nil)
+			final := rule.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY && (rule.when != nil || rule.pattern != nil || rule.prefix != nil || rule.path != nil)
 			if decided && !final {
 				continue
 			}
@@ -178,9 +202,15 @@ func (r policyRule) matches(spec *harnessv1.ToolSpec, call *policyCall) (matches
 		if r.pattern != nil {
 			why = fmt.Sprintf("the rule for %q with the pattern %q decides", r.name, content.Clip(r.pattern.String(), 200))
 		}
+		if r.prefix != nil {
+			why = fmt.Sprintf("the rule for %q with the prefix %q decides", r.name, content.Clip(strings.Join(r.prefix, " "), 200))
+		}
+		if r.path != nil {
+			why = fmt.Sprintf("the rule for %q with the path %q decides", r.name, content.Clip(strings.Join(r.path, "/"), 200))
+		}
 	}
 	restricts := r.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY || r.policy == harnessv1.ToolDecision_TOOL_DECISION_ASK
-	if r.pattern != nil && !call.found(r.pattern, restricts) {
+	if r.pattern != nil && !call.found(r.pattern, restricts) || !r.fits(call, restricts) {
 		return false, ""
 	}
 	if r.when == nil {

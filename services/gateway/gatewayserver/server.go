@@ -43,6 +43,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 	"google.golang.org/grpc/codes"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -153,6 +154,7 @@ type Server struct {
 
 	conversations *conversationcache.Cache
 	texts         *shown.Texts
+	definitions   agent.Cache
 }
 
 // New returns a server. Call Start before it serves.
@@ -202,6 +204,7 @@ func New(cfg Config) *Server {
 
 		conversations: conversationcache.New(cfg.Log, maxConversations),
 		texts:         shown.New(cfg.Log.Blob, maxShown),
+		definitions:   agent.Cache{Blob: cfg.Log.Blob},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -137,6 +138,11 @@ func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.In
 		state.Modes, err = s.modes(ctx, run, step)
 		return state, err
 	}
+	if a := item.GetApproval(); approval.Needed(a) {
+		if state.Asked, err = s.asked(ctx, run, step.GetSnapshot(), a.GetCallId()); err != nil {
+			return state, err
+		}
+	}
 	if call, _ := gateway.Answers(item); call == "" || v.Newest.Sequence == v.Step.Sequence {
 		return state, nil
 	}
@@ -151,6 +157,43 @@ func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.In
 		}
 	}
 	return state, err
+}
+
+// asked returns a call that waits, with the texts that an approval is checked with; nil if the
+// call does not wait.
+func (s *Server) asked(ctx context.Context, run runlog.Run, snapshot *harnessv1.Snapshot, callID string) (*approval.Call, error) {
+	for _, call := range gateway.Awaited(snapshot) {
+		if call.GetCallId() != callID {
+			continue
+		}
+		definition, err := s.definitions.Load(ctx, run, snapshot)
+		if err != nil {
+			return nil, err
+		}
+		c := &approval.Call{Snapshot: snapshot, Pending: call, Policy: definition.Policy}
+		if c.Arguments, err = s.text(ctx, run, call.GetArguments()); err != nil {
+			return nil, err
+		}
+		if t := approval.Tool(snapshot, call); t != nil {
+			schema, err := s.text(ctx, run, t.GetParametersSchema())
+			if err != nil {
+				return nil, err
+			}
+			c.Tool = approval.Spec(t, schema)
+		}
+		return c, nil
+	}
+	return nil, nil
+}
+
+// text reads a text of a run.
+func (s *Server) text(ctx context.Context, run runlog.Run, c *harnessv1.Content) (string, error) {
+	ref := c.GetBlob()
+	if ref == nil {
+		return c.GetInline(), nil
+	}
+	data, err := s.log.Blob(ctx, run, ref.GetDigest())
+	return string(data), err
 }
 
 // modes returns the agent's custom modes. Until repair has processed a new run, they are

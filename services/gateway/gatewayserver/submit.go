@@ -111,7 +111,7 @@ func (b *submitter) append(ctx context.Context, after uint64) (gateway.Submissio
 	item := gateway.WithMedia(b.item, stored)
 	item.MaxInputTokens = b.s.windowWith(item, b.view.Step.Record.GetStep())
 	item.Time, item.Traceparent = timestamppb.New(b.s.now()), b.s.sender(ctx)
-	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult()} {
+	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult(), item.GetApproval().GetArguments()} {
 		if len(content.GetInline()) <= runlog.MaxInline {
 			continue
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -123,8 +122,8 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 	}
 	v, decided := a.decision.take(line)
 	if !decided {
-		if strings.EqualFold(strings.TrimSpace(line), "v") {
-			f.forget()
+		if a.decision.left {
+			forget(f.Signals)
 		}
 		a.lines = f.Prompt.read()
 		return nil
@@ -132,18 +131,15 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 	return f.approve(ctx, v)
 }
 
-// forget drops a signal that was meant for the pager.
-func (f *follower) forget() {
-	select {
-	case <-f.Signals:
-	default:
-	}
-}
-
 // approve answers the first open call, which waits for an approval.
 func (f *follower) approve(ctx context.Context, v Verdict) error {
 	call := f.asking.calls[0]
 	err := f.reply(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: v.Approval(call)}})
+	if Refused(err) {
+		f.asking.decision.refused(status.Convert(err).Message())
+		f.asking.lines = f.Prompt.read()
+		return nil
+	}
 	if err != nil {
 		return err
 	}

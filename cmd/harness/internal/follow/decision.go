@@ -7,6 +7,9 @@ import (
 	"os"
 	"strings"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -17,11 +20,19 @@ type Verdict struct {
 	Decision harnessv1.ApprovalDecision
 	// Reason of a denial, for the model; may be empty.
 	Reason string
+	// Rules that are stored for the rest of the run; none: all calls of the tool.
+	Rules []*harnessv1.ToolRule
+	// Arguments with which the call runs instead of the agent's; nil: the agent's.
+	Arguments *string
 }
 
 // Approval returns the answer to a call. It names what was shown.
 func (v Verdict) Approval(call *harnessv1.PendingCall) *harnessv1.Approval {
-	return &harnessv1.Approval{CallId: call.GetCallId(), Decision: v.Decision, Reason: v.Reason, Digest: call.GetPreview().GetDigest()}
+	a := &harnessv1.Approval{CallId: call.GetCallId(), Decision: v.Decision, Reason: v.Reason, Digest: call.GetPreview().GetDigest(), Rules: v.Rules}
+	if v.Arguments != nil {
+		a.Arguments = &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: *v.Arguments}}
+	}
+	return a
 }
 
 const (
@@ -42,12 +53,30 @@ type decision struct {
 	page int
 	// why: the next line is the reason of a denial.
 	why bool
+	// grant is the dialogue about rules; nil while there is none.
+	grant *grant
+	// edit is the changed call; nil while the call is shown as the agent made it.
+	edit *edit
+	// draft is the text that the editor had last, if it gave no arguments.
+	draft string
+	// left: the last line opened another program, which may have received a signal.
+	left bool
 }
 
 // decide shows a call, or its first page, and prompts for a decision.
 func (p *Prompt) decide(call *harnessv1.PendingCall) *decision {
-	d := &decision{p: p, call: call, lines: p.style().CallLines(call), page: max(p.rows()-reserved, minPage)}
-	if call.GetKind() == kindReview {
+	d := &decision{p: p, call: call}
+	d.show(call)
+	return d
+}
+
+// show shows a call from its first page on.
+func (d *decision) show(call *harnessv1.PendingCall) {
+	p := d.p
+	d.lines, d.shown, d.page = p.style().CallLines(call), 0, max(p.rows()-reserved, minPage)
+	if d.edit != nil {
+		p.print("\n%s would run like this, changed by you:\n", p.clean(call.GetTool()))
+	} else if call.GetKind() == kindReview {
 		p.print("\nA hook requests a review of %s before it runs:\n", p.clean(call.GetTool()))
 	} else {
 		p.print("\n%s asks to be run:\n", p.clean(call.GetTool()))
@@ -56,7 +85,6 @@ func (p *Prompt) decide(call *harnessv1.PendingCall) *decision {
 		d.page = len(d.lines)
 	}
 	d.turn(d.page)
-	return d
 }
 
 const (
@@ -73,7 +101,7 @@ func (d *decision) turn(n int) {
 		d.p.print("  %s\n", line)
 	}
 	d.shown = end
-	if d.ended() && d.call.GetWhy() != "" {
+	if d.ended() && d.call.GetWhy() != "" && d.edit == nil {
 		d.p.print("%s\n", d.p.clean(d.call.GetWhy()))
 	}
 	d.prompt()
@@ -85,13 +113,15 @@ func (d *decision) ended() bool { return d.shown == len(d.lines) }
 func (d *decision) prompt() {
 	switch {
 	case !d.ended():
-		d.p.print("Lines 1-%d of %d. [Enter] next page  [e] all  [v] pager  [n] no: ", d.shown, len(d.lines))
+		d.p.print("Lines 1-%d of %d. [Enter] next page  [r] rest  [v] pager  [n] no: ", d.shown, len(d.lines))
 	case !render.WholeCall(d.call):
 		d.p.print("It cannot be shown whole, so it cannot be approved here. [n] no: ")
+	case d.edit != nil:
+		d.p.print("Let it run? [y] yes  [e] edit again  [u] undo  [n] no: ")
 	case onlyOnce(d.call):
-		d.p.print("Let it run? [y] yes  [n] no: ")
+		d.p.print("Let it run? [y] yes%s  [n] no: ", d.editWord())
 	default:
-		d.p.print("Allow it? [y] once  [a] always for this run  [n] no: ")
+		d.p.print("Allow it? [y] once  [a] for this run%s  [n] no: ", d.editWord())
 	}
 }
 
@@ -99,6 +129,9 @@ func (d *decision) prompt() {
 func (d *decision) take(line string) (v Verdict, ok bool) {
 	if d.why {
 		return Verdict{Decision: deny, Reason: strings.TrimSpace(line)}, true
+	}
+	if d.left = false; d.grant != nil {
+		return d.takeGrant(line)
 	}
 	word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
 	word = strings.ToLower(word)
@@ -118,9 +151,9 @@ func (d *decision) take(line string) (v Verdict, ok bool) {
 		switch word {
 		case "":
 			d.turn(d.page)
-		case "e":
+		case "r":
 			d.turn(len(d.lines))
-		case "y", "yes", "a", "always":
+		case "y", "yes", "a", "always", "e":
 			d.p.print("Not yet: read it to its end first.\n")
 			d.prompt()
 		default:
@@ -131,21 +164,57 @@ func (d *decision) take(line string) (v Verdict, ok bool) {
 	switch {
 	case !render.WholeCall(d.call):
 	case word == "y" || word == "yes":
-		return Verdict{Decision: once}, true
-	case (word == "a" || word == "always") && !onlyOnce(d.call):
-		return Verdict{Decision: all}, true
+		v := Verdict{Decision: once}
+		if d.edit != nil {
+			v.Arguments = &d.edit.arguments
+		}
+		return v, true
+	case (word == "a" || word == "always") && !onlyOnce(d.call) && d.edit == nil:
+		d.grant = proposed(d.call)
+		d.grant.ask(d.p, d.call)
+		return Verdict{}, false
+	case word == "e" && d.editWord() != "":
+		d.change()
+		return Verdict{}, false
+	case word == "u" && d.edit != nil:
+		d.edit = nil
+		d.show(d.call)
+		return Verdict{}, false
 	}
 	d.prompt()
 	return Verdict{}, false
 }
 
-// open shows the call in the pager, then its last page here.
+// takeGrant processes a line of the dialogue about rules.
+func (d *decision) takeGrant(line string) (v Verdict, ok bool) {
+	done, back := d.grant.take(d.p, d.call, line)
+	switch {
+	case done:
+		return Verdict{Decision: all, Rules: d.grant.rules}, true
+	case back:
+		d.grant = nil
+		d.prompt()
+	}
+	return Verdict{}, false
+}
+
+// refused shows why the run did not accept a verdict, and prompts again.
+func (d *decision) refused(why string) {
+	d.p.print("Not accepted: %s\n", d.p.clean(why))
+	d.grant, d.why = nil, false
+	d.prompt()
+}
+
+// open shows the call in the pager, then its last page here. Lines that were typed meanwhile
+// were for the pager: an answer is one that follows the last page.
 func (d *decision) open() {
+	d.left = true
 	if err := d.p.page(strings.Join(d.lines, "\n") + "\n"); err != nil {
 		d.p.print("%s; read it here with [Enter]\n", d.p.clean(err.Error()))
 		d.prompt()
 		return
 	}
+	d.p.print("The pager has ended. The last lines of the call:\n")
 	d.shown = max(d.shown, len(d.lines)-d.page)
 	d.turn(len(d.lines))
 }
@@ -153,9 +222,10 @@ func (d *decision) open() {
 // ErrUndecided is returned if the user leaves a prompt without a decision.
 var ErrUndecided = errors.New("no decision; the call still waits")
 
-// Decide prompts for a decision about a call until there is one. It returns ErrUndecided at the
-// end of the input and at a signal.
-func (p *Prompt) Decide(ctx context.Context, call *harnessv1.PendingCall, signals <-chan os.Signal) (Verdict, error) {
+// Decide prompts for a decision about a call until the run accepts one: send sends it, and
+// returns an error for which Refused is true if the run does not. It returns ErrUndecided at the end of
+// the input and at a signal, otherwise the error of send.
+func (p *Prompt) Decide(ctx context.Context, call *harnessv1.PendingCall, signals <-chan os.Signal, send func(Verdict) error) error {
 	d := p.decide(call)
 	for {
 		select {
@@ -163,17 +233,38 @@ func (p *Prompt) Decide(ctx context.Context, call *harnessv1.PendingCall, signal
 			p.received()
 			if !ok {
 				p.print("\n")
-				return Verdict{}, ErrUndecided
+				return ErrUndecided
 			}
-			if v, ok := d.take(line); ok {
-				return v, nil
+			v, decided := d.take(line)
+			if d.left {
+				forget(signals)
 			}
+			if !decided {
+				continue
+			}
+			err := send(v)
+			if !Refused(err) {
+				return err
+			}
+			d.refused(status.Convert(err).Message())
 		case <-signals:
 			p.print("\n")
-			return Verdict{}, ErrUndecided
+			return ErrUndecided
 		case <-ctx.Done():
-			return Verdict{}, fmt.Errorf("prompt: %w", context.Cause(ctx))
+			return fmt.Errorf("prompt: %w", context.Cause(ctx))
 		}
+	}
+}
+
+// Refused reports whether a run did not accept a verdict for what it has: rules or arguments
+// that do not fit the call, which still waits.
+func Refused(err error) bool { return status.Code(err) == codes.InvalidArgument }
+
+// forget drops a signal that was meant for another program.
+func forget(signals <-chan os.Signal) {
+	select {
+	case <-signals:
+	default:
 	}
 }
 

@@ -22,6 +22,9 @@ type Screen struct {
 	Rows func() int
 	// Page shows a text in the user's pager and returns when that has ended; may be nil.
 	Page func(text string) error
+	// Edit opens a text in the user's editor, a command if it is one, otherwise JSON, and
+	// returns it when the editor has ended; may be nil.
+	Edit func(text string, command bool) (string, error)
 }
 
 // Prompt prompts a user at a terminal.

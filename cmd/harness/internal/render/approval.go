@@ -84,6 +84,30 @@ func WholeCall(p *harnessv1.PendingCall) bool {
 	return p.GetArguments().GetBlob() == nil
 }
 
+// Granted returns what an approval with rules allows for the rest of a run; without rules all
+// calls of the tool.
+func Granted(tool string, rules []*harnessv1.ToolRule) string {
+	if len(rules) == 0 {
+		return "all calls of " + content.Visible(tool)
+	}
+	var prefixes, paths []string
+	for _, r := range rules {
+		if r.GetPrefix() != "" {
+			prefixes = append(prefixes, "`"+content.Visible(r.GetPrefix())+"`")
+		} else {
+			paths = append(paths, content.Visible(r.GetPath()))
+		}
+	}
+	var parts []string
+	if len(prefixes) > 0 {
+		parts = append(parts, "commands that begin with "+strings.Join(prefixes, " or "))
+	}
+	if len(paths) > 0 {
+		parts = append(parts, content.Visible(tool)+" in "+strings.Join(paths, " or "))
+	}
+	return strings.Join(parts, ", ")
+}
+
 // commandPlace returns where and how a command is run.
 func (s Style) commandPlace(c *harnessv1.CommandPreview) string {
 	level := strings.ToLower(strings.TrimPrefix(c.GetLevel().String(), "SANDBOX_LEVEL_"))

@@ -40,6 +40,12 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 			harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY: "denied",
 		}
 		line := "  " + clean(a.GetTool()) + " " + words[a.GetDecision()] + by(a.GetCaller())
+		switch {
+		case len(a.GetRules()) > 0:
+			line += ": " + shorten(Granted(a.GetTool(), a.GetRules()), 300)
+		case a.GetArguments() != nil:
+			line += ", changed: " + call(a.GetTool(), a.GetArguments())
+		}
 		if a.GetReason() != "" {
 			line += ": " + shorten(a.GetReason(), 200)
 		}

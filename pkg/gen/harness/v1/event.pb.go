@@ -3126,7 +3126,11 @@ type ApprovalAnswered struct {
 	// The caller that decided, as in SessionStart.
 	Caller string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
 	// Digest of what the person was shown; empty if the answer named none.
-	Digest        string `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest string `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`
+	// RUN: the rules that are stored for the rest of the run; empty: the whole tool.
+	Rules []*ToolRule `protobuf:"bytes,7,rep,name=rules,proto3" json:"rules,omitempty"`
+	// The arguments that the person gave the call; unset: its own.
+	Arguments     *Content `protobuf:"bytes,8,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3201,6 +3205,20 @@ func (x *ApprovalAnswered) GetDigest() string {
 		return x.Digest
 	}
 	return ""
+}
+
+func (x *ApprovalAnswered) GetRules() []*ToolRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *ApprovalAnswered) GetArguments() *Content {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
 }
 
 // InputAccepted: an inbox item was applied.
@@ -3621,7 +3639,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/workitem.proto\"\x88\x17\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x88\x17\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -3852,14 +3870,16 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\targuments\x18\x03 \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x126\n" +
 	"\bdeadline\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x121\n" +
-	"\apreview\x18\x06 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\"\xc1\x01\n" +
+	"\apreview\x18\x06 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\"\xa0\x02\n" +
 	"\x10ApprovalAnswered\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x128\n" +
 	"\bdecision\x18\x03 \x01(\x0e2\x1c.harness.v1.ApprovalDecisionR\bdecision\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06caller\x18\x05 \x01(\tR\x06caller\x12\x16\n" +
-	"\x06digest\x18\x06 \x01(\tR\x06digest\"T\n" +
+	"\x06digest\x18\x06 \x01(\tR\x06digest\x12*\n" +
+	"\x05rules\x18\a \x03(\v2\x14.harness.v1.ToolRuleR\x05rules\x121\n" +
+	"\targuments\x18\b \x01(\v2\x13.harness.v1.ContentR\targuments\"T\n" +
 	"\rInputAccepted\x12\x17\n" +
 	"\aitem_id\x18\x01 \x01(\tR\x06itemId\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x16\n" +
@@ -3956,6 +3976,7 @@ var file_harness_v1_event_proto_goTypes = []any{
 	(*CompactionChange)(nil),      // 54: harness.v1.CompactionChange
 	(*CallPreview)(nil),           // 55: harness.v1.CallPreview
 	(ApprovalDecision)(0),         // 56: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 57: harness.v1.ToolRule
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
 	42, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
@@ -4025,11 +4046,13 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	42, // 64: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
 	55, // 65: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
 	56, // 66: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	67, // [67:67] is the sub-list for method output_type
-	67, // [67:67] is the sub-list for method input_type
-	67, // [67:67] is the sub-list for extension type_name
-	67, // [67:67] is the sub-list for extension extendee
-	0,  // [0:67] is the sub-list for field type_name
+	57, // 67: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	50, // 68: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	69, // [69:69] is the sub-list for method output_type
+	69, // [69:69] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -4044,6 +4067,7 @@ func file_harness_v1_event_proto_init() {
 	file_harness_v1_preview_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_sandbox_proto_init()
+	file_harness_v1_tool_proto_init()
 	file_harness_v1_workitem_proto_init()
 	file_harness_v1_event_proto_msgTypes[0].OneofWrappers = []any{
 		(*Event_SessionStart)(nil),

@@ -30,7 +30,8 @@ const (
 	ApprovalDecision_APPROVAL_DECISION_UNSPECIFIED ApprovalDecision = 0
 	// This call may run.
 	ApprovalDecision_APPROVAL_DECISION_ONCE ApprovalDecision = 1
-	// This call and all later ones of the tool in this run may run.
+	// This call and later ones in this run may run: those that the rules of the approval
+	// fit, without rules all of the tool.
 	ApprovalDecision_APPROVAL_DECISION_RUN ApprovalDecision = 2
 	// This call must not run.
 	ApprovalDecision_APPROVAL_DECISION_DENY ApprovalDecision = 3
@@ -599,7 +600,14 @@ type Approval struct {
 	Reason string `protobuf:"bytes,3,opt,name=reason,proto3" json:"reason,omitempty"`
 	// Digest of what the person was shown, from CallPreview: the answer counts only for a
 	// call with this digest. Empty: for the call with any digest.
-	Digest        string `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest string `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	// RUN: rules that are stored for the rest of the run, at most 8. Each has the name of the
+	// call's tool and a prefix or a path. With those that are stored before they fit the call.
+	Rules []*ToolRule `protobuf:"bytes,5,rep,name=rules,proto3" json:"rules,omitempty"`
+	// ONCE: arguments with which the call runs instead of the model's, a JSON object, inline.
+	// Unset: the model's. The call in the conversation stays; its result begins with what the
+	// person changed.
+	Arguments     *Content `protobuf:"bytes,6,opt,name=arguments,proto3" json:"arguments,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -660,6 +668,20 @@ func (x *Approval) GetDigest() string {
 		return x.Digest
 	}
 	return ""
+}
+
+func (x *Approval) GetRules() []*ToolRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
+func (x *Approval) GetArguments() *Content {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
 }
 
 // Interrupt stops a run for now: what runs is killed, then the run parks.
@@ -982,7 +1004,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\"\x89\a\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/tool.proto\"\x89\a\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -1017,12 +1039,14 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"e\n" +
 	"\vUserMessage\x12-\n" +
 	"\acontent\x18\x01 \x01(\v2\x13.harness.v1.ContentR\acontent\x12'\n" +
-	"\x05media\x18\x02 \x03(\v2\x11.harness.v1.MediaR\x05media\"\x8d\x01\n" +
+	"\x05media\x18\x02 \x03(\v2\x11.harness.v1.MediaR\x05media\"\xec\x01\n" +
 	"\bApproval\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x128\n" +
 	"\bdecision\x18\x02 \x01(\x0e2\x1c.harness.v1.ApprovalDecisionR\bdecision\x12\x16\n" +
 	"\x06reason\x18\x03 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\tR\x06digest\"#\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x12*\n" +
+	"\x05rules\x18\x05 \x03(\v2\x14.harness.v1.ToolRuleR\x05rules\x121\n" +
+	"\targuments\x18\x06 \x01(\v2\x13.harness.v1.ContentR\targuments\"#\n" +
 	"\tInterrupt\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\"M\n" +
 	"\x06Resume\x12-\n" +
@@ -1078,7 +1102,8 @@ var file_harness_v1_inbox_proto_goTypes = []any{
 	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
 	(*Content)(nil),               // 14: harness.v1.Content
 	(*Media)(nil),                 // 15: harness.v1.Media
-	(*Budgets)(nil),               // 16: harness.v1.Budgets
+	(*ToolRule)(nil),              // 16: harness.v1.ToolRule
+	(*Budgets)(nil),               // 17: harness.v1.Budgets
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
 	13, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
@@ -1096,15 +1121,17 @@ var file_harness_v1_inbox_proto_depIdxs = []int32{
 	14, // 12: harness.v1.UserMessage.content:type_name -> harness.v1.Content
 	15, // 13: harness.v1.UserMessage.media:type_name -> harness.v1.Media
 	0,  // 14: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
-	16, // 15: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
-	14, // 16: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
-	15, // 17: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
-	14, // 18: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
-	19, // [19:19] is the sub-list for method output_type
-	19, // [19:19] is the sub-list for method input_type
-	19, // [19:19] is the sub-list for extension type_name
-	19, // [19:19] is the sub-list for extension extendee
-	0,  // [0:19] is the sub-list for field type_name
+	16, // 15: harness.v1.Approval.rules:type_name -> harness.v1.ToolRule
+	14, // 16: harness.v1.Approval.arguments:type_name -> harness.v1.Content
+	17, // 17: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
+	14, // 18: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
+	15, // 19: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
+	14, // 20: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	21, // [21:21] is the sub-list for method output_type
+	21, // [21:21] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }
@@ -1115,6 +1142,7 @@ func file_harness_v1_inbox_proto_init() {
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_conversation_proto_init()
+	file_harness_v1_tool_proto_init()
 	file_harness_v1_inbox_proto_msgTypes[0].OneofWrappers = []any{
 		(*InboxItem_UserMessage)(nil),
 		(*InboxItem_Approval)(nil),

@@ -33,7 +33,10 @@ type CallPreview struct {
 	// Tools that write a file of the workspace: what they would change.
 	Files []*FilePreview `protobuf:"bytes,3,rep,name=files,proto3" json:"files,omitempty"`
 	// Why files is empty although the tool writes files, on one line; else empty.
-	Note          string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	Note string `protobuf:"bytes,4,opt,name=note,proto3" json:"note,omitempty"`
+	// Rules that an approval for the rest of the run stores unless it has others: with them
+	// calls like this one run without a question. Empty: no rule fits the call.
+	Rules         []*ToolRule `protobuf:"bytes,5,rep,name=rules,proto3" json:"rules,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -94,6 +97,13 @@ func (x *CallPreview) GetNote() string {
 		return x.Note
 	}
 	return ""
+}
+
+func (x *CallPreview) GetRules() []*ToolRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
 }
 
 // FilePreview is what a call would change in a file.
@@ -249,12 +259,13 @@ var File_harness_v1_preview_proto protoreflect.FileDescriptor
 const file_harness_v1_preview_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/preview.proto\x12\n" +
-	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\"\x9e\x01\n" +
+	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xca\x01\n" +
 	"\vCallPreview\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x124\n" +
 	"\acommand\x18\x02 \x01(\v2\x1a.harness.v1.CommandPreviewR\acommand\x12-\n" +
 	"\x05files\x18\x03 \x03(\v2\x17.harness.v1.FilePreviewR\x05files\x12\x12\n" +
-	"\x04note\x18\x04 \x01(\tR\x04note\"x\n" +
+	"\x04note\x18\x04 \x01(\tR\x04note\x12*\n" +
+	"\x05rules\x18\x05 \x03(\v2\x14.harness.v1.ToolRuleR\x05rules\"x\n" +
 	"\vFilePreview\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x16\n" +
 	"\x06before\x18\x02 \x01(\tR\x06before\x12'\n" +
@@ -283,21 +294,23 @@ var file_harness_v1_preview_proto_goTypes = []any{
 	(*CallPreview)(nil),     // 0: harness.v1.CallPreview
 	(*FilePreview)(nil),     // 1: harness.v1.FilePreview
 	(*CommandPreview)(nil),  // 2: harness.v1.CommandPreview
-	(*Content)(nil),         // 3: harness.v1.Content
-	(SandboxLevel)(0),       // 4: harness.v1.SandboxLevel
-	(SandboxNetworkMode)(0), // 5: harness.v1.SandboxNetworkMode
+	(*ToolRule)(nil),        // 3: harness.v1.ToolRule
+	(*Content)(nil),         // 4: harness.v1.Content
+	(SandboxLevel)(0),       // 5: harness.v1.SandboxLevel
+	(SandboxNetworkMode)(0), // 6: harness.v1.SandboxNetworkMode
 }
 var file_harness_v1_preview_proto_depIdxs = []int32{
 	2, // 0: harness.v1.CallPreview.command:type_name -> harness.v1.CommandPreview
 	1, // 1: harness.v1.CallPreview.files:type_name -> harness.v1.FilePreview
-	3, // 2: harness.v1.FilePreview.diff:type_name -> harness.v1.Content
-	4, // 3: harness.v1.CommandPreview.level:type_name -> harness.v1.SandboxLevel
-	5, // 4: harness.v1.CommandPreview.network:type_name -> harness.v1.SandboxNetworkMode
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	3, // 2: harness.v1.CallPreview.rules:type_name -> harness.v1.ToolRule
+	4, // 3: harness.v1.FilePreview.diff:type_name -> harness.v1.Content
+	5, // 4: harness.v1.CommandPreview.level:type_name -> harness.v1.SandboxLevel
+	6, // 5: harness.v1.CommandPreview.network:type_name -> harness.v1.SandboxNetworkMode
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_preview_proto_init() }
@@ -307,6 +320,7 @@ func file_harness_v1_preview_proto_init() {
 	}
 	file_harness_v1_content_proto_init()
 	file_harness_v1_sandbox_proto_init()
+	file_harness_v1_tool_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

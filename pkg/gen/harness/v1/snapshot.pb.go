@@ -421,8 +421,13 @@ type Snapshot struct {
 	Spent *Spent `protobuf:"bytes,17,opt,name=spent,proto3" json:"spent,omitempty"`
 	// The turn that is under way or ended last.
 	Turn *TurnState `protobuf:"bytes,18,opt,name=turn,proto3" json:"turn,omitempty"`
-	// Approvals that hold for the rest of the run; at most 64.
+	// Tools that were approved for the rest of the run; at most 64.
 	GrantedTools []string `protobuf:"bytes,19,rep,name=granted_tools,json=grantedTools,proto3" json:"granted_tools,omitempty"`
+	// Rules of approvals that hold for the rest of the run; at most 64.
+	Grants []*ToolRule `protobuf:"bytes,86,rep,name=grants,proto3" json:"grants,omitempty"`
+	// Tools of the calls that wait for an approval or a review, each once, by which changed
+	// arguments are checked. Empty in runs that were parked by earlier versions.
+	PendingTools []*PendingTool `protobuf:"bytes,87,rep,name=pending_tools,json=pendingTools,proto3" json:"pending_tools,omitempty"`
 	// Hashes of the ids of the last 256 drained inbox items.
 	DrainedItems []uint64 `protobuf:"fixed64,20,rep,packed,name=drained_items,json=drainedItems,proto3" json:"drained_items,omitempty"`
 	// Hashes of the ids of the last 256 calls answered from outside.
@@ -696,6 +701,20 @@ func (x *Snapshot) GetTurn() *TurnState {
 func (x *Snapshot) GetGrantedTools() []string {
 	if x != nil {
 		return x.GrantedTools
+	}
+	return nil
+}
+
+func (x *Snapshot) GetGrants() []*ToolRule {
+	if x != nil {
+		return x.Grants
+	}
+	return nil
+}
+
+func (x *Snapshot) GetPendingTools() []*PendingTool {
+	if x != nil {
+		return x.PendingTools
 	}
 	return nil
 }
@@ -1493,6 +1512,9 @@ type PendingCall struct {
 	// Approvals and reviews: what a person is shown. Unset for other calls, and in runs that
 	// were parked by earlier versions.
 	Preview *CallPreview `protobuf:"bytes,18,opt,name=preview,proto3" json:"preview,omitempty"`
+	// What the person who approved the call changed in its arguments, with which its result
+	// begins; empty: nothing.
+	Changes string `protobuf:"bytes,19,opt,name=changes,proto3" json:"changes,omitempty"`
 	// The tool wait: what the call waits for.
 	Wait          *WaitState `protobuf:"bytes,30,opt,name=wait,proto3" json:"wait,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1655,9 +1677,89 @@ func (x *PendingCall) GetPreview() *CallPreview {
 	return nil
 }
 
+func (x *PendingCall) GetChanges() string {
+	if x != nil {
+		return x.Changes
+	}
+	return ""
+}
+
 func (x *PendingCall) GetWait() *WaitState {
 	if x != nil {
 		return x.Wait
+	}
+	return nil
+}
+
+// PendingTool is the tool of pending calls.
+type PendingTool struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// JSON Schema (2020-12) of its arguments.
+	ParametersSchema *Content `protobuf:"bytes,2,opt,name=parameters_schema,json=parametersSchema,proto3" json:"parameters_schema,omitempty"`
+	// The place that executes it.
+	Origin ToolOrigin `protobuf:"varint,3,opt,name=origin,proto3,enum=harness.v1.ToolOrigin" json:"origin,omitempty"`
+	// Its annotations.
+	Annotations   *ToolAnnotations `protobuf:"bytes,4,opt,name=annotations,proto3" json:"annotations,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PendingTool) Reset() {
+	*x = PendingTool{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PendingTool) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PendingTool) ProtoMessage() {}
+
+func (x *PendingTool) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PendingTool.ProtoReflect.Descriptor instead.
+func (*PendingTool) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *PendingTool) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PendingTool) GetParametersSchema() *Content {
+	if x != nil {
+		return x.ParametersSchema
+	}
+	return nil
+}
+
+func (x *PendingTool) GetOrigin() ToolOrigin {
+	if x != nil {
+		return x.Origin
+	}
+	return ToolOrigin_TOOL_ORIGIN_UNSPECIFIED
+}
+
+func (x *PendingTool) GetAnnotations() *ToolAnnotations {
+	if x != nil {
+		return x.Annotations
 	}
 	return nil
 }
@@ -1689,7 +1791,7 @@ type WaitState struct {
 
 func (x *WaitState) Reset() {
 	*x = WaitState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1701,7 +1803,7 @@ func (x *WaitState) String() string {
 func (*WaitState) ProtoMessage() {}
 
 func (x *WaitState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1714,7 +1816,7 @@ func (x *WaitState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitState.ProtoReflect.Descriptor instead.
 func (*WaitState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *WaitState) GetSeconds() uint32 {
@@ -1798,7 +1900,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +1912,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +1925,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Spent) GetToolCalls() uint32 {
@@ -1905,7 +2007,7 @@ type TurnState struct {
 
 func (x *TurnState) Reset() {
 	*x = TurnState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1917,7 +2019,7 @@ func (x *TurnState) String() string {
 func (*TurnState) ProtoMessage() {}
 
 func (x *TurnState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1930,7 +2032,7 @@ func (x *TurnState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnState.ProtoReflect.Descriptor instead.
 func (*TurnState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *TurnState) GetNumber() uint32 {
@@ -1997,7 +2099,7 @@ type ModelAdjustment struct {
 
 func (x *ModelAdjustment) Reset() {
 	*x = ModelAdjustment{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2111,7 @@ func (x *ModelAdjustment) String() string {
 func (*ModelAdjustment) ProtoMessage() {}
 
 func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2124,7 @@ func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelAdjustment.ProtoReflect.Descriptor instead.
 func (*ModelAdjustment) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModelAdjustment) GetModel() string {
@@ -2055,7 +2157,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xfa\x18\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xe6\x19\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2078,7 +2180,9 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x15work_complete_retries\x18\x10 \x01(\rR\x13workCompleteRetries\x12'\n" +
 	"\x05spent\x18\x11 \x01(\v2\x11.harness.v1.SpentR\x05spent\x12)\n" +
 	"\x04turn\x18\x12 \x01(\v2\x15.harness.v1.TurnStateR\x04turn\x12#\n" +
-	"\rgranted_tools\x18\x13 \x03(\tR\fgrantedTools\x12#\n" +
+	"\rgranted_tools\x18\x13 \x03(\tR\fgrantedTools\x12,\n" +
+	"\x06grants\x18V \x03(\v2\x14.harness.v1.ToolRuleR\x06grants\x12<\n" +
+	"\rpending_tools\x18W \x03(\v2\x17.harness.v1.PendingToolR\fpendingTools\x12#\n" +
 	"\rdrained_items\x18\x14 \x03(\x06R\fdrainedItems\x12%\n" +
 	"\x0eanswered_calls\x18\x15 \x03(\x06R\ransweredCalls\x12\x14\n" +
 	"\x05model\x18\x16 \x01(\tR\x05model\x12\x1c\n" +
@@ -2182,7 +2286,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\bexceeded\x18\x0e \x01(\bR\bexceeded\x12\x1a\n" +
 	"\brefusals\x18\x0f \x01(\rR\brefusals\x12\x1f\n" +
 	"\vmedia_bytes\x18\x10 \x01(\x04R\n" +
-	"mediaBytes\"\xbe\x05\n" +
+	"mediaBytes\"\xd8\x05\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -2203,8 +2307,14 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\tonly_once\x18\x0f \x01(\bR\bonlyOnce\x12#\n" +
 	"\rsandbox_hosts\x18\x10 \x03(\tR\fsandboxHosts\x12\x18\n" +
 	"\aguarded\x18\x11 \x01(\bR\aguarded\x121\n" +
-	"\apreview\x18\x12 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\x12)\n" +
-	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\"\x99\x02\n" +
+	"\apreview\x18\x12 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\x12\x18\n" +
+	"\achanges\x18\x13 \x01(\tR\achanges\x12)\n" +
+	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\"\xd2\x01\n" +
+	"\vPendingTool\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12@\n" +
+	"\x11parameters_schema\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x10parametersSchema\x12.\n" +
+	"\x06origin\x18\x03 \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\x12=\n" +
+	"\vannotations\x18\x04 \x01(\v2\x1b.harness.v1.ToolAnnotationsR\vannotations\"\x99\x02\n" +
 	"\tWaitState\x12\x18\n" +
 	"\aseconds\x18\x01 \x01(\rR\aseconds\x12\x18\n" +
 	"\acommand\x18\x02 \x01(\tR\acommand\x12\x12\n" +
@@ -2299,7 +2409,7 @@ func file_harness_v1_snapshot_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Phase)(0),                    // 0: harness.v1.Phase
 	(PhaseInput)(0),               // 1: harness.v1.PhaseInput
@@ -2311,98 +2421,105 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*TraceState)(nil),            // 7: harness.v1.TraceState
 	(*TokenBudget)(nil),           // 8: harness.v1.TokenBudget
 	(*PendingCall)(nil),           // 9: harness.v1.PendingCall
-	(*WaitState)(nil),             // 10: harness.v1.WaitState
-	(*Spent)(nil),                 // 11: harness.v1.Spent
-	(*TurnState)(nil),             // 12: harness.v1.TurnState
-	(*ModelAdjustment)(nil),       // 13: harness.v1.ModelAdjustment
-	(RunStatus)(0),                // 14: harness.v1.RunStatus
-	(*StopReason)(nil),            // 15: harness.v1.StopReason
-	(*LoopConfig)(nil),            // 16: harness.v1.LoopConfig
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(*PendingTool)(nil),           // 10: harness.v1.PendingTool
+	(*WaitState)(nil),             // 11: harness.v1.WaitState
+	(*Spent)(nil),                 // 12: harness.v1.Spent
+	(*TurnState)(nil),             // 13: harness.v1.TurnState
+	(*ModelAdjustment)(nil),       // 14: harness.v1.ModelAdjustment
+	(RunStatus)(0),                // 15: harness.v1.RunStatus
+	(*StopReason)(nil),            // 16: harness.v1.StopReason
+	(*LoopConfig)(nil),            // 17: harness.v1.LoopConfig
 	(*ToolRule)(nil),              // 18: harness.v1.ToolRule
-	(*Content)(nil),               // 19: harness.v1.Content
-	(*WorkItemLedger)(nil),        // 20: harness.v1.WorkItemLedger
-	(*TaskContract)(nil),          // 21: harness.v1.TaskContract
-	(*CoverageLedger)(nil),        // 22: harness.v1.CoverageLedger
-	(*ProgressTracker)(nil),       // 23: harness.v1.ProgressTracker
-	(*DoomLoop)(nil),              // 24: harness.v1.DoomLoop
-	(*HookState)(nil),             // 25: harness.v1.HookState
-	(*JitState)(nil),              // 26: harness.v1.JitState
-	(*ToolUsage)(nil),             // 27: harness.v1.ToolUsage
-	(*Activity)(nil),              // 28: harness.v1.Activity
-	(*Definition)(nil),            // 29: harness.v1.Definition
-	(*FileDigest)(nil),            // 30: harness.v1.FileDigest
-	(*ReasoningConfig)(nil),       // 31: harness.v1.ReasoningConfig
-	(*CompactionPlan)(nil),        // 32: harness.v1.CompactionPlan
-	(ToolOrigin)(0),               // 33: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 34: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 35: harness.v1.SandboxLevel
-	(*CallPreview)(nil),           // 36: harness.v1.CallPreview
-	(*Usage)(nil),                 // 37: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(*Content)(nil),               // 20: harness.v1.Content
+	(*WorkItemLedger)(nil),        // 21: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 22: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 23: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 24: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 25: harness.v1.DoomLoop
+	(*HookState)(nil),             // 26: harness.v1.HookState
+	(*JitState)(nil),              // 27: harness.v1.JitState
+	(*ToolUsage)(nil),             // 28: harness.v1.ToolUsage
+	(*Activity)(nil),              // 29: harness.v1.Activity
+	(*Definition)(nil),            // 30: harness.v1.Definition
+	(*FileDigest)(nil),            // 31: harness.v1.FileDigest
+	(*ReasoningConfig)(nil),       // 32: harness.v1.ReasoningConfig
+	(*CompactionPlan)(nil),        // 33: harness.v1.CompactionPlan
+	(ToolOrigin)(0),               // 34: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 35: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 36: harness.v1.SandboxLevel
+	(*CallPreview)(nil),           // 37: harness.v1.CallPreview
+	(*ToolAnnotations)(nil),       // 38: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 39: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
 	1,  // 1: harness.v1.PhaseChange.input:type_name -> harness.v1.PhaseInput
 	0,  // 2: harness.v1.PhaseChange.to:type_name -> harness.v1.Phase
-	14, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
+	15, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
 	0,  // 4: harness.v1.Snapshot.phase:type_name -> harness.v1.Phase
 	0,  // 5: harness.v1.Snapshot.paused_phase:type_name -> harness.v1.Phase
-	15, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
-	16, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
+	16, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
+	17, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
 	8,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
 	9,  // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
-	11, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
-	12, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
-	17, // 12: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
-	18, // 13: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
-	19, // 14: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
-	19, // 15: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
-	17, // 16: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	17, // 17: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
-	19, // 18: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
-	17, // 19: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	20, // 20: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
-	21, // 21: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
-	22, // 22: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
-	23, // 23: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
-	24, // 24: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
-	25, // 25: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
-	26, // 26: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
-	27, // 27: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
-	28, // 28: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
-	29, // 29: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
-	30, // 30: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	19, // 31: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
-	7,  // 32: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
-	31, // 33: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
-	13, // 34: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
-	6,  // 35: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
-	19, // 36: harness.v1.Snapshot.output:type_name -> harness.v1.Content
-	32, // 37: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
-	17, // 38: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
-	17, // 39: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	17, // 40: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	19, // 41: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 42: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	17, // 43: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	33, // 44: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	34, // 45: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
-	35, // 46: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	36, // 47: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
-	10, // 48: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	17, // 49: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	17, // 50: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	37, // 51: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	38, // 52: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	37, // 53: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	38, // 54: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 55: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	12, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
+	13, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
+	18, // 12: harness.v1.Snapshot.grants:type_name -> harness.v1.ToolRule
+	10, // 13: harness.v1.Snapshot.pending_tools:type_name -> harness.v1.PendingTool
+	19, // 14: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	18, // 15: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
+	20, // 16: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
+	20, // 17: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
+	19, // 18: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
+	19, // 19: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	20, // 20: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	19, // 21: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	21, // 22: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	22, // 23: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	23, // 24: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	24, // 25: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	25, // 26: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	26, // 27: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	27, // 28: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	28, // 29: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	29, // 30: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	30, // 31: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	31, // 32: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	20, // 33: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	7,  // 34: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
+	32, // 35: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
+	14, // 36: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
+	6,  // 37: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
+	20, // 38: harness.v1.Snapshot.output:type_name -> harness.v1.Content
+	33, // 39: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	19, // 40: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
+	19, // 41: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	19, // 42: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	20, // 43: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 44: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	19, // 45: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	34, // 46: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	35, // 47: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	36, // 48: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	37, // 49: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
+	11, // 50: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	20, // 51: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	34, // 52: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	38, // 53: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	19, // 54: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	19, // 55: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	39, // 56: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	40, // 57: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	39, // 58: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	40, // 59: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 60: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	61, // [61:61] is the sub-list for method output_type
+	61, // [61:61] is the sub-list for method input_type
+	61, // [61:61] is the sub-list for extension type_name
+	61, // [61:61] is the sub-list for extension extendee
+	0,  // [0:61] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -2428,7 +2545,7 @@ func file_harness_v1_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_snapshot_proto_rawDesc), len(file_harness_v1_snapshot_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   10,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -461,7 +461,16 @@ type ToolRule struct {
 	// command, the argument path of a file, else the arguments as JSON. Empty: all.
 	Pattern string `protobuf:"bytes,4,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	// Why, for the model and the person who approves; may be empty.
-	Reason        string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// It fits only commands that begin with these words, written as for a shell, such as
+	// go test: each simple command of a command line, if the rule allows; one of them, or a
+	// line that is not plain, if it restricts. At most 1,024 bytes. Empty: all. It excludes
+	// path.
+	Prefix string `protobuf:"bytes,6,opt,name=prefix,proto3" json:"prefix,omitempty"`
+	// It fits only calls whose argument path matches this glob, relative to the workspace,
+	// such as docs/**: * and ? within a name, [a-z], ** for any number of folders. At most
+	// 1,024 bytes. Empty: all. It excludes prefix.
+	Path          string `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -531,6 +540,20 @@ func (x *ToolRule) GetReason() string {
 	return ""
 }
 
+func (x *ToolRule) GetPrefix() string {
+	if x != nil {
+		return x.Prefix
+	}
+	return ""
+}
+
+func (x *ToolRule) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
 var File_harness_v1_tool_proto protoreflect.FileDescriptor
 
 const file_harness_v1_tool_proto_rawDesc = "" +
@@ -558,13 +581,15 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"durability\x18\x06 \x01(\x0e2\x16.harness.v1.DurabilityR\n" +
 	"durability\x12)\n" +
 	"\x10preserved_fields\x18\a \x03(\tR\x0fpreservedFields\x12\x1a\n" +
-	"\bexecutes\x18\b \x01(\bR\bexecutes\"\x96\x01\n" +
+	"\bexecutes\x18\b \x01(\bR\bexecutes\"\xc2\x01\n" +
 	"\bToolRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
 	"\x06policy\x18\x02 \x01(\x0e2\x18.harness.v1.ToolDecisionR\x06policy\x12\x12\n" +
 	"\x04when\x18\x03 \x01(\tR\x04when\x12\x18\n" +
 	"\apattern\x18\x04 \x01(\tR\apattern\x12\x16\n" +
-	"\x06reason\x18\x05 \x01(\tR\x06reason*\x96\x01\n" +
+	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06prefix\x18\x06 \x01(\tR\x06prefix\x12\x12\n" +
+	"\x04path\x18\a \x01(\tR\x04path*\x96\x01\n" +
 	"\n" +
 	"Durability\x12\x1a\n" +
 	"\x16DURABILITY_UNSPECIFIED\x10\x00\x12\x18\n" +

@@ -12,13 +12,15 @@ import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { Media } from "./conversation_pb.js";
 import { file_harness_v1_conversation } from "./conversation_pb.js";
+import type { ToolRule } from "./tool_pb.js";
+import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/inbox.proto.
  */
 export const file_harness_v1_inbox: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2luYm94LnByb3RvEgpoYXJuZXNzLnYxIrsFCglJbmJveEl0ZW0SCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcHJldl9zZXF1ZW5jZRgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoBBITCgt0cmFjZXBhcmVudBgFIAEoCRIOCgZjYWxsZXIYBiABKAkSFAoMbm9fYXBwcm92YWxzGAcgASgIEhgKEG1heF9pbnB1dF90b2tlbnMYCCABKA0SLwoMdXNlcl9tZXNzYWdlGAogASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAsgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEioKCWludGVycnVwdBgMIAEoCzIVLmhhcm5lc3MudjEuSW50ZXJydXB0SAASJAoGcmVzdW1lGA0gASgLMhIuaGFybmVzcy52MS5SZXN1bWVIABIkCgZjYW5jZWwYDiABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbEgAEi0KC3RpbWVyX2ZpcmVkGA8gASgLMhYuaGFybmVzcy52MS5UaW1lckZpcmVkSAASLQoLdG9vbF9hbnN3ZXIYECABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABIzCg50b29sc19kZWNsYXJlZBgRIAEoCzIZLmhhcm5lc3MudjEuVG9vbHNEZWNsYXJlZEgAEi0KC21vZGVfY2hhbmdlGBIgASgLMhYuaGFybmVzcy52MS5Nb2RlQ2hhbmdlSAASKwoGcmVwbGFuGBMgASgLMhkuaGFybmVzcy52MS5SZXBsYW5SZXF1ZXN0SAASLwoMbW9kZWxfY2hhbmdlGBQgASgLMhcuaGFybmVzcy52MS5Nb2RlbENoYW5nZUgAQgcKBWlucHV0IhwKC01vZGVsQ2hhbmdlEg0KBW1vZGVsGAEgASgJIhoKCk1vZGVDaGFuZ2USDAoEbW9kZRgBIAEoCSIfCg1SZXBsYW5SZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSJVCgtVc2VyTWVzc2FnZRIkCgdjb250ZW50GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiAKBW1lZGlhGAIgAygLMhEuaGFybmVzcy52MS5NZWRpYSJrCghBcHByb3ZhbBIPCgdjYWxsX2lkGAEgASgJEi4KCGRlY2lzaW9uGAIgASgOMhwuaGFybmVzcy52MS5BcHByb3ZhbERlY2lzaW9uEg4KBnJlYXNvbhgDIAEoCRIOCgZkaWdlc3QYBCABKAkiGwoJSW50ZXJydXB0Eg4KBnJlYXNvbhgBIAEoCSI9CgZSZXN1bWUSJAoHYnVkZ2V0cxgBIAEoCzITLmhhcm5lc3MudjEuQnVkZ2V0cxINCgVtb2RlbBgCIAEoCSIYCgZDYW5jZWwSDgoGcmVhc29uGAEgASgJInYKClRvb2xBbnN3ZXISDwoHY2FsbF9pZBgBIAEoCRIjCgZyZXN1bHQYAiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEAoIaXNfZXJyb3IYAyABKAgSIAoFbWVkaWEYBCADKAsyES5oYXJuZXNzLnYxLk1lZGlhIjMKDVRvb2xzRGVjbGFyZWQSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiIgoKVGltZXJGaXJlZBIUCgxwYXJrX3ZlcnNpb24YASABKAQqiAEKEEFwcHJvdmFsRGVjaXNpb24SIQodQVBQUk9WQUxfREVDSVNJT05fVU5TUEVDSUZJRUQQABIaChZBUFBST1ZBTF9ERUNJU0lPTl9PTkNFEAESGQoVQVBQUk9WQUxfREVDSVNJT05fUlVOEAISGgoWQVBQUk9WQUxfREVDSVNJT05fREVOWRADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_conversation]);
+  fileDesc("ChZoYXJuZXNzL3YxL2luYm94LnByb3RvEgpoYXJuZXNzLnYxIrsFCglJbmJveEl0ZW0SCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcHJldl9zZXF1ZW5jZRgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoBBITCgt0cmFjZXBhcmVudBgFIAEoCRIOCgZjYWxsZXIYBiABKAkSFAoMbm9fYXBwcm92YWxzGAcgASgIEhgKEG1heF9pbnB1dF90b2tlbnMYCCABKA0SLwoMdXNlcl9tZXNzYWdlGAogASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAsgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEioKCWludGVycnVwdBgMIAEoCzIVLmhhcm5lc3MudjEuSW50ZXJydXB0SAASJAoGcmVzdW1lGA0gASgLMhIuaGFybmVzcy52MS5SZXN1bWVIABIkCgZjYW5jZWwYDiABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbEgAEi0KC3RpbWVyX2ZpcmVkGA8gASgLMhYuaGFybmVzcy52MS5UaW1lckZpcmVkSAASLQoLdG9vbF9hbnN3ZXIYECABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABIzCg50b29sc19kZWNsYXJlZBgRIAEoCzIZLmhhcm5lc3MudjEuVG9vbHNEZWNsYXJlZEgAEi0KC21vZGVfY2hhbmdlGBIgASgLMhYuaGFybmVzcy52MS5Nb2RlQ2hhbmdlSAASKwoGcmVwbGFuGBMgASgLMhkuaGFybmVzcy52MS5SZXBsYW5SZXF1ZXN0SAASLwoMbW9kZWxfY2hhbmdlGBQgASgLMhcuaGFybmVzcy52MS5Nb2RlbENoYW5nZUgAQgcKBWlucHV0IhwKC01vZGVsQ2hhbmdlEg0KBW1vZGVsGAEgASgJIhoKCk1vZGVDaGFuZ2USDAoEbW9kZRgBIAEoCSIfCg1SZXBsYW5SZXF1ZXN0Eg4KBnJlYXNvbhgBIAEoCSJVCgtVc2VyTWVzc2FnZRIkCgdjb250ZW50GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiAKBW1lZGlhGAIgAygLMhEuaGFybmVzcy52MS5NZWRpYSK4AQoIQXBwcm92YWwSDwoHY2FsbF9pZBgBIAEoCRIuCghkZWNpc2lvbhgCIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YAyABKAkSDgoGZGlnZXN0GAQgASgJEiMKBXJ1bGVzGAUgAygLMhQuaGFybmVzcy52MS5Ub29sUnVsZRImCglhcmd1bWVudHMYBiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiGwoJSW50ZXJydXB0Eg4KBnJlYXNvbhgBIAEoCSI9CgZSZXN1bWUSJAoHYnVkZ2V0cxgBIAEoCzITLmhhcm5lc3MudjEuQnVkZ2V0cxINCgVtb2RlbBgCIAEoCSIYCgZDYW5jZWwSDgoGcmVhc29uGAEgASgJInYKClRvb2xBbnN3ZXISDwoHY2FsbF9pZBgBIAEoCRIjCgZyZXN1bHQYAiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEAoIaXNfZXJyb3IYAyABKAgSIAoFbWVkaWEYBCADKAsyES5oYXJuZXNzLnYxLk1lZGlhIjMKDVRvb2xzRGVjbGFyZWQSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiIgoKVGltZXJGaXJlZBIUCgxwYXJrX3ZlcnNpb24YASABKAQqiAEKEEFwcHJvdmFsRGVjaXNpb24SIQodQVBQUk9WQUxfREVDSVNJT05fVU5TUEVDSUZJRUQQABIaChZBUFBST1ZBTF9ERUNJU0lPTl9PTkNFEAESGQoVQVBQUk9WQUxfREVDSVNJT05fUlVOEAISGgoWQVBQUk9WQUxfREVDSVNJT05fREVOWRADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_conversation, file_harness_v1_tool]);
 
 /**
  * InboxItem is something that came to a run from outside. Only repair takes
@@ -314,6 +316,23 @@ export type Approval = Message<"harness.v1.Approval"> & {
    * @generated from field: string digest = 4;
    */
   digest: string;
+
+  /**
+   * RUN: rules that are stored for the rest of the run, at most 8. Each has the name of the
+   * call's tool and a prefix or a path. With those that are stored before they fit the call.
+   *
+   * @generated from field: repeated harness.v1.ToolRule rules = 5;
+   */
+  rules: ToolRule[];
+
+  /**
+   * ONCE: arguments with which the call runs instead of the model's, a JSON object, inline.
+   * Unset: the model's. The call in the conversation stays; its result begins with what the
+   * person changed.
+   *
+   * @generated from field: harness.v1.Content arguments = 6;
+   */
+  arguments?: Content | undefined;
 };
 
 /**
@@ -501,7 +520,8 @@ export enum ApprovalDecision {
   ONCE = 1,
 
   /**
-   * This call and all later ones of the tool in this run may run.
+   * This call and later ones in this run may run: those that the rules of the approval
+   * fit, without rules all of the tool.
    *
    * @generated from enum value: APPROVAL_DECISION_RUN = 2;
    */

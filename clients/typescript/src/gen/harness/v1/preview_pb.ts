@@ -8,13 +8,15 @@ import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { SandboxLevel, SandboxNetworkMode } from "./sandbox_pb.js";
 import { file_harness_v1_sandbox } from "./sandbox_pb.js";
+import type { ToolRule } from "./tool_pb.js";
+import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/preview.proto.
  */
 export const file_harness_v1_preview: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL3ByZXZpZXcucHJvdG8SCmhhcm5lc3MudjEigAEKC0NhbGxQcmV2aWV3Eg4KBmRpZ2VzdBgBIAEoCRIrCgdjb21tYW5kGAIgASgLMhouaGFybmVzcy52MS5Db21tYW5kUHJldmlldxImCgVmaWxlcxgDIAMoCzIXLmhhcm5lc3MudjEuRmlsZVByZXZpZXcSDAoEbm90ZRgEIAEoCSJdCgtGaWxlUHJldmlldxIMCgRwYXRoGAEgASgJEg4KBmJlZm9yZRgCIAEoCRIhCgRkaWZmGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg0KBWh1bmtzGAQgASgJIowBCg5Db21tYW5kUHJldmlldxIRCglkaXJlY3RvcnkYASABKAkSJwoFbGV2ZWwYAiABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbBIvCgduZXR3b3JrGAMgASgOMh4uaGFybmVzcy52MS5TYW5kYm94TmV0d29ya01vZGUSDQoFaG9zdHMYBCADKAlCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_content, file_harness_v1_sandbox]);
+  fileDesc("ChhoYXJuZXNzL3YxL3ByZXZpZXcucHJvdG8SCmhhcm5lc3MudjEipQEKC0NhbGxQcmV2aWV3Eg4KBmRpZ2VzdBgBIAEoCRIrCgdjb21tYW5kGAIgASgLMhouaGFybmVzcy52MS5Db21tYW5kUHJldmlldxImCgVmaWxlcxgDIAMoCzIXLmhhcm5lc3MudjEuRmlsZVByZXZpZXcSDAoEbm90ZRgEIAEoCRIjCgVydWxlcxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUiXQoLRmlsZVByZXZpZXcSDAoEcGF0aBgBIAEoCRIOCgZiZWZvcmUYAiABKAkSIQoEZGlmZhgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBINCgVodW5rcxgEIAEoCSKMAQoOQ29tbWFuZFByZXZpZXcSEQoJZGlyZWN0b3J5GAEgASgJEicKBWxldmVsGAIgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSLwoHbmV0d29yaxgDIAEoDjIeLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmtNb2RlEg0KBWhvc3RzGAQgAygJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content, file_harness_v1_sandbox, file_harness_v1_tool]);
 
 /**
  * CallPreview is what a person is shown of a call that waits for an approval or a review,
@@ -51,6 +53,14 @@ export type CallPreview = Message<"harness.v1.CallPreview"> & {
    * @generated from field: string note = 4;
    */
   note: string;
+
+  /**
+   * Rules that an approval for the rest of the run stores unless it has others: with them
+   * calls like this one run without a question. Empty: no rule fits the call.
+   *
+   * @generated from field: repeated harness.v1.ToolRule rules = 5;
+   */
+  rules: ToolRule[];
 };
 
 /**

@@ -16,6 +16,7 @@ from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
 from harnessmesh.gen.harness.v1 import preview_pb2 as _preview_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
+from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
 import builtins as _builtins
 import sys
@@ -1452,6 +1453,8 @@ class ApprovalAnswered(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -1464,6 +1467,14 @@ class ApprovalAnswered(_message.Message):
     """The caller that decided, as in SessionStart."""
     digest: _builtins.str
     """Digest of what the person was shown; empty if the answer named none."""
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
+        """RUN: the rules that are stored for the rest of the run; empty: the whole tool."""
+
+    @_builtins.property
+    def arguments(self) -> _content_pb2.Content:
+        """The arguments that the person gave the call; unset: its own."""
+
     def __init__(
         self,
         *,
@@ -1473,10 +1484,12 @@ class ApprovalAnswered(_message.Message):
         reason: _builtins.str = ...,
         caller: _builtins.str = ...,
         digest: _builtins.str = ...,
+        rules: _abc.Iterable[_tool_pb2.ToolRule] | None = ...,
+        arguments: _content_pb2.Content | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "caller", b"caller", "decision", b"decision", "digest", b"digest", "reason", b"reason", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "caller", b"caller", "decision", b"decision", "digest", b"digest", "reason", b"reason", "rules", b"rules", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

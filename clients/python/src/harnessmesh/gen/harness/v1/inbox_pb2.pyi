@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
+from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -34,7 +35,9 @@ class _ApprovalDecisionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Appr
     APPROVAL_DECISION_ONCE: _ApprovalDecision.ValueType  # 1
     """This call may run."""
     APPROVAL_DECISION_RUN: _ApprovalDecision.ValueType  # 2
-    """This call and all later ones of the tool in this run may run."""
+    """This call and later ones in this run may run: those that the rules of the approval
+    fit, without rules all of the tool.
+    """
     APPROVAL_DECISION_DENY: _ApprovalDecision.ValueType  # 3
     """This call must not run."""
 
@@ -46,7 +49,9 @@ APPROVAL_DECISION_UNSPECIFIED: ApprovalDecision.ValueType  # 0
 APPROVAL_DECISION_ONCE: ApprovalDecision.ValueType  # 1
 """This call may run."""
 APPROVAL_DECISION_RUN: ApprovalDecision.ValueType  # 2
-"""This call and all later ones of the tool in this run may run."""
+"""This call and later ones in this run may run: those that the rules of the approval
+fit, without rules all of the tool.
+"""
 APPROVAL_DECISION_DENY: ApprovalDecision.ValueType  # 3
 """This call must not run."""
 Global___ApprovalDecision: _TypeAlias = ApprovalDecision  # noqa: Y015
@@ -285,6 +290,8 @@ class Approval(_message.Message):
     DECISION_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call that waits."""
     decision: Global___ApprovalDecision.ValueType
@@ -295,6 +302,19 @@ class Approval(_message.Message):
     """Digest of what the person was shown, from CallPreview: the answer counts only for a
     call with this digest. Empty: for the call with any digest.
     """
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
+        """RUN: rules that are stored for the rest of the run, at most 8. Each has the name of the
+        call's tool and a prefix or a path. With those that are stored before they fit the call.
+        """
+
+    @_builtins.property
+    def arguments(self) -> _content_pb2.Content:
+        """ONCE: arguments with which the call runs instead of the model's, a JSON object, inline.
+        Unset: the model's. The call in the conversation stays; its result begins with what the
+        person changed.
+        """
+
     def __init__(
         self,
         *,
@@ -302,10 +322,12 @@ class Approval(_message.Message):
         decision: Global___ApprovalDecision.ValueType = ...,
         reason: _builtins.str = ...,
         digest: _builtins.str = ...,
+        rules: _abc.Iterable[_tool_pb2.ToolRule] | None = ...,
+        arguments: _content_pb2.Content | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "decision", b"decision", "digest", b"digest", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "decision", b"decision", "digest", b"digest", "reason", b"reason", "rules", b"rules"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
+from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -32,6 +33,7 @@ class CallPreview(_message.Message):
     COMMAND_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
     NOTE_FIELD_NUMBER: _builtins.int
+    RULES_FIELD_NUMBER: _builtins.int
     digest: _builtins.str
     """SHA-256 of the call and its preview in lower-case hexadecimal, 64 characters. An
     approval may name it.
@@ -46,6 +48,12 @@ class CallPreview(_message.Message):
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilePreview]:
         """Tools that write a file of the workspace: what they would change."""
 
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
+        """Rules that an approval for the rest of the run stores unless it has others: with them
+        calls like this one run without a question. Empty: no rule fits the call.
+        """
+
     def __init__(
         self,
         *,
@@ -53,10 +61,11 @@ class CallPreview(_message.Message):
         command: Global___CommandPreview | None = ...,
         files: _abc.Iterable[Global___FilePreview] | None = ...,
         note: _builtins.str = ...,
+        rules: _abc.Iterable[_tool_pb2.ToolRule] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["command", b"command"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "digest", b"digest", "files", b"files", "note", b"note"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "digest", b"digest", "files", b"files", "note", b"note", "rules", b"rules"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

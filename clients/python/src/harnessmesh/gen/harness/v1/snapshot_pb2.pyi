@@ -265,6 +265,8 @@ class Snapshot(_message.Message):
     SPENT_FIELD_NUMBER: _builtins.int
     TURN_FIELD_NUMBER: _builtins.int
     GRANTED_TOOLS_FIELD_NUMBER: _builtins.int
+    GRANTS_FIELD_NUMBER: _builtins.int
+    PENDING_TOOLS_FIELD_NUMBER: _builtins.int
     DRAINED_ITEMS_FIELD_NUMBER: _builtins.int
     ANSWERED_CALLS_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
@@ -415,7 +417,17 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def granted_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Approvals that hold for the rest of the run; at most 64."""
+        """Tools that were approved for the rest of the run; at most 64."""
+
+    @_builtins.property
+    def grants(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
+        """Rules of approvals that hold for the rest of the run; at most 64."""
+
+    @_builtins.property
+    def pending_tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___PendingTool]:
+        """Tools of the calls that wait for an approval or a review, each once, by which changed
+        arguments are checked. Empty in runs that were parked by earlier versions.
+        """
 
     @_builtins.property
     def drained_items(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
@@ -575,6 +587,8 @@ class Snapshot(_message.Message):
         spent: Global___Spent | None = ...,
         turn: Global___TurnState | None = ...,
         granted_tools: _abc.Iterable[_builtins.str] | None = ...,
+        grants: _abc.Iterable[_tool_pb2.ToolRule] | None = ...,
+        pending_tools: _abc.Iterable[Global___PendingTool] | None = ...,
         drained_items: _abc.Iterable[_builtins.int] | None = ...,
         answered_calls: _abc.Iterable[_builtins.int] | None = ...,
         model: _builtins.str = ...,
@@ -628,7 +642,7 @@ class Snapshot(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "output", b"output", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -859,6 +873,7 @@ class PendingCall(_message.Message):
     SANDBOX_HOSTS_FIELD_NUMBER: _builtins.int
     GUARDED_FIELD_NUMBER: _builtins.int
     PREVIEW_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
@@ -889,6 +904,10 @@ class PendingCall(_message.Message):
     guarded: _builtins.bool
     """Tools that write files: the call may write the guarded file that its path names once it
     is approved.
+    """
+    changes: _builtins.str
+    """What the person who approved the call changed in its arguments, with which its result
+    begins; empty: nothing.
     """
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
@@ -938,15 +957,54 @@ class PendingCall(_message.Message):
         sandbox_hosts: _abc.Iterable[_builtins.str] | None = ...,
         guarded: _builtins.bool = ...,
         preview: _preview_pb2.CallPreview | None = ...,
+        changes: _builtins.str = ...,
         wait: Global___WaitState | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "marks", b"marks", "preview", b"preview", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "class", b"class", "deadline", b"deadline", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PendingCall: _TypeAlias = PendingCall  # noqa: Y015
+
+@_typing.final
+class PendingTool(_message.Message):
+    """PendingTool is the tool of pending calls."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    PARAMETERS_SCHEMA_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    ANNOTATIONS_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    origin: _tool_pb2.ToolOrigin.ValueType
+    """The place that executes it."""
+    @_builtins.property
+    def parameters_schema(self) -> _content_pb2.Content:
+        """JSON Schema (2020-12) of its arguments."""
+
+    @_builtins.property
+    def annotations(self) -> _tool_pb2.ToolAnnotations:
+        """Its annotations."""
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        parameters_schema: _content_pb2.Content | None = ...,
+        origin: _tool_pb2.ToolOrigin.ValueType = ...,
+        annotations: _tool_pb2.ToolAnnotations | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "parameters_schema", b"parameters_schema"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["annotations", b"annotations", "name", b"name", "origin", b"origin", "parameters_schema", b"parameters_schema"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PendingTool: _TypeAlias = PendingTool  # noqa: Y015
 
 @_typing.final
 class WaitState(_message.Message):

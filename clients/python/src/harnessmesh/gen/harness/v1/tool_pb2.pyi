@@ -246,6 +246,8 @@ class ToolRule(_message.Message):
     WHEN_FIELD_NUMBER: _builtins.int
     PATTERN_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    PREFIX_FIELD_NUMBER: _builtins.int
+    PATH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the tool, or "*" for all."""
     policy: Global___ToolDecision.ValueType
@@ -260,6 +262,17 @@ class ToolRule(_message.Message):
     """
     reason: _builtins.str
     """Why, for the model and the person who approves; may be empty."""
+    prefix: _builtins.str
+    """It fits only commands that begin with these words, written as for a shell, such as
+    go test: each simple command of a command line, if the rule allows; one of them, or a
+    line that is not plain, if it restricts. At most 1,024 bytes. Empty: all. It excludes
+    path.
+    """
+    path: _builtins.str
+    """It fits only calls whose argument path matches this glob, relative to the workspace,
+    such as docs/**: * and ? within a name, [a-z], ** for any number of folders. At most
+    1,024 bytes. Empty: all. It excludes prefix.
+    """
     def __init__(
         self,
         *,
@@ -268,10 +281,12 @@ class ToolRule(_message.Message):
         when: _builtins.str = ...,
         pattern: _builtins.str = ...,
         reason: _builtins.str = ...,
+        prefix: _builtins.str = ...,
+        path: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "pattern", b"pattern", "policy", b"policy", "reason", b"reason", "when", b"when"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "path", b"path", "pattern", b"pattern", "policy", b"policy", "prefix", b"prefix", "reason", b"reason", "when", b"when"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
