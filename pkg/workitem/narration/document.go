@@ -36,7 +36,6 @@ type line struct {
 	protected bool
 	// inText lines are in a comment or a text of a program.
 	inText bool
-	remark remark
 	says   testimony
 }
 
@@ -57,13 +56,12 @@ const (
 const sample = 300
 
 var (
-	listItem     = lazily(`^\s*([-*+•‣]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[[ xX]\])\s+\S`)
-	ruleLine     = lazily(`^\s*(-{3,}|\*{3,}|_{3,}|={3,}|~{3,}|(\* ){2,}\*|(- ){2,}-)\s*$`)
-	fenceLine    = lazily("^\\s*(```|~~~)")
-	speaker      = lazily(`^\s*(?:\[[\d:.]+\]\s*)?[*_]{0,2}\p{Lu}[\p{L}\d.' -]{0,24}[*_]{0,2}:[*_]{0,2}\s+\S`)
-	secondPerson = lazily(`(?:^|[^A-Za-z0-9])(?:[Yy]ou(?:['’](?:ve|ll|d|re))?|[Yy]ours?|[Pp]lease)(?:[^A-Za-z0-9_]|$)`)
-	speech       = lazily(`"[^"]*"|“[^”]*”|` + "`[^`]*`")
-	codeStart    = lazily(`^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
+	listItem  = lazily(`^\s*([-*+•‣]|\(?\d{1,3}[.)]|\(?[a-zA-Z][.)]|\[[ xX]\])\s+\S`)
+	ruleLine  = lazily(`^\s*(-{3,}|\*{3,}|_{3,}|={3,}|~{3,}|(\* ){2,}\*|(- ){2,}-)\s*$`)
+	fenceLine = lazily("^\\s*(```|~~~)")
+	speaker   = lazily(`^\s*(?:\[[\d:.]+\]\s*)?[*_]{0,2}\p{Lu}[\p{L}\d.' -]{0,24}[*_]{0,2}:[*_]{0,2}\s+\S`)
+	speech    = lazily(`"[^"]*"|“[^”]*”|` + "`[^`]*`")
+	codeStart = lazily(`^\s*(import|from|def|func|class|package|#include|const|let|var|if|for|while|return|else|elif|try|except|with|fn|pub|use|impl|struct|type|export|public|private|static|SELECT|FROM|WHERE|LIMIT|INSERT|do|done|fi|then|esac|end|echo|cd|ssh|curl|sudo|npm|pip|git|docker|RUN|COPY|CMD|ENV|WORKDIR|ENTRYPOINT|data class|fun|val|CREATE|UPDATE|JOIN|GROUP|ORDER|<\??/?[a-zA-Z!]|@\w)[\s({*"'<>=:]?|^\s*[\w.\[\]"']+\s*(=|:=|\+=)\s*\S|^\s*[\w.]+\(.*\)\s*$|^\s*(?:- )?[a-z_][\w.-]*:(?:\s|$)`)
 )
 
 // readDocument splits an artifact into lines and classifies each of them.
@@ -107,21 +105,14 @@ func readDocument(content string) *document {
 	}
 	d.frameLetter()
 	d.frameDialogue()
-	for n, at := range d.order {
+	for _, at := range d.order {
 		l := &d.lines[at]
 		if l.kind != prose {
 			continue
 		}
 		l.says = testify(l.bare)
-		if edge := n < window || n >= len(d.order)-window; edge && l.says.has(signProposal|signPolite) && !l.says.has(signWill) && toPublic.MatchString(l.plain) {
-			l.says.weight = min(l.says.weight, possible)
-		}
-		if !l.protected && (n < window || n >= len(d.order)-window) && (l.says.signs&^(aside|signSize) != 0 || l.says.has(signColon) || followingWhole.MatchString(l.plain)) {
-			l.remark = lineRemark(l.plain)
-		}
-		if !l.protected && (n < window || n >= len(d.order)-window) && namesTool(l.raw) {
-			l.remark = remark{class: account, strong: true, self: true, spoken: true}
-			l.says.opens, l.says.weight = true, certain
+		if l.says.weight > nothing && l.says.has(signProposal|polite) && !l.says.has(signWill) && toPublic.MatchString(l.plain) {
+			l.says.weight = nothing
 		}
 	}
 	d.readTexts()
@@ -225,7 +216,13 @@ func coded(raw string) bool {
 
 // marked reports whether the words of line n are about an artifact.
 func (d *document) marked(n int) bool {
-	return d.at(n).remark.class != none || d.at(n).says.weight >= likely
+	return d.at(n).says.weight >= likely
+}
+
+// spoken reports whether line n is a paragraph at an edge that mentions its writer.
+func (d *document) spoken(n int) bool {
+	l := d.at(n)
+	return (n == 0 || d.last(n)) && l.kind == prose && l.says.first.has(signMe) && !l.says.turns && d.alone(n)
 }
 
 // readRegister determines whether the document speaks in the first person and addresses
@@ -234,11 +231,12 @@ func (d *document) readRegister() {
 	written, programmed, listed := 0, 0, false
 	for n, at := range d.order {
 		l := &d.lines[at]
-		if l.says.weight >= likely || l.remark.class != none || n > 0 && l.kind == prose && d.at(n-1).remark.class != none && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
+		if d.marked(n) || d.spoken(n) && !(d.spoken(0) && d.spoken(len(d.order)-1)) ||
+			n > 0 && l.kind == prose && d.marked(n-1) && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
 			d.personal = d.personal || !l.protected && l.says.turns
 			continue
 		}
-		if l.kind == code || l.kind == unread {
+		if l.kind == unread || l.kind == code && (d.fences > 0 || !coded(l.raw)) {
 			continue
 		}
 		if listed = l.kind == item && (listed || n > 0 && d.marked(n-1) && (d.at(n-1).says.has(signColon) || d.boldTitle(n-1))); listed {
@@ -247,6 +245,9 @@ func (d *document) readRegister() {
 		written++
 		if coded(l.raw) {
 			programmed++
+		}
+		if l.kind == code {
+			continue
 		}
 		if l.protected {
 			continue

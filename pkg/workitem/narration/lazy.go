@@ -17,18 +17,8 @@ func (p pattern) MatchString(s string) bool { return p.compiled().MatchString(s)
 
 func (p pattern) FindString(s string) string { return p.compiled().FindString(s) }
 
-func (p pattern) FindStringSubmatch(s string) []string { return p.compiled().FindStringSubmatch(s) }
-
 func (p pattern) ReplaceAllString(s, with string) string {
 	return p.compiled().ReplaceAllString(s, with)
-}
-
-func (p pattern) FindStringSubmatchIndex(s string) []int {
-	return p.compiled().FindStringSubmatchIndex(s)
-}
-
-func (p pattern) FindAllStringIndex(s string, n int) [][]int {
-	return p.compiled().FindAllStringIndex(s, n)
 }
 
 func (p pattern) Split(s string, n int) []string { return p.compiled().Split(s, n) }

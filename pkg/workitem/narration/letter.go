@@ -25,7 +25,7 @@ const maxSignature = 6
 func (d *document) frameLetter() {
 	from, to := -1, -1
 	for n := range min(len(d.order), 2*window) {
-		if l := d.at(n); l.kind == prose && len(l.plain) < maxRemark && (salutation.MatchString(l.plain) || n == 0 && d.hails(l) || header.MatchString(l.plain)) {
+		if l := d.at(n); l.kind == prose && len(l.plain) < maxRemark && (salutation.MatchString(l.plain) || header.MatchString(l.plain)) {
 			from, d.saluted = n, true
 			break
 		}
@@ -82,7 +82,7 @@ func (d *document) signatureEnd(n int) int {
 			continue
 		case l.kind == rule:
 			return end
-		case len(strings.Fields(l.raw)) > 8, l.kind == prose && remarkOf(l.plain).class != none, !d.sameParagraph(m) && sentence(l.bare):
+		case len(strings.Fields(l.raw)) > 8, l.kind == prose && testify(l.bare).weight >= likely, !d.sameParagraph(m) && sentence(l.bare):
 			return end
 		}
 		end = m
@@ -91,13 +91,8 @@ func (d *document) signatureEnd(n int) int {
 }
 
 func introduces(l *line) bool {
-	c := remarkOf(l.plain).class
-	return l.kind == prose && (c == introduction || c == intention)
-}
-
-// hails reports whether the first line is a salutation by its form: "Mum,".
-func (d *document) hails(l *line) bool {
-	return strings.HasSuffix(l.bare, ",") && len(strings.Fields(l.bare)) < 4 && !d.sameParagraph(1)
+	says := testify(l.bare)
+	return l.kind == prose && says.weight >= likely && says.has(signHand|signWill)
 }
 
 // ofTheText reports whether line n at the end of a letter is none of its lines.
@@ -107,7 +102,7 @@ func (d *document) ofTheText(n int) bool {
 		return true
 	}
 	says := testify(l.bare)
-	return !d.sameParagraph(n) && says.weight == certain && says.has(signProposal|signRequest|signGaps|signModel) && !says.has(signPolite|signHand)
+	return !d.sameParagraph(n) && says.weight == certain && says.has(signProposal|signRequest|signGaps|signModel) && !says.has(polite|signHand)
 }
 
 // ofTheText mentions a letter as a text, which the letter itself does not do.

@@ -53,7 +53,7 @@ func Check(content string) (level Level, stripped, why string) {
 	if head+tail == len(d.order) && head+tail > 0 && !d.strong() {
 		return Clean, content, "" // each line may be content, and there is no other
 	}
-	if head+tail > 1 && d.emptied(head, tail) {
+	if head+tail > 0 && d.emptied(head, tail) {
 		return Clean, content, "" // a text that mentions its writer throughout
 	}
 	if head+tail == len(d.order) && head+tail > 0 {
@@ -79,21 +79,27 @@ func (d *document) ends() (head, tail int) {
 	return head, tail
 }
 
-// emptied reports whether nothing but titles would be left of the content.
+// emptied reports whether nothing but titles would be left of the content, or less than is
+// removed without a line that is about an artifact for certain.
 func (d *document) emptied(head, tail int) bool {
-	for n := head; n < len(d.order)-tail; n++ {
-		if k := d.at(n).kind; k != heading && k != rule {
-			return false
+	left, removed, sure := 0, 0, d.program || d.tabular || d.fences > 0
+	for n := range d.order {
+		switch l := d.at(n); {
+		case n < head || n >= len(d.order)-tail:
+			removed += len(l.raw)
+			sure = sure || l.says.weight == certain
+		case l.kind != heading && l.kind != rule:
+			left += len(l.raw)
 		}
 	}
-	return head+tail < len(d.order)
+	return left > 0 && left < removed && !sure || left == 0 && head+tail > 1 && head+tail < len(d.order)
 }
 
 // strong reports whether half of the lines are about an artifact for certain.
 func (d *document) strong() bool {
 	count := 0
 	for n := range d.order {
-		if d.at(n).remark.strong || d.at(n).says.weight == certain {
+		if says := d.at(n).says; says.weight == certain || len(d.order) == 1 && says.first.has(signWill|signLook) && says.has(signMe) {
 			count++
 		}
 	}
@@ -112,32 +118,11 @@ func (d *document) leading() int {
 			n++
 		case n > 0 && d.continues(n):
 			n++
-		case n == 0 && d.leadsIn() > 0:
-			n = d.leadsIn()
 		default:
 			return n
 		}
 	}
 	return n
-}
-
-// leadsIn is the number of lines precede an announcement and belong to it: remarks in
-// its paragraph, "The data is in." before "Here is the report:", or one remark before
-// it when the artifact then begins with a heading.
-func (d *document) leadsIn() int {
-	for n := range min(len(d.order)-1, window) {
-		l := d.at(n)
-		if l.kind != prose || l.protected || !sentence(l.bare) || n > 1 && !d.sameParagraph(n) {
-			return 0
-		}
-		if next := d.at(n + 1).remark; next.class != introduction && next.class != intention || !d.accept(n+1, atHead) {
-			continue
-		}
-		if n+2 < len(d.order) && (d.sameParagraph(n+1) && !d.sameParagraph(n+2) || n == 0 && strings.HasPrefix(d.at(n+2).raw, "#")) {
-			return n + 1
-		}
-	}
-	return 0
 }
 
 // trailing is the number of lines at the tail are narration, when the first head lines
@@ -147,7 +132,7 @@ func (d *document) trailing(head int) int {
 		return n
 	}
 	for n := max(head, len(d.order)-window); n < len(d.order); n++ {
-		if n == 0 && !d.at(n).remark.strong && d.at(n).says.weight < certain {
+		if n == 0 && d.at(n).says.weight < certain {
 			continue // a line that may be content is content when there is no other
 		}
 		if d.accept(n, atTail) && d.narratesOn(n) {
@@ -191,10 +176,7 @@ func (d *document) amid(from, to int) int {
 		if d.interrupts(n) {
 			return n
 		}
-		if n >= window && n < len(d.order)-window {
-			continue
-		}
-		if d.accept(n, between) || d.mixed(n, from, to) {
+		if d.mixed(n, from, to) {
 			return n
 		}
 	}

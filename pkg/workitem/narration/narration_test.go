@@ -35,7 +35,8 @@ func labelledFile(t testing.TB, file string) []artifact {
 	}
 	defer f.Close()
 	var all []artifact
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	lines := bufio.NewScanner(f)
+	for lines.Buffer(nil, 1<<20); lines.Scan(); {
 		var a artifact
 		if err := json.Unmarshal(lines.Bytes(), &a); err != nil {
 			t.Fatalf("%s, case %d: %v", file, len(all)+1, err)
@@ -46,47 +47,59 @@ func labelledFile(t testing.TB, file string) []artifact {
 	return all
 }
 
+// TestNarrationInLabelledArtifacts measures the check. The sets dev to dev4 are to develop it.
+// The sets heldout and fresh were labelled without it, and are only measured: a change of the
+// check for one of their artifacts needs a new set.
 func TestNarrationInLabelledArtifacts(t *testing.T) {
-	others := map[string]string{}
-	for _, a := range labelledFile(t, "testdata/dev2-alternatives.jsonl") {
-		others[a.ID] = a.Other
+	others := map[string]string{} // a second text that may as well remain
+	for _, file := range []string{"testdata/dev2-alternatives.jsonl", "testdata/heldout-alternatives.jsonl"} {
+		for _, a := range labelledFile(t, file) {
+			others[a.ID] = a.Other + a.Stripped
+		}
 	}
 	for _, set := range []struct {
-		file                string
-		precision, recall   float64
-		otherLevel, atLeast int
+		name              string
+		precision, recall float64
+		others, atLeast   int
+		unseen            bool
 	}{
-		{"testdata/dev.jsonl", 0.99, 0.99, 1, 300},
-		{"testdata/dev2.jsonl", 0.98, 0.98, 1, 100},
-		{"testdata/dev3.jsonl", 0.95, 0.95, 2, 200},
+		{"dev", 0.99, 0.99, 1, 300, false},
+		{"dev2", 0.99, 0.99, 0, 100, false},
+		{"dev3", 0.97, 0.98, 1, 200, false},
+		{"dev4", 1, 0.90, 9, 400, false},
+		{"heldout", 0.96, 0.90, 2, 90, true},
+		{"fresh", 0.96, 0.82, 1, 60, true},
 	} {
-		t.Run(set.file, func(t *testing.T) {
-			found, missed, wrong, level := 0, 0, 0, 0
-			for _, a := range labelledFile(t, set.file) {
+		t.Run(set.name, func(t *testing.T) {
+			var found, missed, wrong, other int
+			for _, a := range labelledFile(t, "testdata/"+set.name+".jsonl") {
 				got, stripped, why := narration.Check(a.Content)
+				fault := ""
 				switch contaminated := a.Level != "CLEAN"; {
 				case contaminated && got == narration.Clean:
 					missed++
-					t.Logf("%s: missed:\n%s", a.ID, a.Content)
+					fault = "missed"
 				case !contaminated && got != narration.Clean:
 					wrong++
-					t.Logf("%s: %s because of %s", a.ID, got, why)
+					fault = "clean, and found because of " + why
 				case contaminated:
 					found++
+					if got.String() != a.Level || got == narration.Light && stripped != strings.Trim(a.Stripped, "\n") && stripped != others[a.ID] {
+						other++
+						fault = "another level or rest: " + got.String() + " because of " + why
+					}
 				}
-				if got.String() != a.Level && got != narration.Clean && a.Level != "CLEAN" {
-					level++
-					t.Logf("%s: %s, a reader says %s: %s", a.ID, got, a.Level, why)
-				}
-				if got == narration.Light && a.Level == "LIGHT" && stripped != strings.Trim(a.Stripped, "\n") && stripped != others[a.ID] {
-					t.Errorf("%s: stripped to\n%s\nwant\n%s", a.ID, stripped, a.Stripped)
+				if fault != "" && set.unseen {
+					t.Log(a.ID)
+				} else if fault != "" {
+					t.Logf("%s: %s\n%s", a.ID, fault, a.Content)
 				}
 			}
 			precision, recall := float64(found)/float64(found+wrong), float64(found)/float64(found+missed)
-			t.Logf("precision %.3f, recall %.3f, other level %d", precision, recall, level)
-			if precision < set.precision || recall < set.recall || level > set.otherLevel {
-				t.Errorf("precision %.3f (at least %.2f), recall %.3f (at least %.2f), other level %d (at most %d)",
-					precision, set.precision, recall, set.recall, level, set.otherLevel)
+			t.Logf("precision %.3f, recall %.3f, %d at another level or with another rest", precision, recall, other)
+			if precision < set.precision || recall < set.recall || other > set.others {
+				t.Errorf("precision %.3f (at least %.2f), recall %.3f (at least %.2f), %d at another level or with another rest (at most %d)",
+					precision, set.precision, recall, set.recall, other, set.others)
 			}
 			if found+missed < set.atLeast {
 				t.Errorf("%d artifacts with narration are too few to say anything", found+missed)

@@ -19,6 +19,7 @@ const (
 type testimony struct {
 	signs  signs
 	weight weight
+	first  signs // of its first sentence
 	// opens is true if its first sentence is about an artifact, or leads to what does.
 	opens bool
 	// own is true if a sentence mentions its writer, and of nothing else here; turns
@@ -41,7 +42,8 @@ func testify(bare string) testimony {
 		}
 		w := weigh(found)
 		if n == 0 {
-			t.opens = w >= likely || found&(signHail|signHand|signDone|signSorry|signPolite|signOnward|signThinks|signDid) != 0
+			t.first = found
+			t.opens = w >= likely || found&(signHail|signHand|signDone|signSorry|polite|signOnward|signThinks|signDid) != 0
 		}
 		t.own = t.own || w == possible && found&signMe != 0 && found&^(signMe|signYou|signWhole|aside) == 0
 		t.turns = t.turns || t.own && n > 0
@@ -65,24 +67,25 @@ func (t testimony) has(oneOf signs) bool { return t.signs.has(oneOf) }
 // certainly are signs that together are about an artifact or of the request for it: one
 // of each set.
 var certainly = [][]signs{
-	{signRequest, signDid | signWill | signHand | signDone | signPolite | signHail | signOnward}, // "I cut it as you asked."
-	{signRequest, signWhole, signSize | signText},                                                // "This version is shorter, as you wanted."
-	{signGiven, signDid | signSorry | signLook | signOnward, signMe},                             // "I've checked your notes."
-	{signGiven, signWhole, signText},                                                             // "This draft follows the notes you sent."
-	{signProposal, signText | signSize | signPolite | signWill | signOnward, signYou | signMe},
+	{signTool},
+	{signRequest, signDid | signWill | signHand | signDone | polite | signHail | signOnward}, // "I cut it as you asked."
+	{signRequest, signWhole, signSize | signText},                                            // "This version is shorter, as you wanted."
+	{signGiven, signDid | signSorry | signLook | signOnward, signMe},                         // "I've checked your notes."
+	{signGiven, signWhole, signText},                                                         // "This draft follows the notes you sent."
+	{signProposal, signText | signSize | polite | signWill | signOnward, signYou | signMe},
 	{signProposal, signAsks | signDone}, // "Shall I add a table?"
 	{signHand, signPart | signOnward, signRequest | signGiven | signOnward},
 	{signHand, signRequest | signGiven},        // "Here is the plan you asked for."
 	{signHail | signHand, signText, signColon}, // "Sure, the plan:"
 	{signHail, signHand | signDid | signWill | signProposal},
-	{signOnward, signWill | signHand},                     // "Continuing with the plan."
-	{signOnward, signPart | signText, signMe},             // "I continue with the second part."
-	{signWill, signPart | signText},                       // "Let me write the report."
-	{signDid, signPart | signText, signMe},                // "I've shortened the report."
-	{signSaved, signMe | signDid | signText},              // "The report was saved."
-	{signGaps, signDid | signYou | signWill | signPolite}, // "Replace the placeholders."
-	{signModel, signMe | signPolite | signWhole},          // "I'm an AI."
-	{signThinks, signMe | signRequest | signText},         // "The user wants a report."
+	{signOnward, signWill | signHand},                 // "Continuing with the plan."
+	{signOnward, signPart | signText, signMe},         // "I continue with the second part."
+	{signWill, signPart | signText},                   // "Let me write the report."
+	{signDid, signPart | signText, signMe},            // "I've shortened the report."
+	{signSaved, signMe | signDid | signText},          // "The report was saved."
+	{signGaps, signDid | signYou | signWill | polite}, // "Replace the placeholders."
+	{signModel, signMe | polite | signWhole},          // "I'm an AI."
+	{signThinks, signMe | signRequest | signText},     // "The user wants a report."
 	{signSorry, signMe, signGiven | signRequest | signText},
 }
 
@@ -92,11 +95,15 @@ var mostly = [][]signs{
 	{signDid | signLook | signSorry | signOnward, signMe},
 	{signHand, signColon},
 	{signHand, signText, signMe},
-	{signPolite, signYou | signMe},
+	{polite, signYou | signMe},
+	{signGiven, signYou},
 	{signWhole, signSize | signYou},
 	{signWhole, signText, signColon},
 	{signHail, signText},
 }
+
+// polite are signs of a sentence that turns to the reader.
+const polite = signPolite | signAdvice
 
 // aside are signs that alone say nothing of narration.
 const aside = signText | signPart | signForm | signLater | signFinite | signColon | signAsks

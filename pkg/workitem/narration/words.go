@@ -126,7 +126,11 @@ func (u *utterance) add(word string) {
 			word = word[at+1:]
 		}
 	}
-	u.words = append(u.words, token{text: word, class: phrases().lexicon[word]})
+	class := phrases().lexicon[word]
+	if len(word) > 4 && strings.HasSuffix(word, "ed") {
+		class |= phrases().names["past"]
+	}
+	u.words = append(u.words, token{text: word, class: class})
 }
 
 var fileEndings = sync.OnceValue(func() map[string]bool {
