@@ -100,6 +100,7 @@ func (a *app) runWords(ctx context.Context, flags map[string]string) []completio
 	if t.check(a) != nil {
 		return nil
 	}
+	t.background = false // a completion uses the background process, and starts none
 	session, err := t.connect(ctx, a, backend.Read)
 	if err != nil {
 		return nil

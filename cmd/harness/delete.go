@@ -86,6 +86,10 @@ func (c *deleteCmd) check(a *app) error {
 // selected returns the ids of the runs to delete. Nothing is deleted if one is ambiguous.
 func (c *deleteCmd) selected(ctx context.Context, s *backend.Session) (ids []string, err error) {
 	for _, handle := range c.RunIDs {
+		if handle == newestRun { // another client may have started one since the user looked
+			ids = append(ids, handle)
+			continue
+		}
 		id, err := c.resolve(ctx, s, handle)
 		if err != nil {
 			return nil, err

@@ -15,6 +15,9 @@ import (
 // runsPage is the number of runs that one call lists.
 const runsPage = 1000
 
+// newestRun is the handle of the newest run of a namespace, unless a run has this id.
+const newestRun = "last"
+
 // generatedPrefix is the prefix of generated ids, which may be left out of a handle.
 const generatedPrefix = "r-"
 
@@ -46,11 +49,20 @@ func (o *oneRun) connect(ctx context.Context, a *app, need backend.Need, keep ..
 }
 
 // resolve returns the id of the run that a handle names: the id, or a prefix that only one
-// run of the namespace has. A handle without a run is returned unchanged, so that the
+// run of the namespace has, or last for the newest one. A handle without a run is returned unchanged, so that the
 // request that follows reports it.
 func (t *target) resolve(ctx context.Context, s *backend.Session, handle string) (string, error) {
 	_, err := s.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: t.Namespace, RunId: handle})
 	if status.Code(err) != codes.NotFound {
+		return handle, nil
+	}
+	if handle == newestRun {
+		for run, err := range t.listed(ctx, s, nil, 1) {
+			if err != nil {
+				break
+			}
+			return run.GetRunId(), nil
+		}
 		return handle, nil
 	}
 	var fits []string

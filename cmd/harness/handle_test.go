@@ -34,6 +34,7 @@ func TestPrefixNamesARun(t *testing.T) {
 		{[]string{"show", "r-ab"}, 0, "run         default/r-ab\n"}, // an id is never a prefix
 		{[]string{"watch", "abx"}, 0, "the answer"},
 		{[]string{"delete", "abx"}, 0, "r-abxy2345 deleted"},
+		{[]string{"show", "last"}, 0, "run         default/r-ab\n"}, // the first of the list
 		{[]string{"show", "r-a"}, 1, `harness: RUN: "r-a" is the beginning of 3 ids (r-ab, r-abcd2345, r-abxy2345): add letters`},
 		{[]string{"show", "ab"}, 1, "of 3 ids"},
 		{[]string{"resume", "r-a"}, 1, "of 3 ids"},

@@ -158,7 +158,7 @@ func TestApprovalsAtTheTerminal(t *testing.T) {
 	screen.expect(t, "Reason for the model", 1)
 	fmt.Fprint(keyboard, "too dangerous\n")
 	screen.expect(t, question, 4)
-	fmt.Fprint(keyboard, "a\n")
+	fmt.Fprint(keyboard, "a\n*\n\n")
 	if code := exitCode(t, cmd); code != 0 {
 		t.Fatalf("exit code %d:\n%s", code, screen)
 	}

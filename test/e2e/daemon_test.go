@@ -348,3 +348,38 @@ func TestDaemonBadInput(t *testing.T) {
 		t.Errorf("with a stale socket: exit %d\n%s", code, stderr)
 	}
 }
+
+// TestCompletionStartsNoProcess: a shell that completes ids lists the runs without a
+// background process.
+func TestCompletionStartsNoProcess(t *testing.T) {
+	h := newHousehold(t)
+	complete := func(args ...string) string {
+		t.Helper()
+		code, stdout, stderr := start(t, h.env(), append([]string{"complete", "--"}, args...)...).wait()
+		if code != 0 || stderr != "" {
+			t.Errorf("%v: exit %d\n%s", args, code, stderr)
+		}
+		return stdout
+	}
+	complete("show", "")
+	if n := h.started(); n != 0 || h.pid() != 0 {
+		t.Fatalf("an empty home has %d processes", n)
+	}
+	dir := t.TempDir()
+	script := write(t, dir, "s.yaml", "turns:\n  - {calls: [{name: work_complete, arguments: {summary: done}}]}\n")
+	if code, _, stderr := start(t, h.env(), "run", "--workspace", dir, "--run-id", "known", "--model", "script:"+script, "work").wait(); code != 0 {
+		t.Fatalf("exit %d\n%s", code, stderr)
+	}
+	if code, _, stderr := start(t, h.env(), "daemon", "stop").wait(); code != 0 {
+		t.Fatalf("stop: exit %d\n%s", code, stderr)
+	}
+	eventually(t, "the end of the process", func() bool { return h.pid() == 0 })
+	for _, words := range [][]string{{"show", ""}, {"approve", "kn"}, {"resume", ""}} {
+		if out := complete(words...); !strings.Contains(out, "known") {
+			t.Errorf("%v: completed as %q", words, out)
+		}
+	}
+	if n := h.started(); n != 1 || h.pid() != 0 {
+		t.Errorf("%d processes were started, %d is there", n, h.pid())
+	}
+}
