@@ -184,7 +184,7 @@ func TestWhatIsTypedIntoAPagerIsNoAnswer(t *testing.T) {
 	screen.expect(t, "The pager has ended. The last lines of the call:", 1)
 	screen.expect(t, "# the end", 1)
 	screen.expect(t, "Allow it? [y] once", 1)
-	fmt.Fprintln(keyboard, "what") // is answered after everything that was typed before
+	fmt.Fprintln(keyboard, "what") // comes after everything that was typed before
 	screen.expect(t, "Allow it? [y] once", 2)
 	if len(f.approvals()) > 0 {
 		t.Errorf("answered by %v", f.approvals())

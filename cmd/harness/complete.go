@@ -107,7 +107,7 @@ func (a *app) runWords(ctx context.Context, flags map[string]string) []completio
 	}
 	defer a.disconnect(ctx, session)
 	var words []completion.Word
-	for run, err := range t.listed(ctx, session, nil, completedRuns) {
+	for run, err := range t.listed(ctx, session, nil, false, completedRuns) {
 		if err != nil || len(words) == completedRuns {
 			break
 		}

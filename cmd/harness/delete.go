@@ -100,7 +100,7 @@ func (c *deleteCmd) selected(ctx context.Context, s *backend.Session) (ids []str
 		return ids, nil
 	}
 	limit := time.Now().Add(-c.OlderThan.d)
-	for run, err := range c.listed(ctx, s, nil, runsPage) {
+	for run, err := range c.listed(ctx, s, nil, false, runsPage) {
 		if err != nil {
 			return nil, err
 		}

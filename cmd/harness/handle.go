@@ -57,7 +57,7 @@ func (t *target) resolve(ctx context.Context, s *backend.Session, handle string)
 		return handle, nil
 	}
 	if handle == newestRun {
-		for run, err := range t.listed(ctx, s, nil, 1) {
+		for run, err := range t.listed(ctx, s, nil, false, 1) {
 			if err != nil {
 				break
 			}
@@ -66,7 +66,7 @@ func (t *target) resolve(ctx context.Context, s *backend.Session, handle string)
 		return handle, nil
 	}
 	var fits []string
-	for run, err := range t.listed(ctx, s, nil, runsPage) {
+	for run, err := range t.listed(ctx, s, nil, true, runsPage) {
 		if err != nil {
 			return handle, nil // the caller may read this run, and not the list
 		}
@@ -95,10 +95,11 @@ func ambiguous(handle string, fits []string) error {
 	return fmt.Errorf("RUN: %q is the beginning of %d ids (%s%s): add letters", handle, len(fits), strings.Join(named, ", "), more)
 }
 
-// listed iterates over the runs of the namespace, newest first, and stops after an error.
-func (t *target) listed(ctx context.Context, s *backend.Session, statuses []harnessv1.RunStatus, page uint32) func(yield func(*harnessv1.Run, error) bool) {
+// listed iterates over the runs of the namespace, newest first, and stops after an error. all:
+// those of sub-agents too.
+func (t *target) listed(ctx context.Context, s *backend.Session, statuses []harnessv1.RunStatus, all bool, page uint32) func(yield func(*harnessv1.Run, error) bool) {
 	return func(yield func(*harnessv1.Run, error) bool) {
-		request := &harnessv1.ListRunsRequest{Namespace: t.Namespace, Statuses: statuses, PageSize: page}
+		request := &harnessv1.ListRunsRequest{Namespace: t.Namespace, Statuses: statuses, PageSize: page, All: all}
 		for {
 			answer, err := s.Client.ListRuns(ctx, request)
 			if err != nil {

@@ -37,7 +37,7 @@ func (c *lastCmd) run(ctx context.Context, a *app) (int, error) {
 	defer a.disconnect(ctx, session)
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
-	for run, err := range c.listed(ctx, session, statuses, 1) {
+	for run, err := range c.listed(ctx, session, statuses, false, 1) {
 		if err != nil {
 			return follow.ExitError, err
 		}

@@ -16,6 +16,7 @@ import (
 type listCmd struct {
 	target `embed:""`
 	Status []string `placeholder:"STATUS" help:"Only runs with this status: running, parked, done, stalled, failed or cancelled."`
+	All    bool     `help:"Runs that sub-agents made too."`
 	Limit  uint32   `placeholder:"N" help:"Only the newest N runs. Default: all."`
 	Output string   `enum:"text,json" default:"text" help:"Format of the output: text or json."`
 }
@@ -85,7 +86,7 @@ func (c *listCmd) runs(ctx context.Context, s *backend.Session, statuses []harne
 	if c.Limit > 0 {
 		page = min(page, c.Limit+1)
 	}
-	for run, err := range c.listed(ctx, s, statuses, page) {
+	for run, err := range c.listed(ctx, s, statuses, c.All, page) {
 		switch {
 		case err != nil:
 			return nil, false, err

@@ -41,7 +41,7 @@ func waiting(runs []*harnessv1.Run) (calls, timers []*harnessv1.Run) {
 	for _, r := range runs {
 		switch kind := r.GetReason().GetKind(); {
 		case r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED:
-		case kind == "provider_unavailable", kind == runstate.KindWait:
+		case kind == "provider_unavailable", kind == runstate.KindWait, kind == runstate.KindAgent:
 			timers = append(timers, r)
 		case kind != "interrupted" && !strings.HasPrefix(kind, budgetExceeded):
 			calls = append(calls, r)

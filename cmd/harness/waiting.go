@@ -106,6 +106,9 @@ func (f *runFollower) hints(ctx context.Context, a *app, text narrator, r *harne
 func (f *runFollower) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
 	style, words, now := a.style(a.err), f.target.words(a), time.Now()
 	for _, p := range r.GetPending() {
+		if p.GetKind() == runstate.KindAgent {
+			continue // its sub-agent has the answer
+		}
 		how := answering(f.run, p, words)
 		if text == nil {
 			a.printNote("call %s (%s) waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), render.Short(p.GetKind(), 64), how)

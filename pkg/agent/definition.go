@@ -31,6 +31,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/schema"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // Definition is a compiled definition. It never changes and is safe for concurrent use.
@@ -49,6 +50,14 @@ type Definition struct {
 	// has none.
 	Output       *schema.Schema
 	OutputSchema string
+	// Agents are the sub-agents, built-in ones written out.
+	Agents []*harnessv1.SubAgent
+	// OnlyTools are the only tools of the agent apart from those of the harness; empty: all.
+	OnlyTools []string
+	// ReadOnly: the agent has only tools that change nothing.
+	ReadOnly bool
+	// MaxAnswerWords bounds the answer, in words; 0: it has no bound.
+	MaxAnswerWords uint32
 	// Digest identifies the definition: equal definitions have equal digests.
 	Digest string
 }
@@ -57,7 +66,10 @@ type Definition struct {
 // its run stores them. Either is nil if the spec has none of its parts.
 func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.TaskContract) {
 	agent := spec.GetAgent()
-	d := &harnessv1.Definition{Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema()}
+	d := &harnessv1.Definition{
+		Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema(),
+		Agents: tree.Resolve(agent.GetAgents()), OnlyTools: agent.GetOnlyTools(), ReadOnly: agent.GetReadOnly(), MaxAnswerWords: agent.GetMaxAnswerWords(),
+	}
 	if proto.Size(d) == 0 {
 		d = nil
 	}
@@ -71,7 +83,10 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 
 // Compile compiles a definition and a resolved contract. Both may be nil.
 func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Definition, error) {
-	out := &Definition{Modes: d.GetModes(), OutputSchema: d.GetOutputSchema()}
+	out := &Definition{
+		Modes: d.GetModes(), OutputSchema: d.GetOutputSchema(), Agents: d.GetAgents(), OnlyTools: d.GetOnlyTools(), ReadOnly: d.GetReadOnly(),
+		MaxAnswerWords: d.GetMaxAnswerWords(),
+	}
 	var err error
 	if out.OutputSchema != "" {
 		if out.Output, err = schema.Compile(out.OutputSchema, false); err != nil {

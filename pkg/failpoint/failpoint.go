@@ -32,11 +32,17 @@ var loop = []string{
 // rolePoints are the points of one role only, in the same order.
 var rolePoints = map[string][]string{
 	workflow.Repair: {
-		"wake_seen",   // a parked or ended run and an item for it were read, nothing appended
-		"woken",       // the trigger is stored, the item not acknowledged
-		"timer_fired", // a timer was delivered, no item appended
-		"timer_kept",  // the item is stored, the timer not acknowledged
-		"erased",      // everything of a deleted run is erased except its last record, no timer set for it
+		"wake_seen",     // a parked or ended run and an item for it were read, nothing appended
+		"woken",         // the trigger is stored, the item not acknowledged
+		"report",        // a child is parked or has ended, its report is not stored
+		"reported",      // the report is stored, the child's step is not acknowledged
+		"child",         // a call waits for a child that is not started
+		"child_started", // the child is started, the parent's step is not acknowledged
+		"order",         // a child has an order that was not sent
+		"ordered",       // the order is sent, the parent's step is not acknowledged
+		"timer_fired",   // a timer was delivered, no item appended
+		"timer_kept",    // the item is stored, the timer not acknowledged
+		"erased",        // everything of a deleted run is erased except its last record, no timer set for it
 	},
 	workflow.Turn: {
 		"claimed",       // TurnStarted is stored, no request sent to the model

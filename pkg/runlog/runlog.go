@@ -51,7 +51,7 @@ import (
 //     reads only schema 6 would count the first as calls that ran, refuse the second, let an
 //     answer count for another call than the one that was shown, and accept a run without
 //     its output.
-const Schema = 7
+const Schema = 8
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

@@ -20,6 +20,9 @@ const (
 	// KindReview: a person reviews the call, as a hook wants. It is also the stop
 	// reason of a run that a hook has paused.
 	KindReview = "review"
+	// KindAgent: the run that the call started gives the result. It is also the stop reason of
+	// a run that waits for nothing else.
+	KindAgent = "agent"
 )
 
 // MaxPending bounds the pending calls of a run; the harness refuses more.
@@ -37,6 +40,8 @@ func PendingKind(d harnessv1.CallDisposition) string {
 		return KindQuestion
 	case harnessv1.CallDisposition_CALL_DISPOSITION_WAIT:
 		return KindWait
+	case harnessv1.CallDisposition_CALL_DISPOSITION_AGENT:
+		return KindAgent
 	default:
 		return ""
 	}
@@ -45,6 +50,9 @@ func PendingKind(d harnessv1.CallDisposition) string {
 // AnswerDeadline returns when a pending call of a kind expires that starts to wait
 // at now.
 func AnswerDeadline(s *harnessv1.Snapshot, kind string, now time.Time) *timestamppb.Timestamp {
+	if kind == KindAgent {
+		return nil // its definition may set one
+	}
 	tools := s.GetConfig().GetTools()
 	timeout := tools.GetAnswerTimeout()
 	if kind == KindApproval || kind == KindReview {
@@ -84,7 +92,7 @@ func AwaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 	}
 	first := pending[0]
 	for _, c := range pending { // a review pauses the whole run, and a wait continues by itself
-		if c.GetKind() == KindReview && first.GetKind() != KindReview || c.GetKind() != KindWait && first.GetKind() == KindWait {
+		if c.GetKind() == KindReview && first.GetKind() != KindReview || !passes(c.GetKind()) && passes(first.GetKind()) {
 			first = c
 		}
 	}
@@ -101,6 +109,9 @@ func AwaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 		Details: &harnessv1.StopDetails{Turn: turn},
 	}
 }
+
+// passes reports whether a wait of a kind ends by itself.
+func passes(kind string) bool { return kind == KindWait || kind == KindAgent }
 
 // AwaitedCalls returns the pending calls that wait for an answer from outside.
 func AwaitedCalls(s *harnessv1.Snapshot) []*harnessv1.PendingCall {

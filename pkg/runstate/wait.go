@@ -62,9 +62,11 @@ func Waits(s *harnessv1.Snapshot) bool {
 	return len(calls) > 0 && s.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED
 }
 
-// IsWaiting reports whether a run is parked for waits alone, by its status and reason.
+// IsWaiting reports whether a run is parked for waits and sub-agents at work alone, by its
+// status and reason: it continues without an input.
 func IsWaiting(status harnessv1.RunStatus, reason *harnessv1.StopReason) bool {
-	return status == harnessv1.RunStatus_RUN_STATUS_PARKED && reason.GetKind() == KindWait
+	return status == harnessv1.RunStatus_RUN_STATUS_PARKED &&
+		(reason.GetKind() == KindWait || reason.GetKind() == KindAgent && reason.GetDetails().GetRunId() == "")
 }
 
 // ParkClock stops the clock of a run that is parked at now, unless it waits: waiting counts as

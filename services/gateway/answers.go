@@ -77,7 +77,7 @@ func (s RunState) answer(callID string, approval bool) (Admission, error) {
 		return 0, Answered(callID)
 	case kind == runstate.KindReview:
 		return Store, s.room()
-	case kind == "" || kind == runstate.KindWait || (kind == runstate.KindApproval) != approval:
+	case kind == "" || kind == runstate.KindWait || kind == runstate.KindAgent || (kind == runstate.KindApproval) != approval:
 		return 0, s.notPending(callID, kind)
 	}
 	return Store, s.room()
@@ -121,6 +121,8 @@ func (s RunState) notPending(callID, kind string) error {
 		text = "waits for an approval, not for a result"
 	case runstate.KindWait:
 		text = "waits for a time or an event, not for an answer: send a message to end the wait"
+	case runstate.KindAgent:
+		text = "waits for its sub-agent, not for an answer: answer or message the run of the sub-agent"
 	case runstate.KindClientTool, runstate.KindQuestion:
 		text = "waits for a result, not for an approval"
 	}

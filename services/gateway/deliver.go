@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -117,6 +119,9 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 		Segment:    s.GetSegment(),
 		Model:      s.GetModel(),
 		StartedBy:  s.GetStartedBy(),
+
+		ParentRunId: s.GetParent().GetRunId(),
+		RootRunId:   s.GetParent().GetRootRunId(),
 	}
 	if s.GetTrace() != nil {
 		run.TraceId = runtrace.ID(s.GetTrace()).String()
@@ -125,6 +130,23 @@ func RunOf(step runlog.Entry, version uint64) *harnessv1.Run {
 		run.Status, run.Reason = result.GetStatus(), result.GetReason()
 	}
 	return run
+}
+
+// ChildrenOf returns the children of a run as GetRun shows them.
+func ChildrenOf(s *harnessv1.Snapshot) []*harnessv1.ChildRun {
+	var children []*harnessv1.ChildRun
+	for _, c := range s.GetChildren() {
+		r := c.GetReport()
+		status := r.GetStatus()
+		if c.GetOrder() > r.GetOrder() && !tree.Ended(c) {
+			status = harnessv1.RunStatus_RUN_STATUS_RUNNING
+		}
+		children = append(children, &harnessv1.ChildRun{
+			RunId: c.GetRunId(), CallId: c.GetCallId(), Agent: c.GetAgent(), Status: status, Reason: r.GetReason(),
+			Accepted: r.GetAccepted(), Turns: r.GetTurns(), Usage: r.GetUsage(),
+		})
+	}
+	return children
 }
 
 // TracesOf returns the trace ids of a run, oldest first.
@@ -153,7 +175,7 @@ func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 		r := resultSoFar(s)
 		r.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
 		r.Reason = s.GetStopReason()
-		r.Pending, r.WakeAt = Awaited(s), s.GetWakeAt()
+		r.Pending, r.WakeAt = Answerable(s), s.GetWakeAt()
 		if p := step.GetParked(); p != nil {
 			r.Reason, r.Pending = p.GetReason(), p.GetPending()
 		}
@@ -205,7 +227,13 @@ func WaitingOf(items []*harnessv1.InboxItem) []*harnessv1.WaitingInput {
 	return waiting
 }
 
-// Awaited returns the calls that a client has to answer.
+// Answerable returns the calls that a client may answer: those that wait, without the calls
+// of sub-agents.
+func Answerable(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
+	return slices.DeleteFunc(Awaited(s), func(c *harnessv1.PendingCall) bool { return c.GetKind() == runstate.KindAgent })
+}
+
+// Awaited returns the calls that wait for an answer from outside.
 func Awaited(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
 	var calls []*harnessv1.PendingCall
 	for _, c := range s.GetPendingToolCalls() {

@@ -105,12 +105,12 @@ func (x *Index) Apply(e runlog.Entry) (c Change, changed bool) {
 		delete(x.ahead, r.number)
 	}
 	r.version = max(r.version, e.Header.Version)
-	r.status = uint8(run.GetStatus()) //nolint:gosec // a handful of values
+	r.set(run.GetStatus(), step.GetSnapshot().GetParent() != nil)
 	r.rest = 0
 	if runlog.IsRest(step.GetTo()) {
 		r.rest = x.tally.number(step.GetSnapshot().GetStopReason().GetKind())
 	}
-	if step.GetTo() == runlog.Park && len(Awaited(step.GetSnapshot())) > 0 {
+	if step.GetTo() == runlog.Park && len(Answerable(step.GetSnapshot())) > 0 {
 		r.rest |= awaiting
 	}
 	x.tally.count(r, 1)
@@ -212,7 +212,7 @@ func (x *Index) Lacks(e runlog.Entry) bool {
 func (x *Index) News(e runlog.Entry) bool {
 	r := x.rows.row(e.Run)
 	return r != nil && e.Record != nil && !runlog.IsRest(e.Record.GetStep().GetTo()) &&
-		r.status == uint8(harnessv1.RunStatus_RUN_STATUS_RUNNING) &&
+		r.runStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING &&
 		e.Sequence > r.sequence && e.Header.Version > r.version
 }
 

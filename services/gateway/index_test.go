@@ -62,7 +62,7 @@ func TestIndexPages(t *testing.T) {
 		from, more := Place{}, true
 		for more {
 			var page []Row
-			page, from, more = x.List(Within(namespace, nil), nil, from, size)
+			page, from, more = x.List(Within(namespace, nil), nil, true, from, size)
 			if len(page) > size || more && len(page) != size {
 				t.Fatalf("a page of %d, want %d", len(page), size)
 			}
@@ -108,12 +108,12 @@ func TestIndexIncarnationsAndStatuses(t *testing.T) {
 	x.Apply(stepOf(a, 1, noon, "end", harnessv1.RunStatus_RUN_STATUS_FAILED))
 	x.Apply(stepOf(b, 2, noon.Add(time.Second), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING))
 	x.Apply(stepOf(a, 3, noon.Add(time.Minute), "repair", harnessv1.RunStatus_RUN_STATUS_RUNNING))
-	runs, _, _ := x.List(nil, nil, Place{}, 10)
+	runs, _, _ := x.List(nil, nil, true, Place{}, 10)
 	if len(runs) != 2 || runs[0].Run.ID != "a" {
 		t.Fatalf("got %v", runs)
 	}
 	x.Apply(stepOf(b, 4, noon.Add(time.Second), "end", harnessv1.RunStatus_RUN_STATUS_FAILED))
-	runs, _, more := x.List(Namespaces{"n"}, []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_FAILED}, Place{}, 1)
+	runs, _, more := x.List(Namespaces{"n"}, []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_FAILED}, true, Place{}, 1)
 	if len(runs) != 1 || runs[0].Run.ID != "b" || more {
 		t.Fatalf("got %v, %v", runs, more)
 	}
@@ -133,7 +133,7 @@ func expiring(e runlog.Entry, sequence uint64) runlog.Entry {
 }
 
 func (x *Index) ids() (ids []string) {
-	rows, _, _ := x.List(nil, nil, Place{}, 99)
+	rows, _, _ := x.List(nil, nil, true, Place{}, 99)
 	for _, r := range rows {
 		ids = append(ids, r.Run.ID)
 	}
@@ -276,7 +276,7 @@ func TestIndexOfChangingRuns(t *testing.T) {
 					seen[run] = sequence
 				}
 			}
-			listed, _, _ := x.List(nil, nil, Place{}, 99)
+			listed, _, _ := x.List(nil, nil, true, Place{}, 99)
 			if len(listed) != len(there) || !slices.IsSortedFunc(listed, func(a, b Row) int { return b.compare(a.Place) }) {
 				t.Fatalf("listed are %v, there are %v", listed, there)
 			}
@@ -381,7 +381,7 @@ func TestIndexAfterLoss(t *testing.T) {
 	x.Apply(older)
 	x.Apply(stays)
 	x.Listed()
-	rows, _, _ := x.List(Within("n", nil), nil, Place{}, 10)
+	rows, _, _ := x.List(Within("n", nil), nil, true, Place{}, 10)
 	if len(rows) != 2 {
 		t.Fatalf("%d runs are listed", len(rows))
 	}

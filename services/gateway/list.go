@@ -73,11 +73,11 @@ func Within(asked string, allowed []string) Namespaces {
 func (n Namespaces) has(namespace string) bool { return n == nil || slices.Contains(n, namespace) }
 
 // List returns at most size runs after from, newest first, and where the next page
-// begins; more is false after the last page. No statuses mean all.
-func (x *Index) List(within Namespaces, statuses []harnessv1.RunStatus, from Place, size int) (page []Row, next Place, more bool) {
+// begins; more is false after the last page. No statuses mean all. all: children too.
+func (x *Index) List(within Namespaces, statuses []harnessv1.RunStatus, all bool, from Place, size int) (page []Row, next Place, more bool) {
 	for i := x.rows.before(from) - 1; i >= 0; i-- {
 		r := x.rows.oldest(i)
-		if !x.rows.in(r, within) || !among(statuses, r.status) {
+		if !x.rows.in(r, within) || r.isChild() && !all || !among(statuses, r.runStatus()) {
 			continue
 		}
 		if len(page) == size {
@@ -127,8 +127,8 @@ func (x *Index) page(from Place, limit int, wanted func(Row) bool) (page []Row, 
 	return page, x.rows.place(x.rows.oldest(last)), true
 }
 
-func among(statuses []harnessv1.RunStatus, status uint8) bool {
-	return len(statuses) == 0 || slices.Contains(statuses, harnessv1.RunStatus(status))
+func among(statuses []harnessv1.RunStatus, status harnessv1.RunStatus) bool {
+	return len(statuses) == 0 || slices.Contains(statuses, status)
 }
 
 // Farewell returns the last message to a watcher about a row that is Deleted: the last

@@ -19,7 +19,8 @@ type row struct {
 	version   uint64
 	number    uint32
 	namespace uint32
-	status    uint8
+	// status is the status, with child.
+	status uint8
 	// rest is why the run is parked or ended: an index into Index.reasons, with
 	// awaiting.
 	rest uint8
@@ -32,6 +33,20 @@ type row struct {
 
 // awaiting in row.rest: the run is parked for answers.
 const awaiting = 1 << 7
+
+// child in row.status: the call of a sub-agent started the run.
+const child = 1 << 7
+
+// set sets the status of a row, and whether it is a child.
+func (r *row) set(status harnessv1.RunStatus, isChild bool) {
+	r.status = uint8(status) //nolint:gosec // a handful of values
+	if isChild {
+		r.status |= child
+	}
+}
+
+func (r *row) runStatus() harnessv1.RunStatus { return harnessv1.RunStatus(r.status &^ child) }
+func (r *row) isChild() bool                  { return r.status&child != 0 }
 
 func (r *row) awaits() bool  { return r.rest&awaiting != 0 }
 func (r *row) reason() uint8 { return r.rest &^ awaiting }
@@ -176,5 +191,5 @@ func (x *rows) place(r *row) Place { return Place{Created: r.created, Run: x.nam
 
 // export returns the Row of r.
 func (x *rows) export(r *row) Row {
-	return Row{Place: x.place(r), Status: harnessv1.RunStatus(r.status), Sequence: r.sequence, Version: r.version}
+	return Row{Place: x.place(r), Status: r.runStatus(), Sequence: r.sequence, Version: r.version}
 }

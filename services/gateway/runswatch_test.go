@@ -317,7 +317,7 @@ func TestIndexVersions(t *testing.T) {
 	}
 	expect := func(status harnessv1.RunStatus, version uint64) {
 		t.Helper()
-		runs, _, _ := b.x.List(Namespaces{"n"}, nil, Place{}, 9)
+		runs, _, _ := b.x.List(Namespaces{"n"}, nil, true, Place{}, 9)
 		if runs[0].Status != status || runs[0].Version != version {
 			t.Fatalf("got %v, want %v at %d", runs[0], status, version)
 		}

@@ -9,10 +9,12 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -40,6 +42,8 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 		func() error { return checkSize("spec.agent.instructions", a.GetInstructions(), MaxInstructions) },
 		func() error { return checkModel("spec.agent.model", a.GetModel()) },
 		func() error { return checkEffort(a.GetReasoning().GetEffort()) },
+		func() error { return tree.Check("spec.agent.agents", a.GetAgents(), mode.Names(a.GetModes())) },
+		func() error { return checkAgentModels("spec.agent.agents", a.GetAgents()) },
 	); err != nil {
 		return err
 	}
@@ -65,6 +69,20 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 		}
 		if _, ok := harnessv1.ToolDecision_name[int32(rule.GetPolicy())]; !ok {
 			return fault.Invalid(field+".policy", "unknown policy %d: must be ALLOW, ASK or DENY", int32(rule.GetPolicy()))
+		}
+	}
+	return nil
+}
+
+// checkAgentModels checks the models and budgets of sub-agents, at all levels.
+func checkAgentModels(field string, agents []*harnessv1.SubAgent) error {
+	for i, a := range agents {
+		if err := first(
+			func() error { return checkModel(at(field, i)+".model", a.GetModel()) },
+			func() error { return checkBudgets(at(field, i)+".budgets", a.GetBudgets()) },
+			func() error { return checkAgentModels(at(field, i)+".agents", a.GetAgents()) },
+		); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -79,39 +79,15 @@ func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 // or a reference; caller starts the run; tools refers to the tools that the client runs, nil for none. Repair,
 // the first executor, fills in what the spec leaves open.
 func StartRecord(run runlog.Run, requestID, caller string, spec *harnessv1.RunSpec, tools *harnessv1.Content, now time.Time, writer *harnessv1.Writer) *harnessv1.Record {
-	cycle := workflow.Of(spec.GetWorkflow())
-	created := timestamppb.New(now)
+	step := runstate.FirstStep(Writer, spec, tools, caller, now)
+	step.GetRepairTrigger().RequestId = requestID
 	return &harnessv1.Record{
 		Namespace:  run.Namespace,
 		RunId:      run.ID,
 		Version:    1,
 		Schema:     runlog.Schema,
-		CommitTime: created,
+		CommitTime: timestamppb.New(now),
 		Writer:     writer,
-		Body: &harnessv1.Record_Step{Step: &harnessv1.Step{
-			From: Writer,
-			To:   cycle[0],
-			Snapshot: &harnessv1.Snapshot{
-				Status:         harnessv1.RunStatus_RUN_STATUS_RUNNING,
-				Phase:          harnessv1.Phase_PHASE_IDLE,
-				Workflow:       cycle,
-				MaxTurns:       runstate.Resolve(spec.GetConfig(), 0).GetStop().GetMaxTurns(),
-				Model:          spec.GetAgent().GetModel(),
-				FallbackModels: spec.GetAgent().GetFallbackModels(),
-				Workspace:      spec.GetWorkspace(),
-				ClientTools:    tools,
-				Autonomous:     spec.GetAgent().GetAutonomous(),
-				GoalPreview:    content.Cut(content.Text(spec.GetGoal()), content.MaxPreview),
-				CreateTime:     created,
-				StartedBy:      caller,
-				RunningSince:   created,
-			},
-			Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{
-				Cause:     harnessv1.TriggerCause_TRIGGER_CAUSE_START,
-				Spec:      spec,
-				RequestId: requestID,
-				Caller:    caller,
-			}},
-		}},
+		Body:       &harnessv1.Record_Step{Step: step},
 	}
 }

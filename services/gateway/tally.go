@@ -51,7 +51,7 @@ func (t *tally) count(r *row, by int) {
 	if t.counts == nil {
 		t.counts = map[group]int{}
 	}
-	t.counts[group{r.status, r.reason()}] += by
+	t.counts[group{r.status &^ child, r.reason()}] += by
 }
 
 // Counts returns the counts of runs by status and reason, with 0 for those that existed

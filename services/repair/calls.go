@@ -17,6 +17,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // applyApproval allows or refuses a call that waits for it.
@@ -128,6 +129,12 @@ func (d *decision) allow(call *harnessv1.PendingCall) {
 		d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindWait, call.GetSandboxLevel()))
 		return
 	}
+	if call.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT && d.modeAllows(call) {
+		call.Why, call.Preview = "", nil
+		tree.Await(d.s, d.run(), call, d.made.Agents, d.now)
+		d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindAgent, call.GetSandboxLevel()))
+		return // route starts it
+	}
 	if call.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT || !d.modeAllows(call) {
 		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
 		return
@@ -175,6 +182,8 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 		return fmt.Sprintf("call %s does not wait for an answer", a.GetCallId()), nil
 	case call.GetKind() == runstate.KindApproval:
 		return fmt.Sprintf("call %s waits for an approval", a.GetCallId()), nil
+	case call.GetKind() == runstate.KindAgent:
+		return fmt.Sprintf("call %s waits for its sub-agent: send the message to the sub-agent's run", a.GetCallId()), nil
 	case call.GetKind() == runstate.KindWait:
 		return fmt.Sprintf("call %s waits for a time or an event: a message ends the wait", a.GetCallId()), nil
 	}
@@ -195,7 +204,7 @@ func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err err
 }
 
 // answerFromOutside gives a call its result, after the hooks on_error and
-// after_tool_call. answer is the text of a. A text of the hooks replaces its media too.
+// after_tool_call. answer is the text of a, for the call of a sub-agent with how that ended. A text of the hooks replaces its media too.
 func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnessv1.Content, a *harnessv1.ToolAnswer) error {
 	arguments, text, failed := "", "", a.GetIsError()
 	parts := media.Parts(a.GetMedia())
@@ -248,6 +257,9 @@ func (d *decision) answerFromOutside(call *harnessv1.PendingCall, answer *harnes
 	effects.Merge(after)
 	d.record(effects)
 	runstate.RemovePending(d.s, call.GetCallId())
+	if call.GetKind() == runstate.KindAgent {
+		answer = a.GetResult() // without what differs between equal answers
+	}
 	d.recordOutcome(call, answer)
 	return nil
 }
@@ -307,6 +319,9 @@ func (d *decision) answerExpired() {
 		if call.GetKind() == runstate.KindWait || call.GetDeadline() == nil || call.GetDeadline().AsTime().After(now) {
 			continue
 		}
+		if call.GetKind() == runstate.KindAgent && d.overdue(call) {
+			continue
+		}
 		runstate.RecordAnswer(d.s, call.GetCallId(), "")
 		text := "Nobody answered this call in time."
 		switch call.GetKind() {
@@ -323,6 +338,9 @@ func (d *decision) answerExpired() {
 // error.
 func (d *decision) answerPending(text string) {
 	for _, call := range append(runstate.AwaitedCalls(d.s), runstate.ApprovedCalls(d.s)...) {
+		if call.GetKind() == runstate.KindAgent && call.GetClass() == harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL && d.cancel == nil {
+			continue // its child is idle, and continues when the run does
+		}
 		runstate.RecordAnswer(d.s, call.GetCallId(), "")
 		d.repairCall(call, text, "not answered")
 	}

@@ -57,7 +57,14 @@ func (d *decision) drain(batch *harnessv1.InboxBatch) error {
 
 // apply applies one item. refusal is why it has no effect, else empty.
 func (d *decision) apply(item *harnessv1.InboxItem) (kind, refusal string, err error) {
+	if item.GetOrder() > 0 {
+		kind, refusal = d.applyOrder(item)
+		return kind, refusal, nil
+	}
 	switch input := item.GetInput().(type) {
+	case *harnessv1.InboxItem_ChildReport:
+		refusal, err := d.applyReport(input.ChildReport)
+		return "child_report", refusal, err
 	case *harnessv1.InboxItem_UserMessage:
 		return causeMessage, "", d.applyMessage(input.UserMessage)
 	case *harnessv1.InboxItem_Approval:

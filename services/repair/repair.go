@@ -45,6 +45,8 @@ const (
 	NeedText        = "text:"    // followed by the digest of a blob of the run
 	// NeedConversation is the conversation of the run, which is passed to DecideWith.
 	NeedConversation = "conversation"
+	// NeedParent is the parent of a child that starts.
+	NeedParent = "parent"
 )
 
 // decision is one call of DecideWith. Its draft becomes the outcome.
@@ -64,6 +66,8 @@ type decision struct {
 	cancel      *harnessv1.Cancel
 	// interrupter and canceller have sent interrupt and cancel.
 	interrupter, canceller string
+	// halted: the parent wants the run idle.
+	halted bool
 
 	resumed string // the cause that resumes a parked run; empty while it stays parked
 	applied uint32 // items that had an effect
@@ -136,6 +140,9 @@ func missing(in *harnessv1.StepInput, trigger *harnessv1.RepairTrigger) *agent.N
 			}
 		}
 	}
+	if starts(trigger) && trigger.GetParent() != nil {
+		keys = append(keys, NeedParent)
+	}
 	if comparesAnswers(in) {
 		keys = append(keys, NeedConversation)
 	}
@@ -178,6 +185,9 @@ func (d *decision) decide() error {
 		if err := d.initialise(agent.Observation(d.in, NeedEnvironment).GetEnvironment()); err != nil {
 			return err
 		}
+	}
+	if starts(d.trigger) {
+		d.seeParent(agent.Observation(d.in, NeedParent).GetParent())
 	}
 	if err := d.drain(agent.Observation(d.in, NeedInbox).GetInbox()); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -26,6 +27,9 @@ const causeMessage = "user_message"
 func (d *decision) route() error {
 	s := d.s
 	d.answerUnknown()
+	if decided, err := d.routeTree(); decided || err != nil {
+		return err
+	}
 	switch {
 	case runstate.Ended(s):
 		return d.endAgain()
@@ -199,7 +203,9 @@ func (d *decision) stepEnded(outcome, message string) (hook.Effects, error) {
 }
 
 func (d *decision) parkInterrupted() error {
-	d.answerPending("The run was interrupted before this call was answered.")
+	if !d.halted { // at its parent's order, what it waits for stays awaited
+		d.answerPending("The run was interrupted before this call was answered.")
+	}
 	d.Emit(event.RunInterrupted(d.interrupt.GetReason(), d.interrupter))
 	return d.pause(&harnessv1.StopReason{
 		Kind:    "interrupted",
@@ -259,7 +265,9 @@ func (d *decision) parkAgain() error {
 	if len(runstate.AwaitedCalls(d.s)) > 0 {
 		// The awaited calls and their deadline may have changed. A new deadline makes
 		// a new park, so that the timer of the old one has no effect.
-		if reason := runstate.AwaitReason(d.s, d.Turn); reason != nil {
+		if reason := runstate.AwaitReason(d.s, d.Turn); reason.GetKind() == runstate.KindAgent {
+			d.s.StopReason = tree.WaitReason(d.s, d.Turn)
+		} else if reason != nil {
 			d.s.StopReason = reason
 		}
 		if first := runstate.FirstDeadline(d.s); !proto.Equal(first, d.s.GetWakeAt()) {

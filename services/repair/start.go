@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
@@ -48,6 +49,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	setFactor(s)
 	s.Reasoning = proto.CloneOf(spec.GetAgent().GetReasoning())
 	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
+	s.Parent = proto.CloneOf(d.trigger.GetParent())
 	d.define(spec)
 	environment = shownEnvironment(s.GetConfig().GetPrompt(), environment)
 	for _, f := range environment.GetInstructionFiles() {
@@ -102,7 +104,7 @@ func (d *decision) tools(spec *harnessv1.RunSpec, environment *harnessv1.Environ
 		OutputSchema: spec.GetOutputSchema(),
 		Wait:         d.s.GetConfig().GetTools().GetWait(),
 	})
-	all := slices.Concat(environment.GetTools(), harness, spec.GetClientTools())
+	all := slices.Concat(environment.GetTools(), harness, tree.Tools(d.made.Agents), spec.GetClientTools())
 	return slices.DeleteFunc(all, func(t *harnessv1.ToolSpec) bool { return !mode.Allows(runstate.Mode(d.s), d.made.Modes, t) })
 }
 

@@ -12,6 +12,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // parkForAnswers parks the run until its pending calls are answered. A call that a hook
@@ -20,6 +21,9 @@ func (d *decision) parkForAnswers() error {
 	reason := runstate.AwaitReason(d.s, d.turn.GetTurnNumber())
 	if reason == nil {
 		return errors.New("stopdecision: the turn awaits answers, but no call is pending")
+	}
+	if reason.GetKind() == runstate.KindAgent {
+		reason = tree.WaitReason(d.s, d.turn.GetTurnNumber())
 	}
 	if reason.GetKind() == runstate.KindReview {
 		if err := d.pause(reason); err != nil {

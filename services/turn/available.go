@@ -1,6 +1,8 @@
 package turn
 
 import (
+	"slices"
+
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -9,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // AvailableTools returns the tools that the model can call in the mode of work of
@@ -17,6 +20,9 @@ func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *
 	definition *agent.Definition) (available []*harnessv1.ToolSpec, blocked map[string]bool) {
 	blocked = map[string]bool{}
 	for _, t := range allTools(s, host, clients, definition) {
+		if !has(definition, t) {
+			continue
+		}
 		if mode.Allows(runstate.Mode(s), definition.Modes, t) {
 			available = append(available, t)
 		} else {
@@ -26,9 +32,18 @@ func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *
 	return available, blocked
 }
 
-// allTools returns the tools of a run: the tool host's, the harness's and those that
-// clients run, in this order, so that what changes comes last. A client's tool with
-// the name of another is left out.
+// has reports whether the definition of an agent lets it have a tool.
+func has(definition *agent.Definition, t *harnessv1.ToolSpec) bool {
+	a := t.GetAnnotations()
+	if definition.ReadOnly && t.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS && (a.GetWrites() || a.GetExecutes()) {
+		return false
+	}
+	return len(definition.OnlyTools) == 0 || t.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS || slices.Contains(definition.OnlyTools, t.GetName())
+}
+
+// allTools returns the tools of a run: the tool host's, the harness's, its sub-agents and
+// those that clients run, in this order, so that what changes comes last. A sub-agent or a
+// client's tool with the name of another is left out.
 func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools,
 	definition *agent.Definition) []*harnessv1.ToolSpec {
 	all := append([]*harnessv1.ToolSpec(nil), host...)
@@ -40,7 +55,7 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 	for _, t := range all {
 		taken[t.GetName()] = true
 	}
-	for _, t := range clients.GetTools() {
+	for _, t := range append(tree.Tools(definition.Agents), clients.GetTools()...) {
 		if name := t.GetName(); !taken[name] && !harnesstool.IsReserved(name) {
 			taken[name] = true
 			all = append(all, t)

@@ -14,8 +14,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -35,6 +37,9 @@ type End struct {
 	ToolTokens uint32
 	// Tools are those of the calls; nil if they are unknown.
 	Tools *ToolSet
+	// Run is the run of the turn, and Agents are its sub-agents.
+	Run    runlog.Run
+	Agents []*harnessv1.SubAgent
 	// Now is when the wait for answers begins.
 	Now time.Time
 }
@@ -60,7 +65,7 @@ func (p *Progress) close(s *State) Action {
 	interrupted := p.interrupted(s)
 	c, err := complete(p.snapshot(s), p, End{
 		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Outcomes: p.outcomes(s), Unadmitted: p.unadmitted(s),
-		ToolTokens: s.Tools.Tokens, Tools: p.tools(s), Now: p.execution.now,
+		ToolTokens: s.Tools.Tokens, Tools: p.tools(s), Run: s.Run, Agents: s.Definition.Agents, Now: p.execution.now,
 	})
 	if err != nil {
 		return Fail{Err: err}
@@ -227,8 +232,11 @@ func (c *completion) addUnfinished(end End) {
 			SandboxLevel: prepared.GetSandboxLevel(), SandboxHosts: prepared.GetSandboxHosts(), OnlyOnce: prepared.GetOnlyOnce(),
 			Guarded: prepared.GetGuarded(), Wait: proto.CloneOf(prepared.GetWait()),
 		}
-		if kind == runstate.KindWait {
+		switch kind {
+		case runstate.KindWait:
 			runstate.StartWait(pending, end.Now)
+		case runstate.KindAgent:
+			tree.Await(s, end.Run, pending, end.Agents, end.Now)
 		}
 		s.PendingToolCalls = append(s.PendingToolCalls, pending)
 		if kind != runstate.KindApproval && kind != runstate.KindReview {
@@ -237,6 +245,21 @@ func (c *completion) addUnfinished(end End) {
 		pending.Preview = runstate.Preview(s, pending, p.execution.proposed[prepared.GetCallId()])
 		c.addTool(pending, end)
 		c.draft.Emit(event.ApprovalRequested(pending))
+	}
+	c.delegate(end)
+}
+
+// delegate starts the sub-agents that may work now.
+func (c *completion) delegate(end End) {
+	started, broke := tree.Schedule(c.s, end.Agents)
+	for _, child := range started {
+		c.draft.Emit(event.AgentStarted(child))
+	}
+	for _, child := range broke {
+		result := resultMessage(child.GetCallId(), child.GetAgent(), tree.BrokeText, true)
+		c.draft.Append(result)
+		c.draft.Emit(event.ToolError(child.GetCallId(), child.GetAgent(), nil))
+		runstate.RemovePending(c.s, child.GetCallId())
 	}
 }
 

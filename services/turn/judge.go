@@ -17,6 +17,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -31,8 +32,10 @@ type judgement struct {
 
 	ledger  *harnessv1.WorkItemLedger
 	waiting int // calls that wait for an answer
-	calls   []*harnessv1.PreparedCall
-	items   []*harnessv1.WorkItem
+	// delegated is the number of calls of sub-agents in the response.
+	delegated int
+	calls     []*harnessv1.PreparedCall
+	items     []*harnessv1.WorkItem
 
 	// The rest is for calls that are judged after the response is stored.
 	queue    []*harnessv1.ToolCall // with their arguments inline
@@ -402,6 +405,13 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	switch spec.GetOrigin() {
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT:
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_CLIENT
+	case harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT:
+		if made := len(j.s.Snapshot.GetChildren()) + j.delegated; made >= tree.MaxChildren {
+			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, fmt.Sprintf(
+				"This run has called sub-agents %d times, and may not more often. Do the rest yourself.", made))
+		}
+		j.delegated++
+		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_AGENT
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
 	default: // a tool host runs it

@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
@@ -15,6 +16,8 @@ import (
 // State is what a turn is decided on in addition to its progress. It does not
 // change while a worker has the turn.
 type State struct {
+	// Run is the run of the turn.
+	Run runlog.Run
 	// Snapshot of the step; shared, never changed.
 	Snapshot *harnessv1.Snapshot
 	// Definition of the run.

@@ -96,7 +96,7 @@ var uncertain = []string{"marked", "performed"}
 // TestKillPoints kills each role at each of its points, repeatedly, while runs are in
 // progress. Each run's log must be that of an undisturbed run.
 func TestKillPoints(t *testing.T) {
-	want := undisturbed(t, work, interrupted, deleted, judged)
+	want := undisturbed(t, work, interrupted, deleted, judged, delegated, halted)
 	for _, role := range meshtest.Roles {
 		if role == workflow.Inference {
 			continue // these runs have no jobs: see TestJobsSurviveKills and TestSummariesSurviveKills
@@ -112,6 +112,10 @@ func TestKillPoints(t *testing.T) {
 					continue // these runs need no summaries
 				case "killed", "cancelled":
 					s = interrupted
+				case "report", "reported", "child", "child_started":
+					s = delegated
+				case "order", "ordered":
+					s = halted
 				case "expired", "erased":
 					s = deleted
 				case "asked", "admitted", "weighed", "judged", "looked":

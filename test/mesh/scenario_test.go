@@ -156,14 +156,19 @@ func (d *driver) lines() []string {
 // in the log. Runs that read it at the same time never see half of it.
 func (s scenario) file(t testing.TB) string {
 	t.Helper()
-	path := filepath.Join(scripts, s.name+".yaml")
+	return scriptFile(s.name, s.script)
+}
+
+// scriptFile writes a script and returns its path, which the name determines.
+func scriptFile(name, script string) string {
+	path := filepath.Join(scripts, name+".yaml")
 	temp := fmt.Sprintf("%s.%d", path, workspaces.Add(1))
-	err := os.WriteFile(temp, []byte(s.script), 0o600)
+	err := os.WriteFile(temp, []byte(script), 0o600)
 	if err == nil {
 		err = os.Rename(temp, path)
 	}
 	if err != nil {
-		t.Fatal(err)
+		panic(err) // a folder of the test itself
 	}
 	return path
 }
@@ -183,7 +188,11 @@ func newWorkspace(t testing.TB) string {
 
 // canonical returns the run's log without what differs between two runs.
 func (d *driver) canonical(entries []runlog.Entry) string {
-	return meshtest.Canonical(entries, d.workspace, "WORKSPACE")
+	replace := []string{d.workspace, "WORKSPACE"}
+	for _, c := range entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren() {
+		replace = append(replace, c.GetRunId(), "CHILD")
+	}
+	return meshtest.Canonical(entries, replace...)
 }
 
 // spec returns the spec of a run of a script.

@@ -66,6 +66,8 @@ var typeNames = map[protoreflect.Name]string{
 	"model_changed":        "model.changed",
 	"compaction_started":   "compaction.started",
 	"compaction_completed": "compaction.completed",
+	"agent_started":        "agent.started",
+	"agent_ended":          "agent.ended",
 }
 
 // TypeUnknown is the type of an event that this program does not know, which a newer
@@ -199,7 +201,7 @@ func Run(r *harnessv1.Run) ([]byte, error) {
 	w := newWriter(sparse)
 	w.open('{')
 	w.fields(r.ProtoReflect(), "run_id", "status", "goal", "turn_count", "max_turns",
-		"namespace", "model", "segment", "version", "create_time", "update_time", "reason", "trace_id", "trace_ids", "started_by")
+		"namespace", "model", "segment", "version", "create_time", "update_time", "reason", "trace_id", "trace_ids", "started_by", "parent_run_id", "root_run_id", "children")
 	w.close('}')
 	return w.bytes(), nil
 }

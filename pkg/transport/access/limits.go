@@ -91,9 +91,13 @@ func targetsOf(spec *harnessv1.RunSpec) []namedTarget {
 	for i, p := range spec.GetAgent().GetContextProviders() {
 		add(fmt.Sprintf("spec.agent.context_providers[%d].grpc", i), p.GetGrpc())
 	}
-	for i, output := range spec.GetContract().GetRequiredOutputs() {
-		add(fmt.Sprintf("spec.contract.required_outputs[%d].predicate.grpc", i), output.GetPredicate().GetGrpc())
+	checks := func(field string, contract *harnessv1.TaskContract) {
+		for i, output := range contract.GetRequiredOutputs() {
+			add(fmt.Sprintf("%s.required_outputs[%d].predicate.grpc", field, i), output.GetPredicate().GetGrpc())
+		}
 	}
+	checks("spec.contract", spec.GetContract())
+	forSubAgents(spec, func(field string, a *harnessv1.SubAgent) { checks(field+".contract", a.GetContract()) })
 	for _, m := range modelsOf(spec) {
 		if target, custom := strings.CutPrefix(m.model, customModel); custom {
 			add(m.field, target)

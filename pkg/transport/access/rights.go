@@ -117,7 +117,23 @@ func modelsOf(spec *harnessv1.RunSpec) []namedModel {
 	for i, model := range spec.GetAgent().GetFallbackModels() {
 		models = append(models, namedModel{"spec.agent.fallback_models[" + strconv.Itoa(i) + "]", model})
 	}
+	forSubAgents(spec, func(field string, a *harnessv1.SubAgent) {
+		models = append(models, namedModel{field + ".model", a.GetModel()})
+	})
 	return models
+}
+
+// forSubAgents visits the sub-agents of a run, at all levels.
+func forSubAgents(spec *harnessv1.RunSpec, visit func(field string, a *harnessv1.SubAgent)) {
+	var all func(string, []*harnessv1.SubAgent)
+	all = func(field string, agents []*harnessv1.SubAgent) {
+		for i, a := range agents {
+			at := field + "[" + strconv.Itoa(i) + "]"
+			visit(at, a)
+			all(at+".agents", a.GetAgents())
+		}
+	}
+	all("spec.agent.agents", spec.GetAgent().GetAgents())
 }
 
 // scripted are the providers whose models are files of the worker.
@@ -187,14 +203,24 @@ func checkPrograms(c Caller, spec *harnessv1.RunSpec) error {
 			return lacks(Hooks, "spec.agent.hooks["+strconv.Itoa(i)+"].command", "is a command")
 		}
 	}
-	contract := spec.GetContract()
+	err := checkChecks(c, "spec.contract", spec.GetContract())
+	forSubAgents(spec, func(field string, a *harnessv1.SubAgent) {
+		if err == nil {
+			err = checkChecks(c, field+".contract", a.GetContract())
+		}
+	})
+	return err
+}
+
+// checkChecks refuses checks of a contract that are commands.
+func checkChecks(c Caller, field string, contract *harnessv1.TaskContract) error {
 	if contract.GetStored() != nil && !c.Has(Checks) {
-		return lacks(Checks, "spec.contract.stored", "may have checks that are commands")
+		return lacks(Checks, field+".stored", "may have checks that are commands")
 	}
 	for i, output := range contract.GetRequiredOutputs() {
 		p := output.GetPredicate()
 		if (p.GetCommand() != "" || p.GetType() == harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS) && !c.Has(Checks) {
-			return lacks(Checks, "spec.contract.required_outputs["+strconv.Itoa(i)+"].predicate.command", "is a command")
+			return lacks(Checks, field+".required_outputs["+strconv.Itoa(i)+"].predicate.command", "is a command")
 		}
 	}
 	return nil

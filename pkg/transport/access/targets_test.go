@@ -35,8 +35,11 @@ func TestServicesAreThoseOfTheOperator(t *testing.T) {
 				s.Agent.ContextProviders = []*harnessv1.ContextProvider{{Name: "x", Grpc: t}}
 			},
 			"spec.contract.required_outputs[1].predicate.grpc": func(s *harnessv1.RunSpec, t string) { output(&harnessv1.Predicate{Grpc: t})(s) },
-			"spec.config.context.summarizer.model":             func(s *harnessv1.RunSpec, t string) { s.Config.Context = summarized("grpc:" + t) },
-			"spec.agent.model":                                 func(s *harnessv1.RunSpec, t string) { s.Agent.Model = "grpc:" + t },
+			"spec.agent.agents[0].contract.required_outputs[0].predicate.grpc": func(s *harnessv1.RunSpec, t string) {
+				s.Agent.Agents = []*harnessv1.SubAgent{{Name: "a", Contract: &harnessv1.TaskContract{RequiredOutputs: []*harnessv1.RequiredOutput{{Predicate: &harnessv1.Predicate{Grpc: t}}}}}}
+			},
+			"spec.config.context.summarizer.model": func(s *harnessv1.RunSpec, t string) { s.Config.Context = summarized("grpc:" + t) },
+			"spec.agent.model":                     func(s *harnessv1.RunSpec, t string) { s.Agent.Model = "grpc:" + t },
 		} {
 			for service, allowed := range map[string]bool{"hooks.example:7700": true, "127.0.0.1:22": false, "169.254.169.254:80": false} {
 				r := &harnessv1.StartRunRequest{Spec: spec(func(s *harnessv1.RunSpec) { set(s, service) })}
@@ -58,7 +61,7 @@ func TestEveryServiceOfARunIsChecked(t *testing.T) {
 	var found []string
 	services((&harnessv1.RunSpec{}).ProtoReflect().Descriptor(), "", map[protoreflect.FullName]bool{}, &found)
 	slices.Sort(found)
-	if got := strings.Join(found, " "); got != ".agent.context_providers.grpc .agent.hooks.grpc .contract.required_outputs.predicate.grpc" {
+	if got := strings.Join(found, " "); got != ".agent.agents.contract.required_outputs.predicate.grpc .agent.context_providers.grpc .agent.hooks.grpc .contract.required_outputs.predicate.grpc" {
 		t.Errorf("a spec names services in %s", got)
 	}
 }

@@ -33,7 +33,7 @@ func (s *Server) ListRuns(ctx context.Context, r *harnessv1.ListRunsRequest) (*h
 		return nil, err
 	}
 	s.runs.mu.RLock()
-	rows, next, more := s.runs.index.List(gateway.Within(namespace, access.Namespaces(ctx)), r.GetStatuses(), from, size)
+	rows, next, more := s.runs.index.List(gateway.Within(namespace, access.Namespaces(ctx)), r.GetStatuses(), r.GetAll(), from, size)
 	s.runs.mu.RUnlock()
 	resp := &harnessv1.ListRunsResponse{}
 	if resp.Runs, err = s.readRuns(ctx, rows); err != nil {
@@ -100,7 +100,7 @@ func (s *Server) pendingOf(ctx context.Context, run runlog.Run) (*harnessv1.List
 // pendingIn returns the calls that wait for an answer at a step.
 func (s *Server) pendingIn(ctx context.Context, step runlog.Entry) []*harnessv1.PendingInRun {
 	var calls []*harnessv1.PendingInRun
-	for _, c := range s.whole(ctx, step.Run).calls(gateway.Awaited(step.Record.GetStep().GetSnapshot())) {
+	for _, c := range s.whole(ctx, step.Run).calls(gateway.Answerable(step.Record.GetStep().GetSnapshot())) {
 		calls = append(calls, &harnessv1.PendingInRun{Namespace: step.Run.Namespace, RunId: step.Run.ID, Call: c})
 	}
 	return calls

@@ -80,6 +80,7 @@ func (s *Server) getRun(ctx context.Context, run runlog.Run) (*harnessv1.GetRunR
 		Run:  gateway.RunOf(v.Step, v.Newest.Header.Version),
 		Spec: first.Record.GetStep().GetRepairTrigger().GetSpec(),
 	}
+	resp.Run.Children = gateway.ChildrenOf(v.Step.Record.GetStep().GetSnapshot())
 	resp.Run.TraceIds = gateway.TracesOf(v.Step.Record.GetStep().GetSnapshot())
 	if v.Quiescent() {
 		resp.Result = s.resultOf(ctx, v.Step)

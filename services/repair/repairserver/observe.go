@@ -111,6 +111,8 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 			return nil, err
 		}
 		return &harnessv1.Observation{Value: &harnessv1.Observation_Inbox{Inbox: batch}}, nil
+	case repair.NeedParent:
+		return o.seeParent(ctx)
 	case runstate.KeyBackground:
 		return o.s.background.Observe(ctx, o.task.Run, o.task.Step().GetSnapshot())
 	case repair.NeedConversation:

@@ -34,6 +34,7 @@ type Log interface {
 	runlog.Leader
 	runlog.InboxAppender
 	runlog.BlobReader
+	runlog.BlobWriter
 	runlog.WakeConsumer
 	runlog.TimerSetter
 	runlog.TimerConsumer

@@ -26,6 +26,13 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		_ = d.Nak(time.Second)
 		return
 	}
+	if err := s.relate(ctx, cfg, d.Entry()); err != nil {
+		if ctx.Err() == nil {
+			s.logger.Warn("message put back", "run", run.ID, "namespace", run.Namespace, "error", err)
+		}
+		_ = d.Nak(time.Second)
+		return
+	}
 	end := repair.Run(repair.Wake{Message: d.Entry().Sequence, KeepDeleted: s.keepDeleted}, func(a repair.Action) repair.Event {
 		switch a.(type) {
 		case repair.Append:

@@ -114,7 +114,7 @@ func (w *Server) state(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 	if err != nil {
 		return nil, err
 	}
-	return &turn.State{Snapshot: s, Definition: definition, Tools: tools, Ledger: h.ledgerID, Sandbox: h.sandbox, Window: w.cfg.Window}, nil
+	return &turn.State{Run: run, Snapshot: s, Definition: definition, Tools: tools, Ledger: h.ledgerID, Sandbox: h.sandbox, Window: w.cfg.Window}, nil
 }
 
 // toolSet returns the tools of a run. Its error does not fail the run if the
@@ -125,7 +125,7 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 		items: s.GetConfig().GetWorkItems().GetEnabled(), compaction: s.GetConfig().GetContext().GetCompaction(), mode: runstate.Mode(s),
 		waits: turn.Waits(s, definition),
 	}
-	if len(definition.Modes) > 0 || definition.Output != nil {
+	if len(definition.Modes) > 0 || definition.Output != nil || len(definition.Agents) > 0 || len(definition.OnlyTools) > 0 {
 		key.definition = definition.Digest
 	}
 	if text := s.GetClientTools().GetInline(); text != "" { // in a hand-written state

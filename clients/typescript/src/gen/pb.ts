@@ -21,6 +21,8 @@ export * from "./harness/v1/run_pb.js";
 export * from "./harness/v1/sandbox_pb.js";
 export * from "./harness/v1/snapshot_pb.js";
 export * from "./harness/v1/steering_pb.js";
+export * from "./harness/v1/subagent_pb.js";
 export * from "./harness/v1/tool_pb.js";
 export * from "./harness/v1/toolhost_pb.js";
+export * from "./harness/v1/tree_pb.js";
 export * from "./harness/v1/workitem_pb.js";

@@ -98,6 +98,7 @@ var hidden = map[protoreflect.FullName]bool{"harness.v1.ToolSpec.origin": true}
 const (
 	contentName  = "harness.v1.Content" // what is stored elsewhere
 	durationName = "google.protobuf.Duration"
+	subAgentName = "harness.v1.SubAgent" // may be a name alone
 )
 
 func fieldNames(m protoreflect.MessageDescriptor) []string {
@@ -145,6 +146,10 @@ func (d *decoder) value(f protoreflect.FieldDescriptor, fresh func() protoreflec
 	name := string(f.Name())
 	if f.Message() != nil && f.Message().FullName() != durationName {
 		m := fresh()
+		if m.Descriptor().FullName() == subAgentName && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
+			m.Set(m.Descriptor().Fields().ByName("name"), protoreflect.ValueOfString(n.Value)) // built in
+			return protoreflect.ValueOfMessage(m), true
+		}
 		d.message(m, n, path, name)
 		return protoreflect.ValueOfMessage(m), true
 	}

@@ -179,7 +179,9 @@ func (p *process) work(ctx context.Context) (working []*harnessv1.LocalRun, wake
 
 // timed reports whether the timer of a park continues its run. Those of answers end the wait
 // for them, which may be late.
-func timed(kind string) bool { return kind == "wait" || kind == "provider_unavailable" }
+func timed(kind string) bool {
+	return kind == "wait" || kind == "agent" || kind == "provider_unavailable"
+}
 
 // DescribeProcess returns what the process is and does.
 func (p *process) DescribeProcess(ctx context.Context, _ *harnessv1.DescribeProcessRequest) (*harnessv1.DescribeProcessResponse, error) {

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -133,7 +134,7 @@ const ProcessEnded = "The process that worked on it ended; resume it to continue
 // Config.Keep, before the executors start.
 func (n *Node) interruptOthers(ctx context.Context) error {
 	request := &harnessv1.ListRunsRequest{
-		Namespace: "*", Statuses: []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_RUNNING}, PageSize: 1000,
+		Namespace: "*", Statuses: []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_RUNNING}, PageSize: 1000, All: true,
 	}
 	for {
 		page, err := n.gateway.ListRuns(ctx, request)
@@ -141,7 +142,8 @@ func (n *Node) interruptOthers(ctx context.Context) error {
 			return fmt.Errorf("list unfinished runs: %w", err)
 		}
 		for _, run := range page.GetRuns() {
-			if slices.Contains(n.cfg.Keep, run.GetNamespace()+"/"+run.GetRunId()) {
+			root := cmp.Or(run.GetRootRunId(), run.GetRunId()) // a tree continues as one
+			if slices.Contains(n.cfg.Keep, run.GetNamespace()+"/"+root) {
 				continue
 			}
 			_, err := n.gateway.InterruptRun(ctx, &harnessv1.InterruptRunRequest{

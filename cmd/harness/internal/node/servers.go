@@ -160,7 +160,7 @@ func (n *Node) serveAll() {
 }
 
 // lastEvents is how long watchers have to read what is stored when the servers end. One
-// that follows a run which has come to rest ends by itself as soon as it has.
+// that follows a run that has parked or ended ends by itself as soon as it has.
 const lastEvents = 500 * time.Millisecond
 
 // finish accepts no more requests, and lets those in progress end for lastEvents.

@@ -85,6 +85,8 @@ type Event struct {
 	//	*Event_ModelChanged
 	//	*Event_CompactionStarted
 	//	*Event_CompactionCompleted
+	//	*Event_AgentStarted
+	//	*Event_AgentEnded
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -538,6 +540,24 @@ func (x *Event) GetCompactionCompleted() *CompactionCompleted {
 	return nil
 }
 
+func (x *Event) GetAgentStarted() *AgentStarted {
+	if x != nil {
+		if x, ok := x.Event.(*Event_AgentStarted); ok {
+			return x.AgentStarted
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetAgentEnded() *AgentEnded {
+	if x != nil {
+		if x, ok := x.Event.(*Event_AgentEnded); ok {
+			return x.AgentEnded
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -747,6 +767,16 @@ type Event_CompactionCompleted struct {
 	CompactionCompleted *CompactionCompleted `protobuf:"bytes,50,opt,name=compaction_completed,json=compactionCompleted,proto3,oneof"`
 }
 
+type Event_AgentStarted struct {
+	// agent.started
+	AgentStarted *AgentStarted `protobuf:"bytes,52,opt,name=agent_started,json=agentStarted,proto3,oneof"`
+}
+
+type Event_AgentEnded struct {
+	// agent.ended
+	AgentEnded *AgentEnded `protobuf:"bytes,53,opt,name=agent_ended,json=agentEnded,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -829,6 +859,183 @@ func (*Event_CompactionStarted) isEvent_Event() {}
 
 func (*Event_CompactionCompleted) isEvent_Event() {}
 
+func (*Event_AgentStarted) isEvent_Event() {}
+
+func (*Event_AgentEnded) isEvent_Event() {}
+
+// AgentStarted: a call started a run.
+type AgentStarted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The run, in the same namespace.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Name of the sub-agent.
+	Agent         string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentStarted) Reset() {
+	*x = AgentStarted{}
+	mi := &file_harness_v1_event_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentStarted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentStarted) ProtoMessage() {}
+
+func (x *AgentStarted) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentStarted.ProtoReflect.Descriptor instead.
+func (*AgentStarted) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *AgentStarted) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *AgentStarted) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *AgentStarted) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+// AgentEnded: the run that a call started has ended.
+type AgentEnded struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Name of the sub-agent.
+	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	// How it ended.
+	Status RunStatus `protobuf:"varint,4,opt,name=status,proto3,enum=harness.v1.RunStatus" json:"status,omitempty"`
+	// Why.
+	Reason *StopReason `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Its work counts as done.
+	Accepted bool `protobuf:"varint,6,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	// Its turns.
+	Turns uint32 `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`
+	// What it and all below it used.
+	Usage         *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentEnded) Reset() {
+	*x = AgentEnded{}
+	mi := &file_harness_v1_event_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentEnded) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentEnded) ProtoMessage() {}
+
+func (x *AgentEnded) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentEnded.ProtoReflect.Descriptor instead.
+func (*AgentEnded) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AgentEnded) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *AgentEnded) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *AgentEnded) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *AgentEnded) GetStatus() RunStatus {
+	if x != nil {
+		return x.Status
+	}
+	return RunStatus_RUN_STATUS_UNSPECIFIED
+}
+
+func (x *AgentEnded) GetReason() *StopReason {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
+func (x *AgentEnded) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *AgentEnded) GetTurns() uint32 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
+func (x *AgentEnded) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
 // StallDetected: nothing changed for too many turns.
 type StallDetected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -840,7 +1047,7 @@ type StallDetected struct {
 
 func (x *StallDetected) Reset() {
 	*x = StallDetected{}
-	mi := &file_harness_v1_event_proto_msgTypes[1]
+	mi := &file_harness_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -852,7 +1059,7 @@ func (x *StallDetected) String() string {
 func (*StallDetected) ProtoMessage() {}
 
 func (x *StallDetected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[1]
+	mi := &file_harness_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -865,7 +1072,7 @@ func (x *StallDetected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StallDetected.ProtoReflect.Descriptor instead.
 func (*StallDetected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *StallDetected) GetTurns() uint32 {
@@ -894,7 +1101,7 @@ type DoomLoopDetected struct {
 
 func (x *DoomLoopDetected) Reset() {
 	*x = DoomLoopDetected{}
-	mi := &file_harness_v1_event_proto_msgTypes[2]
+	mi := &file_harness_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -906,7 +1113,7 @@ func (x *DoomLoopDetected) String() string {
 func (*DoomLoopDetected) ProtoMessage() {}
 
 func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[2]
+	mi := &file_harness_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -919,7 +1126,7 @@ func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoomLoopDetected.ProtoReflect.Descriptor instead.
 func (*DoomLoopDetected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *DoomLoopDetected) GetKind() string {
@@ -973,7 +1180,7 @@ type GuidanceInjected struct {
 
 func (x *GuidanceInjected) Reset() {
 	*x = GuidanceInjected{}
-	mi := &file_harness_v1_event_proto_msgTypes[3]
+	mi := &file_harness_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -985,7 +1192,7 @@ func (x *GuidanceInjected) String() string {
 func (*GuidanceInjected) ProtoMessage() {}
 
 func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[3]
+	mi := &file_harness_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -998,7 +1205,7 @@ func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GuidanceInjected.ProtoReflect.Descriptor instead.
 func (*GuidanceInjected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GuidanceInjected) GetKind() string {
@@ -1039,7 +1246,7 @@ type WorkItemChanged struct {
 
 func (x *WorkItemChanged) Reset() {
 	*x = WorkItemChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[4]
+	mi := &file_harness_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1258,7 @@ func (x *WorkItemChanged) String() string {
 func (*WorkItemChanged) ProtoMessage() {}
 
 func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[4]
+	mi := &file_harness_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1271,7 @@ func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkItemChanged.ProtoReflect.Descriptor instead.
 func (*WorkItemChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WorkItemChanged) GetChange() string {
@@ -1110,7 +1317,7 @@ type DeliverablesUpdated struct {
 
 func (x *DeliverablesUpdated) Reset() {
 	*x = DeliverablesUpdated{}
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1122,7 +1329,7 @@ func (x *DeliverablesUpdated) String() string {
 func (*DeliverablesUpdated) ProtoMessage() {}
 
 func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1135,7 +1342,7 @@ func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverablesUpdated.ProtoReflect.Descriptor instead.
 func (*DeliverablesUpdated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *DeliverablesUpdated) GetItemId() string {
@@ -1175,7 +1382,7 @@ type ContractEvaluated struct {
 
 func (x *ContractEvaluated) Reset() {
 	*x = ContractEvaluated{}
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1394,7 @@ func (x *ContractEvaluated) String() string {
 func (*ContractEvaluated) ProtoMessage() {}
 
 func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1407,7 @@ func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContractEvaluated.ProtoReflect.Descriptor instead.
 func (*ContractEvaluated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ContractEvaluated) GetSatisfied() bool {
@@ -1241,7 +1448,7 @@ type HookResult struct {
 
 func (x *HookResult) Reset() {
 	*x = HookResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1253,7 +1460,7 @@ func (x *HookResult) String() string {
 func (*HookResult) ProtoMessage() {}
 
 func (x *HookResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1266,7 +1473,7 @@ func (x *HookResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookResult.ProtoReflect.Descriptor instead.
 func (*HookResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *HookResult) GetHookId() string {
@@ -1314,7 +1521,7 @@ type HookError struct {
 
 func (x *HookError) Reset() {
 	*x = HookError{}
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1326,7 +1533,7 @@ func (x *HookError) String() string {
 func (*HookError) ProtoMessage() {}
 
 func (x *HookError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1339,7 +1546,7 @@ func (x *HookError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookError.ProtoReflect.Descriptor instead.
 func (*HookError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HookError) GetHookId() string {
@@ -1383,7 +1590,7 @@ type ModeChanged struct {
 
 func (x *ModeChanged) Reset() {
 	*x = ModeChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1602,7 @@ func (x *ModeChanged) String() string {
 func (*ModeChanged) ProtoMessage() {}
 
 func (x *ModeChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1615,7 @@ func (x *ModeChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModeChanged.ProtoReflect.Descriptor instead.
 func (*ModeChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ModeChanged) GetFrom() string {
@@ -1438,7 +1645,7 @@ type ModelChanged struct {
 
 func (x *ModelChanged) Reset() {
 	*x = ModelChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1450,7 +1657,7 @@ func (x *ModelChanged) String() string {
 func (*ModelChanged) ProtoMessage() {}
 
 func (x *ModelChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1463,7 +1670,7 @@ func (x *ModelChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChanged.ProtoReflect.Descriptor instead.
 func (*ModelChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModelChanged) GetFrom() string {
@@ -1500,7 +1707,7 @@ type SessionStart struct {
 
 func (x *SessionStart) Reset() {
 	*x = SessionStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1719,7 @@ func (x *SessionStart) String() string {
 func (*SessionStart) ProtoMessage() {}
 
 func (x *SessionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1732,7 @@ func (x *SessionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStart.ProtoReflect.Descriptor instead.
 func (*SessionStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SessionStart) GetGoal() string {
@@ -1574,7 +1781,7 @@ type SessionPause struct {
 
 func (x *SessionPause) Reset() {
 	*x = SessionPause{}
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1793,7 @@ func (x *SessionPause) String() string {
 func (*SessionPause) ProtoMessage() {}
 
 func (x *SessionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1806,7 @@ func (x *SessionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionPause.ProtoReflect.Descriptor instead.
 func (*SessionPause) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SessionPause) GetReason() *StopReason {
@@ -1620,7 +1827,7 @@ type SessionResume struct {
 
 func (x *SessionResume) Reset() {
 	*x = SessionResume{}
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1839,7 @@ func (x *SessionResume) String() string {
 func (*SessionResume) ProtoMessage() {}
 
 func (x *SessionResume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1852,7 @@ func (x *SessionResume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResume.ProtoReflect.Descriptor instead.
 func (*SessionResume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SessionResume) GetCause() string {
@@ -1670,7 +1877,7 @@ type SessionComplete struct {
 
 func (x *SessionComplete) Reset() {
 	*x = SessionComplete{}
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1682,7 +1889,7 @@ func (x *SessionComplete) String() string {
 func (*SessionComplete) ProtoMessage() {}
 
 func (x *SessionComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1695,7 +1902,7 @@ func (x *SessionComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionComplete.ProtoReflect.Descriptor instead.
 func (*SessionComplete) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SessionComplete) GetStatus() RunStatus {
@@ -1730,7 +1937,7 @@ type PlanDraft struct {
 
 func (x *PlanDraft) Reset() {
 	*x = PlanDraft{}
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1742,7 +1949,7 @@ func (x *PlanDraft) String() string {
 func (*PlanDraft) ProtoMessage() {}
 
 func (x *PlanDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1755,7 +1962,7 @@ func (x *PlanDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanDraft.ProtoReflect.Descriptor instead.
 func (*PlanDraft) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PlanDraft) GetPlan() string {
@@ -1776,7 +1983,7 @@ type PlanCommit struct {
 
 func (x *PlanCommit) Reset() {
 	*x = PlanCommit{}
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +1995,7 @@ func (x *PlanCommit) String() string {
 func (*PlanCommit) ProtoMessage() {}
 
 func (x *PlanCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +2008,7 @@ func (x *PlanCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCommit.ProtoReflect.Descriptor instead.
 func (*PlanCommit) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PlanCommit) GetPlan() string {
@@ -1824,7 +2031,7 @@ type StepStart struct {
 
 func (x *StepStart) Reset() {
 	*x = StepStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1836,7 +2043,7 @@ func (x *StepStart) String() string {
 func (*StepStart) ProtoMessage() {}
 
 func (x *StepStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1849,7 +2056,7 @@ func (x *StepStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStart.ProtoReflect.Descriptor instead.
 func (*StepStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *StepStart) GetAttempt() uint32 {
@@ -1879,7 +2086,7 @@ type StepEnd struct {
 
 func (x *StepEnd) Reset() {
 	*x = StepEnd{}
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1891,7 +2098,7 @@ func (x *StepEnd) String() string {
 func (*StepEnd) ProtoMessage() {}
 
 func (x *StepEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1904,7 +2111,7 @@ func (x *StepEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepEnd.ProtoReflect.Descriptor instead.
 func (*StepEnd) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *StepEnd) GetOutcome() string {
@@ -1945,7 +2152,7 @@ type ModelResponse struct {
 
 func (x *ModelResponse) Reset() {
 	*x = ModelResponse{}
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1957,7 +2164,7 @@ func (x *ModelResponse) String() string {
 func (*ModelResponse) ProtoMessage() {}
 
 func (x *ModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1970,7 +2177,7 @@ func (x *ModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponse.ProtoReflect.Descriptor instead.
 func (*ModelResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ModelResponse) GetModel() string {
@@ -2045,7 +2252,7 @@ type ModelRetry struct {
 
 func (x *ModelRetry) Reset() {
 	*x = ModelRetry{}
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2057,7 +2264,7 @@ func (x *ModelRetry) String() string {
 func (*ModelRetry) ProtoMessage() {}
 
 func (x *ModelRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2070,7 +2277,7 @@ func (x *ModelRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetry.ProtoReflect.Descriptor instead.
 func (*ModelRetry) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ModelRetry) GetTry() uint32 {
@@ -2135,7 +2342,7 @@ type ToolCalled struct {
 
 func (x *ToolCalled) Reset() {
 	*x = ToolCalled{}
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2354,7 @@ func (x *ToolCalled) String() string {
 func (*ToolCalled) ProtoMessage() {}
 
 func (x *ToolCalled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2367,7 @@ func (x *ToolCalled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCalled.ProtoReflect.Descriptor instead.
 func (*ToolCalled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolCalled) GetCallId() string {
@@ -2215,7 +2422,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2227,7 +2434,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2240,7 +2447,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -2288,7 +2495,7 @@ type ToolError struct {
 
 func (x *ToolError) Reset() {
 	*x = ToolError{}
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2300,7 +2507,7 @@ func (x *ToolError) String() string {
 func (*ToolError) ProtoMessage() {}
 
 func (x *ToolError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2313,7 +2520,7 @@ func (x *ToolError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolError.ProtoReflect.Descriptor instead.
 func (*ToolError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolError) GetCallId() string {
@@ -2359,7 +2566,7 @@ type ToolDenied struct {
 
 func (x *ToolDenied) Reset() {
 	*x = ToolDenied{}
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2371,7 +2578,7 @@ func (x *ToolDenied) String() string {
 func (*ToolDenied) ProtoMessage() {}
 
 func (x *ToolDenied) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2384,7 +2591,7 @@ func (x *ToolDenied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDenied.ProtoReflect.Descriptor instead.
 func (*ToolDenied) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ToolDenied) GetCallId() string {
@@ -2423,7 +2630,7 @@ type BudgetWarn struct {
 
 func (x *BudgetWarn) Reset() {
 	*x = BudgetWarn{}
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2642,7 @@ func (x *BudgetWarn) String() string {
 func (*BudgetWarn) ProtoMessage() {}
 
 func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2655,7 @@ func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetWarn.ProtoReflect.Descriptor instead.
 func (*BudgetWarn) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *BudgetWarn) GetBudget() string {
@@ -2485,7 +2692,7 @@ type ContinuationPrompt struct {
 
 func (x *ContinuationPrompt) Reset() {
 	*x = ContinuationPrompt{}
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2704,7 @@ func (x *ContinuationPrompt) String() string {
 func (*ContinuationPrompt) ProtoMessage() {}
 
 func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2717,7 @@ func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinuationPrompt.ProtoReflect.Descriptor instead.
 func (*ContinuationPrompt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ContinuationPrompt) GetCount() uint32 {
@@ -2545,7 +2752,7 @@ type StopRejected struct {
 
 func (x *StopRejected) Reset() {
 	*x = StopRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2557,7 +2764,7 @@ func (x *StopRejected) String() string {
 func (*StopRejected) ProtoMessage() {}
 
 func (x *StopRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2570,7 +2777,7 @@ func (x *StopRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRejected.ProtoReflect.Descriptor instead.
 func (*StopRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *StopRejected) GetKind() string {
@@ -2616,7 +2823,7 @@ type ContextPressure struct {
 
 func (x *ContextPressure) Reset() {
 	*x = ContextPressure{}
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2628,7 +2835,7 @@ func (x *ContextPressure) String() string {
 func (*ContextPressure) ProtoMessage() {}
 
 func (x *ContextPressure) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2641,7 +2848,7 @@ func (x *ContextPressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextPressure.ProtoReflect.Descriptor instead.
 func (*ContextPressure) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ContextPressure) GetLevel() string {
@@ -2686,7 +2893,7 @@ type ContextUsage struct {
 
 func (x *ContextUsage) Reset() {
 	*x = ContextUsage{}
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2698,7 +2905,7 @@ func (x *ContextUsage) String() string {
 func (*ContextUsage) ProtoMessage() {}
 
 func (x *ContextUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2711,7 +2918,7 @@ func (x *ContextUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextUsage.ProtoReflect.Descriptor instead.
 func (*ContextUsage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ContextUsage) GetUsedTokens() uint32 {
@@ -2775,7 +2982,7 @@ type CompactionStarted struct {
 
 func (x *CompactionStarted) Reset() {
 	*x = CompactionStarted{}
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2787,7 +2994,7 @@ func (x *CompactionStarted) String() string {
 func (*CompactionStarted) ProtoMessage() {}
 
 func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2800,7 +3007,7 @@ func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionStarted.ProtoReflect.Descriptor instead.
 func (*CompactionStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CompactionStarted) GetLevel() string {
@@ -2864,7 +3071,7 @@ type CompactionCompleted struct {
 
 func (x *CompactionCompleted) Reset() {
 	*x = CompactionCompleted{}
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +3083,7 @@ func (x *CompactionCompleted) String() string {
 func (*CompactionCompleted) ProtoMessage() {}
 
 func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +3096,7 @@ func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionCompleted.ProtoReflect.Descriptor instead.
 func (*CompactionCompleted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CompactionCompleted) GetTokensBefore() uint32 {
@@ -2965,7 +3172,7 @@ type Repaired struct {
 
 func (x *Repaired) Reset() {
 	*x = Repaired{}
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2977,7 +3184,7 @@ func (x *Repaired) String() string {
 func (*Repaired) ProtoMessage() {}
 
 func (x *Repaired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2990,7 +3197,7 @@ func (x *Repaired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repaired.ProtoReflect.Descriptor instead.
 func (*Repaired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Repaired) GetCallId() string {
@@ -3042,7 +3249,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3054,7 +3261,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3067,7 +3274,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -3137,7 +3344,7 @@ type ApprovalAnswered struct {
 
 func (x *ApprovalAnswered) Reset() {
 	*x = ApprovalAnswered{}
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3356,7 @@ func (x *ApprovalAnswered) String() string {
 func (*ApprovalAnswered) ProtoMessage() {}
 
 func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3369,7 @@ func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalAnswered.ProtoReflect.Descriptor instead.
 func (*ApprovalAnswered) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ApprovalAnswered) GetCallId() string {
@@ -3237,7 +3444,7 @@ type InputAccepted struct {
 
 func (x *InputAccepted) Reset() {
 	*x = InputAccepted{}
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3249,7 +3456,7 @@ func (x *InputAccepted) String() string {
 func (*InputAccepted) ProtoMessage() {}
 
 func (x *InputAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3262,7 +3469,7 @@ func (x *InputAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputAccepted.ProtoReflect.Descriptor instead.
 func (*InputAccepted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *InputAccepted) GetItemId() string {
@@ -3303,7 +3510,7 @@ type InputRejected struct {
 
 func (x *InputRejected) Reset() {
 	*x = InputRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3315,7 +3522,7 @@ func (x *InputRejected) String() string {
 func (*InputRejected) ProtoMessage() {}
 
 func (x *InputRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3328,7 +3535,7 @@ func (x *InputRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRejected.ProtoReflect.Descriptor instead.
 func (*InputRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *InputRejected) GetItemId() string {
@@ -3372,7 +3579,7 @@ type RunInterrupted struct {
 
 func (x *RunInterrupted) Reset() {
 	*x = RunInterrupted{}
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3384,7 +3591,7 @@ func (x *RunInterrupted) String() string {
 func (*RunInterrupted) ProtoMessage() {}
 
 func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3397,7 +3604,7 @@ func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunInterrupted.ProtoReflect.Descriptor instead.
 func (*RunInterrupted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RunInterrupted) GetReason() string {
@@ -3427,7 +3634,7 @@ type RunCancelled struct {
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3439,7 +3646,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3452,7 +3659,7 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RunCancelled) GetReason() string {
@@ -3482,7 +3689,7 @@ type WorkerTakeover struct {
 
 func (x *WorkerTakeover) Reset() {
 	*x = WorkerTakeover{}
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3494,7 +3701,7 @@ func (x *WorkerTakeover) String() string {
 func (*WorkerTakeover) ProtoMessage() {}
 
 func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3507,7 +3714,7 @@ func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTakeover.ProtoReflect.Descriptor instead.
 func (*WorkerTakeover) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *WorkerTakeover) GetAttempt() uint32 {
@@ -3535,7 +3742,7 @@ type ExecutorMissing struct {
 
 func (x *ExecutorMissing) Reset() {
 	*x = ExecutorMissing{}
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3547,7 +3754,7 @@ func (x *ExecutorMissing) String() string {
 func (*ExecutorMissing) ProtoMessage() {}
 
 func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3560,7 +3767,7 @@ func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorMissing.ProtoReflect.Descriptor instead.
 func (*ExecutorMissing) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ExecutorMissing) GetExecutor() string {
@@ -3585,7 +3792,7 @@ type ExecutorError struct {
 
 func (x *ExecutorError) Reset() {
 	*x = ExecutorError{}
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3597,7 +3804,7 @@ func (x *ExecutorError) String() string {
 func (*ExecutorError) ProtoMessage() {}
 
 func (x *ExecutorError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3610,7 +3817,7 @@ func (x *ExecutorError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorError.ProtoReflect.Descriptor instead.
 func (*ExecutorError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ExecutorError) GetExecutor() string {
@@ -3639,7 +3846,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x88\x17\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x84\x18\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -3699,8 +3906,25 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\fmode_changed\x180 \x01(\v2\x17.harness.v1.ModeChangedH\x00R\vmodeChanged\x12?\n" +
 	"\rmodel_changed\x183 \x01(\v2\x18.harness.v1.ModelChangedH\x00R\fmodelChanged\x12N\n" +
 	"\x12compaction_started\x181 \x01(\v2\x1d.harness.v1.CompactionStartedH\x00R\x11compactionStarted\x12T\n" +
-	"\x14compaction_completed\x182 \x01(\v2\x1f.harness.v1.CompactionCompletedH\x00R\x13compactionCompletedB\a\n" +
-	"\x05event\"%\n" +
+	"\x14compaction_completed\x182 \x01(\v2\x1f.harness.v1.CompactionCompletedH\x00R\x13compactionCompleted\x12?\n" +
+	"\ragent_started\x184 \x01(\v2\x18.harness.v1.AgentStartedH\x00R\fagentStarted\x129\n" +
+	"\vagent_ended\x185 \x01(\v2\x16.harness.v1.AgentEndedH\x00R\n" +
+	"agentEndedB\a\n" +
+	"\x05event\"T\n" +
+	"\fAgentStarted\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\"\x8c\x02\n" +
+	"\n" +
+	"AgentEnded\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12-\n" +
+	"\x06status\x18\x04 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12.\n" +
+	"\x06reason\x18\x05 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x12\x1a\n" +
+	"\baccepted\x18\x06 \x01(\bR\baccepted\x12\x14\n" +
+	"\x05turns\x18\a \x01(\rR\x05turns\x12'\n" +
+	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\"%\n" +
 	"\rStallDetected\x12\x14\n" +
 	"\x05turns\x18\x01 \x01(\rR\x05turns\"\x8e\x01\n" +
 	"\x10DoomLoopDetected\x12\x12\n" +
@@ -3917,142 +4141,149 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
-	(*StallDetected)(nil),         // 1: harness.v1.StallDetected
-	(*DoomLoopDetected)(nil),      // 2: harness.v1.DoomLoopDetected
-	(*GuidanceInjected)(nil),      // 3: harness.v1.GuidanceInjected
-	(*WorkItemChanged)(nil),       // 4: harness.v1.WorkItemChanged
-	(*DeliverablesUpdated)(nil),   // 5: harness.v1.DeliverablesUpdated
-	(*ContractEvaluated)(nil),     // 6: harness.v1.ContractEvaluated
-	(*HookResult)(nil),            // 7: harness.v1.HookResult
-	(*HookError)(nil),             // 8: harness.v1.HookError
-	(*ModeChanged)(nil),           // 9: harness.v1.ModeChanged
-	(*ModelChanged)(nil),          // 10: harness.v1.ModelChanged
-	(*SessionStart)(nil),          // 11: harness.v1.SessionStart
-	(*SessionPause)(nil),          // 12: harness.v1.SessionPause
-	(*SessionResume)(nil),         // 13: harness.v1.SessionResume
-	(*SessionComplete)(nil),       // 14: harness.v1.SessionComplete
-	(*PlanDraft)(nil),             // 15: harness.v1.PlanDraft
-	(*PlanCommit)(nil),            // 16: harness.v1.PlanCommit
-	(*StepStart)(nil),             // 17: harness.v1.StepStart
-	(*StepEnd)(nil),               // 18: harness.v1.StepEnd
-	(*ModelResponse)(nil),         // 19: harness.v1.ModelResponse
-	(*ModelRetry)(nil),            // 20: harness.v1.ModelRetry
-	(*ToolCalled)(nil),            // 21: harness.v1.ToolCalled
-	(*ToolResult)(nil),            // 22: harness.v1.ToolResult
-	(*ToolError)(nil),             // 23: harness.v1.ToolError
-	(*ToolDenied)(nil),            // 24: harness.v1.ToolDenied
-	(*BudgetWarn)(nil),            // 25: harness.v1.BudgetWarn
-	(*ContinuationPrompt)(nil),    // 26: harness.v1.ContinuationPrompt
-	(*StopRejected)(nil),          // 27: harness.v1.StopRejected
-	(*ContextPressure)(nil),       // 28: harness.v1.ContextPressure
-	(*ContextUsage)(nil),          // 29: harness.v1.ContextUsage
-	(*CompactionStarted)(nil),     // 30: harness.v1.CompactionStarted
-	(*CompactionCompleted)(nil),   // 31: harness.v1.CompactionCompleted
-	(*Repaired)(nil),              // 32: harness.v1.Repaired
-	(*ApprovalRequested)(nil),     // 33: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 34: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 35: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 36: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 37: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 38: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 39: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 40: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 41: harness.v1.ExecutorError
-	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
-	(*WorkItem)(nil),              // 43: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 44: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 45: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 46: harness.v1.RequirementCoverage
-	(*StopReason)(nil),            // 47: harness.v1.StopReason
-	(RunStatus)(0),                // 48: harness.v1.RunStatus
-	(*Usage)(nil),                 // 49: harness.v1.Usage
-	(*Content)(nil),               // 50: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
-	(SandboxLevel)(0),             // 52: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 53: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 54: harness.v1.CompactionChange
-	(*CallPreview)(nil),           // 55: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 56: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 57: harness.v1.ToolRule
+	(*AgentStarted)(nil),          // 1: harness.v1.AgentStarted
+	(*AgentEnded)(nil),            // 2: harness.v1.AgentEnded
+	(*StallDetected)(nil),         // 3: harness.v1.StallDetected
+	(*DoomLoopDetected)(nil),      // 4: harness.v1.DoomLoopDetected
+	(*GuidanceInjected)(nil),      // 5: harness.v1.GuidanceInjected
+	(*WorkItemChanged)(nil),       // 6: harness.v1.WorkItemChanged
+	(*DeliverablesUpdated)(nil),   // 7: harness.v1.DeliverablesUpdated
+	(*ContractEvaluated)(nil),     // 8: harness.v1.ContractEvaluated
+	(*HookResult)(nil),            // 9: harness.v1.HookResult
+	(*HookError)(nil),             // 10: harness.v1.HookError
+	(*ModeChanged)(nil),           // 11: harness.v1.ModeChanged
+	(*ModelChanged)(nil),          // 12: harness.v1.ModelChanged
+	(*SessionStart)(nil),          // 13: harness.v1.SessionStart
+	(*SessionPause)(nil),          // 14: harness.v1.SessionPause
+	(*SessionResume)(nil),         // 15: harness.v1.SessionResume
+	(*SessionComplete)(nil),       // 16: harness.v1.SessionComplete
+	(*PlanDraft)(nil),             // 17: harness.v1.PlanDraft
+	(*PlanCommit)(nil),            // 18: harness.v1.PlanCommit
+	(*StepStart)(nil),             // 19: harness.v1.StepStart
+	(*StepEnd)(nil),               // 20: harness.v1.StepEnd
+	(*ModelResponse)(nil),         // 21: harness.v1.ModelResponse
+	(*ModelRetry)(nil),            // 22: harness.v1.ModelRetry
+	(*ToolCalled)(nil),            // 23: harness.v1.ToolCalled
+	(*ToolResult)(nil),            // 24: harness.v1.ToolResult
+	(*ToolError)(nil),             // 25: harness.v1.ToolError
+	(*ToolDenied)(nil),            // 26: harness.v1.ToolDenied
+	(*BudgetWarn)(nil),            // 27: harness.v1.BudgetWarn
+	(*ContinuationPrompt)(nil),    // 28: harness.v1.ContinuationPrompt
+	(*StopRejected)(nil),          // 29: harness.v1.StopRejected
+	(*ContextPressure)(nil),       // 30: harness.v1.ContextPressure
+	(*ContextUsage)(nil),          // 31: harness.v1.ContextUsage
+	(*CompactionStarted)(nil),     // 32: harness.v1.CompactionStarted
+	(*CompactionCompleted)(nil),   // 33: harness.v1.CompactionCompleted
+	(*Repaired)(nil),              // 34: harness.v1.Repaired
+	(*ApprovalRequested)(nil),     // 35: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),      // 36: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),         // 37: harness.v1.InputAccepted
+	(*InputRejected)(nil),         // 38: harness.v1.InputRejected
+	(*RunInterrupted)(nil),        // 39: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),          // 40: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),        // 41: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),       // 42: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),         // 43: harness.v1.ExecutorError
+	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
+	(RunStatus)(0),                // 45: harness.v1.RunStatus
+	(*StopReason)(nil),            // 46: harness.v1.StopReason
+	(*Usage)(nil),                 // 47: harness.v1.Usage
+	(*WorkItem)(nil),              // 48: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 49: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 50: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 51: harness.v1.RequirementCoverage
+	(*Content)(nil),               // 52: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 53: google.protobuf.Duration
+	(SandboxLevel)(0),             // 54: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 55: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 56: harness.v1.CompactionChange
+	(*CallPreview)(nil),           // 57: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 58: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 59: harness.v1.ToolRule
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	42, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
-	11, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
-	12, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
-	13, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
-	14, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
-	15, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
-	16, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
-	17, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
-	18, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
-	19, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
-	20, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
-	21, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
-	22, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
-	23, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
-	24, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
-	25, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
-	26, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
-	27, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
-	28, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
-	29, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
-	32, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
-	33, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
-	34, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
-	35, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
-	36, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
-	37, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
-	38, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
-	39, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
-	40, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
-	41, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
-	1,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
-	2,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
-	3,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
-	4,  // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
-	5,  // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
-	6,  // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
-	7,  // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
-	8,  // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
-	9,  // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
-	10, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
-	30, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
-	31, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
-	43, // 42: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	44, // 43: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	45, // 44: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	46, // 45: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	47, // 46: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	48, // 47: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	47, // 48: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	49, // 49: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	50, // 50: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	51, // 51: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	50, // 52: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	51, // 53: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	50, // 54: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	52, // 55: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
-	50, // 56: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	51, // 57: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	50, // 58: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	51, // 59: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	53, // 60: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	51, // 61: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	54, // 62: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	50, // 63: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	42, // 64: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	55, // 65: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
-	56, // 66: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	57, // 67: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
-	50, // 68: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
-	69, // [69:69] is the sub-list for method output_type
-	69, // [69:69] is the sub-list for method input_type
-	69, // [69:69] is the sub-list for extension type_name
-	69, // [69:69] is the sub-list for extension extendee
-	0,  // [0:69] is the sub-list for field type_name
+	44, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	13, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
+	14, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
+	15, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
+	16, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
+	17, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
+	18, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
+	19, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
+	20, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
+	21, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
+	22, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
+	23, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
+	24, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
+	25, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
+	26, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
+	27, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
+	28, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
+	29, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
+	30, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
+	31, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
+	34, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
+	35, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
+	36, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
+	37, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
+	38, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
+	39, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
+	40, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
+	41, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
+	42, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
+	43, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
+	3,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
+	4,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
+	5,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
+	6,  // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
+	7,  // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
+	8,  // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
+	9,  // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
+	10, // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
+	11, // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
+	12, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
+	32, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
+	33, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
+	1,  // 42: harness.v1.Event.agent_started:type_name -> harness.v1.AgentStarted
+	2,  // 43: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
+	45, // 44: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
+	46, // 45: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
+	47, // 46: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
+	48, // 47: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	49, // 48: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	50, // 49: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	51, // 50: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	46, // 51: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	45, // 52: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	46, // 53: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	47, // 54: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	52, // 55: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	53, // 56: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	52, // 57: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	53, // 58: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	52, // 59: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	54, // 60: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	52, // 61: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	53, // 62: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	52, // 63: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	53, // 64: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	55, // 65: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	53, // 66: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	56, // 67: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	52, // 68: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	44, // 69: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	57, // 70: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	58, // 71: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	59, // 72: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	52, // 73: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	74, // [74:74] is the sub-list for method output_type
+	74, // [74:74] is the sub-list for method input_type
+	74, // [74:74] is the sub-list for extension type_name
+	74, // [74:74] is the sub-list for extension extendee
+	0,  // [0:74] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -4111,6 +4342,8 @@ func file_harness_v1_event_proto_init() {
 		(*Event_ModelChanged)(nil),
 		(*Event_CompactionStarted)(nil),
 		(*Event_CompactionCompleted)(nil),
+		(*Event_AgentStarted)(nil),
+		(*Event_AgentEnded)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4118,7 +4351,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   44,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

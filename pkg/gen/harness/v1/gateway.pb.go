@@ -1831,7 +1831,10 @@ type ListRunsRequest struct {
 	// Runs on a page, from 1 to 1,000. Default 100.
 	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the page before; empty for the first.
-	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Runs that calls of sub-agents started too. Default false: only those that a caller
+	// started.
+	All           bool `protobuf:"varint,5,opt,name=all,proto3" json:"all,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1892,6 +1895,13 @@ func (x *ListRunsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListRunsRequest) GetAll() bool {
+	if x != nil {
+		return x.All
+	}
+	return false
 }
 
 // ListRunsResponse is a page of runs.
@@ -3438,13 +3448,14 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x16\n" +
 	"\x06digest\x18\x03 \x01(\tR\x06digest\"'\n" +
 	"\x0fGetBlobResponse\x12\x14\n" +
-	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\x9e\x01\n" +
+	"\x05chunk\x18\x01 \x01(\fR\x05chunk\"\xb0\x01\n" +
 	"\x0fListRunsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x121\n" +
 	"\bstatuses\x18\x02 \x03(\x0e2\x15.harness.v1.RunStatusR\bstatuses\x12\x1b\n" +
 	"\tpage_size\x18\x03 \x01(\rR\bpageSize\x12\x1d\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tR\tpageToken\"_\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\x12\x10\n" +
+	"\x03all\x18\x05 \x01(\bR\x03all\"_\n" +
 	"\x10ListRunsResponse\x12#\n" +
 	"\x04runs\x18\x01 \x03(\v2\x0f.harness.v1.RunR\x04runs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x85\x01\n" +

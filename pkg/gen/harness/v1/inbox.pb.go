@@ -102,6 +102,9 @@ type InboxItem struct {
 	// With a model: the run's input window in tokens from then on, which the gateway sets; 0
 	// keeps the one of the run.
 	MaxInputTokens uint32 `protobuf:"varint,8,opt,name=max_input_tokens,json=maxInputTokens,proto3" json:"max_input_tokens,omitempty"`
+	// Number of the parent's order that the item is, from 2; 0: it is none. Only an interrupt,
+	// a resume or a cancel is one.
+	Order uint32 `protobuf:"varint,9,opt,name=order,proto3" json:"order,omitempty"`
 	// What it is.
 	//
 	// Types that are valid to be assigned to Input:
@@ -117,6 +120,7 @@ type InboxItem struct {
 	//	*InboxItem_ModeChange
 	//	*InboxItem_Replan
 	//	*InboxItem_ModelChange
+	//	*InboxItem_ChildReport
 	Input         isInboxItem_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -204,6 +208,13 @@ func (x *InboxItem) GetNoApprovals() bool {
 func (x *InboxItem) GetMaxInputTokens() uint32 {
 	if x != nil {
 		return x.MaxInputTokens
+	}
+	return 0
+}
+
+func (x *InboxItem) GetOrder() uint32 {
+	if x != nil {
+		return x.Order
 	}
 	return 0
 }
@@ -314,6 +325,15 @@ func (x *InboxItem) GetModelChange() *ModelChange {
 	return nil
 }
 
+func (x *InboxItem) GetChildReport() *ChildReport {
+	if x != nil {
+		if x, ok := x.Input.(*InboxItem_ChildReport); ok {
+			return x.ChildReport
+		}
+	}
+	return nil
+}
+
 type isInboxItem_Input interface {
 	isInboxItem_Input()
 }
@@ -373,6 +393,11 @@ type InboxItem_ModelChange struct {
 	ModelChange *ModelChange `protobuf:"bytes,20,opt,name=model_change,json=modelChange,proto3,oneof"`
 }
 
+type InboxItem_ChildReport struct {
+	// A child reports that it is parked or has ended.
+	ChildReport *ChildReport `protobuf:"bytes,21,opt,name=child_report,json=childReport,proto3,oneof"`
+}
+
 func (*InboxItem_UserMessage) isInboxItem_Input() {}
 
 func (*InboxItem_Approval) isInboxItem_Input() {}
@@ -394,6 +419,8 @@ func (*InboxItem_ModeChange) isInboxItem_Input() {}
 func (*InboxItem_Replan) isInboxItem_Input() {}
 
 func (*InboxItem_ModelChange) isInboxItem_Input() {}
+
+func (*InboxItem_ChildReport) isInboxItem_Input() {}
 
 // ModelChange changes the model from the next model call on, whether the run works, is
 // parked or has ended.
@@ -1004,7 +1031,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/tool.proto\"\x89\a\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xdd\a\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -1013,7 +1040,8 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\vtraceparent\x18\x05 \x01(\tR\vtraceparent\x12\x16\n" +
 	"\x06caller\x18\x06 \x01(\tR\x06caller\x12!\n" +
 	"\fno_approvals\x18\a \x01(\bR\vnoApprovals\x12(\n" +
-	"\x10max_input_tokens\x18\b \x01(\rR\x0emaxInputTokens\x12<\n" +
+	"\x10max_input_tokens\x18\b \x01(\rR\x0emaxInputTokens\x12\x14\n" +
+	"\x05order\x18\t \x01(\rR\x05order\x12<\n" +
 	"\fuser_message\x18\n" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +
 	"\bapproval\x18\v \x01(\v2\x14.harness.v1.ApprovalH\x00R\bapproval\x125\n" +
@@ -1028,7 +1056,8 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\vmode_change\x18\x12 \x01(\v2\x16.harness.v1.ModeChangeH\x00R\n" +
 	"modeChange\x123\n" +
 	"\x06replan\x18\x13 \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replan\x12<\n" +
-	"\fmodel_change\x18\x14 \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChangeB\a\n" +
+	"\fmodel_change\x18\x14 \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChange\x12<\n" +
+	"\fchild_report\x18\x15 \x01(\v2\x17.harness.v1.ChildReportH\x00R\vchildReportB\a\n" +
 	"\x05input\"#\n" +
 	"\vModelChange\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\" \n" +
@@ -1100,10 +1129,11 @@ var file_harness_v1_inbox_proto_goTypes = []any{
 	(*ToolsDeclared)(nil),         // 11: harness.v1.ToolsDeclared
 	(*TimerFired)(nil),            // 12: harness.v1.TimerFired
 	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*Content)(nil),               // 14: harness.v1.Content
-	(*Media)(nil),                 // 15: harness.v1.Media
-	(*ToolRule)(nil),              // 16: harness.v1.ToolRule
-	(*Budgets)(nil),               // 17: harness.v1.Budgets
+	(*ChildReport)(nil),           // 14: harness.v1.ChildReport
+	(*Content)(nil),               // 15: harness.v1.Content
+	(*Media)(nil),                 // 16: harness.v1.Media
+	(*ToolRule)(nil),              // 17: harness.v1.ToolRule
+	(*Budgets)(nil),               // 18: harness.v1.Budgets
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
 	13, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
@@ -1118,20 +1148,21 @@ var file_harness_v1_inbox_proto_depIdxs = []int32{
 	3,  // 9: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
 	4,  // 10: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
 	2,  // 11: harness.v1.InboxItem.model_change:type_name -> harness.v1.ModelChange
-	14, // 12: harness.v1.UserMessage.content:type_name -> harness.v1.Content
-	15, // 13: harness.v1.UserMessage.media:type_name -> harness.v1.Media
-	0,  // 14: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
-	16, // 15: harness.v1.Approval.rules:type_name -> harness.v1.ToolRule
-	14, // 16: harness.v1.Approval.arguments:type_name -> harness.v1.Content
-	17, // 17: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
-	14, // 18: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
-	15, // 19: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
-	14, // 20: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
-	21, // [21:21] is the sub-list for method output_type
-	21, // [21:21] is the sub-list for method input_type
-	21, // [21:21] is the sub-list for extension type_name
-	21, // [21:21] is the sub-list for extension extendee
-	0,  // [0:21] is the sub-list for field type_name
+	14, // 12: harness.v1.InboxItem.child_report:type_name -> harness.v1.ChildReport
+	15, // 13: harness.v1.UserMessage.content:type_name -> harness.v1.Content
+	16, // 14: harness.v1.UserMessage.media:type_name -> harness.v1.Media
+	0,  // 15: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
+	17, // 16: harness.v1.Approval.rules:type_name -> harness.v1.ToolRule
+	15, // 17: harness.v1.Approval.arguments:type_name -> harness.v1.Content
+	18, // 18: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
+	15, // 19: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
+	16, // 20: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
+	15, // 21: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }
@@ -1143,6 +1174,7 @@ func file_harness_v1_inbox_proto_init() {
 	file_harness_v1_content_proto_init()
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_tree_proto_init()
 	file_harness_v1_inbox_proto_msgTypes[0].OneofWrappers = []any{
 		(*InboxItem_UserMessage)(nil),
 		(*InboxItem_Approval)(nil),
@@ -1155,6 +1187,7 @@ func file_harness_v1_inbox_proto_init() {
 		(*InboxItem_ModeChange)(nil),
 		(*InboxItem_Replan)(nil),
 		(*InboxItem_ModelChange)(nil),
+		(*InboxItem_ChildReport)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

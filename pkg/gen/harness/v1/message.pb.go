@@ -226,7 +226,9 @@ type RepairTrigger struct {
 	// WAKE only: stream sequence of the newest inbox item that was seen.
 	InboxSequence uint64 `protobuf:"varint,4,opt,name=inbox_sequence,json=inboxSequence,proto3" json:"inbox_sequence,omitempty"`
 	// START only: the caller that started the run, as in InboxItem.
-	Caller        string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
+	Caller string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
+	// START only: the run whose call started this one; unset for a root.
+	Parent        *Parent `protobuf:"bytes,6,opt,name=parent,proto3" json:"parent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -294,6 +296,13 @@ func (x *RepairTrigger) GetCaller() string {
 		return x.Caller
 	}
 	return ""
+}
+
+func (x *RepairTrigger) GetParent() *Parent {
+	if x != nil {
+		return x.Parent
+	}
+	return nil
 }
 
 // RepairComplete: the run is ready for its next turn.
@@ -950,14 +959,15 @@ var File_harness_v1_message_proto protoreflect.FileDescriptor
 const file_harness_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/message.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/workitem.proto\"\xc6\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xf2\x01\n" +
 	"\rRepairTrigger\x12.\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x18.harness.v1.TriggerCauseR\x05cause\x12'\n" +
 	"\x04spec\x18\x02 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12%\n" +
 	"\x0einbox_sequence\x18\x04 \x01(\x04R\rinboxSequence\x12\x16\n" +
-	"\x06caller\x18\x05 \x01(\tR\x06caller\"Z\n" +
+	"\x06caller\x18\x05 \x01(\tR\x06caller\x12*\n" +
+	"\x06parent\x18\x06 \x01(\v2\x12.harness.v1.ParentR\x06parent\"Z\n" +
 	"\x0eRepairComplete\x12!\n" +
 	"\frepairs_made\x18\x01 \x01(\rR\vrepairsMade\x12%\n" +
 	"\x0einputs_applied\x18\x02 \x01(\rR\rinputsApplied\"\xda\x01\n" +
@@ -1064,47 +1074,49 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*Parked)(nil),                // 9: harness.v1.Parked
 	(*HarnessResult)(nil),         // 10: harness.v1.HarnessResult
 	(*RunSpec)(nil),               // 11: harness.v1.RunSpec
-	(CompactionAction)(0),         // 12: harness.v1.CompactionAction
-	(MessageClass)(0),             // 13: harness.v1.MessageClass
-	(*StopReason)(nil),            // 14: harness.v1.StopReason
-	(*PendingCall)(nil),           // 15: harness.v1.PendingCall
-	(*timestamppb.Timestamp)(nil), // 16: google.protobuf.Timestamp
-	(RunStatus)(0),                // 17: harness.v1.RunStatus
-	(*Content)(nil),               // 18: harness.v1.Content
-	(*Usage)(nil),                 // 19: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 20: google.protobuf.Duration
-	(*Deliverable)(nil),           // 21: harness.v1.Deliverable
-	(*Coverage)(nil),              // 22: harness.v1.Coverage
+	(*Parent)(nil),                // 12: harness.v1.Parent
+	(CompactionAction)(0),         // 13: harness.v1.CompactionAction
+	(MessageClass)(0),             // 14: harness.v1.MessageClass
+	(*StopReason)(nil),            // 15: harness.v1.StopReason
+	(*PendingCall)(nil),           // 16: harness.v1.PendingCall
+	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
+	(RunStatus)(0),                // 18: harness.v1.RunStatus
+	(*Content)(nil),               // 19: harness.v1.Content
+	(*Usage)(nil),                 // 20: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
+	(*Deliverable)(nil),           // 22: harness.v1.Deliverable
+	(*Coverage)(nil),              // 23: harness.v1.Coverage
 }
 var file_harness_v1_message_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.RepairTrigger.cause:type_name -> harness.v1.TriggerCause
 	11, // 1: harness.v1.RepairTrigger.spec:type_name -> harness.v1.RunSpec
-	4,  // 2: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
-	1,  // 3: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
-	6,  // 4: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
-	12, // 5: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
-	13, // 6: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
-	2,  // 7: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
-	7,  // 8: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
-	14, // 9: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
-	15, // 10: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
-	16, // 11: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
-	17, // 12: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
-	14, // 13: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
-	18, // 14: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
-	18, // 15: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
-	19, // 16: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
-	20, // 17: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
-	15, // 18: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
-	16, // 19: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
-	21, // 20: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
-	22, // 21: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
-	18, // 22: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	12, // 2: harness.v1.RepairTrigger.parent:type_name -> harness.v1.Parent
+	4,  // 3: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
+	1,  // 4: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
+	6,  // 5: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
+	13, // 6: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
+	14, // 7: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
+	2,  // 8: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
+	7,  // 9: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
+	15, // 10: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
+	16, // 11: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
+	17, // 12: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
+	18, // 13: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
+	15, // 14: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
+	19, // 15: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
+	19, // 16: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
+	20, // 17: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
+	21, // 18: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
+	16, // 19: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
+	17, // 20: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
+	22, // 21: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
+	23, // 22: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
+	19, // 23: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }
@@ -1117,6 +1129,7 @@ func file_harness_v1_message_proto_init() {
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_snapshot_proto_init()
+	file_harness_v1_tree_proto_init()
 	file_harness_v1_workitem_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

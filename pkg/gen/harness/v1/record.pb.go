@@ -45,6 +45,8 @@ const (
 	CallDisposition_CALL_DISPOSITION_QUESTION CallDisposition = 7
 	// It waits for a time or for what its arguments name.
 	CallDisposition_CALL_DISPOSITION_WAIT CallDisposition = 8
+	// It waits for the run that it starts.
+	CallDisposition_CALL_DISPOSITION_AGENT CallDisposition = 9
 )
 
 // Enum value maps for CallDisposition.
@@ -59,6 +61,7 @@ var (
 		6: "CALL_DISPOSITION_CLIENT",
 		7: "CALL_DISPOSITION_QUESTION",
 		8: "CALL_DISPOSITION_WAIT",
+		9: "CALL_DISPOSITION_AGENT",
 	}
 	CallDisposition_value = map[string]int32{
 		"CALL_DISPOSITION_UNSPECIFIED": 0,
@@ -70,6 +73,7 @@ var (
 		"CALL_DISPOSITION_CLIENT":      6,
 		"CALL_DISPOSITION_QUESTION":    7,
 		"CALL_DISPOSITION_WAIT":        8,
+		"CALL_DISPOSITION_AGENT":       9,
 	}
 )
 
@@ -648,6 +652,7 @@ type Observation struct {
 	//	*Observation_InferenceAvailable
 	//	*Observation_Background
 	//	*Observation_WaitCheck
+	//	*Observation_Parent
 	Value         isObservation_Value `protobuf_oneof:"value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -832,6 +837,15 @@ func (x *Observation) GetWaitCheck() *WaitCheck {
 	return nil
 }
 
+func (x *Observation) GetParent() *ParentState {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Parent); ok {
+			return x.Parent
+		}
+	}
+	return nil
+}
+
 type isObservation_Value interface {
 	isObservation_Value()
 }
@@ -911,6 +925,11 @@ type Observation_WaitCheck struct {
 	WaitCheck *WaitCheck `protobuf:"bytes,30,opt,name=wait_check,json=waitCheck,proto3,oneof"`
 }
 
+type Observation_Parent struct {
+	// The parent of the run.
+	Parent *ParentState `protobuf:"bytes,31,opt,name=parent,proto3,oneof"`
+}
+
 func (*Observation_Inbox) isObservation_Value() {}
 
 func (*Observation_Environment) isObservation_Value() {}
@@ -941,6 +960,82 @@ func (*Observation_Background) isObservation_Value() {}
 
 func (*Observation_WaitCheck) isObservation_Value() {}
 
+func (*Observation_Parent) isObservation_Value() {}
+
+// ParentState is what a run has seen of its parent.
+type ParentState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its call waits for the run. False: the parent has ended, is gone, is another one of the
+	// same name, or the call is over.
+	Waits bool `protobuf:"varint,1,opt,name=waits,proto3" json:"waits,omitempty"`
+	// What it wants of the run.
+	Want ChildWant `protobuf:"varint,2,opt,name=want,proto3,enum=harness.v1.ChildWant" json:"want,omitempty"`
+	// Number of that order.
+	Order uint32 `protobuf:"varint,3,opt,name=order,proto3" json:"order,omitempty"`
+	// It is deleted, or not there.
+	Gone          bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ParentState) Reset() {
+	*x = ParentState{}
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ParentState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ParentState) ProtoMessage() {}
+
+func (x *ParentState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ParentState.ProtoReflect.Descriptor instead.
+func (*ParentState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ParentState) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
+}
+
+func (x *ParentState) GetWant() ChildWant {
+	if x != nil {
+		return x.Want
+	}
+	return ChildWant_CHILD_WANT_UNSPECIFIED
+}
+
+func (x *ParentState) GetOrder() uint32 {
+	if x != nil {
+		return x.Order
+	}
+	return 0
+}
+
+func (x *ParentState) GetGone() bool {
+	if x != nil {
+		return x.Gone
+	}
+	return false
+}
+
 // WaitCheck is what a check of a call of the tool wait has found.
 type WaitCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -960,7 +1055,7 @@ type WaitCheck struct {
 
 func (x *WaitCheck) Reset() {
 	*x = WaitCheck{}
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1067,7 @@ func (x *WaitCheck) String() string {
 func (*WaitCheck) ProtoMessage() {}
 
 func (x *WaitCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1080,7 @@ func (x *WaitCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitCheck.ProtoReflect.Descriptor instead.
 func (*WaitCheck) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *WaitCheck) GetDigest() string {
@@ -1034,7 +1129,7 @@ type BackgroundStates struct {
 
 func (x *BackgroundStates) Reset() {
 	*x = BackgroundStates{}
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1141,7 @@ func (x *BackgroundStates) String() string {
 func (*BackgroundStates) ProtoMessage() {}
 
 func (x *BackgroundStates) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1154,7 @@ func (x *BackgroundStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundStates.ProtoReflect.Descriptor instead.
 func (*BackgroundStates) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *BackgroundStates) GetCommands() []*BackgroundState {
@@ -1091,7 +1186,7 @@ type BackgroundState struct {
 
 func (x *BackgroundState) Reset() {
 	*x = BackgroundState{}
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1103,7 +1198,7 @@ func (x *BackgroundState) String() string {
 func (*BackgroundState) ProtoMessage() {}
 
 func (x *BackgroundState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1116,7 +1211,7 @@ func (x *BackgroundState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundState.ProtoReflect.Descriptor instead.
 func (*BackgroundState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BackgroundState) GetId() string {
@@ -1174,7 +1269,7 @@ type ConversationRead struct {
 
 func (x *ConversationRead) Reset() {
 	*x = ConversationRead{}
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1186,7 +1281,7 @@ func (x *ConversationRead) String() string {
 func (*ConversationRead) ProtoMessage() {}
 
 func (x *ConversationRead) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1199,7 +1294,7 @@ func (x *ConversationRead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationRead.ProtoReflect.Descriptor instead.
 func (*ConversationRead) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ConversationRead) GetMessages() uint64 {
@@ -1233,7 +1328,7 @@ type SummaryState struct {
 
 func (x *SummaryState) Reset() {
 	*x = SummaryState{}
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1245,7 +1340,7 @@ func (x *SummaryState) String() string {
 func (*SummaryState) ProtoMessage() {}
 
 func (x *SummaryState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1258,7 +1353,7 @@ func (x *SummaryState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryState.ProtoReflect.Descriptor instead.
 func (*SummaryState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SummaryState) GetEnded() bool {
@@ -1302,7 +1397,7 @@ type SummaryRequested struct {
 
 func (x *SummaryRequested) Reset() {
 	*x = SummaryRequested{}
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1314,7 +1409,7 @@ func (x *SummaryRequested) String() string {
 func (*SummaryRequested) ProtoMessage() {}
 
 func (x *SummaryRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1327,7 +1422,7 @@ func (x *SummaryRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryRequested.ProtoReflect.Descriptor instead.
 func (*SummaryRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SummaryRequested) GetJob() *SummaryJob {
@@ -1357,7 +1452,7 @@ type ContextText struct {
 
 func (x *ContextText) Reset() {
 	*x = ContextText{}
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1369,7 +1464,7 @@ func (x *ContextText) String() string {
 func (*ContextText) ProtoMessage() {}
 
 func (x *ContextText) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1382,7 +1477,7 @@ func (x *ContextText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextText.ProtoReflect.Descriptor instead.
 func (*ContextText) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ContextText) GetText() *Content {
@@ -1412,7 +1507,7 @@ type InboxBatch struct {
 
 func (x *InboxBatch) Reset() {
 	*x = InboxBatch{}
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1424,7 +1519,7 @@ func (x *InboxBatch) String() string {
 func (*InboxBatch) ProtoMessage() {}
 
 func (x *InboxBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1437,7 +1532,7 @@ func (x *InboxBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InboxBatch.ProtoReflect.Descriptor instead.
 func (*InboxBatch) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *InboxBatch) GetItems() []*InboxItem {
@@ -1479,7 +1574,7 @@ type Journal struct {
 
 func (x *Journal) Reset() {
 	*x = Journal{}
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1586,7 @@ func (x *Journal) String() string {
 func (*Journal) ProtoMessage() {}
 
 func (x *Journal) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1599,7 @@ func (x *Journal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Journal.ProtoReflect.Descriptor instead.
 func (*Journal) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Journal) GetEntry() isJournal_Entry {
@@ -1703,7 +1798,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1810,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1823,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *TurnStarted) GetTurnNumber() uint32 {
@@ -1802,7 +1897,7 @@ type TurnAdmitted struct {
 
 func (x *TurnAdmitted) Reset() {
 	*x = TurnAdmitted{}
-	mi := &file_harness_v1_record_proto_msgTypes[14]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1814,7 +1909,7 @@ func (x *TurnAdmitted) String() string {
 func (*TurnAdmitted) ProtoMessage() {}
 
 func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[14]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1827,7 +1922,7 @@ func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAdmitted.ProtoReflect.Descriptor instead.
 func (*TurnAdmitted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TurnAdmitted) GetAction() HookAction {
@@ -1867,7 +1962,7 @@ type CallsJudged struct {
 
 func (x *CallsJudged) Reset() {
 	*x = CallsJudged{}
-	mi := &file_harness_v1_record_proto_msgTypes[15]
+	mi := &file_harness_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +1974,7 @@ func (x *CallsJudged) String() string {
 func (*CallsJudged) ProtoMessage() {}
 
 func (x *CallsJudged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[15]
+	mi := &file_harness_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +1987,7 @@ func (x *CallsJudged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsJudged.ProtoReflect.Descriptor instead.
 func (*CallsJudged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CallsJudged) GetCalls() []*PreparedCall {
@@ -1951,7 +2046,7 @@ type ModelRetried struct {
 
 func (x *ModelRetried) Reset() {
 	*x = ModelRetried{}
-	mi := &file_harness_v1_record_proto_msgTypes[16]
+	mi := &file_harness_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1963,7 +2058,7 @@ func (x *ModelRetried) String() string {
 func (*ModelRetried) ProtoMessage() {}
 
 func (x *ModelRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[16]
+	mi := &file_harness_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1976,7 +2071,7 @@ func (x *ModelRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetried.ProtoReflect.Descriptor instead.
 func (*ModelRetried) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ModelRetried) GetTry() uint32 {
@@ -2109,7 +2204,7 @@ type PreparedCall struct {
 
 func (x *PreparedCall) Reset() {
 	*x = PreparedCall{}
-	mi := &file_harness_v1_record_proto_msgTypes[17]
+	mi := &file_harness_v1_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2121,7 +2216,7 @@ func (x *PreparedCall) String() string {
 func (*PreparedCall) ProtoMessage() {}
 
 func (x *PreparedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[17]
+	mi := &file_harness_v1_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2134,7 +2229,7 @@ func (x *PreparedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedCall.ProtoReflect.Descriptor instead.
 func (*PreparedCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *PreparedCall) GetCallId() string {
@@ -2292,7 +2387,7 @@ type Completion struct {
 
 func (x *Completion) Reset() {
 	*x = Completion{}
-	mi := &file_harness_v1_record_proto_msgTypes[18]
+	mi := &file_harness_v1_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2399,7 @@ func (x *Completion) String() string {
 func (*Completion) ProtoMessage() {}
 
 func (x *Completion) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[18]
+	mi := &file_harness_v1_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2412,7 @@ func (x *Completion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Completion.ProtoReflect.Descriptor instead.
 func (*Completion) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Completion) GetSummary() *Content {
@@ -2379,7 +2474,7 @@ type ModelResponded struct {
 
 func (x *ModelResponded) Reset() {
 	*x = ModelResponded{}
-	mi := &file_harness_v1_record_proto_msgTypes[19]
+	mi := &file_harness_v1_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2391,7 +2486,7 @@ func (x *ModelResponded) String() string {
 func (*ModelResponded) ProtoMessage() {}
 
 func (x *ModelResponded) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[19]
+	mi := &file_harness_v1_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2404,7 +2499,7 @@ func (x *ModelResponded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponded.ProtoReflect.Descriptor instead.
 func (*ModelResponded) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ModelResponded) GetModel() string {
@@ -2509,7 +2604,7 @@ type ToolList struct {
 
 func (x *ToolList) Reset() {
 	*x = ToolList{}
-	mi := &file_harness_v1_record_proto_msgTypes[20]
+	mi := &file_harness_v1_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2616,7 @@ func (x *ToolList) String() string {
 func (*ToolList) ProtoMessage() {}
 
 func (x *ToolList) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[20]
+	mi := &file_harness_v1_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +2629,7 @@ func (x *ToolList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolList.ProtoReflect.Descriptor instead.
 func (*ToolList) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ToolList) GetTools() []*ToolSpec {
@@ -2557,7 +2652,7 @@ type ToolsStarted struct {
 
 func (x *ToolsStarted) Reset() {
 	*x = ToolsStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[21]
+	mi := &file_harness_v1_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2569,7 +2664,7 @@ func (x *ToolsStarted) String() string {
 func (*ToolsStarted) ProtoMessage() {}
 
 func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[21]
+	mi := &file_harness_v1_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2582,7 +2677,7 @@ func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsStarted.ProtoReflect.Descriptor instead.
 func (*ToolsStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolsStarted) GetCallIds() []string {
@@ -2621,7 +2716,7 @@ type ToolFinished struct {
 
 func (x *ToolFinished) Reset() {
 	*x = ToolFinished{}
-	mi := &file_harness_v1_record_proto_msgTypes[22]
+	mi := &file_harness_v1_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2633,7 +2728,7 @@ func (x *ToolFinished) String() string {
 func (*ToolFinished) ProtoMessage() {}
 
 func (x *ToolFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[22]
+	mi := &file_harness_v1_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2646,7 +2741,7 @@ func (x *ToolFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolFinished.ProtoReflect.Descriptor instead.
 func (*ToolFinished) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolFinished) GetCallId() string {
@@ -2708,7 +2803,7 @@ type ExecutorFailed struct {
 
 func (x *ExecutorFailed) Reset() {
 	*x = ExecutorFailed{}
-	mi := &file_harness_v1_record_proto_msgTypes[23]
+	mi := &file_harness_v1_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2815,7 @@ func (x *ExecutorFailed) String() string {
 func (*ExecutorFailed) ProtoMessage() {}
 
 func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[23]
+	mi := &file_harness_v1_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2828,7 @@ func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorFailed.ProtoReflect.Descriptor instead.
 func (*ExecutorFailed) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ExecutorFailed) GetExecutor() string {
@@ -2787,7 +2882,7 @@ type StepTaken struct {
 
 func (x *StepTaken) Reset() {
 	*x = StepTaken{}
-	mi := &file_harness_v1_record_proto_msgTypes[24]
+	mi := &file_harness_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2894,7 @@ func (x *StepTaken) String() string {
 func (*StepTaken) ProtoMessage() {}
 
 func (x *StepTaken) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[24]
+	mi := &file_harness_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2907,7 @@ func (x *StepTaken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepTaken.ProtoReflect.Descriptor instead.
 func (*StepTaken) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StepTaken) GetExecutor() string {
@@ -2862,7 +2957,7 @@ type ExecutorAbsent struct {
 
 func (x *ExecutorAbsent) Reset() {
 	*x = ExecutorAbsent{}
-	mi := &file_harness_v1_record_proto_msgTypes[25]
+	mi := &file_harness_v1_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2874,7 +2969,7 @@ func (x *ExecutorAbsent) String() string {
 func (*ExecutorAbsent) ProtoMessage() {}
 
 func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[25]
+	mi := &file_harness_v1_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2887,7 +2982,7 @@ func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorAbsent.ProtoReflect.Descriptor instead.
 func (*ExecutorAbsent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ExecutorAbsent) GetExecutor() string {
@@ -2902,7 +2997,7 @@ var File_harness_v1_record_proto protoreflect.FileDescriptor
 const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/record.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x82\x04\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x82\x04\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -2938,7 +3033,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rturn_complete\x18\r \x01(\v2\x18.harness.v1.TurnCompleteH\x00R\fturnComplete\x12,\n" +
 	"\x06parked\x18\x0e \x01(\v2\x12.harness.v1.ParkedH\x00R\x06parked\x123\n" +
 	"\x06result\x18\x0f \x01(\v2\x19.harness.v1.HarnessResultH\x00R\x06resultB\t\n" +
-	"\amessage\"\xb7\x06\n" +
+	"\amessage\"\xea\x06\n" +
 	"\vObservation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
 	"\x05inbox\x18\x02 \x01(\v2\x16.harness.v1.InboxBatchH\x00R\x05inbox\x12;\n" +
@@ -2960,8 +3055,14 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"background\x18\x0f \x01(\v2\x1c.harness.v1.BackgroundStatesH\x00R\n" +
 	"background\x126\n" +
 	"\n" +
-	"wait_check\x18\x1e \x01(\v2\x15.harness.v1.WaitCheckH\x00R\twaitCheckB\a\n" +
-	"\x05value\"\xab\x01\n" +
+	"wait_check\x18\x1e \x01(\v2\x15.harness.v1.WaitCheckH\x00R\twaitCheck\x121\n" +
+	"\x06parent\x18\x1f \x01(\v2\x17.harness.v1.ParentStateH\x00R\x06parentB\a\n" +
+	"\x05value\"x\n" +
+	"\vParentState\x12\x14\n" +
+	"\x05waits\x18\x01 \x01(\bR\x05waits\x12)\n" +
+	"\x04want\x18\x02 \x01(\x0e2\x15.harness.v1.ChildWantR\x04want\x12\x14\n" +
+	"\x05order\x18\x03 \x01(\rR\x05order\x12\x12\n" +
+	"\x04gone\x18\x04 \x01(\bR\x04gone\"\xab\x01\n" +
 	"\tWaitCheck\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -3123,7 +3224,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\breturned\x18\x04 \x01(\bR\breturned\x12\x18\n" +
 	"\acompany\x18\x05 \x01(\rR\acompany\",\n" +
 	"\x0eExecutorAbsent\x12\x1a\n" +
-	"\bexecutor\x18\x01 \x01(\tR\bexecutor*\x97\x02\n" +
+	"\bexecutor\x18\x01 \x01(\tR\bexecutor*\xb3\x02\n" +
 	"\x0fCallDisposition\x12 \n" +
 	"\x1cCALL_DISPOSITION_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14CALL_DISPOSITION_RUN\x10\x01\x12\x1c\n" +
@@ -3133,7 +3234,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x17CALL_DISPOSITION_DENIED\x10\x05\x12\x1b\n" +
 	"\x17CALL_DISPOSITION_CLIENT\x10\x06\x12\x1d\n" +
 	"\x19CALL_DISPOSITION_QUESTION\x10\a\x12\x19\n" +
-	"\x15CALL_DISPOSITION_WAIT\x10\b*\xb1\x01\n" +
+	"\x15CALL_DISPOSITION_WAIT\x10\b\x12\x1a\n" +
+	"\x16CALL_DISPOSITION_AGENT\x10\t*\xb1\x01\n" +
 	"\vToolOutcome\x12\x1c\n" +
 	"\x18TOOL_OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11TOOL_OUTCOME_DONE\x10\x01\x12\x18\n" +
@@ -3155,7 +3257,7 @@ func file_harness_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_harness_v1_record_proto_goTypes = []any{
 	(CallDisposition)(0),          // 0: harness.v1.CallDisposition
 	(ToolOutcome)(0),              // 1: harness.v1.ToolOutcome
@@ -3163,145 +3265,149 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*Writer)(nil),                // 3: harness.v1.Writer
 	(*Step)(nil),                  // 4: harness.v1.Step
 	(*Observation)(nil),           // 5: harness.v1.Observation
-	(*WaitCheck)(nil),             // 6: harness.v1.WaitCheck
-	(*BackgroundStates)(nil),      // 7: harness.v1.BackgroundStates
-	(*BackgroundState)(nil),       // 8: harness.v1.BackgroundState
-	(*ConversationRead)(nil),      // 9: harness.v1.ConversationRead
-	(*SummaryState)(nil),          // 10: harness.v1.SummaryState
-	(*SummaryRequested)(nil),      // 11: harness.v1.SummaryRequested
-	(*ContextText)(nil),           // 12: harness.v1.ContextText
-	(*InboxBatch)(nil),            // 13: harness.v1.InboxBatch
-	(*Journal)(nil),               // 14: harness.v1.Journal
-	(*TurnStarted)(nil),           // 15: harness.v1.TurnStarted
-	(*TurnAdmitted)(nil),          // 16: harness.v1.TurnAdmitted
-	(*CallsJudged)(nil),           // 17: harness.v1.CallsJudged
-	(*ModelRetried)(nil),          // 18: harness.v1.ModelRetried
-	(*PreparedCall)(nil),          // 19: harness.v1.PreparedCall
-	(*Completion)(nil),            // 20: harness.v1.Completion
-	(*ModelResponded)(nil),        // 21: harness.v1.ModelResponded
-	(*ToolList)(nil),              // 22: harness.v1.ToolList
-	(*ToolsStarted)(nil),          // 23: harness.v1.ToolsStarted
-	(*ToolFinished)(nil),          // 24: harness.v1.ToolFinished
-	(*ExecutorFailed)(nil),        // 25: harness.v1.ExecutorFailed
-	(*StepTaken)(nil),             // 26: harness.v1.StepTaken
-	(*ExecutorAbsent)(nil),        // 27: harness.v1.ExecutorAbsent
-	(*timestamppb.Timestamp)(nil), // 28: google.protobuf.Timestamp
-	(*Message)(nil),               // 29: harness.v1.Message
-	(*Event)(nil),                 // 30: harness.v1.Event
-	(*Snapshot)(nil),              // 31: harness.v1.Snapshot
-	(*PhaseChange)(nil),           // 32: harness.v1.PhaseChange
-	(*RepairTrigger)(nil),         // 33: harness.v1.RepairTrigger
-	(*RepairComplete)(nil),        // 34: harness.v1.RepairComplete
-	(*CompactionComplete)(nil),    // 35: harness.v1.CompactionComplete
-	(*TurnComplete)(nil),          // 36: harness.v1.TurnComplete
-	(*Parked)(nil),                // 37: harness.v1.Parked
-	(*HarnessResult)(nil),         // 38: harness.v1.HarnessResult
-	(*Environment)(nil),           // 39: harness.v1.Environment
-	(*HookOutcome)(nil),           // 40: harness.v1.HookOutcome
-	(*RequirementCoverage)(nil),   // 41: harness.v1.RequirementCoverage
-	(*Weights)(nil),               // 42: harness.v1.Weights
-	(*durationpb.Duration)(nil),   // 43: google.protobuf.Duration
-	(*SummaryRef)(nil),            // 44: harness.v1.SummaryRef
-	(*Usage)(nil),                 // 45: harness.v1.Usage
-	(*SummaryJob)(nil),            // 46: harness.v1.SummaryJob
-	(*Content)(nil),               // 47: harness.v1.Content
-	(*InboxItem)(nil),             // 48: harness.v1.InboxItem
-	(*FileDigest)(nil),            // 49: harness.v1.FileDigest
-	(HookAction)(0),               // 50: harness.v1.HookAction
-	(*HookState)(nil),             // 51: harness.v1.HookState
-	(*WorkItem)(nil),              // 52: harness.v1.WorkItem
-	(TurnErrorKind)(0),            // 53: harness.v1.TurnErrorKind
-	(*ModelAdjustment)(nil),       // 54: harness.v1.ModelAdjustment
-	(ToolOrigin)(0),               // 55: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 56: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 57: harness.v1.SandboxLevel
-	(*WaitState)(nil),             // 58: harness.v1.WaitState
-	(*BlobRef)(nil),               // 59: harness.v1.BlobRef
-	(*ToolSpec)(nil),              // 60: harness.v1.ToolSpec
-	(*BackgroundCommand)(nil),     // 61: harness.v1.BackgroundCommand
+	(*ParentState)(nil),           // 6: harness.v1.ParentState
+	(*WaitCheck)(nil),             // 7: harness.v1.WaitCheck
+	(*BackgroundStates)(nil),      // 8: harness.v1.BackgroundStates
+	(*BackgroundState)(nil),       // 9: harness.v1.BackgroundState
+	(*ConversationRead)(nil),      // 10: harness.v1.ConversationRead
+	(*SummaryState)(nil),          // 11: harness.v1.SummaryState
+	(*SummaryRequested)(nil),      // 12: harness.v1.SummaryRequested
+	(*ContextText)(nil),           // 13: harness.v1.ContextText
+	(*InboxBatch)(nil),            // 14: harness.v1.InboxBatch
+	(*Journal)(nil),               // 15: harness.v1.Journal
+	(*TurnStarted)(nil),           // 16: harness.v1.TurnStarted
+	(*TurnAdmitted)(nil),          // 17: harness.v1.TurnAdmitted
+	(*CallsJudged)(nil),           // 18: harness.v1.CallsJudged
+	(*ModelRetried)(nil),          // 19: harness.v1.ModelRetried
+	(*PreparedCall)(nil),          // 20: harness.v1.PreparedCall
+	(*Completion)(nil),            // 21: harness.v1.Completion
+	(*ModelResponded)(nil),        // 22: harness.v1.ModelResponded
+	(*ToolList)(nil),              // 23: harness.v1.ToolList
+	(*ToolsStarted)(nil),          // 24: harness.v1.ToolsStarted
+	(*ToolFinished)(nil),          // 25: harness.v1.ToolFinished
+	(*ExecutorFailed)(nil),        // 26: harness.v1.ExecutorFailed
+	(*StepTaken)(nil),             // 27: harness.v1.StepTaken
+	(*ExecutorAbsent)(nil),        // 28: harness.v1.ExecutorAbsent
+	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
+	(*Message)(nil),               // 30: harness.v1.Message
+	(*Event)(nil),                 // 31: harness.v1.Event
+	(*Snapshot)(nil),              // 32: harness.v1.Snapshot
+	(*PhaseChange)(nil),           // 33: harness.v1.PhaseChange
+	(*RepairTrigger)(nil),         // 34: harness.v1.RepairTrigger
+	(*RepairComplete)(nil),        // 35: harness.v1.RepairComplete
+	(*CompactionComplete)(nil),    // 36: harness.v1.CompactionComplete
+	(*TurnComplete)(nil),          // 37: harness.v1.TurnComplete
+	(*Parked)(nil),                // 38: harness.v1.Parked
+	(*HarnessResult)(nil),         // 39: harness.v1.HarnessResult
+	(*Environment)(nil),           // 40: harness.v1.Environment
+	(*HookOutcome)(nil),           // 41: harness.v1.HookOutcome
+	(*RequirementCoverage)(nil),   // 42: harness.v1.RequirementCoverage
+	(*Weights)(nil),               // 43: harness.v1.Weights
+	(ChildWant)(0),                // 44: harness.v1.ChildWant
+	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
+	(*SummaryRef)(nil),            // 46: harness.v1.SummaryRef
+	(*Usage)(nil),                 // 47: harness.v1.Usage
+	(*SummaryJob)(nil),            // 48: harness.v1.SummaryJob
+	(*Content)(nil),               // 49: harness.v1.Content
+	(*InboxItem)(nil),             // 50: harness.v1.InboxItem
+	(*FileDigest)(nil),            // 51: harness.v1.FileDigest
+	(HookAction)(0),               // 52: harness.v1.HookAction
+	(*HookState)(nil),             // 53: harness.v1.HookState
+	(*WorkItem)(nil),              // 54: harness.v1.WorkItem
+	(TurnErrorKind)(0),            // 55: harness.v1.TurnErrorKind
+	(*ModelAdjustment)(nil),       // 56: harness.v1.ModelAdjustment
+	(ToolOrigin)(0),               // 57: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 58: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 59: harness.v1.SandboxLevel
+	(*WaitState)(nil),             // 60: harness.v1.WaitState
+	(*BlobRef)(nil),               // 61: harness.v1.BlobRef
+	(*ToolSpec)(nil),              // 62: harness.v1.ToolSpec
+	(*BackgroundCommand)(nil),     // 63: harness.v1.BackgroundCommand
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
-	28, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
+	29, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
 	3,  // 1: harness.v1.Record.writer:type_name -> harness.v1.Writer
-	29, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
-	30, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
+	30, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
+	31, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
 	4,  // 4: harness.v1.Record.step:type_name -> harness.v1.Step
-	14, // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
-	31, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
-	32, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
+	15, // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
+	32, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
+	33, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
 	5,  // 8: harness.v1.Step.observed:type_name -> harness.v1.Observation
-	33, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
-	34, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
-	35, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
-	36, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
-	37, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
-	38, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
-	13, // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
-	39, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
-	40, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
-	41, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
-	12, // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
-	42, // 20: harness.v1.Observation.weights:type_name -> harness.v1.Weights
-	9,  // 21: harness.v1.Observation.conversation:type_name -> harness.v1.ConversationRead
-	10, // 22: harness.v1.Observation.summary:type_name -> harness.v1.SummaryState
-	11, // 23: harness.v1.Observation.summary_requested:type_name -> harness.v1.SummaryRequested
-	7,  // 24: harness.v1.Observation.background:type_name -> harness.v1.BackgroundStates
-	6,  // 25: harness.v1.Observation.wait_check:type_name -> harness.v1.WaitCheck
-	8,  // 26: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
-	8,  // 27: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
-	1,  // 28: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
-	43, // 29: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
-	44, // 30: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
-	45, // 31: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
-	46, // 32: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
-	47, // 33: harness.v1.ContextText.text:type_name -> harness.v1.Content
-	48, // 34: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
-	15, // 35: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
-	18, // 36: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
-	21, // 37: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
-	23, // 38: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
-	24, // 39: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
-	25, // 40: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	27, // 41: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
-	16, // 42: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
-	17, // 43: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
-	26, // 44: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
-	49, // 45: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
-	50, // 46: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
-	51, // 47: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
-	19, // 48: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
-	52, // 49: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
-	51, // 50: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
-	43, // 51: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	53, // 52: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	54, // 53: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
-	45, // 54: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
-	0,  // 55: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	55, // 56: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	47, // 57: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	56, // 58: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
-	57, // 59: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	20, // 60: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
-	58, // 61: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
-	47, // 62: harness.v1.Completion.summary:type_name -> harness.v1.Content
-	47, // 63: harness.v1.Completion.output:type_name -> harness.v1.Content
-	45, // 64: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	19, // 65: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	43, // 66: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	43, // 67: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	52, // 68: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	42, // 69: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
-	59, // 70: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
-	60, // 71: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
-	1,  // 72: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	43, // 73: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	51, // 74: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	61, // 75: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
-	76, // [76:76] is the sub-list for method output_type
-	76, // [76:76] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	34, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
+	35, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
+	36, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
+	37, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
+	38, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
+	39, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
+	14, // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
+	40, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
+	41, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
+	42, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
+	13, // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
+	43, // 20: harness.v1.Observation.weights:type_name -> harness.v1.Weights
+	10, // 21: harness.v1.Observation.conversation:type_name -> harness.v1.ConversationRead
+	11, // 22: harness.v1.Observation.summary:type_name -> harness.v1.SummaryState
+	12, // 23: harness.v1.Observation.summary_requested:type_name -> harness.v1.SummaryRequested
+	8,  // 24: harness.v1.Observation.background:type_name -> harness.v1.BackgroundStates
+	7,  // 25: harness.v1.Observation.wait_check:type_name -> harness.v1.WaitCheck
+	6,  // 26: harness.v1.Observation.parent:type_name -> harness.v1.ParentState
+	44, // 27: harness.v1.ParentState.want:type_name -> harness.v1.ChildWant
+	9,  // 28: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
+	9,  // 29: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
+	1,  // 30: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
+	45, // 31: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
+	46, // 32: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
+	47, // 33: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
+	48, // 34: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
+	49, // 35: harness.v1.ContextText.text:type_name -> harness.v1.Content
+	50, // 36: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	16, // 37: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
+	19, // 38: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
+	22, // 39: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
+	24, // 40: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
+	25, // 41: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
+	26, // 42: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
+	28, // 43: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	17, // 44: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
+	18, // 45: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
+	27, // 46: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
+	51, // 47: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
+	52, // 48: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
+	53, // 49: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
+	20, // 50: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	54, // 51: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	53, // 52: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	45, // 53: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	55, // 54: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	56, // 55: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
+	47, // 56: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
+	0,  // 57: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	57, // 58: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	49, // 59: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	58, // 60: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
+	59, // 61: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	21, // 62: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
+	60, // 63: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
+	49, // 64: harness.v1.Completion.summary:type_name -> harness.v1.Content
+	49, // 65: harness.v1.Completion.output:type_name -> harness.v1.Content
+	47, // 66: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	20, // 67: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	45, // 68: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	45, // 69: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	54, // 70: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	43, // 71: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	61, // 72: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	62, // 73: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 74: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	45, // 75: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	53, // 76: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	63, // 77: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
+	78, // [78:78] is the sub-list for method output_type
+	78, // [78:78] is the sub-list for method input_type
+	78, // [78:78] is the sub-list for extension type_name
+	78, // [78:78] is the sub-list for extension extendee
+	0,  // [0:78] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
@@ -3322,6 +3428,7 @@ func file_harness_v1_record_proto_init() {
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_steering_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_tree_proto_init()
 	file_harness_v1_workitem_proto_init()
 	file_harness_v1_record_proto_msgTypes[0].OneofWrappers = []any{
 		(*Record_Step)(nil),
@@ -3351,8 +3458,9 @@ func file_harness_v1_record_proto_init() {
 		(*Observation_InferenceAvailable)(nil),
 		(*Observation_Background)(nil),
 		(*Observation_WaitCheck)(nil),
+		(*Observation_Parent)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[12].OneofWrappers = []any{
+	file_harness_v1_record_proto_msgTypes[13].OneofWrappers = []any{
 		(*Journal_TurnStarted)(nil),
 		(*Journal_ModelRetried)(nil),
 		(*Journal_ModelResponded)(nil),
@@ -3364,14 +3472,14 @@ func file_harness_v1_record_proto_init() {
 		(*Journal_CallsJudged)(nil),
 		(*Journal_StepTaken)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[13].OneofWrappers = []any{}
+	file_harness_v1_record_proto_msgTypes[14].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_record_proto_rawDesc), len(file_harness_v1_record_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

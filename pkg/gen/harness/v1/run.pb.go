@@ -121,9 +121,18 @@ type AgentSpec struct {
 	// Custom sections of the system prompt; at most 16.
 	ContextProviders []*ContextProvider `protobuf:"bytes,12,rep,name=context_providers,json=contextProviders,proto3" json:"context_providers,omitempty"`
 	// How the model reasons. Default: the provider's effort, with a text for people.
-	Reasoning     *ReasoningConfig `protobuf:"bytes,13,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Reasoning *ReasoningConfig `protobuf:"bytes,13,opt,name=reasoning,proto3" json:"reasoning,omitempty"`
+	// The sub-agents; at most 16.
+	Agents []*SubAgent `protobuf:"bytes,14,rep,name=agents,proto3" json:"agents,omitempty"`
+	// The only tools that the agent has, apart from those of the harness; at most 64. Empty:
+	// all.
+	OnlyTools []string `protobuf:"bytes,15,rep,name=only_tools,json=onlyTools,proto3" json:"only_tools,omitempty"`
+	// The agent has only tools that change nothing.
+	ReadOnly bool `protobuf:"varint,16,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
+	// Words of the answer: a longer one is sent back once. 0: no limit.
+	MaxAnswerWords uint32 `protobuf:"varint,17,opt,name=max_answer_words,json=maxAnswerWords,proto3" json:"max_answer_words,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *AgentSpec) Reset() {
@@ -245,6 +254,34 @@ func (x *AgentSpec) GetReasoning() *ReasoningConfig {
 		return x.Reasoning
 	}
 	return nil
+}
+
+func (x *AgentSpec) GetAgents() []*SubAgent {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetOnlyTools() []string {
+	if x != nil {
+		return x.OnlyTools
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
+}
+
+func (x *AgentSpec) GetMaxAnswerWords() uint32 {
+	if x != nil {
+		return x.MaxAnswerWords
+	}
+	return 0
 }
 
 // RunSpec is everything that a run is started with. It is stored in the run's
@@ -446,8 +483,11 @@ type StopDetails struct {
 	WorkItemsVerified bool `protobuf:"varint,4,opt,name=work_items_verified,json=workItemsVerified,proto3" json:"work_items_verified,omitempty"`
 	// The work_complete retries were used up.
 	WorkCompleteRetriesExhausted bool `protobuf:"varint,5,opt,name=work_complete_retries_exhausted,json=workCompleteRetriesExhausted,proto3" json:"work_complete_retries_exhausted,omitempty"`
-	unknownFields                protoimpl.UnknownFields
-	sizeCache                    protoimpl.SizeCache
+	// A run parked with kind agent: the run below it that waits for an answer or a resume. Empty while
+	// something below it works or continues by itself.
+	RunId         string `protobuf:"bytes,6,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *StopDetails) Reset() {
@@ -515,6 +555,13 @@ func (x *StopDetails) GetWorkCompleteRetriesExhausted() bool {
 	return false
 }
 
+func (x *StopDetails) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
 // Run is the present status of a run, without its log.
 type Run struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -549,7 +596,13 @@ type Run struct {
 	// GetRun only.
 	TraceIds []string `protobuf:"bytes,14,rep,name=trace_ids,json=traceIds,proto3" json:"trace_ids,omitempty"`
 	// The caller that started it: the name of a token, local, or anonymous without either. Empty in runs of older processes.
-	StartedBy     string `protobuf:"bytes,15,opt,name=started_by,json=startedBy,proto3" json:"started_by,omitempty"`
+	StartedBy string `protobuf:"bytes,15,opt,name=started_by,json=startedBy,proto3" json:"started_by,omitempty"`
+	// The run whose call started this one; empty for a root.
+	ParentRunId string `protobuf:"bytes,16,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	// The root of its tree, which a caller started; empty for a root.
+	RootRunId string `protobuf:"bytes,18,opt,name=root_run_id,json=rootRunId,proto3" json:"root_run_id,omitempty"`
+	// Its children, in the order of their calls; GetRun only.
+	Children      []*ChildRun `protobuf:"bytes,17,rep,name=children,proto3" json:"children,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -689,12 +742,143 @@ func (x *Run) GetStartedBy() string {
 	return ""
 }
 
+func (x *Run) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *Run) GetRootRunId() string {
+	if x != nil {
+		return x.RootRunId
+	}
+	return ""
+}
+
+func (x *Run) GetChildren() []*ChildRun {
+	if x != nil {
+		return x.Children
+	}
+	return nil
+}
+
+// ChildRun is a child as its parent knows it.
+type ChildRun struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run, in the same namespace.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The call that it works for.
+	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// Name of the sub-agent.
+	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	// Its status by its last report: RUNNING while it has not reported, unset before it
+	// is started.
+	Status RunStatus `protobuf:"varint,4,opt,name=status,proto3,enum=harness.v1.RunStatus" json:"status,omitempty"`
+	// Why it is parked or ended.
+	Reason *StopReason `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
+	// It ended and its work counts as done.
+	Accepted bool `protobuf:"varint,6,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	// Its turns.
+	Turns uint32 `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`
+	// What it and all below it have used.
+	Usage         *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChildRun) Reset() {
+	*x = ChildRun{}
+	mi := &file_harness_v1_run_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChildRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChildRun) ProtoMessage() {}
+
+func (x *ChildRun) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_run_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChildRun.ProtoReflect.Descriptor instead.
+func (*ChildRun) Descriptor() ([]byte, []int) {
+	return file_harness_v1_run_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ChildRun) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ChildRun) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ChildRun) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *ChildRun) GetStatus() RunStatus {
+	if x != nil {
+		return x.Status
+	}
+	return RunStatus_RUN_STATUS_UNSPECIFIED
+}
+
+func (x *ChildRun) GetReason() *StopReason {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
+func (x *ChildRun) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *ChildRun) GetTurns() uint32 {
+	if x != nil {
+		return x.Turns
+	}
+	return 0
+}
+
+func (x *ChildRun) GetUsage() *Usage {
+	if x != nil {
+		return x.Usage
+	}
+	return nil
+}
+
 var File_harness_v1_run_proto protoreflect.FileDescriptor
 
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb0\x04\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xc4\x05\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
@@ -711,7 +895,12 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	" \x03(\v2\x14.harness.v1.ModeSpecR\x05modes\x12L\n" +
 	"\x13work_item_templates\x18\v \x03(\v2\x1c.harness.v1.WorkItemTemplateR\x11workItemTemplates\x12H\n" +
 	"\x11context_providers\x18\f \x03(\v2\x1b.harness.v1.ContextProviderR\x10contextProviders\x129\n" +
-	"\treasoning\x18\r \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\"\x86\x03\n" +
+	"\treasoning\x18\r \x01(\v2\x1b.harness.v1.ReasoningConfigR\treasoning\x12,\n" +
+	"\x06agents\x18\x0e \x03(\v2\x14.harness.v1.SubAgentR\x06agents\x12\x1d\n" +
+	"\n" +
+	"only_tools\x18\x0f \x03(\tR\tonlyTools\x12\x1b\n" +
+	"\tread_only\x18\x10 \x01(\bR\breadOnly\x12(\n" +
+	"\x10max_answer_words\x18\x11 \x01(\rR\x0emaxAnswerWords\"\x86\x03\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +
@@ -726,13 +915,14 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"StopReason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x121\n" +
-	"\adetails\x18\x03 \x01(\v2\x17.harness.v1.StopDetailsR\adetails\"\xf7\x01\n" +
+	"\adetails\x18\x03 \x01(\v2\x17.harness.v1.StopDetailsR\adetails\"\x8e\x02\n" +
 	"\vStopDetails\x12\x12\n" +
 	"\x04turn\x18\x01 \x01(\rR\x04turn\x120\n" +
 	"\x14work_complete_called\x18\x02 \x01(\bR\x12workCompleteCalled\x12+\n" +
 	"\x11contract_verified\x18\x03 \x01(\bR\x10contractVerified\x12.\n" +
 	"\x13work_items_verified\x18\x04 \x01(\bR\x11workItemsVerified\x12E\n" +
-	"\x1fwork_complete_retries_exhausted\x18\x05 \x01(\bR\x1cworkCompleteRetriesExhausted\"\x84\x04\n" +
+	"\x1fwork_complete_retries_exhausted\x18\x05 \x01(\bR\x1cworkCompleteRetriesExhausted\x12\x15\n" +
+	"\x06run_id\x18\x06 \x01(\tR\x05runId\"\xfa\x04\n" +
 	"\x03Run\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +
@@ -753,7 +943,19 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\btrace_id\x18\r \x01(\tR\atraceId\x12\x1b\n" +
 	"\ttrace_ids\x18\x0e \x03(\tR\btraceIds\x12\x1d\n" +
 	"\n" +
-	"started_by\x18\x0f \x01(\tR\tstartedBy*\xb4\x01\n" +
+	"started_by\x18\x0f \x01(\tR\tstartedBy\x12\"\n" +
+	"\rparent_run_id\x18\x10 \x01(\tR\vparentRunId\x12\x1e\n" +
+	"\vroot_run_id\x18\x12 \x01(\tR\trootRunId\x120\n" +
+	"\bchildren\x18\x11 \x03(\v2\x14.harness.v1.ChildRunR\bchildren\"\x8a\x02\n" +
+	"\bChildRun\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
+	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12-\n" +
+	"\x06status\x18\x04 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12.\n" +
+	"\x06reason\x18\x05 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x12\x1a\n" +
+	"\baccepted\x18\x06 \x01(\bR\baccepted\x12\x14\n" +
+	"\x05turns\x18\a \x01(\rR\x05turns\x12'\n" +
+	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage*\xb4\x01\n" +
 	"\tRunStatus\x12\x1a\n" +
 	"\x16RUN_STATUS_UNSPECIFIED\x10\x00\x12\x16\n" +
 	"\x12RUN_STATUS_RUNNING\x10\x01\x12\x15\n" +
@@ -776,7 +978,7 @@ func file_harness_v1_run_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_run_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_harness_v1_run_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_harness_v1_run_proto_goTypes = []any{
 	(RunStatus)(0),                // 0: harness.v1.RunStatus
 	(*AgentSpec)(nil),             // 1: harness.v1.AgentSpec
@@ -784,44 +986,52 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*StopReason)(nil),            // 3: harness.v1.StopReason
 	(*StopDetails)(nil),           // 4: harness.v1.StopDetails
 	(*Run)(nil),                   // 5: harness.v1.Run
-	(*ToolRule)(nil),              // 6: harness.v1.ToolRule
-	(*JitRule)(nil),               // 7: harness.v1.JitRule
-	(*Hook)(nil),                  // 8: harness.v1.Hook
-	(*ModeSpec)(nil),              // 9: harness.v1.ModeSpec
-	(*WorkItemTemplate)(nil),      // 10: harness.v1.WorkItemTemplate
-	(*ContextProvider)(nil),       // 11: harness.v1.ContextProvider
-	(*ReasoningConfig)(nil),       // 12: harness.v1.ReasoningConfig
-	(*Content)(nil),               // 13: harness.v1.Content
-	(*LoopConfig)(nil),            // 14: harness.v1.LoopConfig
-	(*ToolSpec)(nil),              // 15: harness.v1.ToolSpec
-	(*TaskContract)(nil),          // 16: harness.v1.TaskContract
-	(*Media)(nil),                 // 17: harness.v1.Media
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(*ChildRun)(nil),              // 6: harness.v1.ChildRun
+	(*ToolRule)(nil),              // 7: harness.v1.ToolRule
+	(*JitRule)(nil),               // 8: harness.v1.JitRule
+	(*Hook)(nil),                  // 9: harness.v1.Hook
+	(*ModeSpec)(nil),              // 10: harness.v1.ModeSpec
+	(*WorkItemTemplate)(nil),      // 11: harness.v1.WorkItemTemplate
+	(*ContextProvider)(nil),       // 12: harness.v1.ContextProvider
+	(*ReasoningConfig)(nil),       // 13: harness.v1.ReasoningConfig
+	(*SubAgent)(nil),              // 14: harness.v1.SubAgent
+	(*Content)(nil),               // 15: harness.v1.Content
+	(*LoopConfig)(nil),            // 16: harness.v1.LoopConfig
+	(*ToolSpec)(nil),              // 17: harness.v1.ToolSpec
+	(*TaskContract)(nil),          // 18: harness.v1.TaskContract
+	(*Media)(nil),                 // 19: harness.v1.Media
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 21: harness.v1.Usage
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
-	6,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
-	7,  // 1: harness.v1.AgentSpec.jit:type_name -> harness.v1.JitRule
-	8,  // 2: harness.v1.AgentSpec.hooks:type_name -> harness.v1.Hook
-	9,  // 3: harness.v1.AgentSpec.modes:type_name -> harness.v1.ModeSpec
-	10, // 4: harness.v1.AgentSpec.work_item_templates:type_name -> harness.v1.WorkItemTemplate
-	11, // 5: harness.v1.AgentSpec.context_providers:type_name -> harness.v1.ContextProvider
-	12, // 6: harness.v1.AgentSpec.reasoning:type_name -> harness.v1.ReasoningConfig
-	13, // 7: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
-	1,  // 8: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
-	14, // 9: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
-	15, // 10: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
-	16, // 11: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
-	17, // 12: harness.v1.RunSpec.media:type_name -> harness.v1.Media
-	4,  // 13: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0,  // 14: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	18, // 15: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	18, // 16: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 17: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	18, // [18:18] is the sub-list for method output_type
-	18, // [18:18] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	7,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
+	8,  // 1: harness.v1.AgentSpec.jit:type_name -> harness.v1.JitRule
+	9,  // 2: harness.v1.AgentSpec.hooks:type_name -> harness.v1.Hook
+	10, // 3: harness.v1.AgentSpec.modes:type_name -> harness.v1.ModeSpec
+	11, // 4: harness.v1.AgentSpec.work_item_templates:type_name -> harness.v1.WorkItemTemplate
+	12, // 5: harness.v1.AgentSpec.context_providers:type_name -> harness.v1.ContextProvider
+	13, // 6: harness.v1.AgentSpec.reasoning:type_name -> harness.v1.ReasoningConfig
+	14, // 7: harness.v1.AgentSpec.agents:type_name -> harness.v1.SubAgent
+	15, // 8: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
+	1,  // 9: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
+	16, // 10: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
+	17, // 11: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
+	18, // 12: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
+	19, // 13: harness.v1.RunSpec.media:type_name -> harness.v1.Media
+	4,  // 14: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 15: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	20, // 16: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	20, // 17: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 18: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	6,  // 19: harness.v1.Run.children:type_name -> harness.v1.ChildRun
+	0,  // 20: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
+	3,  // 21: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
+	21, // 22: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }
@@ -835,6 +1045,7 @@ func file_harness_v1_run_proto_init() {
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_steering_proto_init()
+	file_harness_v1_subagent_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_workitem_proto_init()
 	type x struct{}
@@ -843,7 +1054,7 @@ func file_harness_v1_run_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_run_proto_rawDesc), len(file_harness_v1_run_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -533,6 +533,12 @@ type Snapshot struct {
 	OutputRejections uint32 `protobuf:"varint,94,opt,name=output_rejections,json=outputRejections,proto3" json:"output_rejections,omitempty"`
 	// PROVIDER:NAME of the model that made the last response; empty before.
 	AnswerModel string `protobuf:"bytes,95,opt,name=answer_model,json=answerModel,proto3" json:"answer_model,omitempty"`
+	// The run whose call started this one; unset for a root.
+	Parent *Parent `protobuf:"bytes,96,opt,name=parent,proto3" json:"parent,omitempty"`
+	// The children, in the order of their calls; at most 64.
+	Children []*Child `protobuf:"bytes,97,rep,name=children,proto3" json:"children,omitempty"`
+	// What the run does once its children are idle; unset: they may work.
+	Stopping *Stopping `protobuf:"bytes,98,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	// What the view of the conversation leaves out; unset: nothing, ever.
 	CompactionPlan *CompactionPlan `protobuf:"bytes,40,opt,name=compaction_plan,json=compactionPlan,proto3" json:"compaction_plan,omitempty"`
 	// Digest of the tools of the last request, which is also that of the blob that holds
@@ -1055,6 +1061,27 @@ func (x *Snapshot) GetAnswerModel() string {
 	return ""
 }
 
+func (x *Snapshot) GetParent() *Parent {
+	if x != nil {
+		return x.Parent
+	}
+	return nil
+}
+
+func (x *Snapshot) GetChildren() []*Child {
+	if x != nil {
+		return x.Children
+	}
+	return nil
+}
+
+func (x *Snapshot) GetStopping() *Stopping {
+	if x != nil {
+		return x.Stopping
+	}
+	return nil
+}
+
 func (x *Snapshot) GetCompactionPlan() *CompactionPlan {
 	if x != nil {
 		return x.CompactionPlan
@@ -1065,6 +1092,71 @@ func (x *Snapshot) GetCompactionPlan() *CompactionPlan {
 func (x *Snapshot) GetToolsDigest() string {
 	if x != nil {
 		return x.ToolsDigest
+	}
+	return ""
+}
+
+// Stopping is a stop of a tree that is under way: it is committed when everything below the
+// run has confirmed it.
+type Stopping struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Why: exactly one of the two is set. Children become idle.
+	Interrupt *Interrupt `protobuf:"bytes,1,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
+	// Children end.
+	Cancel *Cancel `protobuf:"bytes,2,opt,name=cancel,proto3" json:"cancel,omitempty"`
+	// The caller that asked for it.
+	Caller        string `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stopping) Reset() {
+	*x = Stopping{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stopping) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stopping) ProtoMessage() {}
+
+func (x *Stopping) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stopping.ProtoReflect.Descriptor instead.
+func (*Stopping) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Stopping) GetInterrupt() *Interrupt {
+	if x != nil {
+		return x.Interrupt
+	}
+	return nil
+}
+
+func (x *Stopping) GetCancel() *Cancel {
+	if x != nil {
+		return x.Cancel
+	}
+	return nil
+}
+
+func (x *Stopping) GetCaller() string {
+	if x != nil {
+		return x.Caller
 	}
 	return ""
 }
@@ -1088,7 +1180,7 @@ type BackgroundCommand struct {
 
 func (x *BackgroundCommand) Reset() {
 	*x = BackgroundCommand{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1100,7 +1192,7 @@ func (x *BackgroundCommand) String() string {
 func (*BackgroundCommand) ProtoMessage() {}
 
 func (x *BackgroundCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[2]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1113,7 +1205,7 @@ func (x *BackgroundCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundCommand.ProtoReflect.Descriptor instead.
 func (*BackgroundCommand) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *BackgroundCommand) GetId() string {
@@ -1185,7 +1277,7 @@ type TraceState struct {
 
 func (x *TraceState) Reset() {
 	*x = TraceState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1289,7 @@ func (x *TraceState) String() string {
 func (*TraceState) ProtoMessage() {}
 
 func (x *TraceState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1302,7 @@ func (x *TraceState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceState.ProtoReflect.Descriptor instead.
 func (*TraceState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *TraceState) GetTraceId() []byte {
@@ -1328,7 +1420,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1432,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1445,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TokenBudget) GetMaxInputTokens() uint32 {
@@ -1523,7 +1615,7 @@ type PendingCall struct {
 
 func (x *PendingCall) Reset() {
 	*x = PendingCall{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1627,7 @@ func (x *PendingCall) String() string {
 func (*PendingCall) ProtoMessage() {}
 
 func (x *PendingCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1640,7 @@ func (x *PendingCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingCall.ProtoReflect.Descriptor instead.
 func (*PendingCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *PendingCall) GetCallId() string {
@@ -1708,7 +1800,7 @@ type PendingTool struct {
 
 func (x *PendingTool) Reset() {
 	*x = PendingTool{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1720,7 +1812,7 @@ func (x *PendingTool) String() string {
 func (*PendingTool) ProtoMessage() {}
 
 func (x *PendingTool) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1733,7 +1825,7 @@ func (x *PendingTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingTool.ProtoReflect.Descriptor instead.
 func (*PendingTool) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PendingTool) GetName() string {
@@ -1791,7 +1883,7 @@ type WaitState struct {
 
 func (x *WaitState) Reset() {
 	*x = WaitState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1803,7 +1895,7 @@ func (x *WaitState) String() string {
 func (*WaitState) ProtoMessage() {}
 
 func (x *WaitState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1816,7 +1908,7 @@ func (x *WaitState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitState.ProtoReflect.Descriptor instead.
 func (*WaitState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WaitState) GetSeconds() uint32 {
@@ -1900,7 +1992,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1912,7 +2004,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1925,7 +2017,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Spent) GetToolCalls() uint32 {
@@ -2007,7 +2099,7 @@ type TurnState struct {
 
 func (x *TurnState) Reset() {
 	*x = TurnState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2111,7 @@ func (x *TurnState) String() string {
 func (*TurnState) ProtoMessage() {}
 
 func (x *TurnState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2124,7 @@ func (x *TurnState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnState.ProtoReflect.Descriptor instead.
 func (*TurnState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *TurnState) GetNumber() uint32 {
@@ -2099,7 +2191,7 @@ type ModelAdjustment struct {
 
 func (x *ModelAdjustment) Reset() {
 	*x = ModelAdjustment{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2203,7 @@ func (x *ModelAdjustment) String() string {
 func (*ModelAdjustment) ProtoMessage() {}
 
 func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2216,7 @@ func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelAdjustment.ProtoReflect.Descriptor instead.
 func (*ModelAdjustment) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ModelAdjustment) GetModel() string {
@@ -2153,11 +2245,11 @@ var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
 const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/snapshot.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xe6\x19\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xf3\x1a\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2241,9 +2333,16 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x06output\x18\\ \x01(\v2\x13.harness.v1.ContentR\x06output\x12%\n" +
 	"\x0eoutput_problem\x18] \x01(\tR\routputProblem\x12+\n" +
 	"\x11output_rejections\x18^ \x01(\rR\x10outputRejections\x12!\n" +
-	"\fanswer_model\x18_ \x01(\tR\vanswerModel\x12C\n" +
+	"\fanswer_model\x18_ \x01(\tR\vanswerModel\x12*\n" +
+	"\x06parent\x18` \x01(\v2\x12.harness.v1.ParentR\x06parent\x12-\n" +
+	"\bchildren\x18a \x03(\v2\x11.harness.v1.ChildR\bchildren\x120\n" +
+	"\bstopping\x18b \x01(\v2\x14.harness.v1.StoppingR\bstopping\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
-	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xae\x01\n" +
+	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\x83\x01\n" +
+	"\bStopping\x123\n" +
+	"\tinterrupt\x18\x01 \x01(\v2\x15.harness.v1.InterruptR\tinterrupt\x12*\n" +
+	"\x06cancel\x18\x02 \x01(\v2\x12.harness.v1.CancelR\x06cancel\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"\xae\x01\n" +
 	"\x11BackgroundCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x1b\n" +
@@ -2409,7 +2508,7 @@ func file_harness_v1_snapshot_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
+var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Phase)(0),                    // 0: harness.v1.Phase
 	(PhaseInput)(0),               // 1: harness.v1.PhaseInput
@@ -2417,109 +2516,119 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Adjustment)(0),               // 3: harness.v1.Adjustment
 	(*PhaseChange)(nil),           // 4: harness.v1.PhaseChange
 	(*Snapshot)(nil),              // 5: harness.v1.Snapshot
-	(*BackgroundCommand)(nil),     // 6: harness.v1.BackgroundCommand
-	(*TraceState)(nil),            // 7: harness.v1.TraceState
-	(*TokenBudget)(nil),           // 8: harness.v1.TokenBudget
-	(*PendingCall)(nil),           // 9: harness.v1.PendingCall
-	(*PendingTool)(nil),           // 10: harness.v1.PendingTool
-	(*WaitState)(nil),             // 11: harness.v1.WaitState
-	(*Spent)(nil),                 // 12: harness.v1.Spent
-	(*TurnState)(nil),             // 13: harness.v1.TurnState
-	(*ModelAdjustment)(nil),       // 14: harness.v1.ModelAdjustment
-	(RunStatus)(0),                // 15: harness.v1.RunStatus
-	(*StopReason)(nil),            // 16: harness.v1.StopReason
-	(*LoopConfig)(nil),            // 17: harness.v1.LoopConfig
-	(*ToolRule)(nil),              // 18: harness.v1.ToolRule
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(*Content)(nil),               // 20: harness.v1.Content
-	(*WorkItemLedger)(nil),        // 21: harness.v1.WorkItemLedger
-	(*TaskContract)(nil),          // 22: harness.v1.TaskContract
-	(*CoverageLedger)(nil),        // 23: harness.v1.CoverageLedger
-	(*ProgressTracker)(nil),       // 24: harness.v1.ProgressTracker
-	(*DoomLoop)(nil),              // 25: harness.v1.DoomLoop
-	(*HookState)(nil),             // 26: harness.v1.HookState
-	(*JitState)(nil),              // 27: harness.v1.JitState
-	(*ToolUsage)(nil),             // 28: harness.v1.ToolUsage
-	(*Activity)(nil),              // 29: harness.v1.Activity
-	(*Definition)(nil),            // 30: harness.v1.Definition
-	(*FileDigest)(nil),            // 31: harness.v1.FileDigest
-	(*ReasoningConfig)(nil),       // 32: harness.v1.ReasoningConfig
-	(*CompactionPlan)(nil),        // 33: harness.v1.CompactionPlan
-	(ToolOrigin)(0),               // 34: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 35: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 36: harness.v1.SandboxLevel
-	(*CallPreview)(nil),           // 37: harness.v1.CallPreview
-	(*ToolAnnotations)(nil),       // 38: harness.v1.ToolAnnotations
-	(*Usage)(nil),                 // 39: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
+	(*Stopping)(nil),              // 6: harness.v1.Stopping
+	(*BackgroundCommand)(nil),     // 7: harness.v1.BackgroundCommand
+	(*TraceState)(nil),            // 8: harness.v1.TraceState
+	(*TokenBudget)(nil),           // 9: harness.v1.TokenBudget
+	(*PendingCall)(nil),           // 10: harness.v1.PendingCall
+	(*PendingTool)(nil),           // 11: harness.v1.PendingTool
+	(*WaitState)(nil),             // 12: harness.v1.WaitState
+	(*Spent)(nil),                 // 13: harness.v1.Spent
+	(*TurnState)(nil),             // 14: harness.v1.TurnState
+	(*ModelAdjustment)(nil),       // 15: harness.v1.ModelAdjustment
+	(RunStatus)(0),                // 16: harness.v1.RunStatus
+	(*StopReason)(nil),            // 17: harness.v1.StopReason
+	(*LoopConfig)(nil),            // 18: harness.v1.LoopConfig
+	(*ToolRule)(nil),              // 19: harness.v1.ToolRule
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(*Content)(nil),               // 21: harness.v1.Content
+	(*WorkItemLedger)(nil),        // 22: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 23: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 24: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 25: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 26: harness.v1.DoomLoop
+	(*HookState)(nil),             // 27: harness.v1.HookState
+	(*JitState)(nil),              // 28: harness.v1.JitState
+	(*ToolUsage)(nil),             // 29: harness.v1.ToolUsage
+	(*Activity)(nil),              // 30: harness.v1.Activity
+	(*Definition)(nil),            // 31: harness.v1.Definition
+	(*FileDigest)(nil),            // 32: harness.v1.FileDigest
+	(*ReasoningConfig)(nil),       // 33: harness.v1.ReasoningConfig
+	(*Parent)(nil),                // 34: harness.v1.Parent
+	(*Child)(nil),                 // 35: harness.v1.Child
+	(*CompactionPlan)(nil),        // 36: harness.v1.CompactionPlan
+	(*Interrupt)(nil),             // 37: harness.v1.Interrupt
+	(*Cancel)(nil),                // 38: harness.v1.Cancel
+	(ToolOrigin)(0),               // 39: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 40: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 41: harness.v1.SandboxLevel
+	(*CallPreview)(nil),           // 42: harness.v1.CallPreview
+	(*ToolAnnotations)(nil),       // 43: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 44: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
 	1,  // 1: harness.v1.PhaseChange.input:type_name -> harness.v1.PhaseInput
 	0,  // 2: harness.v1.PhaseChange.to:type_name -> harness.v1.Phase
-	15, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
+	16, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
 	0,  // 4: harness.v1.Snapshot.phase:type_name -> harness.v1.Phase
 	0,  // 5: harness.v1.Snapshot.paused_phase:type_name -> harness.v1.Phase
-	16, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
-	17, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
-	8,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
-	9,  // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
-	12, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
-	13, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
-	18, // 12: harness.v1.Snapshot.grants:type_name -> harness.v1.ToolRule
-	10, // 13: harness.v1.Snapshot.pending_tools:type_name -> harness.v1.PendingTool
-	19, // 14: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
-	18, // 15: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
-	20, // 16: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
-	20, // 17: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
-	19, // 18: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	19, // 19: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
-	20, // 20: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
-	19, // 21: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	21, // 22: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
-	22, // 23: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
-	23, // 24: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
-	24, // 25: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
-	25, // 26: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
-	26, // 27: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
-	27, // 28: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
-	28, // 29: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
-	29, // 30: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
-	30, // 31: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
-	31, // 32: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	20, // 33: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
-	7,  // 34: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
-	32, // 35: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
-	14, // 36: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
-	6,  // 37: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
-	20, // 38: harness.v1.Snapshot.output:type_name -> harness.v1.Content
-	33, // 39: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
-	19, // 40: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
-	19, // 41: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	19, // 42: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	20, // 43: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 44: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	19, // 45: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	34, // 46: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	35, // 47: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
-	36, // 48: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	37, // 49: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
-	11, // 50: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	20, // 51: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
-	34, // 52: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
-	38, // 53: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
-	19, // 54: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	19, // 55: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	39, // 56: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	40, // 57: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	39, // 58: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	40, // 59: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 60: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	61, // [61:61] is the sub-list for method output_type
-	61, // [61:61] is the sub-list for method input_type
-	61, // [61:61] is the sub-list for extension type_name
-	61, // [61:61] is the sub-list for extension extendee
-	0,  // [0:61] is the sub-list for field type_name
+	17, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
+	18, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
+	9,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
+	10, // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
+	13, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
+	14, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
+	19, // 12: harness.v1.Snapshot.grants:type_name -> harness.v1.ToolRule
+	11, // 13: harness.v1.Snapshot.pending_tools:type_name -> harness.v1.PendingTool
+	20, // 14: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	19, // 15: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
+	21, // 16: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
+	21, // 17: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
+	20, // 18: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
+	20, // 19: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	21, // 20: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	20, // 21: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	22, // 22: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	23, // 23: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	24, // 24: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	25, // 25: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	26, // 26: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	27, // 27: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	28, // 28: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	29, // 29: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	30, // 30: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	31, // 31: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	32, // 32: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	21, // 33: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	8,  // 34: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
+	33, // 35: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
+	15, // 36: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
+	7,  // 37: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
+	21, // 38: harness.v1.Snapshot.output:type_name -> harness.v1.Content
+	34, // 39: harness.v1.Snapshot.parent:type_name -> harness.v1.Parent
+	35, // 40: harness.v1.Snapshot.children:type_name -> harness.v1.Child
+	6,  // 41: harness.v1.Snapshot.stopping:type_name -> harness.v1.Stopping
+	36, // 42: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	37, // 43: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
+	38, // 44: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
+	20, // 45: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
+	20, // 46: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	20, // 47: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	21, // 48: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 49: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	20, // 50: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	39, // 51: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	40, // 52: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	41, // 53: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	42, // 54: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
+	12, // 55: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	21, // 56: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	39, // 57: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	43, // 58: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	20, // 59: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	20, // 60: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	44, // 61: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	45, // 62: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	44, // 63: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	45, // 64: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 65: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	66, // [66:66] is the sub-list for method output_type
+	66, // [66:66] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -2533,11 +2642,13 @@ func file_harness_v1_snapshot_proto_init() {
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_hook_proto_init()
+	file_harness_v1_inbox_proto_init()
 	file_harness_v1_preview_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_steering_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_tree_proto_init()
 	file_harness_v1_workitem_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2545,7 +2656,7 @@ func file_harness_v1_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_snapshot_proto_rawDesc), len(file_harness_v1_snapshot_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   11,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

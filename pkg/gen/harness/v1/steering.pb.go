@@ -228,6 +228,14 @@ type Definition struct {
 	Modes []*ModeSpec `protobuf:"bytes,4,rep,name=modes,proto3" json:"modes,omitempty"`
 	// JSON Schema of the result; empty: it has none.
 	OutputSchema string `protobuf:"bytes,9,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
+	// The sub-agents, built-in ones written out; at most 16.
+	Agents []*SubAgent `protobuf:"bytes,10,rep,name=agents,proto3" json:"agents,omitempty"`
+	// The only tools that the agent has, apart from those of the harness; empty: all.
+	OnlyTools []string `protobuf:"bytes,11,rep,name=only_tools,json=onlyTools,proto3" json:"only_tools,omitempty"`
+	// Words of the answer: a longer one is sent back once; 0: no limit.
+	MaxAnswerWords uint32 `protobuf:"varint,12,opt,name=max_answer_words,json=maxAnswerWords,proto3" json:"max_answer_words,omitempty"`
+	// The agent has only tools that change nothing.
+	ReadOnly bool `protobuf:"varint,13,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
 	// together with the other fields: they are what is stored there.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
@@ -298,6 +306,34 @@ func (x *Definition) GetOutputSchema() string {
 		return x.OutputSchema
 	}
 	return ""
+}
+
+func (x *Definition) GetAgents() []*SubAgent {
+	if x != nil {
+		return x.Agents
+	}
+	return nil
+}
+
+func (x *Definition) GetOnlyTools() []string {
+	if x != nil {
+		return x.OnlyTools
+	}
+	return nil
+}
+
+func (x *Definition) GetMaxAnswerWords() uint32 {
+	if x != nil {
+		return x.MaxAnswerWords
+	}
+	return 0
+}
+
+func (x *Definition) GetReadOnly() bool {
+	if x != nil {
+		return x.ReadOnly
+	}
+	return false
 }
 
 func (x *Definition) GetStored() *Content {
@@ -719,7 +755,7 @@ var File_harness_v1_steering_proto protoreflect.FileDescriptor
 const file_harness_v1_steering_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/steering.proto\x12\n" +
-	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/hook.proto\x1a\x15harness/v1/tool.proto\"c\n" +
+	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\"c\n" +
 	"\aJitRule\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04when\x18\x02 \x01(\tR\x04when\x12\x12\n" +
@@ -732,14 +768,20 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1b\n" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05tools\x18\x04 \x03(\tR\x05tools\"\x85\x02\n" +
+	"\x05tools\x18\x04 \x03(\tR\x05tools\"\x99\x03\n" +
 	"\n" +
 	"Definition\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\x12%\n" +
 	"\x03jit\x18\x02 \x03(\v2\x13.harness.v1.JitRuleR\x03jit\x12&\n" +
 	"\x05hooks\x18\x03 \x03(\v2\x10.harness.v1.HookR\x05hooks\x12*\n" +
 	"\x05modes\x18\x04 \x03(\v2\x14.harness.v1.ModeSpecR\x05modes\x12#\n" +
-	"\routput_schema\x18\t \x01(\tR\foutputSchema\x12+\n" +
+	"\routput_schema\x18\t \x01(\tR\foutputSchema\x12,\n" +
+	"\x06agents\x18\n" +
+	" \x03(\v2\x14.harness.v1.SubAgentR\x06agents\x12\x1d\n" +
+	"\n" +
+	"only_tools\x18\v \x03(\tR\tonlyTools\x12(\n" +
+	"\x10max_answer_words\x18\f \x01(\rR\x0emaxAnswerWords\x12\x1b\n" +
+	"\tread_only\x18\r \x01(\bR\breadOnly\x12+\n" +
 	"\x06stored\x18\x0f \x01(\v2\x13.harness.v1.ContentR\x06stored\"\xc3\x01\n" +
 	"\bDoomLoop\x12\x16\n" +
 	"\x06strict\x18\x01 \x03(\x06R\x06strict\x12\x14\n" +
@@ -797,19 +839,21 @@ var file_harness_v1_steering_proto_goTypes = []any{
 	(*FileDigest)(nil),      // 8: harness.v1.FileDigest
 	(*ToolRule)(nil),        // 9: harness.v1.ToolRule
 	(*Hook)(nil),            // 10: harness.v1.Hook
-	(*Content)(nil),         // 11: harness.v1.Content
+	(*SubAgent)(nil),        // 11: harness.v1.SubAgent
+	(*Content)(nil),         // 12: harness.v1.Content
 }
 var file_harness_v1_steering_proto_depIdxs = []int32{
 	9,  // 0: harness.v1.Definition.tools:type_name -> harness.v1.ToolRule
 	0,  // 1: harness.v1.Definition.jit:type_name -> harness.v1.JitRule
 	10, // 2: harness.v1.Definition.hooks:type_name -> harness.v1.Hook
 	2,  // 3: harness.v1.Definition.modes:type_name -> harness.v1.ModeSpec
-	11, // 4: harness.v1.Definition.stored:type_name -> harness.v1.Content
-	5,  // [5:5] is the sub-list for method output_type
-	5,  // [5:5] is the sub-list for method input_type
-	5,  // [5:5] is the sub-list for extension type_name
-	5,  // [5:5] is the sub-list for extension extendee
-	0,  // [0:5] is the sub-list for field type_name
+	11, // 4: harness.v1.Definition.agents:type_name -> harness.v1.SubAgent
+	12, // 5: harness.v1.Definition.stored:type_name -> harness.v1.Content
+	6,  // [6:6] is the sub-list for method output_type
+	6,  // [6:6] is the sub-list for method input_type
+	6,  // [6:6] is the sub-list for extension type_name
+	6,  // [6:6] is the sub-list for extension extendee
+	0,  // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_steering_proto_init() }
@@ -819,6 +863,7 @@ func file_harness_v1_steering_proto_init() {
 	}
 	file_harness_v1_content_proto_init()
 	file_harness_v1_hook_proto_init()
+	file_harness_v1_subagent_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_steering_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}

@@ -94,6 +94,8 @@ const (
 	ToolOrigin_TOOL_ORIGIN_HARNESS ToolOrigin = 2
 	// The client that drives the run, over the gateway.
 	ToolOrigin_TOOL_ORIGIN_CLIENT ToolOrigin = 3
+	// A run that the call starts.
+	ToolOrigin_TOOL_ORIGIN_AGENT ToolOrigin = 4
 )
 
 // Enum value maps for ToolOrigin.
@@ -103,12 +105,14 @@ var (
 		1: "TOOL_ORIGIN_TOOL_HOST",
 		2: "TOOL_ORIGIN_HARNESS",
 		3: "TOOL_ORIGIN_CLIENT",
+		4: "TOOL_ORIGIN_AGENT",
 	}
 	ToolOrigin_value = map[string]int32{
 		"TOOL_ORIGIN_UNSPECIFIED": 0,
 		"TOOL_ORIGIN_TOOL_HOST":   1,
 		"TOOL_ORIGIN_HARNESS":     2,
 		"TOOL_ORIGIN_CLIENT":      3,
+		"TOOL_ORIGIN_AGENT":       4,
 	}
 )
 
@@ -596,13 +600,14 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"\x14DURABILITY_EPHEMERAL\x10\x01\x12\x18\n" +
 	"\x14DURABILITY_ANCHORING\x10\x02\x12\x19\n" +
 	"\x15DURABILITY_REPLAYABLE\x10\x03\x12\x1d\n" +
-	"\x19DURABILITY_NON_REPLAYABLE\x10\x04*u\n" +
+	"\x19DURABILITY_NON_REPLAYABLE\x10\x04*\x8c\x01\n" +
 	"\n" +
 	"ToolOrigin\x12\x1b\n" +
 	"\x17TOOL_ORIGIN_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15TOOL_ORIGIN_TOOL_HOST\x10\x01\x12\x17\n" +
 	"\x13TOOL_ORIGIN_HARNESS\x10\x02\x12\x16\n" +
-	"\x12TOOL_ORIGIN_CLIENT\x10\x03*u\n" +
+	"\x12TOOL_ORIGIN_CLIENT\x10\x03\x12\x15\n" +
+	"\x11TOOL_ORIGIN_AGENT\x10\x04*u\n" +
 	"\fToolDecision\x12\x1d\n" +
 	"\x19TOOL_DECISION_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13TOOL_DECISION_ALLOW\x10\x01\x12\x15\n" +

@@ -22,6 +22,8 @@ from harnessmesh.gen.harness.v1.run_pb2 import *
 from harnessmesh.gen.harness.v1.sandbox_pb2 import *
 from harnessmesh.gen.harness.v1.snapshot_pb2 import *
 from harnessmesh.gen.harness.v1.steering_pb2 import *
+from harnessmesh.gen.harness.v1.subagent_pb2 import *
 from harnessmesh.gen.harness.v1.tool_pb2 import *
 from harnessmesh.gen.harness.v1.toolhost_pb2 import *
+from harnessmesh.gen.harness.v1.tree_pb2 import *
 from harnessmesh.gen.harness.v1.workitem_pb2 import *

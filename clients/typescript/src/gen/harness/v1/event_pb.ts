@@ -30,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/event.proto.
  */
 export const file_harness_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIvsRCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABIxCg1tb2RlbF9jaGFuZ2VkGDMgASgLMhguaGFybmVzcy52MS5Nb2RlbENoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIAEIHCgVldmVudCIeCg1TdGFsbERldGVjdGVkEg0KBXR1cm5zGAEgASgNImQKEERvb21Mb29wRGV0ZWN0ZWQSDAoEa2luZBgBIAEoCRIOCgZsZW5ndGgYAiABKA0SDwoHcmVwZWF0cxgDIAEoDRINCgV0b29scxgEIAMoCRISCgpjb3JyZWN0aW9uGAUgASgNIj8KEEd1aWRhbmNlSW5qZWN0ZWQSDAoEa2luZBgBIAEoCRIPCgdydWxlX2lkGAIgASgJEgwKBHRleHQYAyABKAkiZgoPV29ya0l0ZW1DaGFuZ2VkEg4KBmNoYW5nZRgBIAEoCRIiCgRpdGVtGAIgASgLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCghmaW5pc2hlZBgDIAEoDRINCgV0b3RhbBgEIAEoDSJdChNEZWxpdmVyYWJsZXNVcGRhdGVkEg8KB2l0ZW1faWQYASABKAkSDQoFdGl0bGUYAiABKAkSJgoEcm9sZRgDIAEoDjIYLmhhcm5lc3MudjEuQXJ0aWZhY3RSb2xlIoUBChFDb250cmFjdEV2YWx1YXRlZBIRCglzYXRpc2ZpZWQYASABKAgSJgoIY292ZXJhZ2UYAiABKAsyFC5oYXJuZXNzLnYxLkNvdmVyYWdlEjUKDHJlcXVpcmVtZW50cxgDIAMoCzIfLmhhcm5lc3MudjEuUmVxdWlyZW1lbnRDb3ZlcmFnZSJMCgpIb29rUmVzdWx0Eg8KB2hvb2tfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDgoGYWN0aW9uGAMgASgJEg4KBnJlYXNvbhgEIAEoCSJRCglIb29rRXJyb3ISDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRINCgVlcnJvchgDIAEoCRIVCg1mYWlsZWRfY2xvc2VkGAQgASgIIicKC01vZGVDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiKAoMTW9kZWxDaGFuZ2VkEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkiXgoMU2Vzc2lvblN0YXJ0EgwKBGdvYWwYASABKAkSDQoFbW9kZWwYAiABKAkSEAoId29ya2Zsb3cYAyADKAkSDwoHc2VnbWVudBgEIAEoDRIOCgZjYWxsZXIYBSABKAkiNgoMU2Vzc2lvblBhdXNlEiYKBnJlYXNvbhgBIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIeCg1TZXNzaW9uUmVzdW1lEg0KBWNhdXNlGAEgASgJInIKD1Nlc3Npb25Db21wbGV0ZRIlCgZzdGF0dXMYASABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxIQCghhY2NlcHRlZBgCIAEoCBImCgZyZWFzb24YAyABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24iGQoJUGxhbkRyYWZ0EgwKBHBsYW4YASABKAkiGgoKUGxhbkNvbW1pdBIMCgRwbGFuGAEgASgJIi0KCVN0ZXBTdGFydBIPCgdhdHRlbXB0GAEgASgNEg8KB3Jlc3VtZWQYAiABKAgiKQoHU3RlcEVuZBIPCgdvdXRjb21lGAEgASgJEg0KBWVycm9yGAIgASgJIuIBCg1Nb2RlbFJlc3BvbnNlEg0KBW1vZGVsGAEgASgJEiAKBXVzYWdlGAIgASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1maW5pc2hfcmVhc29uGAMgASgJEhIKCnRvb2xfY2FsbHMYBCABKA0SIQoEdGV4dBgFIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIqCgdsYXRlbmN5GAYgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEiYKCXJlYXNvbmluZxgHIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCKGAQoKTW9kZWxSZXRyeRILCgN0cnkYASABKA0SDQoFbW9kZWwYAiABKAkSDQoFZXJyb3IYAyABKAkSJwoEd2FpdBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgphZGp1c3RtZW50GAUgASgJEhAKCGdpdmVuX3VwGAYgASgIIpQBCgpUb29sQ2FsbGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGYXdhaXRzGAQgASgJEi8KDXNhbmRib3hfbGV2ZWwYBSABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbCJ9CgpUb29sUmVzdWx0Eg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIjCgZyZXN1bHQYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iewoJVG9vbEVycm9yEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIiCgVlcnJvchgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiI7CgpUb29sRGVuaWVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIOCgZyZWFzb24YAyABKAkiOQoKQnVkZ2V0V2FybhIOCgZidWRnZXQYASABKAkSDQoFbGltaXQYAiABKAESDAoEdXNlZBgDIAEoASIwChJDb250aW51YXRpb25Qcm9tcHQSDQoFY291bnQYASABKA0SCwoDbWF4GAIgASgNImAKDFN0b3BSZWplY3RlZBIMCgRraW5kGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDQoFY291bnQYAyABKA0SIgoDZ2FwGAQgASgLMhUuaGFybmVzcy52MS5HYXBSZXBvcnQiTwoPQ29udGV4dFByZXNzdXJlEg0KBWxldmVsGAEgASgJEhMKC3VzZWRfdG9rZW5zGAIgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYAyABKA0iiQEKDENvbnRleHRVc2FnZRITCgt1c2VkX3Rva2VucxgBIAEoDRIYChBtYXhfaW5wdXRfdG9rZW5zGAIgASgNEg8KB2NsZWFyZWQYAyABKA0SFAoMZXh0ZXJuYWxpemVkGAQgASgNEhIKCnN1bW1hcml6ZWQYBSABKA0SDwoHZHJvcHBlZBgGIAEoDSJyChFDb21wYWN0aW9uU3RhcnRlZBINCgVsZXZlbBgBIAEoCRIVCg10b2tlbnNfYmVmb3JlGAIgASgNEhYKDnRva2Vuc190b19mcmVlGAMgASgNEhIKCmJhY2tncm91bmQYBCABKAgSCwoDam9iGAUgASgJIuUBChNDb21wYWN0aW9uQ29tcGxldGVkEhUKDXRva2Vuc19iZWZvcmUYASABKA0SFAoMdG9rZW5zX2FmdGVyGAIgASgNEhQKDGZyZWVkX3Rva2VucxgDIAEoDRIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhISCgpzdHJhdGVnaWVzGAUgAygJEi0KB2NoYW5nZXMYBiADKAsyHC5oYXJuZXNzLnYxLkNvbXBhY3Rpb25DaGFuZ2USDQoFZXJyb3IYByABKAkSDAoEcGFzcxgIIAEoDSJHCghSZXBhaXJlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSDAoEdHVybhgDIAEoDRIOCgZyZWFzb24YBCABKAkivwEKEUFwcHJvdmFsUmVxdWVzdGVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRImCglhcmd1bWVudHMYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSCwoDd2h5GAQgASgJEiwKCGRlYWRsaW5lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgdwcmV2aWV3GAYgASgLMhcuaGFybmVzcy52MS5DYWxsUHJldmlldyLeAQoQQXBwcm92YWxBbnN3ZXJlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSLgoIZGVjaXNpb24YAyABKA4yHC5oYXJuZXNzLnYxLkFwcHJvdmFsRGVjaXNpb24SDgoGcmVhc29uGAQgASgJEg4KBmNhbGxlchgFIAEoCRIOCgZkaWdlc3QYBiABKAkSIwoFcnVsZXMYByADKAsyFC5oYXJuZXNzLnYxLlRvb2xSdWxlEiYKCWFyZ3VtZW50cxgIIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCI+Cg1JbnB1dEFjY2VwdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIOCgZjYWxsZXIYAyABKAkiTgoNSW5wdXRSZWplY3RlZBIPCgdpdGVtX2lkGAEgASgJEgwKBGtpbmQYAiABKAkSDgoGcmVhc29uGAMgASgJEg4KBmNhbGxlchgEIAEoCSIwCg5SdW5JbnRlcnJ1cHRlZBIOCgZyZWFzb24YASABKAkSDgoGY2FsbGVyGAIgASgJIi4KDFJ1bkNhbmNlbGxlZBIOCgZyZWFzb24YASABKAkSDgoGY2FsbGVyGAIgASgJIjEKDldvcmtlclRha2VvdmVyEg8KB2F0dGVtcHQYASABKA0SDgoGZm9ybWVyGAIgASgJIiMKD0V4ZWN1dG9yTWlzc2luZxIQCghleGVjdXRvchgBIAEoCSI/Cg1FeGVjdXRvckVycm9yEhAKCGV4ZWN1dG9yGAEgASgJEg0KBWVycm9yGAIgASgJEg0KBWNvdW50GAMgASgNQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_preview, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIt0SCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABIxCg1tb2RlbF9jaGFuZ2VkGDMgASgLMhguaGFybmVzcy52MS5Nb2RlbENoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIABIxCg1hZ2VudF9zdGFydGVkGDQgASgLMhguaGFybmVzcy52MS5BZ2VudFN0YXJ0ZWRIABItCgthZ2VudF9lbmRlZBg1IAEoCzIWLmhhcm5lc3MudjEuQWdlbnRFbmRlZEgAQgcKBWV2ZW50Ij4KDEFnZW50U3RhcnRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCSLOAQoKQWdlbnRFbmRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCRIlCgZzdGF0dXMYBCABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxImCgZyZWFzb24YBSABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEAoIYWNjZXB0ZWQYBiABKAgSDQoFdHVybnMYByABKA0SIAoFdXNhZ2UYCCABKAsyES5oYXJuZXNzLnYxLlVzYWdlIh4KDVN0YWxsRGV0ZWN0ZWQSDQoFdHVybnMYASABKA0iZAoQRG9vbUxvb3BEZXRlY3RlZBIMCgRraW5kGAEgASgJEg4KBmxlbmd0aBgCIAEoDRIPCgdyZXBlYXRzGAMgASgNEg0KBXRvb2xzGAQgAygJEhIKCmNvcnJlY3Rpb24YBSABKA0iPwoQR3VpZGFuY2VJbmplY3RlZBIMCgRraW5kGAEgASgJEg8KB3J1bGVfaWQYAiABKAkSDAoEdGV4dBgDIAEoCSJmCg9Xb3JrSXRlbUNoYW5nZWQSDgoGY2hhbmdlGAEgASgJEiIKBGl0ZW0YAiABKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEhAKCGZpbmlzaGVkGAMgASgNEg0KBXRvdGFsGAQgASgNIl0KE0RlbGl2ZXJhYmxlc1VwZGF0ZWQSDwoHaXRlbV9pZBgBIAEoCRINCgV0aXRsZRgCIAEoCRImCgRyb2xlGAMgASgOMhguaGFybmVzcy52MS5BcnRpZmFjdFJvbGUihQEKEUNvbnRyYWN0RXZhbHVhdGVkEhEKCXNhdGlzZmllZBgBIAEoCBImCghjb3ZlcmFnZRgCIAEoCzIULmhhcm5lc3MudjEuQ292ZXJhZ2USNQoMcmVxdWlyZW1lbnRzGAMgAygLMh8uaGFybmVzcy52MS5SZXF1aXJlbWVudENvdmVyYWdlIkwKCkhvb2tSZXN1bHQSDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGcmVhc29uGAQgASgJIlEKCUhvb2tFcnJvchIPCgdob29rX2lkGAEgASgJEg0KBXRvcGljGAIgASgJEg0KBWVycm9yGAMgASgJEhUKDWZhaWxlZF9jbG9zZWQYBCABKAgiJwoLTW9kZUNoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCSIoCgxNb2RlbENoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCSJeCgxTZXNzaW9uU3RhcnQSDAoEZ29hbBgBIAEoCRINCgVtb2RlbBgCIAEoCRIQCgh3b3JrZmxvdxgDIAMoCRIPCgdzZWdtZW50GAQgASgNEg4KBmNhbGxlchgFIAEoCSI2CgxTZXNzaW9uUGF1c2USJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIh4KDVNlc3Npb25SZXN1bWUSDQoFY2F1c2UYASABKAkicgoPU2Vzc2lvbkNvbXBsZXRlEiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIZCglQbGFuRHJhZnQSDAoEcGxhbhgBIAEoCSIaCgpQbGFuQ29tbWl0EgwKBHBsYW4YASABKAkiLQoJU3RlcFN0YXJ0Eg8KB2F0dGVtcHQYASABKA0SDwoHcmVzdW1lZBgCIAEoCCIpCgdTdGVwRW5kEg8KB291dGNvbWUYASABKAkSDQoFZXJyb3IYAiABKAki4gEKDU1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSEgoKdG9vbF9jYWxscxgEIAEoDRIhCgR0ZXh0GAUgASgLMhMuaGFybmVzcy52MS5Db250ZW50EioKB2xhdGVuY3kYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoJcmVhc29uaW5nGAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50IoYBCgpNb2RlbFJldHJ5EgsKA3RyeRgBIAEoDRINCgVtb2RlbBgCIAEoCRINCgVlcnJvchgDIAEoCRInCgR3YWl0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmFkanVzdG1lbnQYBSABKAkSEAoIZ2l2ZW5fdXAYBiABKAgilAEKClRvb2xDYWxsZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIOCgZhd2FpdHMYBCABKAkSLwoNc2FuZGJveF9sZXZlbBgFIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsIn0KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiMKBnJlc3VsdBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ7CglUb29sRXJyb3ISDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiIKBWVycm9yGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKClRvb2xEZW5pZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI5CgpCdWRnZXRXYXJuEg4KBmJ1ZGdldBgBIAEoCRINCgVsaW1pdBgCIAEoARIMCgR1c2VkGAMgASgBIjAKEkNvbnRpbnVhdGlvblByb21wdBINCgVjb3VudBgBIAEoDRILCgNtYXgYAiABKA0iYAoMU3RvcFJlamVjdGVkEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDRIiCgNnYXAYBCABKAsyFS5oYXJuZXNzLnYxLkdhcFJlcG9ydCJPCg9Db250ZXh0UHJlc3N1cmUSDQoFbGV2ZWwYASABKAkSEwoLdXNlZF90b2tlbnMYAiABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgDIAEoDSKJAQoMQ29udGV4dFVzYWdlEhMKC3VzZWRfdG9rZW5zGAEgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYAiABKA0SDwoHY2xlYXJlZBgDIAEoDRIUCgxleHRlcm5hbGl6ZWQYBCABKA0SEgoKc3VtbWFyaXplZBgFIAEoDRIPCgdkcm9wcGVkGAYgASgNInIKEUNvbXBhY3Rpb25TdGFydGVkEg0KBWxldmVsGAEgASgJEhUKDXRva2Vuc19iZWZvcmUYAiABKA0SFgoOdG9rZW5zX3RvX2ZyZWUYAyABKA0SEgoKYmFja2dyb3VuZBgEIAEoCBILCgNqb2IYBSABKAki5QEKE0NvbXBhY3Rpb25Db21wbGV0ZWQSFQoNdG9rZW5zX2JlZm9yZRgBIAEoDRIUCgx0b2tlbnNfYWZ0ZXIYAiABKA0SFAoMZnJlZWRfdG9rZW5zGAMgASgNEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnN0cmF0ZWdpZXMYBSADKAkSLQoHY2hhbmdlcxgGIAMoCzIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNoYW5nZRINCgVlcnJvchgHIAEoCRIMCgRwYXNzGAggASgNIkcKCFJlcGFpcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIMCgR0dXJuGAMgASgNEg4KBnJlYXNvbhgEIAEoCSK/AQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBILCgN3aHkYBCABKAkSLAoIZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEigKB3ByZXZpZXcYBiABKAsyFy5oYXJuZXNzLnYxLkNhbGxQcmV2aWV3It4BChBBcHByb3ZhbEFuc3dlcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIuCghkZWNpc2lvbhgDIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YBCABKAkSDgoGY2FsbGVyGAUgASgJEg4KBmRpZ2VzdBgGIAEoCRIjCgVydWxlcxgHIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSJgoJYXJndW1lbnRzGAggASgLMhMuaGFybmVzcy52MS5Db250ZW50Ij4KDUlucHV0QWNjZXB0ZWQSDwoHaXRlbV9pZBgBIAEoCRIMCgRraW5kGAIgASgJEg4KBmNhbGxlchgDIAEoCSJOCg1JbnB1dFJlamVjdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGY2FsbGVyGAQgASgJIjAKDlJ1bkludGVycnVwdGVkEg4KBnJlYXNvbhgBIAEoCRIOCgZjYWxsZXIYAiABKAkiLgoMUnVuQ2FuY2VsbGVkEg4KBnJlYXNvbhgBIAEoCRIOCgZjYWxsZXIYAiABKAkiMQoOV29ya2VyVGFrZW92ZXISDwoHYXR0ZW1wdBgBIAEoDRIOCgZmb3JtZXIYAiABKAkiIwoPRXhlY3V0b3JNaXNzaW5nEhAKCGV4ZWN1dG9yGAEgASgJIj8KDUV4ZWN1dG9yRXJyb3ISEAoIZXhlY3V0b3IYASABKAkSDQoFZXJyb3IYAiABKAkSDQoFY291bnQYAyABKA1CQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_preview, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * Event is an event of a run for its watchers. docs/events.md lists the executor
@@ -415,6 +415,22 @@ export type Event = Message<"harness.v1.Event"> & {
      */
     value: CompactionCompleted;
     case: "compactionCompleted";
+  } | {
+    /**
+     * agent.started
+     *
+     * @generated from field: harness.v1.AgentStarted agent_started = 52;
+     */
+    value: AgentStarted;
+    case: "agentStarted";
+  } | {
+    /**
+     * agent.ended
+     *
+     * @generated from field: harness.v1.AgentEnded agent_ended = 53;
+     */
+    value: AgentEnded;
+    case: "agentEnded";
   } | { case: undefined; value?: undefined };
 };
 
@@ -424,6 +440,111 @@ export type Event = Message<"harness.v1.Event"> & {
  */
 export const EventSchema: GenMessage<Event> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 0);
+
+/**
+ * AgentStarted: a call started a run.
+ *
+ * @generated from message harness.v1.AgentStarted
+ */
+export type AgentStarted = Message<"harness.v1.AgentStarted"> & {
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+
+  /**
+   * The run, in the same namespace.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * Name of the sub-agent.
+   *
+   * @generated from field: string agent = 3;
+   */
+  agent: string;
+};
+
+/**
+ * Describes the message harness.v1.AgentStarted.
+ * Use `create(AgentStartedSchema)` to create a new message.
+ */
+export const AgentStartedSchema: GenMessage<AgentStarted> = /*@__PURE__*/
+  messageDesc(file_harness_v1_event, 1);
+
+/**
+ * AgentEnded: the run that a call started has ended.
+ *
+ * @generated from message harness.v1.AgentEnded
+ */
+export type AgentEnded = Message<"harness.v1.AgentEnded"> & {
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * Name of the sub-agent.
+   *
+   * @generated from field: string agent = 3;
+   */
+  agent: string;
+
+  /**
+   * How it ended.
+   *
+   * @generated from field: harness.v1.RunStatus status = 4;
+   */
+  status: RunStatus;
+
+  /**
+   * Why.
+   *
+   * @generated from field: harness.v1.StopReason reason = 5;
+   */
+  reason?: StopReason | undefined;
+
+  /**
+   * Its work counts as done.
+   *
+   * @generated from field: bool accepted = 6;
+   */
+  accepted: boolean;
+
+  /**
+   * Its turns.
+   *
+   * @generated from field: uint32 turns = 7;
+   */
+  turns: number;
+
+  /**
+   * What it and all below it used.
+   *
+   * @generated from field: harness.v1.Usage usage = 8;
+   */
+  usage?: Usage | undefined;
+};
+
+/**
+ * Describes the message harness.v1.AgentEnded.
+ * Use `create(AgentEndedSchema)` to create a new message.
+ */
+export const AgentEndedSchema: GenMessage<AgentEnded> = /*@__PURE__*/
+  messageDesc(file_harness_v1_event, 2);
 
 /**
  * StallDetected: nothing changed for too many turns.
@@ -444,7 +565,7 @@ export type StallDetected = Message<"harness.v1.StallDetected"> & {
  * Use `create(StallDetectedSchema)` to create a new message.
  */
 export const StallDetectedSchema: GenMessage<StallDetected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 1);
+  messageDesc(file_harness_v1_event, 3);
 
 /**
  * DoomLoopDetected: calls repeat.
@@ -493,7 +614,7 @@ export type DoomLoopDetected = Message<"harness.v1.DoomLoopDetected"> & {
  * Use `create(DoomLoopDetectedSchema)` to create a new message.
  */
 export const DoomLoopDetectedSchema: GenMessage<DoomLoopDetected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 2);
+  messageDesc(file_harness_v1_event, 4);
 
 /**
  * GuidanceInjected: the harness added guidance for the model.
@@ -529,7 +650,7 @@ export type GuidanceInjected = Message<"harness.v1.GuidanceInjected"> & {
  * Use `create(GuidanceInjectedSchema)` to create a new message.
  */
 export const GuidanceInjectedSchema: GenMessage<GuidanceInjected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 3);
+  messageDesc(file_harness_v1_event, 5);
 
 /**
  * WorkItemChanged: a work item was added or changed.
@@ -571,7 +692,7 @@ export type WorkItemChanged = Message<"harness.v1.WorkItemChanged"> & {
  * Use `create(WorkItemChangedSchema)` to create a new message.
  */
 export const WorkItemChangedSchema: GenMessage<WorkItemChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 4);
+  messageDesc(file_harness_v1_event, 6);
 
 /**
  * DeliverablesUpdated: an artifact was stored.
@@ -606,7 +727,7 @@ export type DeliverablesUpdated = Message<"harness.v1.DeliverablesUpdated"> & {
  * Use `create(DeliverablesUpdatedSchema)` to create a new message.
  */
 export const DeliverablesUpdatedSchema: GenMessage<DeliverablesUpdated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 5);
+  messageDesc(file_harness_v1_event, 7);
 
 /**
  * ContractEvaluated is the status of the contract.
@@ -642,7 +763,7 @@ export type ContractEvaluated = Message<"harness.v1.ContractEvaluated"> & {
  * Use `create(ContractEvaluatedSchema)` to create a new message.
  */
 export const ContractEvaluatedSchema: GenMessage<ContractEvaluated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 6);
+  messageDesc(file_harness_v1_event, 8);
 
 /**
  * HookResult is the verdict of a hook.
@@ -684,7 +805,7 @@ export type HookResult = Message<"harness.v1.HookResult"> & {
  * Use `create(HookResultSchema)` to create a new message.
  */
 export const HookResultSchema: GenMessage<HookResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 7);
+  messageDesc(file_harness_v1_event, 9);
 
 /**
  * HookError: a hook or a context provider failed.
@@ -726,7 +847,7 @@ export type HookError = Message<"harness.v1.HookError"> & {
  * Use `create(HookErrorSchema)` to create a new message.
  */
 export const HookErrorSchema: GenMessage<HookError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 8);
+  messageDesc(file_harness_v1_event, 10);
 
 /**
  * ModeChanged: the mode of work changed.
@@ -754,7 +875,7 @@ export type ModeChanged = Message<"harness.v1.ModeChanged"> & {
  * Use `create(ModeChangedSchema)` to create a new message.
  */
 export const ModeChangedSchema: GenMessage<ModeChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 9);
+  messageDesc(file_harness_v1_event, 11);
 
 /**
  * ModelChanged: a client has chosen another model.
@@ -782,7 +903,7 @@ export type ModelChanged = Message<"harness.v1.ModelChanged"> & {
  * Use `create(ModelChangedSchema)` to create a new message.
  */
 export const ModelChangedSchema: GenMessage<ModelChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 10);
+  messageDesc(file_harness_v1_event, 12);
 
 /**
  * SessionStart opens a segment.
@@ -832,7 +953,7 @@ export type SessionStart = Message<"harness.v1.SessionStart"> & {
  * Use `create(SessionStartSchema)` to create a new message.
  */
 export const SessionStartSchema: GenMessage<SessionStart> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 11);
+  messageDesc(file_harness_v1_event, 13);
 
 /**
  * SessionPause: the run parks.
@@ -853,7 +974,7 @@ export type SessionPause = Message<"harness.v1.SessionPause"> & {
  * Use `create(SessionPauseSchema)` to create a new message.
  */
 export const SessionPauseSchema: GenMessage<SessionPause> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 12);
+  messageDesc(file_harness_v1_event, 14);
 
 /**
  * SessionResume: a paused run resumes.
@@ -874,7 +995,7 @@ export type SessionResume = Message<"harness.v1.SessionResume"> & {
  * Use `create(SessionResumeSchema)` to create a new message.
  */
 export const SessionResumeSchema: GenMessage<SessionResume> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 13);
+  messageDesc(file_harness_v1_event, 15);
 
 /**
  * SessionComplete closes a segment.
@@ -909,7 +1030,7 @@ export type SessionComplete = Message<"harness.v1.SessionComplete"> & {
  * Use `create(SessionCompleteSchema)` to create a new message.
  */
 export const SessionCompleteSchema: GenMessage<SessionComplete> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 14);
+  messageDesc(file_harness_v1_event, 16);
 
 /**
  * PlanDraft is a plan that is not final.
@@ -930,7 +1051,7 @@ export type PlanDraft = Message<"harness.v1.PlanDraft"> & {
  * Use `create(PlanDraftSchema)` to create a new message.
  */
 export const PlanDraftSchema: GenMessage<PlanDraft> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 15);
+  messageDesc(file_harness_v1_event, 17);
 
 /**
  * PlanCommit is the final plan.
@@ -951,7 +1072,7 @@ export type PlanCommit = Message<"harness.v1.PlanCommit"> & {
  * Use `create(PlanCommitSchema)` to create a new message.
  */
 export const PlanCommitSchema: GenMessage<PlanCommit> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 16);
+  messageDesc(file_harness_v1_event, 18);
 
 /**
  * StepStart: a turn starts or continues.
@@ -979,7 +1100,7 @@ export type StepStart = Message<"harness.v1.StepStart"> & {
  * Use `create(StepStartSchema)` to create a new message.
  */
 export const StepStartSchema: GenMessage<StepStart> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 17);
+  messageDesc(file_harness_v1_event, 19);
 
 /**
  * StepEnd: a turn ended.
@@ -1007,7 +1128,7 @@ export type StepEnd = Message<"harness.v1.StepEnd"> & {
  * Use `create(StepEndSchema)` to create a new message.
  */
 export const StepEndSchema: GenMessage<StepEnd> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 18);
+  messageDesc(file_harness_v1_event, 20);
 
 /**
  * ModelResponse: the model answered.
@@ -1071,7 +1192,7 @@ export type ModelResponse = Message<"harness.v1.ModelResponse"> & {
  * Use `create(ModelResponseSchema)` to create a new message.
  */
 export const ModelResponseSchema: GenMessage<ModelResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 19);
+  messageDesc(file_harness_v1_event, 21);
 
 /**
  * ModelRetry: a try at the model failed. Another follows after wait,
@@ -1129,7 +1250,7 @@ export type ModelRetry = Message<"harness.v1.ModelRetry"> & {
  * Use `create(ModelRetrySchema)` to create a new message.
  */
 export const ModelRetrySchema: GenMessage<ModelRetry> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 20);
+  messageDesc(file_harness_v1_event, 22);
 
 /**
  * ToolCalled: a call starts.
@@ -1179,7 +1300,7 @@ export type ToolCalled = Message<"harness.v1.ToolCalled"> & {
  * Use `create(ToolCalledSchema)` to create a new message.
  */
 export const ToolCalledSchema: GenMessage<ToolCalled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 21);
+  messageDesc(file_harness_v1_event, 23);
 
 /**
  * ToolResult: a call succeeded.
@@ -1221,7 +1342,7 @@ export type ToolResult = Message<"harness.v1.ToolResult"> & {
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 22);
+  messageDesc(file_harness_v1_event, 24);
 
 /**
  * ToolError: a call ended with an error.
@@ -1263,7 +1384,7 @@ export type ToolError = Message<"harness.v1.ToolError"> & {
  * Use `create(ToolErrorSchema)` to create a new message.
  */
 export const ToolErrorSchema: GenMessage<ToolError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 23);
+  messageDesc(file_harness_v1_event, 25);
 
 /**
  * ToolDenied: a call was denied.
@@ -1298,7 +1419,7 @@ export type ToolDenied = Message<"harness.v1.ToolDenied"> & {
  * Use `create(ToolDeniedSchema)` to create a new message.
  */
 export const ToolDeniedSchema: GenMessage<ToolDenied> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 24);
+  messageDesc(file_harness_v1_event, 26);
 
 /**
  * BudgetWarn: a budget is used up.
@@ -1333,7 +1454,7 @@ export type BudgetWarn = Message<"harness.v1.BudgetWarn"> & {
  * Use `create(BudgetWarnSchema)` to create a new message.
  */
 export const BudgetWarnSchema: GenMessage<BudgetWarn> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 25);
+  messageDesc(file_harness_v1_event, 27);
 
 /**
  * ContinuationPrompt: a silent agent got a reminder.
@@ -1361,7 +1482,7 @@ export type ContinuationPrompt = Message<"harness.v1.ContinuationPrompt"> & {
  * Use `create(ContinuationPromptSchema)` to create a new message.
  */
 export const ContinuationPromptSchema: GenMessage<ContinuationPrompt> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 26);
+  messageDesc(file_harness_v1_event, 28);
 
 /**
  * StopRejected: the agent wanted to stop and was rejected.
@@ -1404,7 +1525,7 @@ export type StopRejected = Message<"harness.v1.StopRejected"> & {
  * Use `create(StopRejectedSchema)` to create a new message.
  */
 export const StopRejectedSchema: GenMessage<StopRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 27);
+  messageDesc(file_harness_v1_event, 29);
 
 /**
  * ContextPressure: the model's window fills up.
@@ -1439,7 +1560,7 @@ export type ContextPressure = Message<"harness.v1.ContextPressure"> & {
  * Use `create(ContextPressureSchema)` to create a new message.
  */
 export const ContextPressureSchema: GenMessage<ContextPressure> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 28);
+  messageDesc(file_harness_v1_event, 30);
 
 /**
  * ContextUsage is how full the model's window is.
@@ -1495,7 +1616,7 @@ export type ContextUsage = Message<"harness.v1.ContextUsage"> & {
  * Use `create(ContextUsageSchema)` to create a new message.
  */
 export const ContextUsageSchema: GenMessage<ContextUsage> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 29);
+  messageDesc(file_harness_v1_event, 31);
 
 /**
  * CompactionStarted: a pass of compaction begins, or a summary was requested for one.
@@ -1544,7 +1665,7 @@ export type CompactionStarted = Message<"harness.v1.CompactionStarted"> & {
  * Use `create(CompactionStartedSchema)` to create a new message.
  */
 export const CompactionStartedSchema: GenMessage<CompactionStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 30);
+  messageDesc(file_harness_v1_event, 32);
 
 /**
  * CompactionCompleted: a pass of compaction has ended.
@@ -1615,7 +1736,7 @@ export type CompactionCompleted = Message<"harness.v1.CompactionCompleted"> & {
  * Use `create(CompactionCompletedSchema)` to create a new message.
  */
 export const CompactionCompletedSchema: GenMessage<CompactionCompleted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 31);
+  messageDesc(file_harness_v1_event, 33);
 
 /**
  * Repaired: repair wrote the result of a call without one.
@@ -1657,7 +1778,7 @@ export type Repaired = Message<"harness.v1.Repaired"> & {
  * Use `create(RepairedSchema)` to create a new message.
  */
 export const RepairedSchema: GenMessage<Repaired> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 32);
+  messageDesc(file_harness_v1_event, 34);
 
 /**
  * ApprovalRequested asks a person to allow a call.
@@ -1713,7 +1834,7 @@ export type ApprovalRequested = Message<"harness.v1.ApprovalRequested"> & {
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 33);
+  messageDesc(file_harness_v1_event, 35);
 
 /**
  * ApprovalAnswered is the decision of a person.
@@ -1783,7 +1904,7 @@ export type ApprovalAnswered = Message<"harness.v1.ApprovalAnswered"> & {
  * Use `create(ApprovalAnsweredSchema)` to create a new message.
  */
 export const ApprovalAnsweredSchema: GenMessage<ApprovalAnswered> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 34);
+  messageDesc(file_harness_v1_event, 36);
 
 /**
  * InputAccepted: an inbox item was applied.
@@ -1819,7 +1940,7 @@ export type InputAccepted = Message<"harness.v1.InputAccepted"> & {
  * Use `create(InputAcceptedSchema)` to create a new message.
  */
 export const InputAcceptedSchema: GenMessage<InputAccepted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 35);
+  messageDesc(file_harness_v1_event, 37);
 
 /**
  * InputRejected: an inbox item had no effect.
@@ -1861,7 +1982,7 @@ export type InputRejected = Message<"harness.v1.InputRejected"> & {
  * Use `create(InputRejectedSchema)` to create a new message.
  */
 export const InputRejectedSchema: GenMessage<InputRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 36);
+  messageDesc(file_harness_v1_event, 38);
 
 /**
  * RunInterrupted: every process of the run is dead.
@@ -1889,7 +2010,7 @@ export type RunInterrupted = Message<"harness.v1.RunInterrupted"> & {
  * Use `create(RunInterruptedSchema)` to create a new message.
  */
 export const RunInterruptedSchema: GenMessage<RunInterrupted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 37);
+  messageDesc(file_harness_v1_event, 39);
 
 /**
  * RunCancelled: the run was ended by request.
@@ -1917,7 +2038,7 @@ export type RunCancelled = Message<"harness.v1.RunCancelled"> & {
  * Use `create(RunCancelledSchema)` to create a new message.
  */
 export const RunCancelledSchema: GenMessage<RunCancelled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 38);
+  messageDesc(file_harness_v1_event, 40);
 
 /**
  * WorkerTakeover: another worker continues a turn.
@@ -1945,7 +2066,7 @@ export type WorkerTakeover = Message<"harness.v1.WorkerTakeover"> & {
  * Use `create(WorkerTakeoverSchema)` to create a new message.
  */
 export const WorkerTakeoverSchema: GenMessage<WorkerTakeover> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 39);
+  messageDesc(file_harness_v1_event, 41);
 
 /**
  * ExecutorMissing: a step waits for an executor without a consumer.
@@ -1966,7 +2087,7 @@ export type ExecutorMissing = Message<"harness.v1.ExecutorMissing"> & {
  * Use `create(ExecutorMissingSchema)` to create a new message.
  */
 export const ExecutorMissingSchema: GenMessage<ExecutorMissing> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 40);
+  messageDesc(file_harness_v1_event, 42);
 
 /**
  * ExecutorError: an executor could not process a step.
@@ -2001,5 +2122,5 @@ export type ExecutorError = Message<"harness.v1.ExecutorError"> & {
  * Use `create(ExecutorErrorSchema)` to create a new message.
  */
 export const ExecutorErrorSchema: GenMessage<ExecutorError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 41);
+  messageDesc(file_harness_v1_event, 43);
 

@@ -32,6 +32,8 @@ import type { FileDigest } from "./steering_pb.js";
 import { file_harness_v1_steering } from "./steering_pb.js";
 import type { ToolOrigin, ToolSpec } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
+import type { ChildWant } from "./tree_pb.js";
+import { file_harness_v1_tree } from "./tree_pb.js";
 import type { WorkItem } from "./workitem_pb.js";
 import { file_harness_v1_workitem } from "./workitem_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -40,7 +42,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/record.proto.
  */
 export const file_harness_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("ChdoYXJuZXNzL3YxL3JlY29yZC5wcm90bxIKaGFybmVzcy52MSKBAwoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIVCg1wcmV2X3NlcXVlbmNlGAQgASgEEg4KBnNjaGVtYRgFIAEoDRIvCgtjb21taXRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoGd3JpdGVyGAcgASgLMhIuaGFybmVzcy52MS5Xcml0ZXISJQoIYXBwZW5kZWQYCCADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAkgAygLMhEuaGFybmVzcy52MS5FdmVudBIgCgRzdGVwGAogASgLMhAuaGFybmVzcy52MS5TdGVwSAASJgoHam91cm5hbBgLIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEhcKD2FwcGVuZGVkX2JlZm9yZRgMIAEoBBISCgpwcmV2X25vbmNlGA0gASgGQgYKBGJvZHkiOwoGV3JpdGVyEhAKCGV4ZWN1dG9yGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg0KBW5vbmNlGAMgASgGIt8DCgRTdGVwEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSJgoIc25hcHNob3QYAyABKAsyFC5oYXJuZXNzLnYxLlNuYXBzaG90Ei4KDXBoYXNlX2NoYW5nZXMYBCADKAsyFy5oYXJuZXNzLnYxLlBoYXNlQ2hhbmdlEikKCG9ic2VydmVkGAUgAygLMhcuaGFybmVzcy52MS5PYnNlcnZhdGlvbhIzCg5yZXBhaXJfdHJpZ2dlchgKIAEoCzIZLmhhcm5lc3MudjEuUmVwYWlyVHJpZ2dlckgAEjUKD3JlcGFpcl9jb21wbGV0ZRgLIAEoCzIaLmhhcm5lc3MudjEuUmVwYWlyQ29tcGxldGVIABI9ChNjb21wYWN0aW9uX2NvbXBsZXRlGAwgASgLMh4uaGFybmVzcy52MS5Db21wYWN0aW9uQ29tcGxldGVIABIxCg10dXJuX2NvbXBsZXRlGA0gASgLMhguaGFybmVzcy52MS5UdXJuQ29tcGxldGVIABIkCgZwYXJrZWQYDiABKAsyEi5oYXJuZXNzLnYxLlBhcmtlZEgAEisKBnJlc3VsdBgPIAEoCzIZLmhhcm5lc3MudjEuSGFybmVzc1Jlc3VsdEgAQgkKB21lc3NhZ2UiigUKC09ic2VydmF0aW9uEgsKA2tleRgBIAEoCRInCgVpbmJveBgCIAEoCzIWLmhhcm5lc3MudjEuSW5ib3hCYXRjaEgAEi4KC2Vudmlyb25tZW50GAMgASgLMhcuaGFybmVzcy52MS5FbnZpcm9ubWVudEgAEhAKBnRva2VucxgEIAEoDUgAEicKBGhvb2sYBSABKAsyFy5oYXJuZXNzLnYxLkhvb2tPdXRjb21lSAASMAoFY2hlY2sYBiABKAsyHy5oYXJuZXNzLnYxLlJlcXVpcmVtZW50Q292ZXJhZ2VIABIUCgpzdG9wX2Fza2VkGAcgASgISAASKgoHY29udGV4dBgIIAEoCzIXLmhhcm5lc3MudjEuQ29udGV4dFRleHRIABImCgd3ZWlnaHRzGAkgASgLMhMuaGFybmVzcy52MS5XZWlnaHRzSAASNAoMY29udmVyc2F0aW9uGAogASgLMhwuaGFybmVzcy52MS5Db252ZXJzYXRpb25SZWFkSAASKwoHc3VtbWFyeRgLIAEoCzIYLmhhcm5lc3MudjEuU3VtbWFyeVN0YXRlSAASOQoRc3VtbWFyeV9yZXF1ZXN0ZWQYDCABKAsyHC5oYXJuZXNzLnYxLlN1bW1hcnlSZXF1ZXN0ZWRIABIXCg1pbmJveF93YWl0aW5nGA0gASgISAASHQoTaW5mZXJlbmNlX2F2YWlsYWJsZRgOIAEoCEgAEjIKCmJhY2tncm91bmQYDyABKAsyHC5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZXNIABIrCgp3YWl0X2NoZWNrGB4gASgLMhUuaGFybmVzcy52MS5XYWl0Q2hlY2tIAEIHCgV2YWx1ZSJ+CglXYWl0Q2hlY2sSDgoGZGlnZXN0GAEgASgJEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZvdXRwdXQYAyABKAkSLwoKYmFja2dyb3VuZBgEIAEoCzIbLmhhcm5lc3MudjEuQmFja2dyb3VuZFN0YXRlEg0KBWVycm9yGAUgASgJIkEKEEJhY2tncm91bmRTdGF0ZXMSLQoIY29tbWFuZHMYASADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZSKEAQoPQmFja2dyb3VuZFN0YXRlEgoKAmlkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSDwoHcnVubmluZxgDIAEoCBIoCgdvdXRjb21lGAQgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRILCgNlbmQYBSABKAkSDAoEdGFpbBgGIAEoCSJRChBDb252ZXJzYXRpb25SZWFkEhAKCG1lc3NhZ2VzGAEgASgEEisKCGR1cmF0aW9uGAIgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIncKDFN1bW1hcnlTdGF0ZRINCgVlbmRlZBgBIAEoCBInCgdzdW1tYXJ5GAIgASgLMhYuaGFybmVzcy52MS5TdW1tYXJ5UmVmEg0KBWVycm9yGAMgASgJEiAKBXVzYWdlGAQgASgLMhEuaGFybmVzcy52MS5Vc2FnZSJGChBTdW1tYXJ5UmVxdWVzdGVkEiMKA2pvYhgBIAEoCzIWLmhhcm5lc3MudjEuU3VtbWFyeUpvYhINCgVlcnJvchgCIAEoCSI/CgtDb250ZXh0VGV4dBIhCgR0ZXh0GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg0KBWVycm9yGAIgASgJIkIKCkluYm94QmF0Y2gSJAoFaXRlbXMYASADKAsyFS5oYXJuZXNzLnYxLkluYm94SXRlbRIOCgZjdXJzb3IYAiABKAQikgQKB0pvdXJuYWwSLwoMdHVybl9zdGFydGVkGAEgASgLMhcuaGFybmVzcy52MS5UdXJuU3RhcnRlZEgAEjEKDW1vZGVsX3JldHJpZWQYAiABKAsyGC5oYXJuZXNzLnYxLk1vZGVsUmV0cmllZEgAEjUKD21vZGVsX3Jlc3BvbmRlZBgDIAEoCzIaLmhhcm5lc3MudjEuTW9kZWxSZXNwb25kZWRIABIxCg10b29sc19zdGFydGVkGAQgASgLMhguaGFybmVzcy52MS5Ub29sc1N0YXJ0ZWRIABIxCg10b29sX2ZpbmlzaGVkGAUgASgLMhguaGFybmVzcy52MS5Ub29sRmluaXNoZWRIABI1Cg9leGVjdXRvcl9mYWlsZWQYBiABKAsyGi5oYXJuZXNzLnYxLkV4ZWN1dG9yRmFpbGVkSAASNQoPZXhlY3V0b3JfYWJzZW50GAcgASgLMhouaGFybmVzcy52MS5FeGVjdXRvckFic2VudEgAEjEKDXR1cm5fYWRtaXR0ZWQYCCABKAsyGC5oYXJuZXNzLnYxLlR1cm5BZG1pdHRlZEgAEi8KDGNhbGxzX2p1ZGdlZBgJIAEoCzIXLmhhcm5lc3MudjEuQ2FsbHNKdWRnZWRIABIrCgpzdGVwX3Rha2VuGAogASgLMhUuaGFybmVzcy52MS5TdGVwVGFrZW5IAEIHCgVlbnRyeSLvAQoLVHVyblN0YXJ0ZWQSEwoLdHVybl9udW1iZXIYASABKA0SDwoHYXR0ZW1wdBgCIAEoDRITCgtmaXJlZF9ydWxlcxgDIAMoCRITCgtpdGVtc19zaG93bhgEIAEoBhIVCg10b2xkX2NvbnRyb2xzGAUgAygJEjEKEWluc3RydWN0aW9uX2ZpbGVzGAYgAygLMhYuaGFybmVzcy52MS5GaWxlRGlnZXN0EhoKDWZpbGVzX2NoYW5nZWQYByABKA1IAIgBARIYChBlbmRlZF9iYWNrZ3JvdW5kGAggAygJQhAKDl9maWxlc19jaGFuZ2VkImwKDFR1cm5BZG1pdHRlZBImCgZhY3Rpb24YASABKA4yFi5oYXJuZXNzLnYxLkhvb2tBY3Rpb24SDgoGcmVhc29uGAIgASgJEiQKBWhvb2tzGAMgASgLMhUuaGFybmVzcy52MS5Ib29rU3RhdGUihgEKC0NhbGxzSnVkZ2VkEicKBWNhbGxzGAEgAygLMhguaGFybmVzcy52MS5QcmVwYXJlZENhbGwSKAoKd29ya19pdGVtcxgCIAMoCzIULmhhcm5lc3MudjEuV29ya0l0ZW0SJAoFaG9va3MYAyABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZSKvAgoMTW9kZWxSZXRyaWVkEgsKA3RyeRgBIAEoDRINCgVtb2RlbBgCIAEoCRINCgVlcnJvchgDIAEoCRInCgR3YWl0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEgwKBGxhc3QYBSABKAgSJwoEa2luZBgGIAEoDjIZLmhhcm5lc3MudjEuVHVybkVycm9yS2luZBIvCgphZGp1c3RtZW50GAcgASgLMhsuaGFybmVzcy52MS5Nb2RlbEFkanVzdG1lbnQSIAoFdXNhZ2UYCCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDXByb21wdF90b2tlbnMYCSABKA0SFQoNd2luZG93X3Rva2VucxgKIAEoDRITCgtrZXlfbWlzc2luZxgLIAEoCCKiBAoMUHJlcGFyZWRDYWxsEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIwCgtkaXNwb3NpdGlvbhgDIAEoDjIbLmhhcm5lc3MudjEuQ2FsbERpc3Bvc2l0aW9uEg8KB21lc3NhZ2UYBCABKAkSFQoNcGFyYWxsZWxfc2FmZRgFIAEoCBISCgppZGVtcG90ZW50GAYgASgIEiYKBm9yaWdpbhgHIAEoDjIWLmhhcm5lc3MudjEuVG9vbE9yaWdpbhINCgVyZWFkcxgIIAEoCBIOCgZ3cml0ZXMYCSABKAgSEAoIZXhwbG9yZXMYCiABKAgSJgoJYXJndW1lbnRzGAsgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg8KB29mZmVyZWQYDCABKAgSDgoGcmV2aWV3GA0gASgIEiYKBW1hcmtzGA4gASgLMhcuaGFybmVzcy52MS5SZXN1bHRNYXJrcxIvCg1zYW5kYm94X2xldmVsGA8gASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSEQoJb25seV9vbmNlGBAgASgIEhUKDXNhbmRib3hfaG9zdHMYESADKAkSDwoHZ3VhcmRlZBgSIAEoCBIqCgpjb21wbGV0aW9uGB4gASgLMhYuaGFybmVzcy52MS5Db21wbGV0aW9uEiMKBHdhaXQYHyABKAsyFS5oYXJuZXNzLnYxLldhaXRTdGF0ZSJoCgpDb21wbGV0aW9uEiQKB3N1bW1hcnkYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSIwoGb3V0cHV0GAIgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg8KB3Byb2JsZW0YAyABKAkiowMKDk1vZGVsUmVzcG9uZGVkEg0KBW1vZGVsGAEgASgJEiAKBXVzYWdlGAIgASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1maW5pc2hfcmVhc29uGAMgASgJEicKBWNhbGxzGAQgAygLMhguaGFybmVzcy52MS5QcmVwYXJlZENhbGwSKgoHbGF0ZW5jeRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtwcmVwYXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgp3b3JrX2l0ZW1zGAcgAygLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCgh1bmp1ZGdlZBgIIAEoCBIRCgljdXRfc2hvcnQYCSABKAgSJAoHd2VpZ2h0cxgKIAEoCzITLmhhcm5lc3MudjEuV2VpZ2h0cxITCgt2aWV3X2RpZ2VzdBgLIAEoDBIiCgV0b29scxgMIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhIWCg5jb3VudGVkX3Rva2VucxgNIAEoDSIvCghUb29sTGlzdBIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMiMwoMVG9vbHNTdGFydGVkEhAKCGNhbGxfaWRzGAEgAygJEhEKCWxlZGdlcl9pZBgCIAEoCSLmAQoMVG9vbEZpbmlzaGVkEg8KB2NhbGxfaWQYASABKAkSKAoHb3V0Y29tZRgCIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSKwoIZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFQoNZmlsZXNfY2hhbmdlZBgEIAMoCRIkCgVob29rcxgFIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlEjEKCmJhY2tncm91bmQYBiABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kIlIKDkV4ZWN1dG9yRmFpbGVkEhAKCGV4ZWN1dG9yGAEgASgJEg0KBWVycm9yGAIgASgJEg0KBWNvdW50GAMgASgNEhAKCGRlbGl2ZXJ5GAQgASgEImIKCVN0ZXBUYWtlbhIQCghleGVjdXRvchgBIAEoCRIQCghkZWxpdmVyeRgCIAEoBBIOCgZkZWF0aHMYAyABKA0SEAoIcmV0dXJuZWQYBCABKAgSDwoHY29tcGFueRgFIAEoDSIiCg5FeGVjdXRvckFic2VudBIQCghleGVjdXRvchgBIAEoCSqXAgoPQ2FsbERpc3Bvc2l0aW9uEiAKHENBTExfRElTUE9TSVRJT05fVU5TUEVDSUZJRUQQABIYChRDQUxMX0RJU1BPU0lUSU9OX1JVThABEhwKGENBTExfRElTUE9TSVRJT05fSEFSTkVTUxACEhgKFENBTExfRElTUE9TSVRJT05fQVNLEAMSHAoYQ0FMTF9ESVNQT1NJVElPTl9JTlZBTElEEAQSGwoXQ0FMTF9ESVNQT1NJVElPTl9ERU5JRUQQBRIbChdDQUxMX0RJU1BPU0lUSU9OX0NMSUVOVBAGEh0KGUNBTExfRElTUE9TSVRJT05fUVVFU1RJT04QBxIZChVDQUxMX0RJU1BPU0lUSU9OX1dBSVQQCCqxAQoLVG9vbE91dGNvbWUSHAoYVE9PTF9PVVRDT01FX1VOU1BFQ0lGSUVEEAASFQoRVE9PTF9PVVRDT01FX0RPTkUQARIYChRUT09MX09VVENPTUVfVU5LTk9XThACEhoKFlRPT0xfT1VUQ09NRV9DQU5DRUxMRUQQAxIdChlUT09MX09VVENPTUVfTk9UX0NPTkZJTkVEEAQSGAoUVE9PTF9PVVRDT01FX1JFRlVTRUQQBUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChdoYXJuZXNzL3YxL3JlY29yZC5wcm90bxIKaGFybmVzcy52MSKBAwoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIVCg1wcmV2X3NlcXVlbmNlGAQgASgEEg4KBnNjaGVtYRgFIAEoDRIvCgtjb21taXRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoGd3JpdGVyGAcgASgLMhIuaGFybmVzcy52MS5Xcml0ZXISJQoIYXBwZW5kZWQYCCADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAkgAygLMhEuaGFybmVzcy52MS5FdmVudBIgCgRzdGVwGAogASgLMhAuaGFybmVzcy52MS5TdGVwSAASJgoHam91cm5hbBgLIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEhcKD2FwcGVuZGVkX2JlZm9yZRgMIAEoBBISCgpwcmV2X25vbmNlGA0gASgGQgYKBGJvZHkiOwoGV3JpdGVyEhAKCGV4ZWN1dG9yGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg0KBW5vbmNlGAMgASgGIt8DCgRTdGVwEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSJgoIc25hcHNob3QYAyABKAsyFC5oYXJuZXNzLnYxLlNuYXBzaG90Ei4KDXBoYXNlX2NoYW5nZXMYBCADKAsyFy5oYXJuZXNzLnYxLlBoYXNlQ2hhbmdlEikKCG9ic2VydmVkGAUgAygLMhcuaGFybmVzcy52MS5PYnNlcnZhdGlvbhIzCg5yZXBhaXJfdHJpZ2dlchgKIAEoCzIZLmhhcm5lc3MudjEuUmVwYWlyVHJpZ2dlckgAEjUKD3JlcGFpcl9jb21wbGV0ZRgLIAEoCzIaLmhhcm5lc3MudjEuUmVwYWlyQ29tcGxldGVIABI9ChNjb21wYWN0aW9uX2NvbXBsZXRlGAwgASgLMh4uaGFybmVzcy52MS5Db21wYWN0aW9uQ29tcGxldGVIABIxCg10dXJuX2NvbXBsZXRlGA0gASgLMhguaGFybmVzcy52MS5UdXJuQ29tcGxldGVIABIkCgZwYXJrZWQYDiABKAsyEi5oYXJuZXNzLnYxLlBhcmtlZEgAEisKBnJlc3VsdBgPIAEoCzIZLmhhcm5lc3MudjEuSGFybmVzc1Jlc3VsdEgAQgkKB21lc3NhZ2UitQUKC09ic2VydmF0aW9uEgsKA2tleRgBIAEoCRInCgVpbmJveBgCIAEoCzIWLmhhcm5lc3MudjEuSW5ib3hCYXRjaEgAEi4KC2Vudmlyb25tZW50GAMgASgLMhcuaGFybmVzcy52MS5FbnZpcm9ubWVudEgAEhAKBnRva2VucxgEIAEoDUgAEicKBGhvb2sYBSABKAsyFy5oYXJuZXNzLnYxLkhvb2tPdXRjb21lSAASMAoFY2hlY2sYBiABKAsyHy5oYXJuZXNzLnYxLlJlcXVpcmVtZW50Q292ZXJhZ2VIABIUCgpzdG9wX2Fza2VkGAcgASgISAASKgoHY29udGV4dBgIIAEoCzIXLmhhcm5lc3MudjEuQ29udGV4dFRleHRIABImCgd3ZWlnaHRzGAkgASgLMhMuaGFybmVzcy52MS5XZWlnaHRzSAASNAoMY29udmVyc2F0aW9uGAogASgLMhwuaGFybmVzcy52MS5Db252ZXJzYXRpb25SZWFkSAASKwoHc3VtbWFyeRgLIAEoCzIYLmhhcm5lc3MudjEuU3VtbWFyeVN0YXRlSAASOQoRc3VtbWFyeV9yZXF1ZXN0ZWQYDCABKAsyHC5oYXJuZXNzLnYxLlN1bW1hcnlSZXF1ZXN0ZWRIABIXCg1pbmJveF93YWl0aW5nGA0gASgISAASHQoTaW5mZXJlbmNlX2F2YWlsYWJsZRgOIAEoCEgAEjIKCmJhY2tncm91bmQYDyABKAsyHC5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZXNIABIrCgp3YWl0X2NoZWNrGB4gASgLMhUuaGFybmVzcy52MS5XYWl0Q2hlY2tIABIpCgZwYXJlbnQYHyABKAsyFy5oYXJuZXNzLnYxLlBhcmVudFN0YXRlSABCBwoFdmFsdWUiXgoLUGFyZW50U3RhdGUSDQoFd2FpdHMYASABKAgSIwoEd2FudBgCIAEoDjIVLmhhcm5lc3MudjEuQ2hpbGRXYW50Eg0KBW9yZGVyGAMgASgNEgwKBGdvbmUYBCABKAgifgoJV2FpdENoZWNrEg4KBmRpZ2VzdBgBIAEoCRIRCglleGl0X2NvZGUYAiABKAUSDgoGb3V0cHV0GAMgASgJEi8KCmJhY2tncm91bmQYBCABKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZRINCgVlcnJvchgFIAEoCSJBChBCYWNrZ3JvdW5kU3RhdGVzEi0KCGNvbW1hbmRzGAEgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUihAEKD0JhY2tncm91bmRTdGF0ZRIKCgJpZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg8KB3J1bm5pbmcYAyABKAgSKAoHb3V0Y29tZRgEIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSCwoDZW5kGAUgASgJEgwKBHRhaWwYBiABKAkiUQoQQ29udmVyc2F0aW9uUmVhZBIQCghtZXNzYWdlcxgBIAEoBBIrCghkdXJhdGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ3CgxTdW1tYXJ5U3RhdGUSDQoFZW5kZWQYASABKAgSJwoHc3VtbWFyeRgCIAEoCzIWLmhhcm5lc3MudjEuU3VtbWFyeVJlZhINCgVlcnJvchgDIAEoCRIgCgV1c2FnZRgEIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2UiRgoQU3VtbWFyeVJlcXVlc3RlZBIjCgNqb2IYASABKAsyFi5oYXJuZXNzLnYxLlN1bW1hcnlKb2ISDQoFZXJyb3IYAiABKAkiPwoLQ29udGV4dFRleHQSIQoEdGV4dBgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBINCgVlcnJvchgCIAEoCSJCCgpJbmJveEJhdGNoEiQKBWl0ZW1zGAEgAygLMhUuaGFybmVzcy52MS5JbmJveEl0ZW0SDgoGY3Vyc29yGAIgASgEIpIECgdKb3VybmFsEi8KDHR1cm5fc3RhcnRlZBgBIAEoCzIXLmhhcm5lc3MudjEuVHVyblN0YXJ0ZWRIABIxCg1tb2RlbF9yZXRyaWVkGAIgASgLMhguaGFybmVzcy52MS5Nb2RlbFJldHJpZWRIABI1Cg9tb2RlbF9yZXNwb25kZWQYAyABKAsyGi5oYXJuZXNzLnYxLk1vZGVsUmVzcG9uZGVkSAASMQoNdG9vbHNfc3RhcnRlZBgEIAEoCzIYLmhhcm5lc3MudjEuVG9vbHNTdGFydGVkSAASMQoNdG9vbF9maW5pc2hlZBgFIAEoCzIYLmhhcm5lc3MudjEuVG9vbEZpbmlzaGVkSAASNQoPZXhlY3V0b3JfZmFpbGVkGAYgASgLMhouaGFybmVzcy52MS5FeGVjdXRvckZhaWxlZEgAEjUKD2V4ZWN1dG9yX2Fic2VudBgHIAEoCzIaLmhhcm5lc3MudjEuRXhlY3V0b3JBYnNlbnRIABIxCg10dXJuX2FkbWl0dGVkGAggASgLMhguaGFybmVzcy52MS5UdXJuQWRtaXR0ZWRIABIvCgxjYWxsc19qdWRnZWQYCSABKAsyFy5oYXJuZXNzLnYxLkNhbGxzSnVkZ2VkSAASKwoKc3RlcF90YWtlbhgKIAEoCzIVLmhhcm5lc3MudjEuU3RlcFRha2VuSABCBwoFZW50cnki7wEKC1R1cm5TdGFydGVkEhMKC3R1cm5fbnVtYmVyGAEgASgNEg8KB2F0dGVtcHQYAiABKA0SEwoLZmlyZWRfcnVsZXMYAyADKAkSEwoLaXRlbXNfc2hvd24YBCABKAYSFQoNdG9sZF9jb250cm9scxgFIAMoCRIxChFpbnN0cnVjdGlvbl9maWxlcxgGIAMoCzIWLmhhcm5lc3MudjEuRmlsZURpZ2VzdBIaCg1maWxlc19jaGFuZ2VkGAcgASgNSACIAQESGAoQZW5kZWRfYmFja2dyb3VuZBgIIAMoCUIQCg5fZmlsZXNfY2hhbmdlZCJsCgxUdXJuQWRtaXR0ZWQSJgoGYWN0aW9uGAEgASgOMhYuaGFybmVzcy52MS5Ib29rQWN0aW9uEg4KBnJlYXNvbhgCIAEoCRIkCgVob29rcxgDIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlIoYBCgtDYWxsc0p1ZGdlZBInCgVjYWxscxgBIAMoCzIYLmhhcm5lc3MudjEuUHJlcGFyZWRDYWxsEigKCndvcmtfaXRlbXMYAiADKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEiQKBWhvb2tzGAMgASgLMhUuaGFybmVzcy52MS5Ib29rU3RhdGUirwIKDE1vZGVsUmV0cmllZBILCgN0cnkYASABKA0SDQoFbW9kZWwYAiABKAkSDQoFZXJyb3IYAyABKAkSJwoEd2FpdBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRsYXN0GAUgASgIEicKBGtpbmQYBiABKA4yGS5oYXJuZXNzLnYxLlR1cm5FcnJvcktpbmQSLwoKYWRqdXN0bWVudBgHIAEoCzIbLmhhcm5lc3MudjEuTW9kZWxBZGp1c3RtZW50EiAKBXVzYWdlGAggASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1wcm9tcHRfdG9rZW5zGAkgASgNEhUKDXdpbmRvd190b2tlbnMYCiABKA0SEwoLa2V5X21pc3NpbmcYCyABKAgiogQKDFByZXBhcmVkQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSMAoLZGlzcG9zaXRpb24YAyABKA4yGy5oYXJuZXNzLnYxLkNhbGxEaXNwb3NpdGlvbhIPCgdtZXNzYWdlGAQgASgJEhUKDXBhcmFsbGVsX3NhZmUYBSABKAgSEgoKaWRlbXBvdGVudBgGIAEoCBImCgZvcmlnaW4YByABKA4yFi5oYXJuZXNzLnYxLlRvb2xPcmlnaW4SDQoFcmVhZHMYCCABKAgSDgoGd3JpdGVzGAkgASgIEhAKCGV4cGxvcmVzGAogASgIEiYKCWFyZ3VtZW50cxgLIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIPCgdvZmZlcmVkGAwgASgIEg4KBnJldmlldxgNIAEoCBImCgVtYXJrcxgOIAEoCzIXLmhhcm5lc3MudjEuUmVzdWx0TWFya3MSLwoNc2FuZGJveF9sZXZlbBgPIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEhEKCW9ubHlfb25jZRgQIAEoCBIVCg1zYW5kYm94X2hvc3RzGBEgAygJEg8KB2d1YXJkZWQYEiABKAgSKgoKY29tcGxldGlvbhgeIAEoCzIWLmhhcm5lc3MudjEuQ29tcGxldGlvbhIjCgR3YWl0GB8gASgLMhUuaGFybmVzcy52MS5XYWl0U3RhdGUiaAoKQ29tcGxldGlvbhIkCgdzdW1tYXJ5GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiMKBm91dHB1dBgCIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIPCgdwcm9ibGVtGAMgASgJIqMDCg5Nb2RlbFJlc3BvbmRlZBINCgVtb2RlbBgBIAEoCRIgCgV1c2FnZRgCIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USFQoNZmluaXNoX3JlYXNvbhgDIAEoCRInCgVjYWxscxgEIAMoCzIYLmhhcm5lc3MudjEuUHJlcGFyZWRDYWxsEioKB2xhdGVuY3kYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoLcHJlcGFyYXRpb24YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoKd29ya19pdGVtcxgHIAMoCzIULmhhcm5lc3MudjEuV29ya0l0ZW0SEAoIdW5qdWRnZWQYCCABKAgSEQoJY3V0X3Nob3J0GAkgASgIEiQKB3dlaWdodHMYCiABKAsyEy5oYXJuZXNzLnYxLldlaWdodHMSEwoLdmlld19kaWdlc3QYCyABKAwSIgoFdG9vbHMYDCABKAsyEy5oYXJuZXNzLnYxLkJsb2JSZWYSFgoOY291bnRlZF90b2tlbnMYDSABKA0iLwoIVG9vbExpc3QSIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjIjMKDFRvb2xzU3RhcnRlZBIQCghjYWxsX2lkcxgBIAMoCRIRCglsZWRnZXJfaWQYAiABKAki5gEKDFRvb2xGaW5pc2hlZBIPCgdjYWxsX2lkGAEgASgJEigKB291dGNvbWUYAiABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEisKCGR1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhUKDWZpbGVzX2NoYW5nZWQYBCADKAkSJAoFaG9va3MYBSABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZRIxCgpiYWNrZ3JvdW5kGAYgASgLMh0uaGFybmVzcy52MS5CYWNrZ3JvdW5kQ29tbWFuZCJSCg5FeGVjdXRvckZhaWxlZBIQCghleGVjdXRvchgBIAEoCRINCgVlcnJvchgCIAEoCRINCgVjb3VudBgDIAEoDRIQCghkZWxpdmVyeRgEIAEoBCJiCglTdGVwVGFrZW4SEAoIZXhlY3V0b3IYASABKAkSEAoIZGVsaXZlcnkYAiABKAQSDgoGZGVhdGhzGAMgASgNEhAKCHJldHVybmVkGAQgASgIEg8KB2NvbXBhbnkYBSABKA0iIgoORXhlY3V0b3JBYnNlbnQSEAoIZXhlY3V0b3IYASABKAkqswIKD0NhbGxEaXNwb3NpdGlvbhIgChxDQUxMX0RJU1BPU0lUSU9OX1VOU1BFQ0lGSUVEEAASGAoUQ0FMTF9ESVNQT1NJVElPTl9SVU4QARIcChhDQUxMX0RJU1BPU0lUSU9OX0hBUk5FU1MQAhIYChRDQUxMX0RJU1BPU0lUSU9OX0FTSxADEhwKGENBTExfRElTUE9TSVRJT05fSU5WQUxJRBAEEhsKF0NBTExfRElTUE9TSVRJT05fREVOSUVEEAUSGwoXQ0FMTF9ESVNQT1NJVElPTl9DTElFTlQQBhIdChlDQUxMX0RJU1BPU0lUSU9OX1FVRVNUSU9OEAcSGQoVQ0FMTF9ESVNQT1NJVElPTl9XQUlUEAgSGgoWQ0FMTF9ESVNQT1NJVElPTl9BR0VOVBAJKrEBCgtUb29sT3V0Y29tZRIcChhUT09MX09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFUT09MX09VVENPTUVfRE9ORRABEhgKFFRPT0xfT1VUQ09NRV9VTktOT1dOEAISGgoWVE9PTF9PVVRDT01FX0NBTkNFTExFRBADEh0KGVRPT0xfT1VUQ09NRV9OT1RfQ09ORklORUQQBBIYChRUT09MX09VVENPTUVfUkVGVVNFRBAFQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_tree, file_harness_v1_workitem]);
 
 /**
  * Record is one entry of a run's log. Appending it is the commit, the hand-off
@@ -441,6 +443,14 @@ export type Observation = Message<"harness.v1.Observation"> & {
      */
     value: WaitCheck;
     case: "waitCheck";
+  } | {
+    /**
+     * The parent of the run.
+     *
+     * @generated from field: harness.v1.ParentState parent = 31;
+     */
+    value: ParentState;
+    case: "parent";
   } | { case: undefined; value?: undefined };
 };
 
@@ -450,6 +460,49 @@ export type Observation = Message<"harness.v1.Observation"> & {
  */
 export const ObservationSchema: GenMessage<Observation> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 3);
+
+/**
+ * ParentState is what a run has seen of its parent.
+ *
+ * @generated from message harness.v1.ParentState
+ */
+export type ParentState = Message<"harness.v1.ParentState"> & {
+  /**
+   * Its call waits for the run. False: the parent has ended, is gone, is another one of the
+   * same name, or the call is over.
+   *
+   * @generated from field: bool waits = 1;
+   */
+  waits: boolean;
+
+  /**
+   * What it wants of the run.
+   *
+   * @generated from field: harness.v1.ChildWant want = 2;
+   */
+  want: ChildWant;
+
+  /**
+   * Number of that order.
+   *
+   * @generated from field: uint32 order = 3;
+   */
+  order: number;
+
+  /**
+   * It is deleted, or not there.
+   *
+   * @generated from field: bool gone = 4;
+   */
+  gone: boolean;
+};
+
+/**
+ * Describes the message harness.v1.ParentState.
+ * Use `create(ParentStateSchema)` to create a new message.
+ */
+export const ParentStateSchema: GenMessage<ParentState> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 4);
 
 /**
  * WaitCheck is what a check of a call of the tool wait has found.
@@ -498,7 +551,7 @@ export type WaitCheck = Message<"harness.v1.WaitCheck"> & {
  * Use `create(WaitCheckSchema)` to create a new message.
  */
 export const WaitCheckSchema: GenMessage<WaitCheck> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 4);
+  messageDesc(file_harness_v1_record, 5);
 
 /**
  * BackgroundStates are how background commands are or ended.
@@ -519,7 +572,7 @@ export type BackgroundStates = Message<"harness.v1.BackgroundStates"> & {
  * Use `create(BackgroundStatesSchema)` to create a new message.
  */
 export const BackgroundStatesSchema: GenMessage<BackgroundStates> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 5);
+  messageDesc(file_harness_v1_record, 6);
 
 /**
  * BackgroundState is how a background command is or ended.
@@ -576,7 +629,7 @@ export type BackgroundState = Message<"harness.v1.BackgroundState"> & {
  * Use `create(BackgroundStateSchema)` to create a new message.
  */
 export const BackgroundStateSchema: GenMessage<BackgroundState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 6);
+  messageDesc(file_harness_v1_record, 7);
 
 /**
  * ConversationRead records that a decision used the index of the conversation.
@@ -604,7 +657,7 @@ export type ConversationRead = Message<"harness.v1.ConversationRead"> & {
  * Use `create(ConversationReadSchema)` to create a new message.
  */
 export const ConversationReadSchema: GenMessage<ConversationRead> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 7);
+  messageDesc(file_harness_v1_record, 8);
 
 /**
  * SummaryState is how far a requested summary is.
@@ -646,7 +699,7 @@ export type SummaryState = Message<"harness.v1.SummaryState"> & {
  * Use `create(SummaryStateSchema)` to create a new message.
  */
 export const SummaryStateSchema: GenMessage<SummaryState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 8);
+  messageDesc(file_harness_v1_record, 9);
 
 /**
  * SummaryRequested names a job that was created.
@@ -674,7 +727,7 @@ export type SummaryRequested = Message<"harness.v1.SummaryRequested"> & {
  * Use `create(SummaryRequestedSchema)` to create a new message.
  */
 export const SummaryRequestedSchema: GenMessage<SummaryRequested> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 9);
+  messageDesc(file_harness_v1_record, 10);
 
 /**
  * ContextText is what a context provider gave.
@@ -702,7 +755,7 @@ export type ContextText = Message<"harness.v1.ContextText"> & {
  * Use `create(ContextTextSchema)` to create a new message.
  */
 export const ContextTextSchema: GenMessage<ContextText> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 10);
+  messageDesc(file_harness_v1_record, 11);
 
 /**
  * InboxBatch is a part of the inbox.
@@ -730,7 +783,7 @@ export type InboxBatch = Message<"harness.v1.InboxBatch"> & {
  * Use `create(InboxBatchSchema)` to create a new message.
  */
 export const InboxBatchSchema: GenMessage<InboxBatch> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 11);
+  messageDesc(file_harness_v1_record, 12);
 
 /**
  * Journal is an entry inside a step's execution, written before or after an
@@ -832,7 +885,7 @@ export type Journal = Message<"harness.v1.Journal"> & {
  * Use `create(JournalSchema)` to create a new message.
  */
 export const JournalSchema: GenMessage<Journal> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 12);
+  messageDesc(file_harness_v1_record, 13);
 
 /**
  * TurnStarted claims a turn before any effect of it.
@@ -902,7 +955,7 @@ export type TurnStarted = Message<"harness.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 13);
+  messageDesc(file_harness_v1_record, 14);
 
 /**
  * TurnAdmitted records what the subscribers of before_step made of a turn.
@@ -937,7 +990,7 @@ export type TurnAdmitted = Message<"harness.v1.TurnAdmitted"> & {
  * Use `create(TurnAdmittedSchema)` to create a new message.
  */
 export const TurnAdmittedSchema: GenMessage<TurnAdmitted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 14);
+  messageDesc(file_harness_v1_record, 15);
 
 /**
  * CallsJudged records what becomes of the calls of the response before it, after
@@ -973,7 +1026,7 @@ export type CallsJudged = Message<"harness.v1.CallsJudged"> & {
  * Use `create(CallsJudgedSchema)` to create a new message.
  */
 export const CallsJudgedSchema: GenMessage<CallsJudged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 15);
+  messageDesc(file_harness_v1_record, 16);
 
 /**
  * ModelRetried: a try at the model failed.
@@ -1068,7 +1121,7 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
  * Use `create(ModelRetriedSchema)` to create a new message.
  */
 export const ModelRetriedSchema: GenMessage<ModelRetried> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 16);
+  messageDesc(file_harness_v1_record, 17);
 
 /**
  * PreparedCall is a call with what was decided of it.
@@ -1226,7 +1279,7 @@ export type PreparedCall = Message<"harness.v1.PreparedCall"> & {
  * Use `create(PreparedCallSchema)` to create a new message.
  */
 export const PreparedCallSchema: GenMessage<PreparedCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 17);
+  messageDesc(file_harness_v1_record, 18);
 
 /**
  * Completion is what work_complete was given in a run with an output schema.
@@ -1261,7 +1314,7 @@ export type Completion = Message<"harness.v1.Completion"> & {
  * Use `create(CompletionSchema)` to create a new message.
  */
 export const CompletionSchema: GenMessage<Completion> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 18);
+  messageDesc(file_harness_v1_record, 19);
 
 /**
  * ModelResponded records the model's answer, which the same record appends to
@@ -1369,7 +1422,7 @@ export type ModelResponded = Message<"harness.v1.ModelResponded"> & {
  * Use `create(ModelRespondedSchema)` to create a new message.
  */
 export const ModelRespondedSchema: GenMessage<ModelResponded> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 19);
+  messageDesc(file_harness_v1_record, 20);
 
 /**
  * ToolList is the tools of a request.
@@ -1390,7 +1443,7 @@ export type ToolList = Message<"harness.v1.ToolList"> & {
  * Use `create(ToolListSchema)` to create a new message.
  */
 export const ToolListSchema: GenMessage<ToolList> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 20);
+  messageDesc(file_harness_v1_record, 21);
 
 /**
  * ToolsStarted makes calls runnable: only a call named here is ever sent.
@@ -1418,7 +1471,7 @@ export type ToolsStarted = Message<"harness.v1.ToolsStarted"> & {
  * Use `create(ToolsStartedSchema)` to create a new message.
  */
 export const ToolsStartedSchema: GenMessage<ToolsStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 21);
+  messageDesc(file_harness_v1_record, 22);
 
 /**
  * ToolFinished records the end of a call. Its result is the message that the
@@ -1475,7 +1528,7 @@ export type ToolFinished = Message<"harness.v1.ToolFinished"> & {
  * Use `create(ToolFinishedSchema)` to create a new message.
  */
 export const ToolFinishedSchema: GenMessage<ToolFinished> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 22);
+  messageDesc(file_harness_v1_record, 23);
 
 /**
  * ExecutorFailed records that an executor could not process a step.
@@ -1517,7 +1570,7 @@ export type ExecutorFailed = Message<"harness.v1.ExecutorFailed"> & {
  * Use `create(ExecutorFailedSchema)` to create a new message.
  */
 export const ExecutorFailedSchema: GenMessage<ExecutorFailed> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 23);
+  messageDesc(file_harness_v1_record, 24);
 
 /**
  * StepTaken records that a worker takes a step of which another worker may have died, or
@@ -1570,7 +1623,7 @@ export type StepTaken = Message<"harness.v1.StepTaken"> & {
  * Use `create(StepTakenSchema)` to create a new message.
  */
 export const StepTakenSchema: GenMessage<StepTaken> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 24);
+  messageDesc(file_harness_v1_record, 25);
 
 /**
  * ExecutorAbsent records that the executor that the newest step is addressed to
@@ -1592,7 +1645,7 @@ export type ExecutorAbsent = Message<"harness.v1.ExecutorAbsent"> & {
  * Use `create(ExecutorAbsentSchema)` to create a new message.
  */
 export const ExecutorAbsentSchema: GenMessage<ExecutorAbsent> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 25);
+  messageDesc(file_harness_v1_record, 26);
 
 /**
  * CallDisposition is what happens to a call.
@@ -1662,6 +1715,13 @@ export enum CallDisposition {
    * @generated from enum value: CALL_DISPOSITION_WAIT = 8;
    */
   WAIT = 8,
+
+  /**
+   * It waits for the run that it starts.
+   *
+   * @generated from enum value: CALL_DISPOSITION_AGENT = 9;
+   */
+  AGENT = 9,
 }
 
 /**

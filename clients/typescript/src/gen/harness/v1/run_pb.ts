@@ -8,7 +8,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { LoopConfig, ReasoningConfig } from "./config_pb.js";
 import { file_harness_v1_config } from "./config_pb.js";
-import type { Content } from "./content_pb.js";
+import type { Content, Usage } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { TaskContract } from "./contract_pb.js";
 import { file_harness_v1_contract } from "./contract_pb.js";
@@ -18,6 +18,8 @@ import type { ContextProvider, Hook } from "./hook_pb.js";
 import { file_harness_v1_hook } from "./hook_pb.js";
 import type { JitRule, ModeSpec } from "./steering_pb.js";
 import { file_harness_v1_steering } from "./steering_pb.js";
+import type { SubAgent } from "./subagent_pb.js";
+import { file_harness_v1_subagent } from "./subagent_pb.js";
 import type { ToolRule, ToolSpec } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
 import type { WorkItemTemplate } from "./workitem_pb.js";
@@ -28,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/run.proto.
  */
 export const file_harness_v1_run: GenFile = /*@__PURE__*/
-  fileDesc("ChRoYXJuZXNzL3YxL3J1bi5wcm90bxIKaGFybmVzcy52MSKpAwoJQWdlbnRTcGVjEgwKBG5hbWUYASABKAkSFAoMaW5zdHJ1Y3Rpb25zGAIgASgJEg0KBW1vZGVsGAMgASgJEhcKD2ZhbGxiYWNrX21vZGVscxgEIAMoCRIjCgV0b29scxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSEgoKYXV0b25vbW91cxgGIAEoCBIgCgNqaXQYByADKAsyEy5oYXJuZXNzLnYxLkppdFJ1bGUSHwoFaG9va3MYCCADKAsyEC5oYXJuZXNzLnYxLkhvb2sSDAoEbW9kZRgJIAEoCRIjCgVtb2RlcxgKIAMoCzIULmhhcm5lc3MudjEuTW9kZVNwZWMSOQoTd29ya19pdGVtX3RlbXBsYXRlcxgLIAMoCzIcLmhhcm5lc3MudjEuV29ya0l0ZW1UZW1wbGF0ZRI2ChFjb250ZXh0X3Byb3ZpZGVycxgMIAMoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByb3ZpZGVyEi4KCXJlYXNvbmluZxgNIAEoCzIbLmhhcm5lc3MudjEuUmVhc29uaW5nQ29uZmlnIrACCgdSdW5TcGVjEiEKBGdvYWwYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJAoFYWdlbnQYAiABKAsyFS5oYXJuZXNzLnYxLkFnZW50U3BlYxIRCgl3b3Jrc3BhY2UYAyABKAkSEAoId29ya2Zsb3cYBCADKAkSJgoGY29uZmlnGAUgASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEioKDGNsaWVudF90b29scxgGIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMSKgoIY29udHJhY3QYByABKAsyGC5oYXJuZXNzLnYxLlRhc2tDb250cmFjdBIgCgVtZWRpYRgIIAMoCzIRLmhhcm5lc3MudjEuTWVkaWESFQoNb3V0cHV0X3NjaGVtYRgJIAEoCSJVCgpTdG9wUmVhc29uEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIoCgdkZXRhaWxzGAMgASgLMhcuaGFybmVzcy52MS5TdG9wRGV0YWlscyKaAQoLU3RvcERldGFpbHMSDAoEdHVybhgBIAEoDRIcChR3b3JrX2NvbXBsZXRlX2NhbGxlZBgCIAEoCBIZChFjb250cmFjdF92ZXJpZmllZBgDIAEoCBIbChN3b3JrX2l0ZW1zX3ZlcmlmaWVkGAQgASgIEicKH3dvcmtfY29tcGxldGVfcmV0cmllc19leGhhdXN0ZWQYBSABKAgi+AIKA1J1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEiUKBnN0YXR1cxgDIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEgwKBGdvYWwYBCABKAkSEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SDwoHdmVyc2lvbhgHIAEoBBIvCgtjcmVhdGVfdGltZRgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLdXBkYXRlX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKBnJlYXNvbhgKIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIPCgdzZWdtZW50GAsgASgNEg0KBW1vZGVsGAwgASgJEhAKCHRyYWNlX2lkGA0gASgJEhEKCXRyYWNlX2lkcxgOIAMoCRISCgpzdGFydGVkX2J5GA8gASgJKrQBCglSdW5TdGF0dXMSGgoWUlVOX1NUQVRVU19VTlNQRUNJRklFRBAAEhYKElJVTl9TVEFUVVNfUlVOTklORxABEhUKEVJVTl9TVEFUVVNfUEFSS0VEEAISEwoPUlVOX1NUQVRVU19ET05FEAMSFgoSUlVOX1NUQVRVU19TVEFMTEVEEAQSFQoRUlVOX1NUQVRVU19GQUlMRUQQBRIYChRSVU5fU1RBVFVTX0NBTkNFTExFRBAGQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_hook, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChRoYXJuZXNzL3YxL3J1bi5wcm90bxIKaGFybmVzcy52MSKQBAoJQWdlbnRTcGVjEgwKBG5hbWUYASABKAkSFAoMaW5zdHJ1Y3Rpb25zGAIgASgJEg0KBW1vZGVsGAMgASgJEhcKD2ZhbGxiYWNrX21vZGVscxgEIAMoCRIjCgV0b29scxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSEgoKYXV0b25vbW91cxgGIAEoCBIgCgNqaXQYByADKAsyEy5oYXJuZXNzLnYxLkppdFJ1bGUSHwoFaG9va3MYCCADKAsyEC5oYXJuZXNzLnYxLkhvb2sSDAoEbW9kZRgJIAEoCRIjCgVtb2RlcxgKIAMoCzIULmhhcm5lc3MudjEuTW9kZVNwZWMSOQoTd29ya19pdGVtX3RlbXBsYXRlcxgLIAMoCzIcLmhhcm5lc3MudjEuV29ya0l0ZW1UZW1wbGF0ZRI2ChFjb250ZXh0X3Byb3ZpZGVycxgMIAMoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByb3ZpZGVyEi4KCXJlYXNvbmluZxgNIAEoCzIbLmhhcm5lc3MudjEuUmVhc29uaW5nQ29uZmlnEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnQSEgoKb25seV90b29scxgPIAMoCRIRCglyZWFkX29ubHkYECABKAgSGAoQbWF4X2Fuc3dlcl93b3JkcxgRIAEoDSKwAgoHUnVuU3BlYxIhCgRnb2FsGAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiQKBWFnZW50GAIgASgLMhUuaGFybmVzcy52MS5BZ2VudFNwZWMSEQoJd29ya3NwYWNlGAMgASgJEhAKCHdvcmtmbG93GAQgAygJEiYKBmNvbmZpZxgFIAEoCzIWLmhhcm5lc3MudjEuTG9vcENvbmZpZxIqCgxjbGllbnRfdG9vbHMYBiADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEioKCGNvbnRyYWN0GAcgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSIAoFbWVkaWEYCCADKAsyES5oYXJuZXNzLnYxLk1lZGlhEhUKDW91dHB1dF9zY2hlbWEYCSABKAkiVQoKU3RvcFJlYXNvbhIMCgRraW5kGAEgASgJEg8KB21lc3NhZ2UYAiABKAkSKAoHZGV0YWlscxgDIAEoCzIXLmhhcm5lc3MudjEuU3RvcERldGFpbHMiqgEKC1N0b3BEZXRhaWxzEgwKBHR1cm4YASABKA0SHAoUd29ya19jb21wbGV0ZV9jYWxsZWQYAiABKAgSGQoRY29udHJhY3RfdmVyaWZpZWQYAyABKAgSGwoTd29ya19pdGVtc192ZXJpZmllZBgEIAEoCBInCh93b3JrX2NvbXBsZXRlX3JldHJpZXNfZXhoYXVzdGVkGAUgASgIEg4KBnJ1bl9pZBgGIAEoCSLMAwoDUnVuEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSJQoGc3RhdHVzGAMgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSDAoEZ29hbBgEIAEoCRISCgp0dXJuX2NvdW50GAUgASgNEhEKCW1heF90dXJucxgGIAEoDRIPCgd2ZXJzaW9uGAcgASgEEi8KC2NyZWF0ZV90aW1lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIvCgt1cGRhdGVfdGltZRgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoGcmVhc29uGAogASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uEg8KB3NlZ21lbnQYCyABKA0SDQoFbW9kZWwYDCABKAkSEAoIdHJhY2VfaWQYDSABKAkSEQoJdHJhY2VfaWRzGA4gAygJEhIKCnN0YXJ0ZWRfYnkYDyABKAkSFQoNcGFyZW50X3J1bl9pZBgQIAEoCRITCgtyb290X3J1bl9pZBgSIAEoCRImCghjaGlsZHJlbhgRIAMoCzIULmhhcm5lc3MudjEuQ2hpbGRSdW4izAEKCENoaWxkUnVuEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEiUKBnN0YXR1cxgEIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEiYKBnJlYXNvbhgFIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIQCghhY2NlcHRlZBgGIAEoCBINCgV0dXJucxgHIAEoDRIgCgV1c2FnZRgIIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2UqtAEKCVJ1blN0YXR1cxIaChZSVU5fU1RBVFVTX1VOU1BFQ0lGSUVEEAASFgoSUlVOX1NUQVRVU19SVU5OSU5HEAESFQoRUlVOX1NUQVRVU19QQVJLRUQQAhITCg9SVU5fU1RBVFVTX0RPTkUQAxIWChJSVU5fU1RBVFVTX1NUQUxMRUQQBBIVChFSVU5fU1RBVFVTX0ZBSUxFRBAFEhgKFFJVTl9TVEFUVVNfQ0FOQ0VMTEVEEAZCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_hook, file_harness_v1_steering, file_harness_v1_subagent, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * AgentSpec is the agent: its instructions and what it may use. It is
@@ -128,6 +130,35 @@ export type AgentSpec = Message<"harness.v1.AgentSpec"> & {
    * @generated from field: harness.v1.ReasoningConfig reasoning = 13;
    */
   reasoning?: ReasoningConfig | undefined;
+
+  /**
+   * The sub-agents; at most 16.
+   *
+   * @generated from field: repeated harness.v1.SubAgent agents = 14;
+   */
+  agents: SubAgent[];
+
+  /**
+   * The only tools that the agent has, apart from those of the harness; at most 64. Empty:
+   * all.
+   *
+   * @generated from field: repeated string only_tools = 15;
+   */
+  onlyTools: string[];
+
+  /**
+   * The agent has only tools that change nothing.
+   *
+   * @generated from field: bool read_only = 16;
+   */
+  readOnly: boolean;
+
+  /**
+   * Words of the answer: a longer one is sent back once. 0: no limit.
+   *
+   * @generated from field: uint32 max_answer_words = 17;
+   */
+  maxAnswerWords: number;
 };
 
 /**
@@ -293,6 +324,14 @@ export type StopDetails = Message<"harness.v1.StopDetails"> & {
    * @generated from field: bool work_complete_retries_exhausted = 5;
    */
   workCompleteRetriesExhausted: boolean;
+
+  /**
+   * A run parked with kind agent: the run below it that waits for an answer or a resume. Empty while
+   * something below it works or continues by itself.
+   *
+   * @generated from field: string run_id = 6;
+   */
+  runId: string;
 };
 
 /**
@@ -414,6 +453,27 @@ export type Run = Message<"harness.v1.Run"> & {
    * @generated from field: string started_by = 15;
    */
   startedBy: string;
+
+  /**
+   * The run whose call started this one; empty for a root.
+   *
+   * @generated from field: string parent_run_id = 16;
+   */
+  parentRunId: string;
+
+  /**
+   * The root of its tree, which a caller started; empty for a root.
+   *
+   * @generated from field: string root_run_id = 18;
+   */
+  rootRunId: string;
+
+  /**
+   * Its children, in the order of their calls; GetRun only.
+   *
+   * @generated from field: repeated harness.v1.ChildRun children = 17;
+   */
+  children: ChildRun[];
 };
 
 /**
@@ -422,6 +482,77 @@ export type Run = Message<"harness.v1.Run"> & {
  */
 export const RunSchema: GenMessage<Run> = /*@__PURE__*/
   messageDesc(file_harness_v1_run, 4);
+
+/**
+ * ChildRun is a child as its parent knows it.
+ *
+ * @generated from message harness.v1.ChildRun
+ */
+export type ChildRun = Message<"harness.v1.ChildRun"> & {
+  /**
+   * The run, in the same namespace.
+   *
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * The call that it works for.
+   *
+   * @generated from field: string call_id = 2;
+   */
+  callId: string;
+
+  /**
+   * Name of the sub-agent.
+   *
+   * @generated from field: string agent = 3;
+   */
+  agent: string;
+
+  /**
+   * Its status by its last report: RUNNING while it has not reported, unset before it
+   * is started.
+   *
+   * @generated from field: harness.v1.RunStatus status = 4;
+   */
+  status: RunStatus;
+
+  /**
+   * Why it is parked or ended.
+   *
+   * @generated from field: harness.v1.StopReason reason = 5;
+   */
+  reason?: StopReason | undefined;
+
+  /**
+   * It ended and its work counts as done.
+   *
+   * @generated from field: bool accepted = 6;
+   */
+  accepted: boolean;
+
+  /**
+   * Its turns.
+   *
+   * @generated from field: uint32 turns = 7;
+   */
+  turns: number;
+
+  /**
+   * What it and all below it have used.
+   *
+   * @generated from field: harness.v1.Usage usage = 8;
+   */
+  usage?: Usage | undefined;
+};
+
+/**
+ * Describes the message harness.v1.ChildRun.
+ * Use `create(ChildRunSchema)` to create a new message.
+ */
+export const ChildRunSchema: GenMessage<ChildRun> = /*@__PURE__*/
+  messageDesc(file_harness_v1_run, 5);
 
 /**
  * RunStatus is the status of a run.

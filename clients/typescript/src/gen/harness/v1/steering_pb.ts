@@ -8,6 +8,8 @@ import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { Hook } from "./hook_pb.js";
 import { file_harness_v1_hook } from "./hook_pb.js";
+import type { SubAgent } from "./subagent_pb.js";
+import { file_harness_v1_subagent } from "./subagent_pb.js";
 import type { ToolRule } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
@@ -16,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/steering.proto.
  */
 export const file_harness_v1_steering: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3N0ZWVyaW5nLnByb3RvEgpoYXJuZXNzLnYxIk0KB0ppdFJ1bGUSCgoCaWQYASABKAkSDAoEd2hlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEhEKBG9uY2UYBCABKAhIAIgBAUIHCgVfb25jZSIZCghKaXRTdGF0ZRINCgVmaXJlZBgBIAMoCSJPCghNb2RlU3BlYxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhEKCXJlYWRfb25seRgDIAEoCBINCgV0b29scxgEIAMoCSLVAQoKRGVmaW5pdGlvbhIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIAoDaml0GAIgAygLMhMuaGFybmVzcy52MS5KaXRSdWxlEh8KBWhvb2tzGAMgAygLMhAuaGFybmVzcy52MS5Ib29rEiMKBW1vZGVzGAQgAygLMhQuaGFybmVzcy52MS5Nb2RlU3BlYxIVCg1vdXRwdXRfc2NoZW1hGAkgASgJEiMKBnN0b3JlZBgPIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCKAAQoIRG9vbUxvb3ASDgoGc3RyaWN0GAEgAygGEg0KBWxvb3NlGAIgAygGEg0KBXRvb2xzGAMgASgJEhMKC2NvcnJlY3Rpb25zGAQgASgNEh4KFmNhbGxzX3NpbmNlX2NvcnJlY3Rpb24YBSABKA0SEQoJdG9sZF93YWl0GAYgASgIIu4BCg9Qcm9ncmVzc1RyYWNrZXISFAoMZmluZ2VycHJpbnRzGAEgAygGEhkKEWRpc3RpbmN0X291dGNvbWVzGAIgASgNEhUKDWZpcnN0X21lc3NhZ2UYAyABKAQSFgoOZnJlc2hfb3V0Y29tZXMYBCABKA0SGQoRcmVwZWF0ZWRfb3V0Y29tZXMYBSABKA0SGAoQaWRsZV9jb21wYWN0aW9ucxgGIAEoDRIWCg50b2xkX3Rvb19sYXJnZRgHIAEoCBIVCg1pdGVtX3N0YXR1c2VzGAggASgMEhcKD291dHB1dF9zdGF0dXNlcxgJIAEoDCIoCglUb29sVXNhZ2USDAoEdG9vbBgBIAEoCRINCgVjYWxscxgCIAEoDSJnCghBY3Rpdml0eRINCgVyZWFkcxgBIAEoDRIOCgZ3cml0ZXMYAiABKA0SEAoIZXhwbG9yZXMYAyABKA0SFQoNZmlsZXNfY2hhbmdlZBgEIAEoDRITCgtjb21wYWN0aW9ucxgFIAEoDSIqCgpGaWxlRGlnZXN0EgwKBHBhdGgYASABKAkSDgoGZGlnZXN0GAIgASgJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content, file_harness_v1_hook, file_harness_v1_tool]);
+  fileDesc("ChloYXJuZXNzL3YxL3N0ZWVyaW5nLnByb3RvEgpoYXJuZXNzLnYxIk0KB0ppdFJ1bGUSCgoCaWQYASABKAkSDAoEd2hlbhgCIAEoCRIMCgR0ZXh0GAMgASgJEhEKBG9uY2UYBCABKAhIAIgBAUIHCgVfb25jZSIZCghKaXRTdGF0ZRINCgVmaXJlZBgBIAMoCSJPCghNb2RlU3BlYxIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhEKCXJlYWRfb25seRgDIAEoCBINCgV0b29scxgEIAMoCSK8AgoKRGVmaW5pdGlvbhIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSIAoDaml0GAIgAygLMhMuaGFybmVzcy52MS5KaXRSdWxlEh8KBWhvb2tzGAMgAygLMhAuaGFybmVzcy52MS5Ib29rEiMKBW1vZGVzGAQgAygLMhQuaGFybmVzcy52MS5Nb2RlU3BlYxIVCg1vdXRwdXRfc2NoZW1hGAkgASgJEiQKBmFnZW50cxgKIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnQSEgoKb25seV90b29scxgLIAMoCRIYChBtYXhfYW5zd2VyX3dvcmRzGAwgASgNEhEKCXJlYWRfb25seRgNIAEoCBIjCgZzdG9yZWQYDyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQigAEKCERvb21Mb29wEg4KBnN0cmljdBgBIAMoBhINCgVsb29zZRgCIAMoBhINCgV0b29scxgDIAEoCRITCgtjb3JyZWN0aW9ucxgEIAEoDRIeChZjYWxsc19zaW5jZV9jb3JyZWN0aW9uGAUgASgNEhEKCXRvbGRfd2FpdBgGIAEoCCLuAQoPUHJvZ3Jlc3NUcmFja2VyEhQKDGZpbmdlcnByaW50cxgBIAMoBhIZChFkaXN0aW5jdF9vdXRjb21lcxgCIAEoDRIVCg1maXJzdF9tZXNzYWdlGAMgASgEEhYKDmZyZXNoX291dGNvbWVzGAQgASgNEhkKEXJlcGVhdGVkX291dGNvbWVzGAUgASgNEhgKEGlkbGVfY29tcGFjdGlvbnMYBiABKA0SFgoOdG9sZF90b29fbGFyZ2UYByABKAgSFQoNaXRlbV9zdGF0dXNlcxgIIAEoDBIXCg9vdXRwdXRfc3RhdHVzZXMYCSABKAwiKAoJVG9vbFVzYWdlEgwKBHRvb2wYASABKAkSDQoFY2FsbHMYAiABKA0iZwoIQWN0aXZpdHkSDQoFcmVhZHMYASABKA0SDgoGd3JpdGVzGAIgASgNEhAKCGV4cGxvcmVzGAMgASgNEhUKDWZpbGVzX2NoYW5nZWQYBCABKA0SEwoLY29tcGFjdGlvbnMYBSABKA0iKgoKRmlsZURpZ2VzdBIMCgRwYXRoGAEgASgJEg4KBmRpZ2VzdBgCIAEoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_content, file_harness_v1_hook, file_harness_v1_subagent, file_harness_v1_tool]);
 
 /**
  * JitRule is an instruction that the model is given when a condition holds.
@@ -165,6 +167,34 @@ export type Definition = Message<"harness.v1.Definition"> & {
    * @generated from field: string output_schema = 9;
    */
   outputSchema: string;
+
+  /**
+   * The sub-agents, built-in ones written out; at most 16.
+   *
+   * @generated from field: repeated harness.v1.SubAgent agents = 10;
+   */
+  agents: SubAgent[];
+
+  /**
+   * The only tools that the agent has, apart from those of the harness; empty: all.
+   *
+   * @generated from field: repeated string only_tools = 11;
+   */
+  onlyTools: string[];
+
+  /**
+   * Words of the answer: a longer one is sent back once; 0: no limit.
+   *
+   * @generated from field: uint32 max_answer_words = 12;
+   */
+  maxAnswerWords: number;
+
+  /**
+   * The agent has only tools that change nothing.
+   *
+   * @generated from field: bool read_only = 13;
+   */
+  readOnly: boolean;
 
   /**
    * This message as encoded protobuf, in a blob, once it is too large to travel. Set

@@ -84,6 +84,8 @@ class Event(_message.Message):
     MODEL_CHANGED_FIELD_NUMBER: _builtins.int
     COMPACTION_STARTED_FIELD_NUMBER: _builtins.int
     COMPACTION_COMPLETED_FIELD_NUMBER: _builtins.int
+    AGENT_STARTED_FIELD_NUMBER: _builtins.int
+    AGENT_ENDED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """VERSION-INDEX, unique in the run. Filled on delivery, empty when stored."""
     version: _builtins.int
@@ -264,6 +266,14 @@ class Event(_message.Message):
     def compaction_completed(self) -> Global___CompactionCompleted:
         """compaction.completed"""
 
+    @_builtins.property
+    def agent_started(self) -> Global___AgentStarted:
+        """agent.started"""
+
+    @_builtins.property
+    def agent_ended(self) -> Global___AgentEnded:
+        """agent.ended"""
+
     def __init__(
         self,
         *,
@@ -314,16 +324,102 @@ class Event(_message.Message):
         model_changed: Global___ModelChanged | None = ...,
         compaction_started: Global___CompactionStarted | None = ...,
         compaction_completed: Global___CompactionCompleted | None = ...,
+        agent_started: Global___AgentStarted | None = ...,
+        agent_ended: Global___AgentEnded | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
 Global___Event: _TypeAlias = Event  # noqa: Y015
+
+@_typing.final
+class AgentStarted(_message.Message):
+    """AgentStarted: a call started a run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call."""
+    run_id: _builtins.str
+    """The run, in the same namespace."""
+    agent: _builtins.str
+    """Name of the sub-agent."""
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        agent: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "call_id", b"call_id", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentStarted: _TypeAlias = AgentStarted  # noqa: Y015
+
+@_typing.final
+class AgentEnded(_message.Message):
+    """AgentEnded: the run that a call started has ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call."""
+    run_id: _builtins.str
+    """The run."""
+    agent: _builtins.str
+    """Name of the sub-agent."""
+    status: _run_pb2.RunStatus.ValueType
+    """How it ended."""
+    accepted: _builtins.bool
+    """Its work counts as done."""
+    turns: _builtins.int
+    """Its turns."""
+    @_builtins.property
+    def reason(self) -> _run_pb2.StopReason:
+        """Why."""
+
+    @_builtins.property
+    def usage(self) -> _content_pb2.Usage:
+        """What it and all below it used."""
+
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        agent: _builtins.str = ...,
+        status: _run_pb2.RunStatus.ValueType = ...,
+        reason: _run_pb2.StopReason | None = ...,
+        accepted: _builtins.bool = ...,
+        turns: _builtins.int = ...,
+        usage: _content_pb2.Usage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "agent", b"agent", "call_id", b"call_id", "reason", b"reason", "run_id", b"run_id", "status", b"status", "turns", b"turns", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentEnded: _TypeAlias = AgentEnded  # noqa: Y015
 
 @_typing.final
 class StallDetected(_message.Message):

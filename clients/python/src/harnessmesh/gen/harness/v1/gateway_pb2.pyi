@@ -869,12 +869,17 @@ class ListRunsRequest(_message.Message):
     STATUSES_FIELD_NUMBER: _builtins.int
     PAGE_SIZE_FIELD_NUMBER: _builtins.int
     PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    ALL_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means default, "*" means all."""
     page_size: _builtins.int
     """Runs on a page, from 1 to 1,000. Default 100."""
     page_token: _builtins.str
     """next_page_token of the page before; empty for the first."""
+    all: _builtins.bool
+    """Runs that calls of sub-agents started too. Default false: only those that a caller
+    started.
+    """
     @_builtins.property
     def statuses(self) -> _containers.RepeatedScalarFieldContainer[_run_pb2.RunStatus.ValueType]:
         """Only runs with one of these statuses; empty means all."""
@@ -886,10 +891,11 @@ class ListRunsRequest(_message.Message):
         statuses: _abc.Iterable[_run_pb2.RunStatus.ValueType] | None = ...,
         page_size: _builtins.int = ...,
         page_token: _builtins.str = ...,
+        all: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "statuses", b"statuses"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["all", b"all", "namespace", b"namespace", "page_size", b"page_size", "page_token", b"page_token", "statuses", b"statuses"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

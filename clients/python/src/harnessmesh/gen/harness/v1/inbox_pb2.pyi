@@ -13,6 +13,7 @@ from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
+from harnessmesh.gen.harness.v1 import tree_pb2 as _tree_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -72,6 +73,7 @@ class InboxItem(_message.Message):
     CALLER_FIELD_NUMBER: _builtins.int
     NO_APPROVALS_FIELD_NUMBER: _builtins.int
     MAX_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
     USER_MESSAGE_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
     INTERRUPT_FIELD_NUMBER: _builtins.int
@@ -83,6 +85,7 @@ class InboxItem(_message.Message):
     MODE_CHANGE_FIELD_NUMBER: _builtins.int
     REPLAN_FIELD_NUMBER: _builtins.int
     MODEL_CHANGE_FIELD_NUMBER: _builtins.int
+    CHILD_REPORT_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Chosen by the sender; a second item with the same id has no effect."""
     prev_sequence: _builtins.int
@@ -100,6 +103,10 @@ class InboxItem(_message.Message):
     max_input_tokens: _builtins.int
     """With a model: the run's input window in tokens from then on, which the gateway sets; 0
     keeps the one of the run.
+    """
+    order: _builtins.int
+    """Number of the parent's order that the item is, from 2; 0: it is none. Only an interrupt,
+    a resume or a cancel is one.
     """
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
@@ -149,6 +156,10 @@ class InboxItem(_message.Message):
     def model_change(self) -> Global___ModelChange:
         """A client changes the model."""
 
+    @_builtins.property
+    def child_report(self) -> _tree_pb2.ChildReport:
+        """A child reports that it is parked or has ended."""
+
     def __init__(
         self,
         *,
@@ -160,6 +171,7 @@ class InboxItem(_message.Message):
         caller: _builtins.str = ...,
         no_approvals: _builtins.bool = ...,
         max_input_tokens: _builtins.int = ...,
+        order: _builtins.int = ...,
         user_message: Global___UserMessage | None = ...,
         approval: Global___Approval | None = ...,
         interrupt: Global___Interrupt | None = ...,
@@ -171,12 +183,13 @@ class InboxItem(_message.Message):
         mode_change: Global___ModeChange | None = ...,
         replan: Global___ReplanRequest | None = ...,
         model_change: Global___ModelChange | None = ...,
+        child_report: _tree_pb2.ChildReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "child_report", b"child_report", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "id", b"id", "input", b"input", "interrupt", b"interrupt", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "child_report", b"child_report", "id", b"id", "input", b"input", "interrupt", b"interrupt", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "order", b"order", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan", "model_change"]  # noqa: Y015
+    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan", "model_change", "child_report"]  # noqa: Y015
     _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_input) -> _WhichOneofReturnType_input | None: ...
 

@@ -15,6 +15,7 @@ from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
+from harnessmesh.gen.harness.v1 import tree_pb2 as _tree_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
 import builtins as _builtins
 import sys
@@ -142,6 +143,7 @@ class RepairTrigger(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     INBOX_SEQUENCE_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
     cause: Global___TriggerCause.ValueType
     """Why."""
     request_id: _builtins.str
@@ -154,6 +156,10 @@ class RepairTrigger(_message.Message):
     def spec(self) -> _run_pb2.RunSpec:
         """START only: what the run is."""
 
+    @_builtins.property
+    def parent(self) -> _tree_pb2.Parent:
+        """START only: the run whose call started this one; unset for a root."""
+
     def __init__(
         self,
         *,
@@ -162,10 +168,11 @@ class RepairTrigger(_message.Message):
         request_id: _builtins.str = ...,
         inbox_sequence: _builtins.int = ...,
         caller: _builtins.str = ...,
+        parent: _tree_pb2.Parent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["parent", b"parent", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "inbox_sequence", b"inbox_sequence", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "inbox_sequence", b"inbox_sequence", "parent", b"parent", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -23,6 +23,7 @@ from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
+from harnessmesh.gen.harness.v1 import tree_pb2 as _tree_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
 import builtins as _builtins
 import sys
@@ -59,6 +60,8 @@ class _CallDispositionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_CallD
     """It waits for a person's answer to the question in its arguments."""
     CALL_DISPOSITION_WAIT: _CallDisposition.ValueType  # 8
     """It waits for a time or for what its arguments name."""
+    CALL_DISPOSITION_AGENT: _CallDisposition.ValueType  # 9
+    """It waits for the run that it starts."""
 
 class CallDisposition(_CallDisposition, metaclass=_CallDispositionEnumTypeWrapper):
     """CallDisposition is what happens to a call."""
@@ -81,6 +84,8 @@ CALL_DISPOSITION_QUESTION: CallDisposition.ValueType  # 7
 """It waits for a person's answer to the question in its arguments."""
 CALL_DISPOSITION_WAIT: CallDisposition.ValueType  # 8
 """It waits for a time or for what its arguments name."""
+CALL_DISPOSITION_AGENT: CallDisposition.ValueType  # 9
+"""It waits for the run that it starts."""
 Global___CallDisposition: _TypeAlias = CallDisposition  # noqa: Y015
 
 class _ToolOutcome:
@@ -352,6 +357,7 @@ class Observation(_message.Message):
     INFERENCE_AVAILABLE_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
     WAIT_CHECK_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """The key, such as inbox or environment."""
     tokens: _builtins.int
@@ -406,6 +412,10 @@ class Observation(_message.Message):
     def wait_check(self) -> Global___WaitCheck:
         """What a call of the tool wait waits for was checked."""
 
+    @_builtins.property
+    def parent(self) -> Global___ParentState:
+        """The parent of the run."""
+
     def __init__(
         self,
         *,
@@ -425,16 +435,53 @@ class Observation(_message.Message):
         inference_available: _builtins.bool = ...,
         background: Global___BackgroundStates | None = ...,
         wait_check: Global___WaitCheck | None = ...,
+        parent: Global___ParentState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "parent", b"parent", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "key", b"key", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "key", b"key", "parent", b"parent", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available", "background", "wait_check"]  # noqa: Y015
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available", "background", "wait_check", "parent"]  # noqa: Y015
     _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
 
 Global___Observation: _TypeAlias = Observation  # noqa: Y015
+
+@_typing.final
+class ParentState(_message.Message):
+    """ParentState is what a run has seen of its parent."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WAITS_FIELD_NUMBER: _builtins.int
+    WANT_FIELD_NUMBER: _builtins.int
+    ORDER_FIELD_NUMBER: _builtins.int
+    GONE_FIELD_NUMBER: _builtins.int
+    waits: _builtins.bool
+    """Its call waits for the run. False: the parent has ended, is gone, is another one of the
+    same name, or the call is over.
+    """
+    want: _tree_pb2.ChildWant.ValueType
+    """What it wants of the run."""
+    order: _builtins.int
+    """Number of that order."""
+    gone: _builtins.bool
+    """It is deleted, or not there."""
+    def __init__(
+        self,
+        *,
+        waits: _builtins.bool = ...,
+        want: _tree_pb2.ChildWant.ValueType = ...,
+        order: _builtins.int = ...,
+        gone: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gone", b"gone", "order", b"order", "waits", b"waits", "want", b"want"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParentState: _TypeAlias = ParentState  # noqa: Y015
 
 @_typing.final
 class WaitCheck(_message.Message):

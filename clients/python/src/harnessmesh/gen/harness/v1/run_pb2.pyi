@@ -15,6 +15,7 @@ from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
+from harnessmesh.gen.harness.v1 import subagent_pb2 as _subagent_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
 import builtins as _builtins
@@ -89,6 +90,10 @@ class AgentSpec(_message.Message):
     WORK_ITEM_TEMPLATES_FIELD_NUMBER: _builtins.int
     CONTEXT_PROVIDERS_FIELD_NUMBER: _builtins.int
     REASONING_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    ONLY_TOOLS_FIELD_NUMBER: _builtins.int
+    READ_ONLY_FIELD_NUMBER: _builtins.int
+    MAX_ANSWER_WORDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name for people; may be empty."""
     instructions: _builtins.str
@@ -99,6 +104,10 @@ class AgentSpec(_message.Message):
     """No person can answer: the model does not get ask_user."""
     mode: _builtins.str
     """The mode of work at the start. Default execute."""
+    read_only: _builtins.bool
+    """The agent has only tools that change nothing."""
+    max_answer_words: _builtins.int
+    """Words of the answer: a longer one is sent back once. 0: no limit."""
     @_builtins.property
     def fallback_models(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Models to try, in order, once the tries of the first are used up."""
@@ -133,6 +142,16 @@ class AgentSpec(_message.Message):
     def reasoning(self) -> _config_pb2.ReasoningConfig:
         """How the model reasons. Default: the provider's effort, with a text for people."""
 
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[_subagent_pb2.SubAgent]:
+        """The sub-agents; at most 16."""
+
+    @_builtins.property
+    def only_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The only tools that the agent has, apart from those of the harness; at most 64. Empty:
+        all.
+        """
+
     def __init__(
         self,
         *,
@@ -149,10 +168,14 @@ class AgentSpec(_message.Message):
         work_item_templates: _abc.Iterable[_workitem_pb2.WorkItemTemplate] | None = ...,
         context_providers: _abc.Iterable[_hook_pb2.ContextProvider] | None = ...,
         reasoning: _config_pb2.ReasoningConfig | None = ...,
+        agents: _abc.Iterable[_subagent_pb2.SubAgent] | None = ...,
+        only_tools: _abc.Iterable[_builtins.str] | None = ...,
+        read_only: _builtins.bool = ...,
+        max_answer_words: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "reasoning", b"reasoning", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "max_answer_words", b"max_answer_words", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -277,6 +300,7 @@ class StopDetails(_message.Message):
     CONTRACT_VERIFIED_FIELD_NUMBER: _builtins.int
     WORK_ITEMS_VERIFIED_FIELD_NUMBER: _builtins.int
     WORK_COMPLETE_RETRIES_EXHAUSTED_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
     """The turn at which it was decided."""
     work_complete_called: _builtins.bool
@@ -287,6 +311,10 @@ class StopDetails(_message.Message):
     """Every work item is finished; false without work items."""
     work_complete_retries_exhausted: _builtins.bool
     """The work_complete retries were used up."""
+    run_id: _builtins.str
+    """A run parked with kind agent: the run below it that waits for an answer or a resume. Empty while
+    something below it works or continues by itself.
+    """
     def __init__(
         self,
         *,
@@ -295,10 +323,11 @@ class StopDetails(_message.Message):
         contract_verified: _builtins.bool = ...,
         work_items_verified: _builtins.bool = ...,
         work_complete_retries_exhausted: _builtins.bool = ...,
+        run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract_verified", b"contract_verified", "turn", b"turn", "work_complete_called", b"work_complete_called", "work_complete_retries_exhausted", b"work_complete_retries_exhausted", "work_items_verified", b"work_items_verified"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract_verified", b"contract_verified", "run_id", b"run_id", "turn", b"turn", "work_complete_called", b"work_complete_called", "work_complete_retries_exhausted", b"work_complete_retries_exhausted", "work_items_verified", b"work_items_verified"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -325,6 +354,9 @@ class Run(_message.Message):
     TRACE_ID_FIELD_NUMBER: _builtins.int
     TRACE_IDS_FIELD_NUMBER: _builtins.int
     STARTED_BY_FIELD_NUMBER: _builtins.int
+    PARENT_RUN_ID_FIELD_NUMBER: _builtins.int
+    ROOT_RUN_ID_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The namespace."""
     run_id: _builtins.str
@@ -349,6 +381,10 @@ class Run(_message.Message):
     """
     started_by: _builtins.str
     """The caller that started it: the name of a token, local, or anonymous without either. Empty in runs of older processes."""
+    parent_run_id: _builtins.str
+    """The run whose call started this one; empty for a root."""
+    root_run_id: _builtins.str
+    """The root of its tree, which a caller started; empty for a root."""
     @_builtins.property
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was started."""
@@ -366,6 +402,10 @@ class Run(_message.Message):
         """Ids of all its traces, oldest first: for turns 1 to 100, 101 to 200 and so on.
         GetRun only.
         """
+
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChildRun]:
+        """Its children, in the order of their calls; GetRun only."""
 
     def __init__(
         self,
@@ -385,11 +425,70 @@ class Run(_message.Message):
         trace_id: _builtins.str = ...,
         trace_ids: _abc.Iterable[_builtins.str] | None = ...,
         started_by: _builtins.str = ...,
+        parent_run_id: _builtins.str = ...,
+        root_run_id: _builtins.str = ...,
+        children: _abc.Iterable[Global___ChildRun] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "reason", b"reason", "update_time", b"update_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "goal", b"goal", "max_turns", b"max_turns", "model", b"model", "namespace", b"namespace", "reason", b"reason", "run_id", b"run_id", "segment", b"segment", "started_by", b"started_by", "status", b"status", "trace_id", b"trace_id", "trace_ids", b"trace_ids", "turn_count", b"turn_count", "update_time", b"update_time", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["children", b"children", "create_time", b"create_time", "goal", b"goal", "max_turns", b"max_turns", "model", b"model", "namespace", b"namespace", "parent_run_id", b"parent_run_id", "reason", b"reason", "root_run_id", b"root_run_id", "run_id", b"run_id", "segment", b"segment", "started_by", b"started_by", "status", b"status", "trace_id", b"trace_id", "trace_ids", b"trace_ids", "turn_count", b"turn_count", "update_time", b"update_time", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Run: _TypeAlias = Run  # noqa: Y015
+
+@_typing.final
+class ChildRun(_message.Message):
+    """ChildRun is a child as its parent knows it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    USAGE_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """The run, in the same namespace."""
+    call_id: _builtins.str
+    """The call that it works for."""
+    agent: _builtins.str
+    """Name of the sub-agent."""
+    status: Global___RunStatus.ValueType
+    """Its status by its last report: RUNNING while it has not reported, unset before it
+    is started.
+    """
+    accepted: _builtins.bool
+    """It ended and its work counts as done."""
+    turns: _builtins.int
+    """Its turns."""
+    @_builtins.property
+    def reason(self) -> Global___StopReason:
+        """Why it is parked or ended."""
+
+    @_builtins.property
+    def usage(self) -> _content_pb2.Usage:
+        """What it and all below it have used."""
+
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        call_id: _builtins.str = ...,
+        agent: _builtins.str = ...,
+        status: Global___RunStatus.ValueType = ...,
+        reason: Global___StopReason | None = ...,
+        accepted: _builtins.bool = ...,
+        turns: _builtins.int = ...,
+        usage: _content_pb2.Usage | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "usage", b"usage"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "agent", b"agent", "call_id", b"call_id", "reason", b"reason", "run_id", b"run_id", "status", b"status", "turns", b"turns", "usage", b"usage"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChildRun: _TypeAlias = ChildRun  # noqa: Y015

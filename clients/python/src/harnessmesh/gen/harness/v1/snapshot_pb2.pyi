@@ -16,11 +16,13 @@ from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
+from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
 from harnessmesh.gen.harness.v1 import preview_pb2 as _preview_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
+from harnessmesh.gen.harness.v1 import tree_pb2 as _tree_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
 import builtins as _builtins
 import sys
@@ -315,6 +317,9 @@ class Snapshot(_message.Message):
     OUTPUT_PROBLEM_FIELD_NUMBER: _builtins.int
     OUTPUT_REJECTIONS_FIELD_NUMBER: _builtins.int
     ANSWER_MODEL_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
+    STOPPING_FIELD_NUMBER: _builtins.int
     COMPACTION_PLAN_FIELD_NUMBER: _builtins.int
     TOOLS_DIGEST_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
@@ -562,6 +567,18 @@ class Snapshot(_message.Message):
         """
 
     @_builtins.property
+    def parent(self) -> _tree_pb2.Parent:
+        """The run whose call started this one; unset for a root."""
+
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[_tree_pb2.Child]:
+        """The children, in the order of their calls; at most 64."""
+
+    @_builtins.property
+    def stopping(self) -> Global___Stopping:
+        """What the run does once its children are idle; unset: they may work."""
+
+    @_builtins.property
     def compaction_plan(self) -> _compaction_pb2.CompactionPlan:
         """What the view of the conversation leaves out; unset: nothing, ever."""
 
@@ -637,16 +654,55 @@ class Snapshot(_message.Message):
         output_problem: _builtins.str = ...,
         output_rejections: _builtins.int = ...,
         answer_model: _builtins.str = ...,
+        parent: _tree_pb2.Parent | None = ...,
+        children: _abc.Iterable[_tree_pb2.Child] | None = ...,
+        stopping: Global___Stopping | None = ...,
         compaction_plan: _compaction_pb2.CompactionPlan | None = ...,
         tools_digest: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "output", b"output", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Snapshot: _TypeAlias = Snapshot  # noqa: Y015
+
+@_typing.final
+class Stopping(_message.Message):
+    """Stopping is a stop of a tree that is under way: it is committed when everything below the
+    run has confirmed it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INTERRUPT_FIELD_NUMBER: _builtins.int
+    CANCEL_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
+    caller: _builtins.str
+    """The caller that asked for it."""
+    @_builtins.property
+    def interrupt(self) -> _inbox_pb2.Interrupt:
+        """Why: exactly one of the two is set. Children become idle."""
+
+    @_builtins.property
+    def cancel(self) -> _inbox_pb2.Cancel:
+        """Children end."""
+
+    def __init__(
+        self,
+        *,
+        interrupt: _inbox_pb2.Interrupt | None = ...,
+        cancel: _inbox_pb2.Cancel | None = ...,
+        caller: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "interrupt", b"interrupt"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cancel", b"cancel", "interrupt", b"interrupt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Stopping: _TypeAlias = Stopping  # noqa: Y015
 
 @_typing.final
 class BackgroundCommand(_message.Message):

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
+from harnessmesh.gen.harness.v1 import subagent_pb2 as _subagent_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
@@ -132,9 +133,17 @@ class Definition(_message.Message):
     HOOKS_FIELD_NUMBER: _builtins.int
     MODES_FIELD_NUMBER: _builtins.int
     OUTPUT_SCHEMA_FIELD_NUMBER: _builtins.int
+    AGENTS_FIELD_NUMBER: _builtins.int
+    ONLY_TOOLS_FIELD_NUMBER: _builtins.int
+    MAX_ANSWER_WORDS_FIELD_NUMBER: _builtins.int
+    READ_ONLY_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     output_schema: _builtins.str
     """JSON Schema of the result; empty: it has none."""
+    max_answer_words: _builtins.int
+    """Words of the answer: a longer one is sent back once; 0: no limit."""
+    read_only: _builtins.bool
+    """The agent has only tools that change nothing."""
     @_builtins.property
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
         """The tool policy."""
@@ -152,6 +161,14 @@ class Definition(_message.Message):
         """Custom modes; at most 16."""
 
     @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[_subagent_pb2.SubAgent]:
+        """The sub-agents, built-in ones written out; at most 16."""
+
+    @_builtins.property
+    def only_tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The only tools that the agent has, apart from those of the harness; empty: all."""
+
+    @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob, once it is too large to travel. Set
         together with the other fields: they are what is stored there.
@@ -165,11 +182,15 @@ class Definition(_message.Message):
         hooks: _abc.Iterable[_hook_pb2.Hook] | None = ...,
         modes: _abc.Iterable[Global___ModeSpec] | None = ...,
         output_schema: _builtins.str = ...,
+        agents: _abc.Iterable[_subagent_pb2.SubAgent] | None = ...,
+        only_tools: _abc.Iterable[_builtins.str] | None = ...,
+        max_answer_words: _builtins.int = ...,
+        read_only: _builtins.bool = ...,
         stored: _content_pb2.Content | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hooks", b"hooks", "jit", b"jit", "modes", b"modes", "output_schema", b"output_schema", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "max_answer_words", b"max_answer_words", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "read_only", b"read_only", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

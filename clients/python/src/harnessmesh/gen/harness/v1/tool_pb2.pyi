@@ -65,6 +65,8 @@ class _ToolOriginEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolOrigin
     """The harness itself: no effect outside the run's own state."""
     TOOL_ORIGIN_CLIENT: _ToolOrigin.ValueType  # 3
     """The client that drives the run, over the gateway."""
+    TOOL_ORIGIN_AGENT: _ToolOrigin.ValueType  # 4
+    """A run that the call starts."""
 
 class ToolOrigin(_ToolOrigin, metaclass=_ToolOriginEnumTypeWrapper):
     """ToolOrigin is the place that executes a tool."""
@@ -77,6 +79,8 @@ TOOL_ORIGIN_HARNESS: ToolOrigin.ValueType  # 2
 """The harness itself: no effect outside the run's own state."""
 TOOL_ORIGIN_CLIENT: ToolOrigin.ValueType  # 3
 """The client that drives the run, over the gateway."""
+TOOL_ORIGIN_AGENT: ToolOrigin.ValueType  # 4
+"""A run that the call starts."""
 Global___ToolOrigin: _TypeAlias = ToolOrigin  # noqa: Y015
 
 class _ToolDecision:

@@ -1,0 +1,74 @@
+package tree
+
+import (
+	"fmt"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// BrokeText is the result of a call for which nothing is left of the run's budgets.
+const BrokeText = "The sub-agent was not started: nothing is left of this run's budget of tokens or cost."
+
+// ResultText returns the result of a call whose child has ended: how it ended and what it
+// cost in a line, then its answer. failed is true for anything but accepted work.
+func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
+	r := c.GetReport()
+	failed = r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || !r.GetAccepted() || c.GetOverdue()
+	status := strings.TrimPrefix(r.GetStatus().String(), "RUN_STATUS_")
+	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE && !r.GetAccepted() {
+		status = "DONE, not accepted"
+	}
+	head := fmt.Sprintf("[%s: %s; %d turns, %d tokens", c.GetAgent(), status, r.GetTurns(), runstate.TotalTokens(r.GetUsage()))
+	if cost := r.GetUsage().GetCostMicroUsd(); cost > 0 {
+		head += fmt.Sprintf(", $%.4f", float64(cost)/1e6)
+	}
+	head += "; run " + c.GetRunId() + "]"
+	switch {
+	case c.GetOverdue():
+		head += " The deadline of the call passed before it had ended."
+	case failed && r.GetReason().GetMessage() != "":
+		head += " " + r.GetReason().GetMessage()
+	}
+	if strings.TrimSpace(answer) == "" {
+		return head + "\n\nIt gave no answer.", failed
+	}
+	return head + "\n\n" + answer, failed
+}
+
+// WaitReason returns why a run that waits for sub-agents alone is parked: a reason that
+// passes, or that of the first child that waits for an answer or a resume when nothing below works.
+// turn is the turn of the calls.
+func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
+	reason := &harnessv1.StopReason{Kind: runstate.KindAgent, Details: &harnessv1.StopDetails{Turn: turn}}
+	awaited := Awaited(s)
+	if s.GetStopping() != nil {
+		reason.Message = "It stops: runs below it are being stopped."
+		return reason
+	}
+	var working []string
+	var first *harnessv1.Child
+	for _, c := range awaited {
+		switch {
+		case c.GetOrder() > 0 && !Idle(c):
+			working = append(working, c.GetAgent())
+		case first == nil && c.GetOrder() > 0:
+			first = c
+		}
+	}
+	switch {
+	case len(working) == 0 && first != nil:
+		r := first.GetReport().GetReason()
+		reason.Details.RunId = first.GetRunId()
+		reason.Message = fmt.Sprintf("Sub-agent %s (run %s) waits: %s", first.GetAgent(), first.GetRunId(), r.GetMessage())
+		if strings.HasPrefix(r.GetKind(), "budget_exceeded:") {
+			reason.Kind = r.GetKind()
+		}
+	case len(working) == 1:
+		reason.Message = fmt.Sprintf("Sub-agent %s works.", working[0])
+	default:
+		reason.Message = fmt.Sprintf("%d sub-agents work: %s.", len(working), strings.Join(working, ", "))
+	}
+	return reason
+}

@@ -1,0 +1,238 @@
+package repairserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
+	"github.com/harnessmesh/harnessmesh/services/repair"
+)
+
+// maxReportedAnswer bounds the answer that a child gives its parent, in bytes.
+const maxReportedAnswer = 1 << 20
+
+// relate reports to the parent of a run that it is parked or has ended, and sends the orders of the
+// run to its children, before a step to park or end is acknowledged. Both may be repeated.
+func (s *Server) relate(ctx context.Context, cfg executor.Config, e runlog.Entry) error {
+	step := e.Record.GetStep()
+	if step == nil {
+		return nil // an inbox item
+	}
+	if err := s.report(ctx, e); err != nil {
+		return fmt.Errorf("report to the parent: %w", err)
+	}
+	if runstate.Expired(step.GetSnapshot()) {
+		for _, c := range step.GetSnapshot().GetChildren() {
+			child := runlog.Run{Namespace: e.Run.Namespace, ID: c.GetRunId()}
+			if err := s.expireChild(ctx, cfg, child); err != nil {
+				return fmt.Errorf("delete %s: %w", c.GetRunId(), err)
+			}
+		}
+		return nil
+	}
+	for _, c := range tree.Due(step.GetSnapshot()) {
+		if err := s.order(ctx, cfg, e, c); err != nil {
+			return fmt.Errorf("order to %s: %w", c.GetRunId(), err)
+		}
+	}
+	return nil
+}
+
+// report appends the report of a child's step to the inbox of its parent.
+func (s *Server) report(ctx context.Context, e runlog.Entry) error {
+	report, answer, ok := tree.ReportOf(e.Run, e.Header.Version, e.Record.GetStep())
+	if !ok {
+		return nil
+	}
+	known := e.Record.GetStep().GetSnapshot().GetParent()
+	parent := runlog.Run{Namespace: e.Run.Namespace, ID: known.GetRunId()}
+	state, err := s.parentState(ctx, e.Run, known)
+	if err != nil || state.GetGone() {
+		return err // there is no parent to report to
+	}
+	if report.Answer, err = s.hand(ctx, e.Run, parent, answer); err != nil {
+		return err
+	}
+	failpoint.Hit(repair.Name, "report")
+	item := tree.ReportItem(report)
+	item.Time = timestamppb.New(s.now())
+	_, _, err = s.log.AppendInbox(ctx, parent, item, 0)
+	failpoint.Hit(repair.Name, "reported")
+	return err
+}
+
+// hand returns a text of one run, stored for another.
+func (s *Server) hand(ctx context.Context, from, to runlog.Run, text *harnessv1.Content) (*harnessv1.Content, error) {
+	ref := text.GetBlob()
+	if ref == nil {
+		return text, nil
+	}
+	data, err := s.log.Blob(ctx, from, ref.GetDigest())
+	if err != nil {
+		return nil, err
+	}
+	whole := string(data)
+	if len(whole) > maxReportedAnswer {
+		whole = content.Cut(whole, maxReportedAnswer) + "\n[cut: the answer is longer than 1 MiB]"
+	}
+	return s.store(ctx, to, whole)
+}
+
+// store returns a text as content of a run: inline, or a blob above what records hold.
+func (s *Server) store(ctx context.Context, run runlog.Run, text string) (*harnessv1.Content, error) {
+	if len(text) <= runlog.MaxInline {
+		return content.Inline(text), nil
+	}
+	ref, err := s.log.PutBlob(ctx, run, []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: ref}}, nil
+}
+
+// parentState returns what the parent of run wants by now, by the word of the leader.
+func (s *Server) parentState(ctx context.Context, run runlog.Run, p *harnessv1.Parent) (*harnessv1.ParentState, error) {
+	parent := runlog.Run{Namespace: run.Namespace, ID: p.GetRunId()}
+	newest, err := s.log.Newest(ctx, parent)
+	if err != nil {
+		return nil, err
+	}
+	if newest == 0 {
+		return tree.StateOf(p, nil), nil
+	}
+	view, err := s.log.View(ctx, parent, newest)
+	if errors.Is(err, runlog.ErrNotFound) {
+		return tree.StateOf(p, nil), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return tree.StateOf(p, view.Step.Record.GetStep()), nil
+}
+
+// expireChild deletes a child whose parent is deleted, and has it end first if it works.
+func (s *Server) expireChild(ctx context.Context, cfg executor.Config, child runlog.Run) error {
+	newest, err := s.log.Newest(ctx, child)
+	if err != nil || newest == 0 {
+		return err
+	}
+	view, err := s.log.View(ctx, child, newest)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound):
+		return nil
+	case err != nil:
+		return err
+	case runstate.Expired(view.Step.Record.GetStep().GetSnapshot()):
+		return nil
+	case !view.Quiescent():
+		item := &harnessv1.InboxItem{
+			Id: "deleted", Time: timestamppb.New(s.now()),
+			Input: &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: "The run that started it was deleted."}},
+		}
+		if _, _, err := s.log.AppendInbox(ctx, child, item, 0); err != nil {
+			return err
+		}
+		return errors.New("it works; an order to end is sent")
+	}
+	rec, err := tree.Expire(view, "", s.now(), &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()})
+	if err != nil {
+		return err
+	}
+	_, err = s.log.Append(ctx, rec)
+	return err
+}
+
+// order starts a child, and gives it a later order.
+func (s *Server) order(ctx context.Context, cfg executor.Config, parent runlog.Entry, c *harnessv1.Child) error {
+	child := runlog.Run{Namespace: parent.Run.Namespace, ID: c.GetRunId()}
+	if err := s.startChild(ctx, cfg, parent, child, c); err != nil {
+		return err
+	}
+	item := tree.OrderItem(parent.Run, c)
+	if item == nil {
+		return nil
+	}
+	failpoint.Hit(repair.Name, "order")
+	item.Time = timestamppb.New(s.now())
+	_, _, err := s.log.AppendInbox(ctx, child, item, 0)
+	failpoint.Hit(repair.Name, "ordered")
+	return err
+}
+
+// startChild appends the first record of a child, unless it is there.
+func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent runlog.Entry, child runlog.Run, c *harnessv1.Child) error {
+	if newest, err := s.log.Newest(ctx, child); err != nil || newest > 0 {
+		return err
+	}
+	snapshot := parent.Record.GetStep().GetSnapshot()
+	first, err := s.log.Read(ctx, parent.Run, snapshot.GetFirstSequence())
+	if err != nil {
+		return err
+	}
+	spec := first.Record.GetStep().GetRepairTrigger().GetSpec()
+	goal, err := s.prompt(ctx, parent.Run, child, snapshot, c)
+	if err != nil {
+		return err
+	}
+	def := tree.Lookup(tree.Resolve(spec.GetAgent().GetAgents()), c.GetAgent())
+	if def == nil {
+		return fmt.Errorf("sub-agent %q is not defined", c.GetAgent())
+	}
+	now := s.now()
+	step := runstate.FirstStep(repair.Name, tree.Spec(spec, snapshot, def, c, goal), nil, snapshot.GetStartedBy(), now)
+	step.GetRepairTrigger().Parent = tree.ParentOf(parent.Run, snapshot, c)
+	step.Snapshot.GrantedTools = snapshot.GetGrantedTools()
+	rec := &harnessv1.Record{
+		Namespace: child.Namespace, RunId: child.ID, Version: 1, Schema: runlog.Schema, CommitTime: timestamppb.New(now),
+		Writer: &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()},
+		Body:   &harnessv1.Record_Step{Step: step},
+	}
+	failpoint.Hit(repair.Name, "child")
+	if _, err = s.log.Append(ctx, rec); errors.Is(err, runlog.ErrFenced) {
+		err = nil // another worker has started it
+	}
+	failpoint.Hit(repair.Name, "child_started")
+	return err
+}
+
+// prompt returns the prompt of a child's call as a goal that is stored for the child.
+func (s *Server) prompt(ctx context.Context, parent, child runlog.Run, snapshot *harnessv1.Snapshot, c *harnessv1.Child) (*harnessv1.Content, error) {
+	for _, call := range runstate.AwaitedCalls(snapshot) {
+		if call.GetCallId() != c.GetCallId() {
+			continue
+		}
+		arguments := call.GetArguments().GetInline()
+		if ref := call.GetArguments().GetBlob(); ref != nil {
+			data, err := s.log.Blob(ctx, parent, ref.GetDigest())
+			if err != nil {
+				return nil, err
+			}
+			arguments = string(data)
+		}
+		prompt, err := tree.Prompt(arguments)
+		if err != nil {
+			return nil, err
+		}
+		return s.store(ctx, child, prompt)
+	}
+	return nil, fmt.Errorf("call %s does not wait", c.GetCallId())
+}
+
+// seeParent observes the parent of a child that starts.
+func (o *observer) seeParent(ctx context.Context) (*harnessv1.Observation, error) {
+	state, err := o.s.parentState(ctx, o.task.Run, o.task.Step().GetRepairTrigger().GetParent())
+	if err != nil {
+		return nil, err
+	}
+	return &harnessv1.Observation{Value: &harnessv1.Observation_Parent{Parent: state}}, nil
+}
