@@ -99,7 +99,10 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 	calls, timers := waiting(runs)
 	shown := append(calls, timers...)
 	left := max(len(shown)-shownWaits, 0)
-	shown = shown[:len(shown)-left]
+	shown, err := c.leaves(ctx, s, shown[:len(shown)-left])
+	if err != nil {
+		return "", err
+	}
 	results, err := c.ask(ctx, s, shown)
 	if err != nil {
 		return "", err
@@ -121,6 +124,25 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 		fmt.Fprintf(&text, "\nmore runs that wait: %d (harness show RUN says for what)\n", left)
 	}
 	return text.String(), nil
+}
+
+// leaves returns runs, and in place of each that waits for a sub-agent which waits itself the
+// run of that sub-agent.
+func (c *listCmd) leaves(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) ([]*harnessv1.Run, error) {
+	leaves := make([]*harnessv1.Run, 0, len(runs))
+	for _, r := range runs {
+		for r.GetReason().GetDetails().GetRunId() != "" {
+			below, err := s.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: r.GetNamespace(), RunId: r.GetReason().GetDetails().GetRunId()})
+			if code := status.Code(err); code == codes.NotFound || code == codes.FailedPrecondition {
+				break // deleted meanwhile
+			} else if err != nil {
+				return nil, err
+			}
+			r = below.GetRun()
+		}
+		leaves = append(leaves, r)
+	}
+	return leaves, nil
 }
 
 // runJSON returns a run with its pending calls and the time at which it continues by

@@ -196,12 +196,11 @@ func Stop(s *harnessv1.Snapshot, want harnessv1.ChildWant) (stopped bool) {
 	return stopped
 }
 
-// Continue orders the children of awaited calls to work again that their
-// parent has halted, or that were interrupted alone. It changes s.
-func Continue(s *harnessv1.Snapshot) {
+// Continue orders the children of awaited calls to work again that the run has halted, and
+// with all those too that are idle for another reason. It changes s.
+func Continue(s *harnessv1.Snapshot, all bool) {
 	for _, c := range Awaited(s) {
-		alone := Idle(c) && c.GetReport().GetReason().GetKind() == "interrupted"
-		if !Ended(c) && c.GetOrder() > 0 && (c.GetWant() == harnessv1.ChildWant_CHILD_WANT_HALT || alone) {
+		if !Ended(c) && c.GetOrder() > 0 && (c.GetWant() == harnessv1.ChildWant_CHILD_WANT_HALT || all && Idle(c)) {
 			order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
 		}
 	}

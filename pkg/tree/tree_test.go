@@ -119,7 +119,7 @@ func TestOrdersAreDueUntilTheyAreConfirmed(t *testing.T) {
 	if !tree.Stop(s, halt) || len(tree.Due(s)) != 0 {
 		t.Errorf("it has not stopped: %v", s.GetChildren())
 	}
-	tree.Continue(s)
+	tree.Continue(s, false)
 	if c := tree.Find(s, "a"); c.GetWant() != work || c.GetOrder() != 3 || tree.OrderItem(parent, c).GetResume() == nil || tree.OrderItem(parent, c).GetOrder() != 3 {
 		t.Errorf("it does not continue: %v", c)
 	}

@@ -177,7 +177,7 @@ func ResultOf(e runlog.Entry) *harnessv1.HarnessResult {
 		r.Reason = s.GetStopReason()
 		r.Pending, r.WakeAt = Answerable(s), s.GetWakeAt()
 		if p := step.GetParked(); p != nil {
-			r.Reason, r.Pending = p.GetReason(), p.GetPending()
+			r.Reason, r.Pending = p.GetReason(), answerable(p.GetPending())
 		}
 		return r
 	}
@@ -230,7 +230,11 @@ func WaitingOf(items []*harnessv1.InboxItem) []*harnessv1.WaitingInput {
 // Answerable returns the calls that a client may answer: those that wait, without the calls
 // of sub-agents.
 func Answerable(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
-	return slices.DeleteFunc(Awaited(s), func(c *harnessv1.PendingCall) bool { return c.GetKind() == runstate.KindAgent })
+	return answerable(Awaited(s))
+}
+
+func answerable(calls []*harnessv1.PendingCall) []*harnessv1.PendingCall {
+	return slices.DeleteFunc(slices.Clone(calls), func(c *harnessv1.PendingCall) bool { return c.GetKind() == runstate.KindAgent })
 }
 
 // Awaited returns the calls that wait for an answer from outside.

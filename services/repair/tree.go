@@ -160,13 +160,13 @@ func (d *decision) routeTree() (decided bool, err error) {
 	case s.GetParent().GetHalted() && s.GetPausedPhase() != unpaused:
 		return true, d.park() // until its parent wants it to work
 	}
-	if d.resumed != "" {
-		tree.Continue(s)
+	if d.resumed == "resume" || d.resumed == causeMessage {
 		for _, c := range tree.Awaited(s) {
 			if strings.HasPrefix(c.GetReport().GetReason().GetKind(), "budget_exceeded:") && tree.Idle(c) {
 				d.extend(c)
 			}
 		}
+		tree.Continue(s, d.resumed == "resume")
 	}
 	d.delegate()
 	return false, nil

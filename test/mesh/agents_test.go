@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -125,5 +127,35 @@ func TestDeletionTakesTheTree(t *testing.T) {
 			_, err := d.client.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: c.GetRunId()})
 			return err != nil && fault.ReasonOf(err) == "RUN_EXPIRED"
 		})
+	}
+}
+
+// TestReadOnlyAgentsHaveTheirOwnTools: two sub-agents of a run at the same time, of which one
+// may change nothing, never get the tools of the other.
+func TestReadOnlyAgentsHaveTheirOwnTools(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	reader := `turns:
+  - {calls: [{name: run_command, arguments: {command: 'echo reader >> out'}}]}
+  - {text: "Looked.", calls: [{name: work_complete, arguments: {summary: looked}}]}
+`
+	both := scenario{
+		name: "both",
+		script: `turns:
+  - {calls: [{name: reader, arguments: {prompt: Look.}}, {name: helper, arguments: {prompt: Write.}}]}
+  - {calls: [{name: work_complete, arguments: {summary: both}}]}
+`,
+		edit: func(s *harnessv1.RunSpec) {
+			delegated.edit(s)
+			s.Agent.Agents = append(s.Agent.Agents, &harnessv1.SubAgent{
+				Name: "reader", Description: "Looks.", Instructions: "Look.", ReadOnly: proto.Bool(true), Model: "script:" + scriptFile("reader", reader),
+			})
+		},
+	}
+	for i := range 4 {
+		d, _ := both.through(t.Context(), t, m, fmt.Sprint("both-", i))
+		if lines := d.lines(); len(lines) != 1 || lines[0] == "reader" {
+			t.Errorf("the commands of the sub-agents wrote %q", lines)
+		}
 	}
 }

@@ -231,7 +231,7 @@ func (d *document) readRegister() {
 	written, programmed, listed := 0, 0, false
 	for n, at := range d.order {
 		l := &d.lines[at]
-		if d.marked(n) || d.spoken(n) && !(d.spoken(0) && d.spoken(len(d.order)-1)) ||
+		if d.marked(n) || d.spoken(n) && (!d.spoken(0) || !d.spoken(len(d.order)-1)) ||
 			n > 0 && l.kind == prose && d.marked(n-1) && d.sameParagraph(n) && !sentence(d.at(n-1).bare) {
 			d.personal = d.personal || !l.protected && l.says.turns
 			continue

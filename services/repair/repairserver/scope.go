@@ -48,7 +48,8 @@ func (c *scope) has(run runlog.Run) bool {
 // is in scope from then on.
 func (c *scope) admits(ctx context.Context, inbox runlog.InboxReader, view runlog.View) (bool, error) {
 	run, snapshot := view.Step.Run, view.Step.Record.GetStep().GetSnapshot()
-	if c.has(run) {
+	root := snapshot.GetParent().GetRootRunId()
+	if c.has(run) || root != "" && c.has(runlog.Run{Namespace: run.Namespace, ID: root}) { // a tree continues as one
 		return true, nil
 	}
 	admitted := !snapshot.GetCreateTime().AsTime().Before(c.since)

@@ -125,7 +125,7 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 		items: s.GetConfig().GetWorkItems().GetEnabled(), compaction: s.GetConfig().GetContext().GetCompaction(), mode: runstate.Mode(s),
 		waits: turn.Waits(s, definition),
 	}
-	if len(definition.Modes) > 0 || definition.Output != nil || len(definition.Agents) > 0 || len(definition.OnlyTools) > 0 {
+	if len(definition.Modes) > 0 || definition.Output != nil || len(definition.Agents) > 0 || len(definition.OnlyTools) > 0 || definition.ReadOnly {
 		key.definition = definition.Digest
 	}
 	if text := s.GetClientTools().GetInline(); text != "" { // in a hand-written state
