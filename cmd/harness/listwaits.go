@@ -126,7 +126,7 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 	return text.String(), nil
 }
 
-// leaves returns runs, and in place of each that waits for a sub-agent which waits itself the
+// leaves returns runs, and instead of each that waits for a sub-agent which waits itself the
 // run of that sub-agent.
 func (c *listCmd) leaves(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) ([]*harnessv1.Run, error) {
 	leaves := make([]*harnessv1.Run, 0, len(runs))
