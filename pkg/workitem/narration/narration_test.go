@@ -159,6 +159,19 @@ func TestToolsAndWholeProductsAreNarration(t *testing.T) {
 	}
 }
 
+func TestSavedTextBetweenContentIsNarration(t *testing.T) {
+	for _, line := range []string{"I've saved the report to report.md.", "I have written the summary to notes/summary.md."} {
+		text := "# Findings\n\nThe cache is cold.\n\n" + line + "\n\nThe pool is too small.\n"
+		if level, _, why := narration.Check(text); level != narration.Heavy || !strings.Contains(why, "line 5") {
+			t.Errorf("%s: %s: %s", line, level, why)
+		}
+	}
+	personal := "# My week\n\nI keep a diary.\n\nI've saved the report to a drawer.\n\nMy dog is too small.\n"
+	if level, _, why := narration.Check(personal); level != narration.Clean {
+		t.Errorf("a text that says I: %s because of %s", level, why)
+	}
+}
+
 func TestSentenceBetweenRecordsIsNarration(t *testing.T) {
 	csv := "id,name,qty\n1,bolt,40\n2,nut,38\n3,washer,90\nHere are the remaining rows you requested:\n4,pin,12\n5,clip,77\n6,ring,31"
 	if level, _, why := narration.Check(csv); level != narration.Heavy || !strings.Contains(why, "line 5") {

@@ -181,6 +181,7 @@ var (
 		{signPart, signOnward | signHand, works | signRequest | signGiven | signColon},
 		{works | signHail, signMe | signRequest, signRequest | signGiven | signOnward | signSorry | signPart},
 		{works | signHail, signMe | signRequest, signWill, signText | signSaved},
+		{signSaved, signMe, works | signPast, signText}, // "I've saved the report to report.md."
 	}
 )
 
