@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 const (
@@ -131,7 +132,10 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 func (c *listCmd) leaves(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) ([]*harnessv1.Run, error) {
 	leaves := make([]*harnessv1.Run, 0, len(runs))
 	for _, r := range runs {
-		for r.GetReason().GetDetails().GetRunId() != "" {
+		for range tree.MaxDepth {
+			if r.GetReason().GetDetails().GetRunId() == "" {
+				break
+			}
 			below, err := s.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: r.GetNamespace(), RunId: r.GetReason().GetDetails().GetRunId()})
 			if code := status.Code(err); code == codes.NotFound || code == codes.FailedPrecondition {
 				break // deleted meanwhile
