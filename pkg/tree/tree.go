@@ -132,16 +132,6 @@ func Awaited(s *harnessv1.Snapshot) []*harnessv1.Child {
 	return awaited
 }
 
-// Works reports whether a run waits for a child that works: it continues without an input.
-func Works(s *harnessv1.Snapshot) bool {
-	for _, c := range Awaited(s) {
-		if !Idle(c) {
-			return true
-		}
-	}
-	return s.GetStopping() != nil
-}
-
 // Schedule starts the children of awaited calls that may work now, in the order of their
 // calls: at most MaxAtWork, and one at a time of those that write. It returns those that it
 // started, and those for which nothing is left of the budgets. agents are the run's

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // Place is the position of a run in the order of all runs: by creation, then by name.
@@ -141,7 +142,7 @@ func Farewell(r Row) *harnessv1.Run {
 		Status:     r.Status,
 		Version:    r.Version,
 		CreateTime: timestamppb.New(time.Unix(0, r.Created)),
-		Reason:     &harnessv1.StopReason{Kind: deleted, Message: "The run was deleted."},
+		Reason:     &harnessv1.StopReason{Kind: tree.Deleted, Message: "The run was deleted."},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -33,7 +34,7 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 	defer cancel()
 	view, err := s.view(ctx, run)
 	for err == nil {
-		rec, refused := gateway.Expire(view, access.Name(ctx), s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
+		rec, refused := tree.Expire(view, access.Name(ctx), s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
 		if refused == nil {
 			sequence, err := s.log.Append(ctx, rec)
 			if err == nil {

@@ -1,4 +1,4 @@
-package gateway_test
+package tree_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/services/gateway"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // TestExpireKeepsWhatRepairHasToKill: the calls of background commands and their ledgers, and
@@ -19,7 +19,7 @@ func TestExpireKeepsWhatRepairHasToKill(t *testing.T) {
 			BackgroundCommands: []*harnessv1.BackgroundCommand{{Id: "bg1", CallId: "c", LedgerId: "l", Command: "serve --password secret"}},
 		}}}}}
 	parked.Header = runlog.HeaderOf(parked.Record)
-	rec, err := gateway.Expire(runlog.View{Newest: parked, Step: parked}, "nina", time.Now(), nil)
+	rec, err := tree.Expire(runlog.View{Newest: parked, Step: parked}, "nina", time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
