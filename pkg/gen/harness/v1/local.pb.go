@@ -370,6 +370,162 @@ func (*ProvideEnvironmentResponse) Descriptor() ([]byte, []int) {
 	return file_harness_v1_local_proto_rawDescGZIP(), []int{5}
 }
 
+// HandOverRequest requests a hand-over to another program.
+type HandOverRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version and commit of the successor.
+	Build         string `protobuf:"bytes,1,opt,name=build,proto3" json:"build,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOverRequest) Reset() {
+	*x = HandOverRequest{}
+	mi := &file_harness_v1_local_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOverRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOverRequest) ProtoMessage() {}
+
+func (x *HandOverRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_local_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOverRequest.ProtoReflect.Descriptor instead.
+func (*HandOverRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_local_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *HandOverRequest) GetBuild() string {
+	if x != nil {
+		return x.Build
+	}
+	return ""
+}
+
+// HandOverResponse is how far a hand-over is.
+type HandOverResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The commands that run. Sent first and when they change.
+	Commands []*LocalCommand `protobuf:"bytes,1,rep,name=commands,proto3" json:"commands,omitempty"`
+	// No command runs and none starts: the successor may end the process.
+	Ready         bool `protobuf:"varint,2,opt,name=ready,proto3" json:"ready,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HandOverResponse) Reset() {
+	*x = HandOverResponse{}
+	mi := &file_harness_v1_local_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HandOverResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HandOverResponse) ProtoMessage() {}
+
+func (x *HandOverResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_local_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HandOverResponse.ProtoReflect.Descriptor instead.
+func (*HandOverResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_local_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *HandOverResponse) GetCommands() []*LocalCommand {
+	if x != nil {
+		return x.Commands
+	}
+	return nil
+}
+
+func (x *HandOverResponse) GetReady() bool {
+	if x != nil {
+		return x.Ready
+	}
+	return false
+}
+
+// LocalCommand is a command that runs.
+type LocalCommand struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its run.
+	Run *LocalRun `protobuf:"bytes,1,opt,name=run,proto3" json:"run,omitempty"`
+	// The command line; at most 200 bytes.
+	Command       string `protobuf:"bytes,2,opt,name=command,proto3" json:"command,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LocalCommand) Reset() {
+	*x = LocalCommand{}
+	mi := &file_harness_v1_local_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LocalCommand) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LocalCommand) ProtoMessage() {}
+
+func (x *LocalCommand) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_local_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LocalCommand.ProtoReflect.Descriptor instead.
+func (*LocalCommand) Descriptor() ([]byte, []int) {
+	return file_harness_v1_local_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *LocalCommand) GetRun() *LocalRun {
+	if x != nil {
+		return x.Run
+	}
+	return nil
+}
+
+func (x *LocalCommand) GetCommand() string {
+	if x != nil {
+		return x.Command
+	}
+	return ""
+}
+
 // StopProcessRequest ends the process.
 type StopProcessRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -383,7 +539,7 @@ type StopProcessRequest struct {
 
 func (x *StopProcessRequest) Reset() {
 	*x = StopProcessRequest{}
-	mi := &file_harness_v1_local_proto_msgTypes[6]
+	mi := &file_harness_v1_local_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -395,7 +551,7 @@ func (x *StopProcessRequest) String() string {
 func (*StopProcessRequest) ProtoMessage() {}
 
 func (x *StopProcessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_local_proto_msgTypes[6]
+	mi := &file_harness_v1_local_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -408,7 +564,7 @@ func (x *StopProcessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopProcessRequest.ProtoReflect.Descriptor instead.
 func (*StopProcessRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_local_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_local_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *StopProcessRequest) GetInterrupt() bool {
@@ -438,7 +594,7 @@ type StopProcessResponse struct {
 
 func (x *StopProcessResponse) Reset() {
 	*x = StopProcessResponse{}
-	mi := &file_harness_v1_local_proto_msgTypes[7]
+	mi := &file_harness_v1_local_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -450,7 +606,7 @@ func (x *StopProcessResponse) String() string {
 func (*StopProcessResponse) ProtoMessage() {}
 
 func (x *StopProcessResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_local_proto_msgTypes[7]
+	mi := &file_harness_v1_local_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -463,7 +619,7 @@ func (x *StopProcessResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopProcessResponse.ProtoReflect.Descriptor instead.
 func (*StopProcessResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_local_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_local_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *StopProcessResponse) GetWorking() []*LocalRun {
@@ -509,16 +665,25 @@ const file_harness_v1_local_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Y\n" +
 	"\x19ProvideEnvironmentRequest\x12<\n" +
 	"\venvironment\x18\x01 \x01(\v2\x1a.harness.v1.RunEnvironmentR\venvironment\"\x1c\n" +
-	"\x1aProvideEnvironmentResponse\"P\n" +
+	"\x1aProvideEnvironmentResponse\"'\n" +
+	"\x0fHandOverRequest\x12\x14\n" +
+	"\x05build\x18\x01 \x01(\tR\x05build\"^\n" +
+	"\x10HandOverResponse\x124\n" +
+	"\bcommands\x18\x01 \x03(\v2\x18.harness.v1.LocalCommandR\bcommands\x12\x14\n" +
+	"\x05ready\x18\x02 \x01(\bR\x05ready\"P\n" +
+	"\fLocalCommand\x12&\n" +
+	"\x03run\x18\x01 \x01(\v2\x14.harness.v1.LocalRunR\x03run\x12\x18\n" +
+	"\acommand\x18\x02 \x01(\tR\acommand\"P\n" +
 	"\x12StopProcessRequest\x12\x1c\n" +
 	"\tinterrupt\x18\x01 \x01(\bR\tinterrupt\x12\x1c\n" +
 	"\tsuccessor\x18\x02 \x01(\bR\tsuccessor\"\x85\x01\n" +
 	"\x13StopProcessResponse\x12.\n" +
 	"\aworking\x18\x01 \x03(\v2\x14.harness.v1.LocalRunR\aworking\x12>\n" +
-	"\fenvironments\x18\x02 \x03(\v2\x1a.harness.v1.RunEnvironmentR\fenvironments2\x9f\x02\n" +
+	"\fenvironments\x18\x02 \x03(\v2\x1a.harness.v1.RunEnvironmentR\fenvironments2\xe8\x02\n" +
 	"\fLocalService\x12Z\n" +
 	"\x0fDescribeProcess\x12\".harness.v1.DescribeProcessRequest\x1a#.harness.v1.DescribeProcessResponse\x12c\n" +
-	"\x12ProvideEnvironment\x12%.harness.v1.ProvideEnvironmentRequest\x1a&.harness.v1.ProvideEnvironmentResponse\x12N\n" +
+	"\x12ProvideEnvironment\x12%.harness.v1.ProvideEnvironmentRequest\x1a&.harness.v1.ProvideEnvironmentResponse\x12G\n" +
+	"\bHandOver\x12\x1b.harness.v1.HandOverRequest\x1a\x1c.harness.v1.HandOverResponse0\x01\x12N\n" +
 	"\vStopProcess\x12\x1e.harness.v1.StopProcessRequest\x1a\x1f.harness.v1.StopProcessResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
@@ -533,7 +698,7 @@ func file_harness_v1_local_proto_rawDescGZIP() []byte {
 	return file_harness_v1_local_proto_rawDescData
 }
 
-var file_harness_v1_local_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_harness_v1_local_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
 var file_harness_v1_local_proto_goTypes = []any{
 	(*DescribeProcessRequest)(nil),     // 0: harness.v1.DescribeProcessRequest
 	(*DescribeProcessResponse)(nil),    // 1: harness.v1.DescribeProcessResponse
@@ -541,31 +706,38 @@ var file_harness_v1_local_proto_goTypes = []any{
 	(*RunEnvironment)(nil),             // 3: harness.v1.RunEnvironment
 	(*ProvideEnvironmentRequest)(nil),  // 4: harness.v1.ProvideEnvironmentRequest
 	(*ProvideEnvironmentResponse)(nil), // 5: harness.v1.ProvideEnvironmentResponse
-	(*StopProcessRequest)(nil),         // 6: harness.v1.StopProcessRequest
-	(*StopProcessResponse)(nil),        // 7: harness.v1.StopProcessResponse
-	nil,                                // 8: harness.v1.RunEnvironment.ProviderEntry
-	(*timestamppb.Timestamp)(nil),      // 9: google.protobuf.Timestamp
+	(*HandOverRequest)(nil),            // 6: harness.v1.HandOverRequest
+	(*HandOverResponse)(nil),           // 7: harness.v1.HandOverResponse
+	(*LocalCommand)(nil),               // 8: harness.v1.LocalCommand
+	(*StopProcessRequest)(nil),         // 9: harness.v1.StopProcessRequest
+	(*StopProcessResponse)(nil),        // 10: harness.v1.StopProcessResponse
+	nil,                                // 11: harness.v1.RunEnvironment.ProviderEntry
+	(*timestamppb.Timestamp)(nil),      // 12: google.protobuf.Timestamp
 }
 var file_harness_v1_local_proto_depIdxs = []int32{
-	9,  // 0: harness.v1.DescribeProcessResponse.start_time:type_name -> google.protobuf.Timestamp
+	12, // 0: harness.v1.DescribeProcessResponse.start_time:type_name -> google.protobuf.Timestamp
 	2,  // 1: harness.v1.DescribeProcessResponse.working:type_name -> harness.v1.LocalRun
-	9,  // 2: harness.v1.DescribeProcessResponse.next_wake:type_name -> google.protobuf.Timestamp
+	12, // 2: harness.v1.DescribeProcessResponse.next_wake:type_name -> google.protobuf.Timestamp
 	2,  // 3: harness.v1.RunEnvironment.run:type_name -> harness.v1.LocalRun
-	8,  // 4: harness.v1.RunEnvironment.provider:type_name -> harness.v1.RunEnvironment.ProviderEntry
+	11, // 4: harness.v1.RunEnvironment.provider:type_name -> harness.v1.RunEnvironment.ProviderEntry
 	3,  // 5: harness.v1.ProvideEnvironmentRequest.environment:type_name -> harness.v1.RunEnvironment
-	2,  // 6: harness.v1.StopProcessResponse.working:type_name -> harness.v1.LocalRun
-	3,  // 7: harness.v1.StopProcessResponse.environments:type_name -> harness.v1.RunEnvironment
-	0,  // 8: harness.v1.LocalService.DescribeProcess:input_type -> harness.v1.DescribeProcessRequest
-	4,  // 9: harness.v1.LocalService.ProvideEnvironment:input_type -> harness.v1.ProvideEnvironmentRequest
-	6,  // 10: harness.v1.LocalService.StopProcess:input_type -> harness.v1.StopProcessRequest
-	1,  // 11: harness.v1.LocalService.DescribeProcess:output_type -> harness.v1.DescribeProcessResponse
-	5,  // 12: harness.v1.LocalService.ProvideEnvironment:output_type -> harness.v1.ProvideEnvironmentResponse
-	7,  // 13: harness.v1.LocalService.StopProcess:output_type -> harness.v1.StopProcessResponse
-	11, // [11:14] is the sub-list for method output_type
-	8,  // [8:11] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	8,  // 6: harness.v1.HandOverResponse.commands:type_name -> harness.v1.LocalCommand
+	2,  // 7: harness.v1.LocalCommand.run:type_name -> harness.v1.LocalRun
+	2,  // 8: harness.v1.StopProcessResponse.working:type_name -> harness.v1.LocalRun
+	3,  // 9: harness.v1.StopProcessResponse.environments:type_name -> harness.v1.RunEnvironment
+	0,  // 10: harness.v1.LocalService.DescribeProcess:input_type -> harness.v1.DescribeProcessRequest
+	4,  // 11: harness.v1.LocalService.ProvideEnvironment:input_type -> harness.v1.ProvideEnvironmentRequest
+	6,  // 12: harness.v1.LocalService.HandOver:input_type -> harness.v1.HandOverRequest
+	9,  // 13: harness.v1.LocalService.StopProcess:input_type -> harness.v1.StopProcessRequest
+	1,  // 14: harness.v1.LocalService.DescribeProcess:output_type -> harness.v1.DescribeProcessResponse
+	5,  // 15: harness.v1.LocalService.ProvideEnvironment:output_type -> harness.v1.ProvideEnvironmentResponse
+	7,  // 16: harness.v1.LocalService.HandOver:output_type -> harness.v1.HandOverResponse
+	10, // 17: harness.v1.LocalService.StopProcess:output_type -> harness.v1.StopProcessResponse
+	14, // [14:18] is the sub-list for method output_type
+	10, // [10:14] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_local_proto_init() }
@@ -579,7 +751,7 @@ func file_harness_v1_local_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_local_proto_rawDesc), len(file_harness_v1_local_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   12,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -21,6 +21,7 @@ const _ = grpc.SupportPackageIsVersion9
 const (
 	LocalService_DescribeProcess_FullMethodName    = "/harness.v1.LocalService/DescribeProcess"
 	LocalService_ProvideEnvironment_FullMethodName = "/harness.v1.LocalService/ProvideEnvironment"
+	LocalService_HandOver_FullMethodName           = "/harness.v1.LocalService/HandOver"
 	LocalService_StopProcess_FullMethodName        = "/harness.v1.LocalService/StopProcess"
 )
 
@@ -36,6 +37,11 @@ type LocalServiceClient interface {
 	// ProvideEnvironment gives the environment of a run, before an input that drives it. The
 	// newest replaces the former one.
 	ProvideEnvironment(ctx context.Context, in *ProvideEnvironmentRequest, opts ...grpc.CallOption) (*ProvideEnvironmentResponse, error)
+	// HandOver streams what keeps the process from handing over to a successor: the commands
+	// that run. When none does, the stream has ready. While it stays open after that, no tool
+	// call starts, and the successor ends the process with StopProcess. If it closes the stream
+	// instead, the process works as before. One stream at a time has ready.
+	HandOver(ctx context.Context, in *HandOverRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HandOverResponse], error)
 	// StopProcess drains the process and ends it. It returns before the end.
 	StopProcess(ctx context.Context, in *StopProcessRequest, opts ...grpc.CallOption) (*StopProcessResponse, error)
 }
@@ -68,6 +74,25 @@ func (c *localServiceClient) ProvideEnvironment(ctx context.Context, in *Provide
 	return out, nil
 }
 
+func (c *localServiceClient) HandOver(ctx context.Context, in *HandOverRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[HandOverResponse], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &LocalService_ServiceDesc.Streams[0], LocalService_HandOver_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[HandOverRequest, HandOverResponse]{ClientStream: stream}
+	if err := x.ClientStream.SendMsg(in); err != nil {
+		return nil, err
+	}
+	if err := x.ClientStream.CloseSend(); err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LocalService_HandOverClient = grpc.ServerStreamingClient[HandOverResponse]
+
 func (c *localServiceClient) StopProcess(ctx context.Context, in *StopProcessRequest, opts ...grpc.CallOption) (*StopProcessResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(StopProcessResponse)
@@ -90,6 +115,11 @@ type LocalServiceServer interface {
 	// ProvideEnvironment gives the environment of a run, before an input that drives it. The
 	// newest replaces the former one.
 	ProvideEnvironment(context.Context, *ProvideEnvironmentRequest) (*ProvideEnvironmentResponse, error)
+	// HandOver streams what keeps the process from handing over to a successor: the commands
+	// that run. When none does, the stream has ready. While it stays open after that, no tool
+	// call starts, and the successor ends the process with StopProcess. If it closes the stream
+	// instead, the process works as before. One stream at a time has ready.
+	HandOver(*HandOverRequest, grpc.ServerStreamingServer[HandOverResponse]) error
 	// StopProcess drains the process and ends it. It returns before the end.
 	StopProcess(context.Context, *StopProcessRequest) (*StopProcessResponse, error)
 	mustEmbedUnimplementedLocalServiceServer()
@@ -107,6 +137,9 @@ func (UnimplementedLocalServiceServer) DescribeProcess(context.Context, *Describ
 }
 func (UnimplementedLocalServiceServer) ProvideEnvironment(context.Context, *ProvideEnvironmentRequest) (*ProvideEnvironmentResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ProvideEnvironment not implemented")
+}
+func (UnimplementedLocalServiceServer) HandOver(*HandOverRequest, grpc.ServerStreamingServer[HandOverResponse]) error {
+	return status.Error(codes.Unimplemented, "method HandOver not implemented")
 }
 func (UnimplementedLocalServiceServer) StopProcess(context.Context, *StopProcessRequest) (*StopProcessResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method StopProcess not implemented")
@@ -168,6 +201,17 @@ func _LocalService_ProvideEnvironment_Handler(srv interface{}, ctx context.Conte
 	return interceptor(ctx, in, info, handler)
 }
 
+func _LocalService_HandOver_Handler(srv interface{}, stream grpc.ServerStream) error {
+	m := new(HandOverRequest)
+	if err := stream.RecvMsg(m); err != nil {
+		return err
+	}
+	return srv.(LocalServiceServer).HandOver(m, &grpc.GenericServerStream[HandOverRequest, HandOverResponse]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type LocalService_HandOverServer = grpc.ServerStreamingServer[HandOverResponse]
+
 func _LocalService_StopProcess_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(StopProcessRequest)
 	if err := dec(in); err != nil {
@@ -206,6 +250,12 @@ var LocalService_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _LocalService_StopProcess_Handler,
 		},
 	},
-	Streams:  []grpc.StreamDesc{},
+	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "HandOver",
+			Handler:       _LocalService_HandOver_Handler,
+			ServerStreams: true,
+		},
+	},
 	Metadata: "harness/v1/local.proto",
 }

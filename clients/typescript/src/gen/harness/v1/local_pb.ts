@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/local.proto.
  */
 export const file_harness_v1_local: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2xvY2FsLnByb3RvEgpoYXJuZXNzLnYxIhgKFkRlc2NyaWJlUHJvY2Vzc1JlcXVlc3Qi9QEKF0Rlc2NyaWJlUHJvY2Vzc1Jlc3BvbnNlEgsKA3BpZBgBIAEoDRINCgVidWlsZBgCIAEoCRIRCglhcGlfbGV2ZWwYAyABKA0SLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHY2xpZW50cxgFIAEoDRIlCgd3b3JraW5nGAYgAygLMhQuaGFybmVzcy52MS5Mb2NhbFJ1bhIUCgxtZW1vcnlfYnl0ZXMYByABKAQSLQoJbmV4dF93YWtlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCItCghMb2NhbFJ1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJIrIBCg5SdW5FbnZpcm9ubWVudBIhCgNydW4YASABKAsyFC5oYXJuZXNzLnYxLkxvY2FsUnVuEjoKCHByb3ZpZGVyGAIgAygLMiguaGFybmVzcy52MS5SdW5FbnZpcm9ubWVudC5Qcm92aWRlckVudHJ5EhAKCGNvbW1hbmRzGAMgAygJGi8KDVByb3ZpZGVyRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJMChlQcm92aWRlRW52aXJvbm1lbnRSZXF1ZXN0Ei8KC2Vudmlyb25tZW50GAEgASgLMhouaGFybmVzcy52MS5SdW5FbnZpcm9ubWVudCIcChpQcm92aWRlRW52aXJvbm1lbnRSZXNwb25zZSI6ChJTdG9wUHJvY2Vzc1JlcXVlc3QSEQoJaW50ZXJydXB0GAEgASgIEhEKCXN1Y2Nlc3NvchgCIAEoCCJuChNTdG9wUHJvY2Vzc1Jlc3BvbnNlEiUKB3dvcmtpbmcYASADKAsyFC5oYXJuZXNzLnYxLkxvY2FsUnVuEjAKDGVudmlyb25tZW50cxgCIAMoCzIaLmhhcm5lc3MudjEuUnVuRW52aXJvbm1lbnQynwIKDExvY2FsU2VydmljZRJaCg9EZXNjcmliZVByb2Nlc3MSIi5oYXJuZXNzLnYxLkRlc2NyaWJlUHJvY2Vzc1JlcXVlc3QaIy5oYXJuZXNzLnYxLkRlc2NyaWJlUHJvY2Vzc1Jlc3BvbnNlEmMKElByb3ZpZGVFbnZpcm9ubWVudBIlLmhhcm5lc3MudjEuUHJvdmlkZUVudmlyb25tZW50UmVxdWVzdBomLmhhcm5lc3MudjEuUHJvdmlkZUVudmlyb25tZW50UmVzcG9uc2USTgoLU3RvcFByb2Nlc3MSHi5oYXJuZXNzLnYxLlN0b3BQcm9jZXNzUmVxdWVzdBofLmhhcm5lc3MudjEuU3RvcFByb2Nlc3NSZXNwb25zZUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp]);
+  fileDesc("ChZoYXJuZXNzL3YxL2xvY2FsLnByb3RvEgpoYXJuZXNzLnYxIhgKFkRlc2NyaWJlUHJvY2Vzc1JlcXVlc3Qi9QEKF0Rlc2NyaWJlUHJvY2Vzc1Jlc3BvbnNlEgsKA3BpZBgBIAEoDRINCgVidWlsZBgCIAEoCRIRCglhcGlfbGV2ZWwYAyABKA0SLgoKc3RhcnRfdGltZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDwoHY2xpZW50cxgFIAEoDRIlCgd3b3JraW5nGAYgAygLMhQuaGFybmVzcy52MS5Mb2NhbFJ1bhIUCgxtZW1vcnlfYnl0ZXMYByABKAQSLQoJbmV4dF93YWtlGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCItCghMb2NhbFJ1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJIrIBCg5SdW5FbnZpcm9ubWVudBIhCgNydW4YASABKAsyFC5oYXJuZXNzLnYxLkxvY2FsUnVuEjoKCHByb3ZpZGVyGAIgAygLMiguaGFybmVzcy52MS5SdW5FbnZpcm9ubWVudC5Qcm92aWRlckVudHJ5EhAKCGNvbW1hbmRzGAMgAygJGi8KDVByb3ZpZGVyRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJMChlQcm92aWRlRW52aXJvbm1lbnRSZXF1ZXN0Ei8KC2Vudmlyb25tZW50GAEgASgLMhouaGFybmVzcy52MS5SdW5FbnZpcm9ubWVudCIcChpQcm92aWRlRW52aXJvbm1lbnRSZXNwb25zZSIgCg9IYW5kT3ZlclJlcXVlc3QSDQoFYnVpbGQYASABKAkiTQoQSGFuZE92ZXJSZXNwb25zZRIqCghjb21tYW5kcxgBIAMoCzIYLmhhcm5lc3MudjEuTG9jYWxDb21tYW5kEg0KBXJlYWR5GAIgASgIIkIKDExvY2FsQ29tbWFuZBIhCgNydW4YASABKAsyFC5oYXJuZXNzLnYxLkxvY2FsUnVuEg8KB2NvbW1hbmQYAiABKAkiOgoSU3RvcFByb2Nlc3NSZXF1ZXN0EhEKCWludGVycnVwdBgBIAEoCBIRCglzdWNjZXNzb3IYAiABKAgibgoTU3RvcFByb2Nlc3NSZXNwb25zZRIlCgd3b3JraW5nGAEgAygLMhQuaGFybmVzcy52MS5Mb2NhbFJ1bhIwCgxlbnZpcm9ubWVudHMYAiADKAsyGi5oYXJuZXNzLnYxLlJ1bkVudmlyb25tZW50MugCCgxMb2NhbFNlcnZpY2USWgoPRGVzY3JpYmVQcm9jZXNzEiIuaGFybmVzcy52MS5EZXNjcmliZVByb2Nlc3NSZXF1ZXN0GiMuaGFybmVzcy52MS5EZXNjcmliZVByb2Nlc3NSZXNwb25zZRJjChJQcm92aWRlRW52aXJvbm1lbnQSJS5oYXJuZXNzLnYxLlByb3ZpZGVFbnZpcm9ubWVudFJlcXVlc3QaJi5oYXJuZXNzLnYxLlByb3ZpZGVFbnZpcm9ubWVudFJlc3BvbnNlEkcKCEhhbmRPdmVyEhsuaGFybmVzcy52MS5IYW5kT3ZlclJlcXVlc3QaHC5oYXJuZXNzLnYxLkhhbmRPdmVyUmVzcG9uc2UwARJOCgtTdG9wUHJvY2VzcxIeLmhhcm5lc3MudjEuU3RvcFByb2Nlc3NSZXF1ZXN0Gh8uaGFybmVzcy52MS5TdG9wUHJvY2Vzc1Jlc3BvbnNlQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp]);
 
 /**
  * DescribeProcessRequest requests what the process is and does.
@@ -199,6 +199,83 @@ export const ProvideEnvironmentResponseSchema: GenMessage<ProvideEnvironmentResp
   messageDesc(file_harness_v1_local, 5);
 
 /**
+ * HandOverRequest requests a hand-over to another program.
+ *
+ * @generated from message harness.v1.HandOverRequest
+ */
+export type HandOverRequest = Message<"harness.v1.HandOverRequest"> & {
+  /**
+   * Version and commit of the successor.
+   *
+   * @generated from field: string build = 1;
+   */
+  build: string;
+};
+
+/**
+ * Describes the message harness.v1.HandOverRequest.
+ * Use `create(HandOverRequestSchema)` to create a new message.
+ */
+export const HandOverRequestSchema: GenMessage<HandOverRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_local, 6);
+
+/**
+ * HandOverResponse is how far a hand-over is.
+ *
+ * @generated from message harness.v1.HandOverResponse
+ */
+export type HandOverResponse = Message<"harness.v1.HandOverResponse"> & {
+  /**
+   * The commands that run. Sent first and when they change.
+   *
+   * @generated from field: repeated harness.v1.LocalCommand commands = 1;
+   */
+  commands: LocalCommand[];
+
+  /**
+   * No command runs and none starts: the successor may end the process.
+   *
+   * @generated from field: bool ready = 2;
+   */
+  ready: boolean;
+};
+
+/**
+ * Describes the message harness.v1.HandOverResponse.
+ * Use `create(HandOverResponseSchema)` to create a new message.
+ */
+export const HandOverResponseSchema: GenMessage<HandOverResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_local, 7);
+
+/**
+ * LocalCommand is a command that runs.
+ *
+ * @generated from message harness.v1.LocalCommand
+ */
+export type LocalCommand = Message<"harness.v1.LocalCommand"> & {
+  /**
+   * Its run.
+   *
+   * @generated from field: harness.v1.LocalRun run = 1;
+   */
+  run?: LocalRun | undefined;
+
+  /**
+   * The command line; at most 200 bytes.
+   *
+   * @generated from field: string command = 2;
+   */
+  command: string;
+};
+
+/**
+ * Describes the message harness.v1.LocalCommand.
+ * Use `create(LocalCommandSchema)` to create a new message.
+ */
+export const LocalCommandSchema: GenMessage<LocalCommand> = /*@__PURE__*/
+  messageDesc(file_harness_v1_local, 8);
+
+/**
  * StopProcessRequest ends the process.
  *
  * @generated from message harness.v1.StopProcessRequest
@@ -224,7 +301,7 @@ export type StopProcessRequest = Message<"harness.v1.StopProcessRequest"> & {
  * Use `create(StopProcessRequestSchema)` to create a new message.
  */
 export const StopProcessRequestSchema: GenMessage<StopProcessRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_local, 6);
+  messageDesc(file_harness_v1_local, 9);
 
 /**
  * StopProcessResponse: the process ends.
@@ -252,7 +329,7 @@ export type StopProcessResponse = Message<"harness.v1.StopProcessResponse"> & {
  * Use `create(StopProcessResponseSchema)` to create a new message.
  */
 export const StopProcessResponseSchema: GenMessage<StopProcessResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_local, 7);
+  messageDesc(file_harness_v1_local, 10);
 
 /**
  * LocalService is how the command line drives the background process of a user. It is
@@ -281,6 +358,19 @@ export const LocalService: GenService<{
     methodKind: "unary";
     input: typeof ProvideEnvironmentRequestSchema;
     output: typeof ProvideEnvironmentResponseSchema;
+  },
+  /**
+   * HandOver streams what keeps the process from handing over to a successor: the commands
+   * that run. When none does, the stream has ready. While it stays open after that, no tool
+   * call starts, and the successor ends the process with StopProcess. If it closes the stream
+   * instead, the process works as before. One stream at a time has ready.
+   *
+   * @generated from rpc harness.v1.LocalService.HandOver
+   */
+  handOver: {
+    methodKind: "server_streaming";
+    input: typeof HandOverRequestSchema;
+    output: typeof HandOverResponseSchema;
   },
   /**
    * StopProcess drains the process and ends it. It returns before the end.

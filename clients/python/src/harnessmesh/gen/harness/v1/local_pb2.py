@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16harness/v1/local.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n\x16\x44\x65scribeProcessRequest\"\xf5\x01\n\x17\x44\x65scribeProcessResponse\x12\x0b\n\x03pid\x18\x01 \x01(\r\x12\r\n\x05\x62uild\x18\x02 \x01(\t\x12\x11\n\tapi_level\x18\x03 \x01(\r\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x63lients\x18\x05 \x01(\r\x12%\n\x07working\x18\x06 \x03(\x0b\x32\x14.harness.v1.LocalRun\x12\x14\n\x0cmemory_bytes\x18\x07 \x01(\x04\x12-\n\tnext_wake\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"-\n\x08LocalRun\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"\xb2\x01\n\x0eRunEnvironment\x12!\n\x03run\x18\x01 \x01(\x0b\x32\x14.harness.v1.LocalRun\x12:\n\x08provider\x18\x02 \x03(\x0b\x32(.harness.v1.RunEnvironment.ProviderEntry\x12\x10\n\x08\x63ommands\x18\x03 \x03(\t\x1a/\n\rProviderEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"L\n\x19ProvideEnvironmentRequest\x12/\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32\x1a.harness.v1.RunEnvironment\"\x1c\n\x1aProvideEnvironmentResponse\":\n\x12StopProcessRequest\x12\x11\n\tinterrupt\x18\x01 \x01(\x08\x12\x11\n\tsuccessor\x18\x02 \x01(\x08\"n\n\x13StopProcessResponse\x12%\n\x07working\x18\x01 \x03(\x0b\x32\x14.harness.v1.LocalRun\x12\x30\n\x0c\x65nvironments\x18\x02 \x03(\x0b\x32\x1a.harness.v1.RunEnvironment2\x9f\x02\n\x0cLocalService\x12Z\n\x0f\x44\x65scribeProcess\x12\".harness.v1.DescribeProcessRequest\x1a#.harness.v1.DescribeProcessResponse\x12\x63\n\x12ProvideEnvironment\x12%.harness.v1.ProvideEnvironmentRequest\x1a&.harness.v1.ProvideEnvironmentResponse\x12N\n\x0bStopProcess\x12\x1e.harness.v1.StopProcessRequest\x1a\x1f.harness.v1.StopProcessResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x16harness/v1/local.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x18\n\x16\x44\x65scribeProcessRequest\"\xf5\x01\n\x17\x44\x65scribeProcessResponse\x12\x0b\n\x03pid\x18\x01 \x01(\r\x12\r\n\x05\x62uild\x18\x02 \x01(\t\x12\x11\n\tapi_level\x18\x03 \x01(\r\x12.\n\nstart_time\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07\x63lients\x18\x05 \x01(\r\x12%\n\x07working\x18\x06 \x03(\x0b\x32\x14.harness.v1.LocalRun\x12\x14\n\x0cmemory_bytes\x18\x07 \x01(\x04\x12-\n\tnext_wake\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"-\n\x08LocalRun\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\"\xb2\x01\n\x0eRunEnvironment\x12!\n\x03run\x18\x01 \x01(\x0b\x32\x14.harness.v1.LocalRun\x12:\n\x08provider\x18\x02 \x03(\x0b\x32(.harness.v1.RunEnvironment.ProviderEntry\x12\x10\n\x08\x63ommands\x18\x03 \x03(\t\x1a/\n\rProviderEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"L\n\x19ProvideEnvironmentRequest\x12/\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32\x1a.harness.v1.RunEnvironment\"\x1c\n\x1aProvideEnvironmentResponse\" \n\x0fHandOverRequest\x12\r\n\x05\x62uild\x18\x01 \x01(\t\"M\n\x10HandOverResponse\x12*\n\x08\x63ommands\x18\x01 \x03(\x0b\x32\x18.harness.v1.LocalCommand\x12\r\n\x05ready\x18\x02 \x01(\x08\"B\n\x0cLocalCommand\x12!\n\x03run\x18\x01 \x01(\x0b\x32\x14.harness.v1.LocalRun\x12\x0f\n\x07\x63ommand\x18\x02 \x01(\t\":\n\x12StopProcessRequest\x12\x11\n\tinterrupt\x18\x01 \x01(\x08\x12\x11\n\tsuccessor\x18\x02 \x01(\x08\"n\n\x13StopProcessResponse\x12%\n\x07working\x18\x01 \x03(\x0b\x32\x14.harness.v1.LocalRun\x12\x30\n\x0c\x65nvironments\x18\x02 \x03(\x0b\x32\x1a.harness.v1.RunEnvironment2\xe8\x02\n\x0cLocalService\x12Z\n\x0f\x44\x65scribeProcess\x12\".harness.v1.DescribeProcessRequest\x1a#.harness.v1.DescribeProcessResponse\x12\x63\n\x12ProvideEnvironment\x12%.harness.v1.ProvideEnvironmentRequest\x1a&.harness.v1.ProvideEnvironmentResponse\x12G\n\x08HandOver\x12\x1b.harness.v1.HandOverRequest\x1a\x1c.harness.v1.HandOverResponse0\x01\x12N\n\x0bStopProcess\x12\x1e.harness.v1.StopProcessRequest\x1a\x1f.harness.v1.StopProcessResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,10 +49,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_PROVIDEENVIRONMENTREQUEST']._serialized_end=649
   _globals['_PROVIDEENVIRONMENTRESPONSE']._serialized_start=651
   _globals['_PROVIDEENVIRONMENTRESPONSE']._serialized_end=679
-  _globals['_STOPPROCESSREQUEST']._serialized_start=681
-  _globals['_STOPPROCESSREQUEST']._serialized_end=739
-  _globals['_STOPPROCESSRESPONSE']._serialized_start=741
-  _globals['_STOPPROCESSRESPONSE']._serialized_end=851
-  _globals['_LOCALSERVICE']._serialized_start=854
-  _globals['_LOCALSERVICE']._serialized_end=1141
+  _globals['_HANDOVERREQUEST']._serialized_start=681
+  _globals['_HANDOVERREQUEST']._serialized_end=713
+  _globals['_HANDOVERRESPONSE']._serialized_start=715
+  _globals['_HANDOVERRESPONSE']._serialized_end=792
+  _globals['_LOCALCOMMAND']._serialized_start=794
+  _globals['_LOCALCOMMAND']._serialized_end=860
+  _globals['_STOPPROCESSREQUEST']._serialized_start=862
+  _globals['_STOPPROCESSREQUEST']._serialized_end=920
+  _globals['_STOPPROCESSRESPONSE']._serialized_start=922
+  _globals['_STOPPROCESSRESPONSE']._serialized_end=1032
+  _globals['_LOCALSERVICE']._serialized_start=1035
+  _globals['_LOCALSERVICE']._serialized_end=1395
 # @@protoc_insertion_point(module_scope)

@@ -216,6 +216,84 @@ class ProvideEnvironmentResponse(_message.Message):
 Global___ProvideEnvironmentResponse: _TypeAlias = ProvideEnvironmentResponse  # noqa: Y015
 
 @_typing.final
+class HandOverRequest(_message.Message):
+    """HandOverRequest requests a hand-over to another program."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUILD_FIELD_NUMBER: _builtins.int
+    build: _builtins.str
+    """Version and commit of the successor."""
+    def __init__(
+        self,
+        *,
+        build: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["build", b"build"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HandOverRequest: _TypeAlias = HandOverRequest  # noqa: Y015
+
+@_typing.final
+class HandOverResponse(_message.Message):
+    """HandOverResponse is how far a hand-over is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMANDS_FIELD_NUMBER: _builtins.int
+    READY_FIELD_NUMBER: _builtins.int
+    ready: _builtins.bool
+    """No command runs and none starts: the successor may end the process."""
+    @_builtins.property
+    def commands(self) -> _containers.RepeatedCompositeFieldContainer[Global___LocalCommand]:
+        """The commands that run. Sent first and when they change."""
+
+    def __init__(
+        self,
+        *,
+        commands: _abc.Iterable[Global___LocalCommand] | None = ...,
+        ready: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commands", b"commands", "ready", b"ready"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HandOverResponse: _TypeAlias = HandOverResponse  # noqa: Y015
+
+@_typing.final
+class LocalCommand(_message.Message):
+    """LocalCommand is a command that runs."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    command: _builtins.str
+    """The command line; at most 200 bytes."""
+    @_builtins.property
+    def run(self) -> Global___LocalRun:
+        """Its run."""
+
+    def __init__(
+        self,
+        *,
+        run: Global___LocalRun | None = ...,
+        command: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["command", b"command", "run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LocalCommand: _TypeAlias = LocalCommand  # noqa: Y015
+
+@_typing.final
 class StopProcessRequest(_message.Message):
     """StopProcessRequest ends the process."""
 

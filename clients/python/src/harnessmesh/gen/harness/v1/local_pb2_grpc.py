@@ -46,6 +46,11 @@ class LocalServiceStub:
                 request_serializer=harness_dot_v1_dot_local__pb2.ProvideEnvironmentRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_local__pb2.ProvideEnvironmentResponse.FromString,
                 _registered_method=True)
+        self.HandOver = channel.unary_stream(
+                '/harness.v1.LocalService/HandOver',
+                request_serializer=harness_dot_v1_dot_local__pb2.HandOverRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_local__pb2.HandOverResponse.FromString,
+                _registered_method=True)
         self.StopProcess = channel.unary_unary(
                 '/harness.v1.LocalService/StopProcess',
                 request_serializer=harness_dot_v1_dot_local__pb2.StopProcessRequest.SerializeToString,
@@ -73,6 +78,16 @@ class LocalServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def HandOver(self, request, context):
+        """HandOver streams what keeps the process from handing over to a successor: the commands
+        that run. When none does, the stream has ready. While it stays open after that, no tool
+        call starts, and the successor ends the process with StopProcess. If it closes the stream
+        instead, the process works as before. One stream at a time has ready.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def StopProcess(self, request, context):
         """StopProcess drains the process and ends it. It returns before the end.
         """
@@ -92,6 +107,11 @@ def add_LocalServiceServicer_to_server(servicer, server):
                     servicer.ProvideEnvironment,
                     request_deserializer=harness_dot_v1_dot_local__pb2.ProvideEnvironmentRequest.FromString,
                     response_serializer=harness_dot_v1_dot_local__pb2.ProvideEnvironmentResponse.SerializeToString,
+            ),
+            'HandOver': grpc.unary_stream_rpc_method_handler(
+                    servicer.HandOver,
+                    request_deserializer=harness_dot_v1_dot_local__pb2.HandOverRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_local__pb2.HandOverResponse.SerializeToString,
             ),
             'StopProcess': grpc.unary_unary_rpc_method_handler(
                     servicer.StopProcess,
@@ -155,6 +175,33 @@ class LocalService:
             '/harness.v1.LocalService/ProvideEnvironment',
             harness_dot_v1_dot_local__pb2.ProvideEnvironmentRequest.SerializeToString,
             harness_dot_v1_dot_local__pb2.ProvideEnvironmentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def HandOver(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/harness.v1.LocalService/HandOver',
+            harness_dot_v1_dot_local__pb2.HandOverRequest.SerializeToString,
+            harness_dot_v1_dot_local__pb2.HandOverResponse.FromString,
             options,
             channel_credentials,
             insecure,

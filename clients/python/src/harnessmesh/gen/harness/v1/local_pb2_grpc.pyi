@@ -41,6 +41,12 @@ class LocalServiceStub:
     """ProvideEnvironment gives the environment of a run, before an input that drives it. The
     newest replaces the former one.
     """
+    HandOver: _grpc.UnaryStreamMultiCallable[_local_pb2.HandOverRequest, _local_pb2.HandOverResponse]
+    """HandOver streams what keeps the process from handing over to a successor: the commands
+    that run. When none does, the stream has ready. While it stays open after that, no tool
+    call starts, and the successor ends the process with StopProcess. If it closes the stream
+    instead, the process works as before. One stream at a time has ready.
+    """
     StopProcess: _grpc.UnaryUnaryMultiCallable[_local_pb2.StopProcessRequest, _local_pb2.StopProcessResponse]
     """StopProcess drains the process and ends it. It returns before the end."""
 
@@ -56,6 +62,12 @@ class LocalServiceAsyncStub(LocalServiceStub):
     ProvideEnvironment: _aio.UnaryUnaryMultiCallable[_local_pb2.ProvideEnvironmentRequest, _local_pb2.ProvideEnvironmentResponse]  # type: ignore[assignment]
     """ProvideEnvironment gives the environment of a run, before an input that drives it. The
     newest replaces the former one.
+    """
+    HandOver: _aio.UnaryStreamMultiCallable[_local_pb2.HandOverRequest, _local_pb2.HandOverResponse]  # type: ignore[assignment]
+    """HandOver streams what keeps the process from handing over to a successor: the commands
+    that run. When none does, the stream has ready. While it stays open after that, no tool
+    call starts, and the successor ends the process with StopProcess. If it closes the stream
+    instead, the process works as before. One stream at a time has ready.
     """
     StopProcess: _aio.UnaryUnaryMultiCallable[_local_pb2.StopProcessRequest, _local_pb2.StopProcessResponse]  # type: ignore[assignment]
     """StopProcess drains the process and ends it. It returns before the end."""
@@ -81,6 +93,18 @@ class LocalServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_local_pb2.ProvideEnvironmentResponse, _abc.Awaitable[_local_pb2.ProvideEnvironmentResponse]]:
         """ProvideEnvironment gives the environment of a run, before an input that drives it. The
         newest replaces the former one.
+        """
+
+    @_abc_1.abstractmethod
+    def HandOver(
+        self,
+        request: _local_pb2.HandOverRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_local_pb2.HandOverResponse], _abc.AsyncIterator[_local_pb2.HandOverResponse]]:
+        """HandOver streams what keeps the process from handing over to a successor: the commands
+        that run. When none does, the stream has ready. While it stays open after that, no tool
+        call starts, and the successor ends the process with StopProcess. If it closes the stream
+        instead, the process works as before. One stream at a time has ready.
         """
 
     @_abc_1.abstractmethod
