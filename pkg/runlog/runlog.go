@@ -51,7 +51,10 @@ import (
 //     reads only schema 6 would count the first as calls that ran, refuse the second, let an
 //     answer count for another call than the one that was shown, and accept a run without
 //     its output.
-const Schema = 8
+//   - 8: sub-agents whose calls wait.
+//   - 9: sub-agents in the background, continued ones, graphs of tasks and worktrees. A program
+//     that reads only schema 8 would end such a run while its children work.
+const Schema = 9
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

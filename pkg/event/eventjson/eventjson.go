@@ -68,6 +68,8 @@ var typeNames = map[protoreflect.Name]string{
 	"compaction_completed": "compaction.completed",
 	"agent_started":        "agent.started",
 	"agent_ended":          "agent.ended",
+	"subtask_started":      "subtask.started",
+	"subtask_completed":    "subtask.completed",
 }
 
 // TypeUnknown is the type of an event that this program does not know, which a newer

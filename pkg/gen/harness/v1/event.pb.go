@@ -87,6 +87,8 @@ type Event struct {
 	//	*Event_CompactionCompleted
 	//	*Event_AgentStarted
 	//	*Event_AgentEnded
+	//	*Event_SubtaskStarted
+	//	*Event_SubtaskCompleted
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -558,6 +560,24 @@ func (x *Event) GetAgentEnded() *AgentEnded {
 	return nil
 }
 
+func (x *Event) GetSubtaskStarted() *SubtaskStarted {
+	if x != nil {
+		if x, ok := x.Event.(*Event_SubtaskStarted); ok {
+			return x.SubtaskStarted
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetSubtaskCompleted() *SubtaskCompleted {
+	if x != nil {
+		if x, ok := x.Event.(*Event_SubtaskCompleted); ok {
+			return x.SubtaskCompleted
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -777,6 +797,16 @@ type Event_AgentEnded struct {
 	AgentEnded *AgentEnded `protobuf:"bytes,53,opt,name=agent_ended,json=agentEnded,proto3,oneof"`
 }
 
+type Event_SubtaskStarted struct {
+	// subtask.started
+	SubtaskStarted *SubtaskStarted `protobuf:"bytes,54,opt,name=subtask_started,json=subtaskStarted,proto3,oneof"`
+}
+
+type Event_SubtaskCompleted struct {
+	// subtask.completed
+	SubtaskCompleted *SubtaskCompleted `protobuf:"bytes,55,opt,name=subtask_completed,json=subtaskCompleted,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -863,6 +893,10 @@ func (*Event_AgentStarted) isEvent_Event() {}
 
 func (*Event_AgentEnded) isEvent_Event() {}
 
+func (*Event_SubtaskStarted) isEvent_Event() {}
+
+func (*Event_SubtaskCompleted) isEvent_Event() {}
+
 // AgentStarted: a call started a run.
 type AgentStarted struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -871,7 +905,11 @@ type AgentStarted struct {
 	// The run, in the same namespace.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Name of the sub-agent.
-	Agent         string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	// Nothing waits for it: the end comes as a message.
+	Background bool `protobuf:"varint,4,opt,name=background,proto3" json:"background,omitempty"`
+	// A call continues a run that had ended before.
+	Continued     bool `protobuf:"varint,5,opt,name=continued,proto3" json:"continued,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -927,6 +965,20 @@ func (x *AgentStarted) GetAgent() string {
 	return ""
 }
 
+func (x *AgentStarted) GetBackground() bool {
+	if x != nil {
+		return x.Background
+	}
+	return false
+}
+
+func (x *AgentStarted) GetContinued() bool {
+	if x != nil {
+		return x.Continued
+	}
+	return false
+}
+
 // AgentEnded: the run that a call started has ended.
 type AgentEnded struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -945,7 +997,9 @@ type AgentEnded struct {
 	// Its turns.
 	Turns uint32 `protobuf:"varint,7,opt,name=turns,proto3" json:"turns,omitempty"`
 	// What it and all below it used.
-	Usage         *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *Usage `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
+	// Version of the child's record with its end: everything up to it came before this.
+	ChildVersion  uint64 `protobuf:"varint,9,opt,name=child_version,json=childVersion,proto3" json:"child_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1036,6 +1090,177 @@ func (x *AgentEnded) GetUsage() *Usage {
 	return nil
 }
 
+func (x *AgentEnded) GetChildVersion() uint64 {
+	if x != nil {
+		return x.ChildVersion
+	}
+	return 0
+}
+
+// SubtaskStarted: a layer of a graph of tasks started.
+type SubtaskStarted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The layer, from 1.
+	SubtaskIndex uint32 `protobuf:"varint,1,opt,name=subtask_index,json=subtaskIndex,proto3" json:"subtask_index,omitempty"`
+	// The number of layers.
+	TotalSubtasks uint32 `protobuf:"varint,2,opt,name=total_subtasks,json=totalSubtasks,proto3" json:"total_subtasks,omitempty"`
+	// The tasks of the layer.
+	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// What runs it: graph, or delegate for a call.
+	WorkflowType string `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
+	// It has more than one task.
+	Parallel      bool `protobuf:"varint,5,opt,name=parallel,proto3" json:"parallel,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubtaskStarted) Reset() {
+	*x = SubtaskStarted{}
+	mi := &file_harness_v1_event_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubtaskStarted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubtaskStarted) ProtoMessage() {}
+
+func (x *SubtaskStarted) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubtaskStarted.ProtoReflect.Descriptor instead.
+func (*SubtaskStarted) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SubtaskStarted) GetSubtaskIndex() uint32 {
+	if x != nil {
+		return x.SubtaskIndex
+	}
+	return 0
+}
+
+func (x *SubtaskStarted) GetTotalSubtasks() uint32 {
+	if x != nil {
+		return x.TotalSubtasks
+	}
+	return 0
+}
+
+func (x *SubtaskStarted) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *SubtaskStarted) GetWorkflowType() string {
+	if x != nil {
+		return x.WorkflowType
+	}
+	return ""
+}
+
+func (x *SubtaskStarted) GetParallel() bool {
+	if x != nil {
+		return x.Parallel
+	}
+	return false
+}
+
+// SubtaskCompleted: a layer of a graph of tasks ended.
+type SubtaskCompleted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The layer, from 1.
+	SubtaskIndex uint32 `protobuf:"varint,1,opt,name=subtask_index,json=subtaskIndex,proto3" json:"subtask_index,omitempty"`
+	// The number of layers.
+	TotalSubtasks uint32 `protobuf:"varint,2,opt,name=total_subtasks,json=totalSubtasks,proto3" json:"total_subtasks,omitempty"`
+	// The tasks of the layer.
+	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
+	// Results of tasks that count as done.
+	ArtifactsCreated uint32 `protobuf:"varint,4,opt,name=artifacts_created,json=artifactsCreated,proto3" json:"artifacts_created,omitempty"`
+	// No other layer follows.
+	IsLast        bool `protobuf:"varint,5,opt,name=is_last,json=isLast,proto3" json:"is_last,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubtaskCompleted) Reset() {
+	*x = SubtaskCompleted{}
+	mi := &file_harness_v1_event_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubtaskCompleted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubtaskCompleted) ProtoMessage() {}
+
+func (x *SubtaskCompleted) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubtaskCompleted.ProtoReflect.Descriptor instead.
+func (*SubtaskCompleted) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SubtaskCompleted) GetSubtaskIndex() uint32 {
+	if x != nil {
+		return x.SubtaskIndex
+	}
+	return 0
+}
+
+func (x *SubtaskCompleted) GetTotalSubtasks() uint32 {
+	if x != nil {
+		return x.TotalSubtasks
+	}
+	return 0
+}
+
+func (x *SubtaskCompleted) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *SubtaskCompleted) GetArtifactsCreated() uint32 {
+	if x != nil {
+		return x.ArtifactsCreated
+	}
+	return 0
+}
+
+func (x *SubtaskCompleted) GetIsLast() bool {
+	if x != nil {
+		return x.IsLast
+	}
+	return false
+}
+
 // StallDetected: nothing changed for too many turns.
 type StallDetected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1047,7 +1272,7 @@ type StallDetected struct {
 
 func (x *StallDetected) Reset() {
 	*x = StallDetected{}
-	mi := &file_harness_v1_event_proto_msgTypes[3]
+	mi := &file_harness_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1284,7 @@ func (x *StallDetected) String() string {
 func (*StallDetected) ProtoMessage() {}
 
 func (x *StallDetected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[3]
+	mi := &file_harness_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1297,7 @@ func (x *StallDetected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StallDetected.ProtoReflect.Descriptor instead.
 func (*StallDetected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *StallDetected) GetTurns() uint32 {
@@ -1101,7 +1326,7 @@ type DoomLoopDetected struct {
 
 func (x *DoomLoopDetected) Reset() {
 	*x = DoomLoopDetected{}
-	mi := &file_harness_v1_event_proto_msgTypes[4]
+	mi := &file_harness_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1338,7 @@ func (x *DoomLoopDetected) String() string {
 func (*DoomLoopDetected) ProtoMessage() {}
 
 func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[4]
+	mi := &file_harness_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1351,7 @@ func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoomLoopDetected.ProtoReflect.Descriptor instead.
 func (*DoomLoopDetected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *DoomLoopDetected) GetKind() string {
@@ -1180,7 +1405,7 @@ type GuidanceInjected struct {
 
 func (x *GuidanceInjected) Reset() {
 	*x = GuidanceInjected{}
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1417,7 @@ func (x *GuidanceInjected) String() string {
 func (*GuidanceInjected) ProtoMessage() {}
 
 func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1430,7 @@ func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GuidanceInjected.ProtoReflect.Descriptor instead.
 func (*GuidanceInjected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GuidanceInjected) GetKind() string {
@@ -1246,7 +1471,7 @@ type WorkItemChanged struct {
 
 func (x *WorkItemChanged) Reset() {
 	*x = WorkItemChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1258,7 +1483,7 @@ func (x *WorkItemChanged) String() string {
 func (*WorkItemChanged) ProtoMessage() {}
 
 func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1271,7 +1496,7 @@ func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkItemChanged.ProtoReflect.Descriptor instead.
 func (*WorkItemChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *WorkItemChanged) GetChange() string {
@@ -1317,7 +1542,7 @@ type DeliverablesUpdated struct {
 
 func (x *DeliverablesUpdated) Reset() {
 	*x = DeliverablesUpdated{}
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1554,7 @@ func (x *DeliverablesUpdated) String() string {
 func (*DeliverablesUpdated) ProtoMessage() {}
 
 func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1567,7 @@ func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverablesUpdated.ProtoReflect.Descriptor instead.
 func (*DeliverablesUpdated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeliverablesUpdated) GetItemId() string {
@@ -1382,7 +1607,7 @@ type ContractEvaluated struct {
 
 func (x *ContractEvaluated) Reset() {
 	*x = ContractEvaluated{}
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1619,7 @@ func (x *ContractEvaluated) String() string {
 func (*ContractEvaluated) ProtoMessage() {}
 
 func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1632,7 @@ func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContractEvaluated.ProtoReflect.Descriptor instead.
 func (*ContractEvaluated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ContractEvaluated) GetSatisfied() bool {
@@ -1448,7 +1673,7 @@ type HookResult struct {
 
 func (x *HookResult) Reset() {
 	*x = HookResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1460,7 +1685,7 @@ func (x *HookResult) String() string {
 func (*HookResult) ProtoMessage() {}
 
 func (x *HookResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1473,7 +1698,7 @@ func (x *HookResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookResult.ProtoReflect.Descriptor instead.
 func (*HookResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *HookResult) GetHookId() string {
@@ -1521,7 +1746,7 @@ type HookError struct {
 
 func (x *HookError) Reset() {
 	*x = HookError{}
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1533,7 +1758,7 @@ func (x *HookError) String() string {
 func (*HookError) ProtoMessage() {}
 
 func (x *HookError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1546,7 +1771,7 @@ func (x *HookError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookError.ProtoReflect.Descriptor instead.
 func (*HookError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *HookError) GetHookId() string {
@@ -1590,7 +1815,7 @@ type ModeChanged struct {
 
 func (x *ModeChanged) Reset() {
 	*x = ModeChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1602,7 +1827,7 @@ func (x *ModeChanged) String() string {
 func (*ModeChanged) ProtoMessage() {}
 
 func (x *ModeChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1615,7 +1840,7 @@ func (x *ModeChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModeChanged.ProtoReflect.Descriptor instead.
 func (*ModeChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ModeChanged) GetFrom() string {
@@ -1645,7 +1870,7 @@ type ModelChanged struct {
 
 func (x *ModelChanged) Reset() {
 	*x = ModelChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1657,7 +1882,7 @@ func (x *ModelChanged) String() string {
 func (*ModelChanged) ProtoMessage() {}
 
 func (x *ModelChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1670,7 +1895,7 @@ func (x *ModelChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChanged.ProtoReflect.Descriptor instead.
 func (*ModelChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ModelChanged) GetFrom() string {
@@ -1707,7 +1932,7 @@ type SessionStart struct {
 
 func (x *SessionStart) Reset() {
 	*x = SessionStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1719,7 +1944,7 @@ func (x *SessionStart) String() string {
 func (*SessionStart) ProtoMessage() {}
 
 func (x *SessionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1732,7 +1957,7 @@ func (x *SessionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStart.ProtoReflect.Descriptor instead.
 func (*SessionStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SessionStart) GetGoal() string {
@@ -1781,7 +2006,7 @@ type SessionPause struct {
 
 func (x *SessionPause) Reset() {
 	*x = SessionPause{}
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1793,7 +2018,7 @@ func (x *SessionPause) String() string {
 func (*SessionPause) ProtoMessage() {}
 
 func (x *SessionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1806,7 +2031,7 @@ func (x *SessionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionPause.ProtoReflect.Descriptor instead.
 func (*SessionPause) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *SessionPause) GetReason() *StopReason {
@@ -1827,7 +2052,7 @@ type SessionResume struct {
 
 func (x *SessionResume) Reset() {
 	*x = SessionResume{}
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +2064,7 @@ func (x *SessionResume) String() string {
 func (*SessionResume) ProtoMessage() {}
 
 func (x *SessionResume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +2077,7 @@ func (x *SessionResume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResume.ProtoReflect.Descriptor instead.
 func (*SessionResume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SessionResume) GetCause() string {
@@ -1877,7 +2102,7 @@ type SessionComplete struct {
 
 func (x *SessionComplete) Reset() {
 	*x = SessionComplete{}
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1889,7 +2114,7 @@ func (x *SessionComplete) String() string {
 func (*SessionComplete) ProtoMessage() {}
 
 func (x *SessionComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1902,7 +2127,7 @@ func (x *SessionComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionComplete.ProtoReflect.Descriptor instead.
 func (*SessionComplete) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SessionComplete) GetStatus() RunStatus {
@@ -1937,7 +2162,7 @@ type PlanDraft struct {
 
 func (x *PlanDraft) Reset() {
 	*x = PlanDraft{}
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2174,7 @@ func (x *PlanDraft) String() string {
 func (*PlanDraft) ProtoMessage() {}
 
 func (x *PlanDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2187,7 @@ func (x *PlanDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanDraft.ProtoReflect.Descriptor instead.
 func (*PlanDraft) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PlanDraft) GetPlan() string {
@@ -1983,7 +2208,7 @@ type PlanCommit struct {
 
 func (x *PlanCommit) Reset() {
 	*x = PlanCommit{}
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +2220,7 @@ func (x *PlanCommit) String() string {
 func (*PlanCommit) ProtoMessage() {}
 
 func (x *PlanCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +2233,7 @@ func (x *PlanCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCommit.ProtoReflect.Descriptor instead.
 func (*PlanCommit) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *PlanCommit) GetPlan() string {
@@ -2031,7 +2256,7 @@ type StepStart struct {
 
 func (x *StepStart) Reset() {
 	*x = StepStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2268,7 @@ func (x *StepStart) String() string {
 func (*StepStart) ProtoMessage() {}
 
 func (x *StepStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2281,7 @@ func (x *StepStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStart.ProtoReflect.Descriptor instead.
 func (*StepStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *StepStart) GetAttempt() uint32 {
@@ -2086,7 +2311,7 @@ type StepEnd struct {
 
 func (x *StepEnd) Reset() {
 	*x = StepEnd{}
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2098,7 +2323,7 @@ func (x *StepEnd) String() string {
 func (*StepEnd) ProtoMessage() {}
 
 func (x *StepEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2111,7 +2336,7 @@ func (x *StepEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepEnd.ProtoReflect.Descriptor instead.
 func (*StepEnd) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *StepEnd) GetOutcome() string {
@@ -2152,7 +2377,7 @@ type ModelResponse struct {
 
 func (x *ModelResponse) Reset() {
 	*x = ModelResponse{}
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2389,7 @@ func (x *ModelResponse) String() string {
 func (*ModelResponse) ProtoMessage() {}
 
 func (x *ModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2402,7 @@ func (x *ModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponse.ProtoReflect.Descriptor instead.
 func (*ModelResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ModelResponse) GetModel() string {
@@ -2252,7 +2477,7 @@ type ModelRetry struct {
 
 func (x *ModelRetry) Reset() {
 	*x = ModelRetry{}
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2264,7 +2489,7 @@ func (x *ModelRetry) String() string {
 func (*ModelRetry) ProtoMessage() {}
 
 func (x *ModelRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2277,7 +2502,7 @@ func (x *ModelRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetry.ProtoReflect.Descriptor instead.
 func (*ModelRetry) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ModelRetry) GetTry() uint32 {
@@ -2342,7 +2567,7 @@ type ToolCalled struct {
 
 func (x *ToolCalled) Reset() {
 	*x = ToolCalled{}
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2354,7 +2579,7 @@ func (x *ToolCalled) String() string {
 func (*ToolCalled) ProtoMessage() {}
 
 func (x *ToolCalled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2367,7 +2592,7 @@ func (x *ToolCalled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCalled.ProtoReflect.Descriptor instead.
 func (*ToolCalled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ToolCalled) GetCallId() string {
@@ -2422,7 +2647,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2434,7 +2659,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2447,7 +2672,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -2495,7 +2720,7 @@ type ToolError struct {
 
 func (x *ToolError) Reset() {
 	*x = ToolError{}
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2507,7 +2732,7 @@ func (x *ToolError) String() string {
 func (*ToolError) ProtoMessage() {}
 
 func (x *ToolError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2520,7 +2745,7 @@ func (x *ToolError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolError.ProtoReflect.Descriptor instead.
 func (*ToolError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ToolError) GetCallId() string {
@@ -2566,7 +2791,7 @@ type ToolDenied struct {
 
 func (x *ToolDenied) Reset() {
 	*x = ToolDenied{}
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2578,7 +2803,7 @@ func (x *ToolDenied) String() string {
 func (*ToolDenied) ProtoMessage() {}
 
 func (x *ToolDenied) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2591,7 +2816,7 @@ func (x *ToolDenied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDenied.ProtoReflect.Descriptor instead.
 func (*ToolDenied) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ToolDenied) GetCallId() string {
@@ -2630,7 +2855,7 @@ type BudgetWarn struct {
 
 func (x *BudgetWarn) Reset() {
 	*x = BudgetWarn{}
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2642,7 +2867,7 @@ func (x *BudgetWarn) String() string {
 func (*BudgetWarn) ProtoMessage() {}
 
 func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2655,7 +2880,7 @@ func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetWarn.ProtoReflect.Descriptor instead.
 func (*BudgetWarn) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *BudgetWarn) GetBudget() string {
@@ -2692,7 +2917,7 @@ type ContinuationPrompt struct {
 
 func (x *ContinuationPrompt) Reset() {
 	*x = ContinuationPrompt{}
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2704,7 +2929,7 @@ func (x *ContinuationPrompt) String() string {
 func (*ContinuationPrompt) ProtoMessage() {}
 
 func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2717,7 +2942,7 @@ func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinuationPrompt.ProtoReflect.Descriptor instead.
 func (*ContinuationPrompt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ContinuationPrompt) GetCount() uint32 {
@@ -2752,7 +2977,7 @@ type StopRejected struct {
 
 func (x *StopRejected) Reset() {
 	*x = StopRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2764,7 +2989,7 @@ func (x *StopRejected) String() string {
 func (*StopRejected) ProtoMessage() {}
 
 func (x *StopRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2777,7 +3002,7 @@ func (x *StopRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRejected.ProtoReflect.Descriptor instead.
 func (*StopRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *StopRejected) GetKind() string {
@@ -2823,7 +3048,7 @@ type ContextPressure struct {
 
 func (x *ContextPressure) Reset() {
 	*x = ContextPressure{}
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2835,7 +3060,7 @@ func (x *ContextPressure) String() string {
 func (*ContextPressure) ProtoMessage() {}
 
 func (x *ContextPressure) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2848,7 +3073,7 @@ func (x *ContextPressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextPressure.ProtoReflect.Descriptor instead.
 func (*ContextPressure) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ContextPressure) GetLevel() string {
@@ -2893,7 +3118,7 @@ type ContextUsage struct {
 
 func (x *ContextUsage) Reset() {
 	*x = ContextUsage{}
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2905,7 +3130,7 @@ func (x *ContextUsage) String() string {
 func (*ContextUsage) ProtoMessage() {}
 
 func (x *ContextUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2918,7 +3143,7 @@ func (x *ContextUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextUsage.ProtoReflect.Descriptor instead.
 func (*ContextUsage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ContextUsage) GetUsedTokens() uint32 {
@@ -2982,7 +3207,7 @@ type CompactionStarted struct {
 
 func (x *CompactionStarted) Reset() {
 	*x = CompactionStarted{}
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2994,7 +3219,7 @@ func (x *CompactionStarted) String() string {
 func (*CompactionStarted) ProtoMessage() {}
 
 func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3007,7 +3232,7 @@ func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionStarted.ProtoReflect.Descriptor instead.
 func (*CompactionStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CompactionStarted) GetLevel() string {
@@ -3071,7 +3296,7 @@ type CompactionCompleted struct {
 
 func (x *CompactionCompleted) Reset() {
 	*x = CompactionCompleted{}
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3083,7 +3308,7 @@ func (x *CompactionCompleted) String() string {
 func (*CompactionCompleted) ProtoMessage() {}
 
 func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3096,7 +3321,7 @@ func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionCompleted.ProtoReflect.Descriptor instead.
 func (*CompactionCompleted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *CompactionCompleted) GetTokensBefore() uint32 {
@@ -3172,7 +3397,7 @@ type Repaired struct {
 
 func (x *Repaired) Reset() {
 	*x = Repaired{}
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3184,7 +3409,7 @@ func (x *Repaired) String() string {
 func (*Repaired) ProtoMessage() {}
 
 func (x *Repaired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3197,7 +3422,7 @@ func (x *Repaired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repaired.ProtoReflect.Descriptor instead.
 func (*Repaired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Repaired) GetCallId() string {
@@ -3249,7 +3474,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3261,7 +3486,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3274,7 +3499,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -3344,7 +3569,7 @@ type ApprovalAnswered struct {
 
 func (x *ApprovalAnswered) Reset() {
 	*x = ApprovalAnswered{}
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3581,7 @@ func (x *ApprovalAnswered) String() string {
 func (*ApprovalAnswered) ProtoMessage() {}
 
 func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3594,7 @@ func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalAnswered.ProtoReflect.Descriptor instead.
 func (*ApprovalAnswered) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ApprovalAnswered) GetCallId() string {
@@ -3444,7 +3669,7 @@ type InputAccepted struct {
 
 func (x *InputAccepted) Reset() {
 	*x = InputAccepted{}
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3456,7 +3681,7 @@ func (x *InputAccepted) String() string {
 func (*InputAccepted) ProtoMessage() {}
 
 func (x *InputAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3469,7 +3694,7 @@ func (x *InputAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputAccepted.ProtoReflect.Descriptor instead.
 func (*InputAccepted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *InputAccepted) GetItemId() string {
@@ -3510,7 +3735,7 @@ type InputRejected struct {
 
 func (x *InputRejected) Reset() {
 	*x = InputRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3522,7 +3747,7 @@ func (x *InputRejected) String() string {
 func (*InputRejected) ProtoMessage() {}
 
 func (x *InputRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3535,7 +3760,7 @@ func (x *InputRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRejected.ProtoReflect.Descriptor instead.
 func (*InputRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *InputRejected) GetItemId() string {
@@ -3579,7 +3804,7 @@ type RunInterrupted struct {
 
 func (x *RunInterrupted) Reset() {
 	*x = RunInterrupted{}
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3591,7 +3816,7 @@ func (x *RunInterrupted) String() string {
 func (*RunInterrupted) ProtoMessage() {}
 
 func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3604,7 +3829,7 @@ func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunInterrupted.ProtoReflect.Descriptor instead.
 func (*RunInterrupted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RunInterrupted) GetReason() string {
@@ -3634,7 +3859,7 @@ type RunCancelled struct {
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3646,7 +3871,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3659,7 +3884,7 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *RunCancelled) GetReason() string {
@@ -3689,7 +3914,7 @@ type WorkerTakeover struct {
 
 func (x *WorkerTakeover) Reset() {
 	*x = WorkerTakeover{}
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3701,7 +3926,7 @@ func (x *WorkerTakeover) String() string {
 func (*WorkerTakeover) ProtoMessage() {}
 
 func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3714,7 +3939,7 @@ func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTakeover.ProtoReflect.Descriptor instead.
 func (*WorkerTakeover) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *WorkerTakeover) GetAttempt() uint32 {
@@ -3742,7 +3967,7 @@ type ExecutorMissing struct {
 
 func (x *ExecutorMissing) Reset() {
 	*x = ExecutorMissing{}
-	mi := &file_harness_v1_event_proto_msgTypes[42]
+	mi := &file_harness_v1_event_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3754,7 +3979,7 @@ func (x *ExecutorMissing) String() string {
 func (*ExecutorMissing) ProtoMessage() {}
 
 func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[42]
+	mi := &file_harness_v1_event_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3767,7 +3992,7 @@ func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorMissing.ProtoReflect.Descriptor instead.
 func (*ExecutorMissing) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExecutorMissing) GetExecutor() string {
@@ -3792,7 +4017,7 @@ type ExecutorError struct {
 
 func (x *ExecutorError) Reset() {
 	*x = ExecutorError{}
-	mi := &file_harness_v1_event_proto_msgTypes[43]
+	mi := &file_harness_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3804,7 +4029,7 @@ func (x *ExecutorError) String() string {
 func (*ExecutorError) ProtoMessage() {}
 
 func (x *ExecutorError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[43]
+	mi := &file_harness_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3817,7 +4042,7 @@ func (x *ExecutorError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorError.ProtoReflect.Descriptor instead.
 func (*ExecutorError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExecutorError) GetExecutor() string {
@@ -3846,7 +4071,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x84\x18\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x98\x19\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -3909,12 +4134,18 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x14compaction_completed\x182 \x01(\v2\x1f.harness.v1.CompactionCompletedH\x00R\x13compactionCompleted\x12?\n" +
 	"\ragent_started\x184 \x01(\v2\x18.harness.v1.AgentStartedH\x00R\fagentStarted\x129\n" +
 	"\vagent_ended\x185 \x01(\v2\x16.harness.v1.AgentEndedH\x00R\n" +
-	"agentEndedB\a\n" +
-	"\x05event\"T\n" +
+	"agentEnded\x12E\n" +
+	"\x0fsubtask_started\x186 \x01(\v2\x1a.harness.v1.SubtaskStartedH\x00R\x0esubtaskStarted\x12K\n" +
+	"\x11subtask_completed\x187 \x01(\v2\x1c.harness.v1.SubtaskCompletedH\x00R\x10subtaskCompletedB\a\n" +
+	"\x05event\"\x92\x01\n" +
 	"\fAgentStarted\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
-	"\x05agent\x18\x03 \x01(\tR\x05agent\"\x8c\x02\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x1e\n" +
+	"\n" +
+	"background\x18\x04 \x01(\bR\n" +
+	"background\x12\x1c\n" +
+	"\tcontinued\x18\x05 \x01(\bR\tcontinued\"\xb1\x02\n" +
 	"\n" +
 	"AgentEnded\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
@@ -3924,7 +4155,20 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x12\x1a\n" +
 	"\baccepted\x18\x06 \x01(\bR\baccepted\x12\x14\n" +
 	"\x05turns\x18\a \x01(\rR\x05turns\x12'\n" +
-	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\"%\n" +
+	"\x05usage\x18\b \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
+	"\rchild_version\x18\t \x01(\x04R\fchildVersion\"\xb3\x01\n" +
+	"\x0eSubtaskStarted\x12#\n" +
+	"\rsubtask_index\x18\x01 \x01(\rR\fsubtaskIndex\x12%\n" +
+	"\x0etotal_subtasks\x18\x02 \x01(\rR\rtotalSubtasks\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12#\n" +
+	"\rworkflow_type\x18\x04 \x01(\tR\fworkflowType\x12\x1a\n" +
+	"\bparallel\x18\x05 \x01(\bR\bparallel\"\xba\x01\n" +
+	"\x10SubtaskCompleted\x12#\n" +
+	"\rsubtask_index\x18\x01 \x01(\rR\fsubtaskIndex\x12%\n" +
+	"\x0etotal_subtasks\x18\x02 \x01(\rR\rtotalSubtasks\x12\x14\n" +
+	"\x05title\x18\x03 \x01(\tR\x05title\x12+\n" +
+	"\x11artifacts_created\x18\x04 \x01(\rR\x10artifactsCreated\x12\x17\n" +
+	"\ais_last\x18\x05 \x01(\bR\x06isLast\"%\n" +
 	"\rStallDetected\x12\x14\n" +
 	"\x05turns\x18\x01 \x01(\rR\x05turns\"\x8e\x01\n" +
 	"\x10DoomLoopDetected\x12\x12\n" +
@@ -4141,149 +4385,153 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 44)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
 	(*AgentStarted)(nil),          // 1: harness.v1.AgentStarted
 	(*AgentEnded)(nil),            // 2: harness.v1.AgentEnded
-	(*StallDetected)(nil),         // 3: harness.v1.StallDetected
-	(*DoomLoopDetected)(nil),      // 4: harness.v1.DoomLoopDetected
-	(*GuidanceInjected)(nil),      // 5: harness.v1.GuidanceInjected
-	(*WorkItemChanged)(nil),       // 6: harness.v1.WorkItemChanged
-	(*DeliverablesUpdated)(nil),   // 7: harness.v1.DeliverablesUpdated
-	(*ContractEvaluated)(nil),     // 8: harness.v1.ContractEvaluated
-	(*HookResult)(nil),            // 9: harness.v1.HookResult
-	(*HookError)(nil),             // 10: harness.v1.HookError
-	(*ModeChanged)(nil),           // 11: harness.v1.ModeChanged
-	(*ModelChanged)(nil),          // 12: harness.v1.ModelChanged
-	(*SessionStart)(nil),          // 13: harness.v1.SessionStart
-	(*SessionPause)(nil),          // 14: harness.v1.SessionPause
-	(*SessionResume)(nil),         // 15: harness.v1.SessionResume
-	(*SessionComplete)(nil),       // 16: harness.v1.SessionComplete
-	(*PlanDraft)(nil),             // 17: harness.v1.PlanDraft
-	(*PlanCommit)(nil),            // 18: harness.v1.PlanCommit
-	(*StepStart)(nil),             // 19: harness.v1.StepStart
-	(*StepEnd)(nil),               // 20: harness.v1.StepEnd
-	(*ModelResponse)(nil),         // 21: harness.v1.ModelResponse
-	(*ModelRetry)(nil),            // 22: harness.v1.ModelRetry
-	(*ToolCalled)(nil),            // 23: harness.v1.ToolCalled
-	(*ToolResult)(nil),            // 24: harness.v1.ToolResult
-	(*ToolError)(nil),             // 25: harness.v1.ToolError
-	(*ToolDenied)(nil),            // 26: harness.v1.ToolDenied
-	(*BudgetWarn)(nil),            // 27: harness.v1.BudgetWarn
-	(*ContinuationPrompt)(nil),    // 28: harness.v1.ContinuationPrompt
-	(*StopRejected)(nil),          // 29: harness.v1.StopRejected
-	(*ContextPressure)(nil),       // 30: harness.v1.ContextPressure
-	(*ContextUsage)(nil),          // 31: harness.v1.ContextUsage
-	(*CompactionStarted)(nil),     // 32: harness.v1.CompactionStarted
-	(*CompactionCompleted)(nil),   // 33: harness.v1.CompactionCompleted
-	(*Repaired)(nil),              // 34: harness.v1.Repaired
-	(*ApprovalRequested)(nil),     // 35: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 36: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 37: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 38: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 39: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 40: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 41: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 42: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 43: harness.v1.ExecutorError
-	(*timestamppb.Timestamp)(nil), // 44: google.protobuf.Timestamp
-	(RunStatus)(0),                // 45: harness.v1.RunStatus
-	(*StopReason)(nil),            // 46: harness.v1.StopReason
-	(*Usage)(nil),                 // 47: harness.v1.Usage
-	(*WorkItem)(nil),              // 48: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 49: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 50: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 51: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 52: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 53: google.protobuf.Duration
-	(SandboxLevel)(0),             // 54: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 55: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 56: harness.v1.CompactionChange
-	(*CallPreview)(nil),           // 57: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 58: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 59: harness.v1.ToolRule
+	(*SubtaskStarted)(nil),        // 3: harness.v1.SubtaskStarted
+	(*SubtaskCompleted)(nil),      // 4: harness.v1.SubtaskCompleted
+	(*StallDetected)(nil),         // 5: harness.v1.StallDetected
+	(*DoomLoopDetected)(nil),      // 6: harness.v1.DoomLoopDetected
+	(*GuidanceInjected)(nil),      // 7: harness.v1.GuidanceInjected
+	(*WorkItemChanged)(nil),       // 8: harness.v1.WorkItemChanged
+	(*DeliverablesUpdated)(nil),   // 9: harness.v1.DeliverablesUpdated
+	(*ContractEvaluated)(nil),     // 10: harness.v1.ContractEvaluated
+	(*HookResult)(nil),            // 11: harness.v1.HookResult
+	(*HookError)(nil),             // 12: harness.v1.HookError
+	(*ModeChanged)(nil),           // 13: harness.v1.ModeChanged
+	(*ModelChanged)(nil),          // 14: harness.v1.ModelChanged
+	(*SessionStart)(nil),          // 15: harness.v1.SessionStart
+	(*SessionPause)(nil),          // 16: harness.v1.SessionPause
+	(*SessionResume)(nil),         // 17: harness.v1.SessionResume
+	(*SessionComplete)(nil),       // 18: harness.v1.SessionComplete
+	(*PlanDraft)(nil),             // 19: harness.v1.PlanDraft
+	(*PlanCommit)(nil),            // 20: harness.v1.PlanCommit
+	(*StepStart)(nil),             // 21: harness.v1.StepStart
+	(*StepEnd)(nil),               // 22: harness.v1.StepEnd
+	(*ModelResponse)(nil),         // 23: harness.v1.ModelResponse
+	(*ModelRetry)(nil),            // 24: harness.v1.ModelRetry
+	(*ToolCalled)(nil),            // 25: harness.v1.ToolCalled
+	(*ToolResult)(nil),            // 26: harness.v1.ToolResult
+	(*ToolError)(nil),             // 27: harness.v1.ToolError
+	(*ToolDenied)(nil),            // 28: harness.v1.ToolDenied
+	(*BudgetWarn)(nil),            // 29: harness.v1.BudgetWarn
+	(*ContinuationPrompt)(nil),    // 30: harness.v1.ContinuationPrompt
+	(*StopRejected)(nil),          // 31: harness.v1.StopRejected
+	(*ContextPressure)(nil),       // 32: harness.v1.ContextPressure
+	(*ContextUsage)(nil),          // 33: harness.v1.ContextUsage
+	(*CompactionStarted)(nil),     // 34: harness.v1.CompactionStarted
+	(*CompactionCompleted)(nil),   // 35: harness.v1.CompactionCompleted
+	(*Repaired)(nil),              // 36: harness.v1.Repaired
+	(*ApprovalRequested)(nil),     // 37: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),      // 38: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),         // 39: harness.v1.InputAccepted
+	(*InputRejected)(nil),         // 40: harness.v1.InputRejected
+	(*RunInterrupted)(nil),        // 41: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),          // 42: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),        // 43: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),       // 44: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),         // 45: harness.v1.ExecutorError
+	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
+	(RunStatus)(0),                // 47: harness.v1.RunStatus
+	(*StopReason)(nil),            // 48: harness.v1.StopReason
+	(*Usage)(nil),                 // 49: harness.v1.Usage
+	(*WorkItem)(nil),              // 50: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 51: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 52: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 53: harness.v1.RequirementCoverage
+	(*Content)(nil),               // 54: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 55: google.protobuf.Duration
+	(SandboxLevel)(0),             // 56: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 57: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 58: harness.v1.CompactionChange
+	(*CallPreview)(nil),           // 59: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 60: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 61: harness.v1.ToolRule
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	44, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
-	13, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
-	14, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
-	15, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
-	16, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
-	17, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
-	18, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
-	19, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
-	20, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
-	21, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
-	22, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
-	23, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
-	24, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
-	25, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
-	26, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
-	27, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
-	28, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
-	29, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
-	30, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
-	31, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
-	34, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
-	35, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
-	36, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
-	37, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
-	38, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
-	39, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
-	40, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
-	41, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
-	42, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
-	43, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
-	3,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
-	4,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
-	5,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
-	6,  // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
-	7,  // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
-	8,  // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
-	9,  // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
-	10, // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
-	11, // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
-	12, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
-	32, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
-	33, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
+	46, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	15, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
+	16, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
+	17, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
+	18, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
+	19, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
+	20, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
+	21, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
+	22, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
+	23, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
+	24, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
+	25, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
+	26, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
+	27, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
+	28, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
+	29, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
+	30, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
+	31, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
+	32, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
+	33, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
+	36, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
+	37, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
+	38, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
+	39, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
+	40, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
+	41, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
+	42, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
+	43, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
+	44, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
+	45, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
+	5,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
+	6,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
+	7,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
+	8,  // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
+	9,  // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
+	10, // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
+	11, // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
+	12, // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
+	13, // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
+	14, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
+	34, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
+	35, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
 	1,  // 42: harness.v1.Event.agent_started:type_name -> harness.v1.AgentStarted
 	2,  // 43: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
-	45, // 44: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
-	46, // 45: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
-	47, // 46: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
-	48, // 47: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	49, // 48: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	50, // 49: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	51, // 50: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	46, // 51: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	45, // 52: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	46, // 53: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	47, // 54: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	52, // 55: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	53, // 56: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	52, // 57: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	53, // 58: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	52, // 59: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	54, // 60: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
-	52, // 61: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	53, // 62: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	52, // 63: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	53, // 64: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	55, // 65: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	53, // 66: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	56, // 67: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	52, // 68: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	44, // 69: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	57, // 70: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
-	58, // 71: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	59, // 72: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
-	52, // 73: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
-	74, // [74:74] is the sub-list for method output_type
-	74, // [74:74] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	3,  // 44: harness.v1.Event.subtask_started:type_name -> harness.v1.SubtaskStarted
+	4,  // 45: harness.v1.Event.subtask_completed:type_name -> harness.v1.SubtaskCompleted
+	47, // 46: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
+	48, // 47: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
+	49, // 48: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
+	50, // 49: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	51, // 50: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	52, // 51: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	53, // 52: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	48, // 53: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	47, // 54: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	48, // 55: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	49, // 56: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	54, // 57: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	55, // 58: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	54, // 59: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	55, // 60: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	54, // 61: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	56, // 62: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	54, // 63: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	55, // 64: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	54, // 65: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	55, // 66: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	57, // 67: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	55, // 68: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	58, // 69: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	54, // 70: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	46, // 71: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	59, // 72: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	60, // 73: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	61, // 74: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	54, // 75: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	76, // [76:76] is the sub-list for method output_type
+	76, // [76:76] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -4344,6 +4592,8 @@ func file_harness_v1_event_proto_init() {
 		(*Event_CompactionCompleted)(nil),
 		(*Event_AgentStarted)(nil),
 		(*Event_AgentEnded)(nil),
+		(*Event_SubtaskStarted)(nil),
+		(*Event_SubtaskCompleted)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4351,7 +4601,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   44,
+			NumMessages:   46,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

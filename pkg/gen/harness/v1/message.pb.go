@@ -617,7 +617,9 @@ type TurnComplete struct {
 	// and is taken again.
 	Retaken bool `protobuf:"varint,7,opt,name=retaken,proto3" json:"retaken,omitempty"`
 	// The user has answered a question of the contract since: the agent has to read it.
-	Answered      bool `protobuf:"varint,8,opt,name=answered,proto3" json:"answered,omitempty"`
+	Answered bool `protobuf:"varint,8,opt,name=answered,proto3" json:"answered,omitempty"`
+	// It was decided how the run ends, and everything below it has ended since.
+	Finish        *Finish `protobuf:"bytes,9,opt,name=finish,proto3" json:"finish,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -706,6 +708,13 @@ func (x *TurnComplete) GetAnswered() bool {
 		return x.Answered
 	}
 	return false
+}
+
+func (x *TurnComplete) GetFinish() *Finish {
+	if x != nil {
+		return x.Finish
+	}
+	return nil
 }
 
 // Parked is what a parked run waits for.
@@ -988,7 +997,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12\x16\n" +
 	"\x06caller\x18\x03 \x01(\tR\x06caller\x12\x1f\n" +
 	"\vkey_missing\x18\x04 \x01(\bR\n" +
-	"keyMissing\"\xa1\x02\n" +
+	"keyMissing\"\xcd\x02\n" +
 	"\fTurnComplete\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x1d\n" +
@@ -999,7 +1008,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\vinterrupted\x18\x05 \x01(\bR\vinterrupted\x12\x1a\n" +
 	"\bawaiting\x18\x06 \x01(\bR\bawaiting\x12\x18\n" +
 	"\aretaken\x18\a \x01(\bR\aretaken\x12\x1a\n" +
-	"\banswered\x18\b \x01(\bR\banswered\"\xa0\x01\n" +
+	"\banswered\x18\b \x01(\bR\banswered\x12*\n" +
+	"\x06finish\x18\t \x01(\v2\x12.harness.v1.FinishR\x06finish\"\xa0\x01\n" +
 	"\x06Parked\x12.\n" +
 	"\x06reason\x18\x01 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x121\n" +
 	"\apending\x18\x02 \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
@@ -1077,15 +1087,16 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*Parent)(nil),                // 12: harness.v1.Parent
 	(CompactionAction)(0),         // 13: harness.v1.CompactionAction
 	(MessageClass)(0),             // 14: harness.v1.MessageClass
-	(*StopReason)(nil),            // 15: harness.v1.StopReason
-	(*PendingCall)(nil),           // 16: harness.v1.PendingCall
-	(*timestamppb.Timestamp)(nil), // 17: google.protobuf.Timestamp
-	(RunStatus)(0),                // 18: harness.v1.RunStatus
-	(*Content)(nil),               // 19: harness.v1.Content
-	(*Usage)(nil),                 // 20: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 21: google.protobuf.Duration
-	(*Deliverable)(nil),           // 22: harness.v1.Deliverable
-	(*Coverage)(nil),              // 23: harness.v1.Coverage
+	(*Finish)(nil),                // 15: harness.v1.Finish
+	(*StopReason)(nil),            // 16: harness.v1.StopReason
+	(*PendingCall)(nil),           // 17: harness.v1.PendingCall
+	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
+	(RunStatus)(0),                // 19: harness.v1.RunStatus
+	(*Content)(nil),               // 20: harness.v1.Content
+	(*Usage)(nil),                 // 21: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
+	(*Deliverable)(nil),           // 23: harness.v1.Deliverable
+	(*Coverage)(nil),              // 24: harness.v1.Coverage
 }
 var file_harness_v1_message_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.RepairTrigger.cause:type_name -> harness.v1.TriggerCause
@@ -1098,25 +1109,26 @@ var file_harness_v1_message_proto_depIdxs = []int32{
 	14, // 7: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
 	2,  // 8: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
 	7,  // 9: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
-	15, // 10: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
-	16, // 11: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
-	17, // 12: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
-	18, // 13: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
-	15, // 14: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
-	19, // 15: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
-	19, // 16: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
-	20, // 17: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
-	21, // 18: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
-	16, // 19: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
-	17, // 20: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
-	22, // 21: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
-	23, // 22: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
-	19, // 23: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	15, // 10: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
+	16, // 11: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
+	17, // 12: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
+	18, // 13: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
+	19, // 14: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
+	16, // 15: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
+	20, // 16: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
+	20, // 17: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
+	21, // 18: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
+	22, // 19: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
+	17, // 20: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
+	18, // 21: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
+	23, // 22: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
+	24, // 23: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
+	20, // 24: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }

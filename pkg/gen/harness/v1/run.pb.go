@@ -308,7 +308,10 @@ type RunSpec struct {
 	Media []*Media `protobuf:"bytes,8,rep,name=media,proto3" json:"media,omitempty"`
 	// JSON Schema (2020-12) of the result, at most 64 KiB: work_complete takes an output, and
 	// the run counts as done only with one that fits. Empty: it has none.
-	OutputSchema  string `protobuf:"bytes,9,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
+	OutputSchema string `protobuf:"bytes,9,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
+	// Work of sub-agents before the first turn, which reads the results; at most 32 tasks, without
+	// a cycle.
+	Graph         []*GraphTask `protobuf:"bytes,10,rep,name=graph,proto3" json:"graph,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -404,6 +407,13 @@ func (x *RunSpec) GetOutputSchema() string {
 		return x.OutputSchema
 	}
 	return ""
+}
+
+func (x *RunSpec) GetGraph() []*GraphTask {
+	if x != nil {
+		return x.Graph
+	}
+	return nil
 }
 
 // StopReason is why a run ended or parked.
@@ -900,7 +910,7 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"only_tools\x18\x0f \x03(\tR\tonlyTools\x12\x1b\n" +
 	"\tread_only\x18\x10 \x01(\bR\breadOnly\x12(\n" +
-	"\x10max_answer_words\x18\x11 \x01(\rR\x0emaxAnswerWords\"\x86\x03\n" +
+	"\x10max_answer_words\x18\x11 \x01(\rR\x0emaxAnswerWords\"\xb3\x03\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +
@@ -910,7 +920,9 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\fclient_tools\x18\x06 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\x124\n" +
 	"\bcontract\x18\a \x01(\v2\x18.harness.v1.TaskContractR\bcontract\x12'\n" +
 	"\x05media\x18\b \x03(\v2\x11.harness.v1.MediaR\x05media\x12#\n" +
-	"\routput_schema\x18\t \x01(\tR\foutputSchema\"m\n" +
+	"\routput_schema\x18\t \x01(\tR\foutputSchema\x12+\n" +
+	"\x05graph\x18\n" +
+	" \x03(\v2\x15.harness.v1.GraphTaskR\x05graph\"m\n" +
 	"\n" +
 	"StopReason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
@@ -1000,8 +1012,9 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*ToolSpec)(nil),              // 17: harness.v1.ToolSpec
 	(*TaskContract)(nil),          // 18: harness.v1.TaskContract
 	(*Media)(nil),                 // 19: harness.v1.Media
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 21: harness.v1.Usage
+	(*GraphTask)(nil),             // 20: harness.v1.GraphTask
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 22: harness.v1.Usage
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
 	7,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
@@ -1018,20 +1031,21 @@ var file_harness_v1_run_proto_depIdxs = []int32{
 	17, // 11: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
 	18, // 12: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
 	19, // 13: harness.v1.RunSpec.media:type_name -> harness.v1.Media
-	4,  // 14: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0,  // 15: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	20, // 16: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	20, // 17: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 18: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	6,  // 19: harness.v1.Run.children:type_name -> harness.v1.ChildRun
-	0,  // 20: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
-	3,  // 21: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
-	21, // 22: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	20, // 14: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
+	4,  // 15: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 16: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	21, // 17: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	21, // 18: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 19: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	6,  // 20: harness.v1.Run.children:type_name -> harness.v1.ChildRun
+	0,  // 21: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
+	3,  // 22: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
+	22, // 23: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }

@@ -539,6 +539,8 @@ type Snapshot struct {
 	Children []*Child `protobuf:"bytes,97,rep,name=children,proto3" json:"children,omitempty"`
 	// What the run does once its children are idle; unset: they may work.
 	Stopping *Stopping `protobuf:"bytes,98,opt,name=stopping,proto3" json:"stopping,omitempty"`
+	// Graphs of tasks at work.
+	Graphs []*Graph `protobuf:"bytes,99,rep,name=graphs,proto3" json:"graphs,omitempty"`
 	// What the view of the conversation leaves out; unset: nothing, ever.
 	CompactionPlan *CompactionPlan `protobuf:"bytes,40,opt,name=compaction_plan,json=compactionPlan,proto3" json:"compaction_plan,omitempty"`
 	// Digest of the tools of the last request, which is also that of the blob that holds
@@ -1082,6 +1084,13 @@ func (x *Snapshot) GetStopping() *Stopping {
 	return nil
 }
 
+func (x *Snapshot) GetGraphs() []*Graph {
+	if x != nil {
+		return x.Graphs
+	}
+	return nil
+}
+
 func (x *Snapshot) GetCompactionPlan() *CompactionPlan {
 	if x != nil {
 		return x.CompactionPlan
@@ -1100,10 +1109,12 @@ func (x *Snapshot) GetToolsDigest() string {
 // run has confirmed it.
 type Stopping struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Why: exactly one of the two is set. Children become idle.
+	// Why: exactly one of the three is set. Children become idle.
 	Interrupt *Interrupt `protobuf:"bytes,1,opt,name=interrupt,proto3" json:"interrupt,omitempty"`
 	// Children end.
 	Cancel *Cancel `protobuf:"bytes,2,opt,name=cancel,proto3" json:"cancel,omitempty"`
+	// The run ends so. Children end.
+	Finish *Finish `protobuf:"bytes,3,opt,name=finish,proto3" json:"finish,omitempty"`
 	// The caller that asked for it.
 	Caller        string `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1154,11 +1165,118 @@ func (x *Stopping) GetCancel() *Cancel {
 	return nil
 }
 
+func (x *Stopping) GetFinish() *Finish {
+	if x != nil {
+		return x.Finish
+	}
+	return nil
+}
+
 func (x *Stopping) GetCaller() string {
 	if x != nil {
 		return x.Caller
 	}
 	return ""
+}
+
+// Finish is how a run ends.
+type Finish struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The status.
+	Status RunStatus `protobuf:"varint,1,opt,name=status,proto3,enum=harness.v1.RunStatus" json:"status,omitempty"`
+	// The change of phase.
+	Input PhaseInput `protobuf:"varint,2,opt,name=input,proto3,enum=harness.v1.PhaseInput" json:"input,omitempty"`
+	// Kind and sentence of the reason.
+	Kind string `protobuf:"bytes,3,opt,name=kind,proto3" json:"kind,omitempty"`
+	// The sentence.
+	Message string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`
+	// The work counts as done.
+	Accepted bool `protobuf:"varint,5,opt,name=accepted,proto3" json:"accepted,omitempty"`
+	// The contract was met.
+	ContractVerified bool `protobuf:"varint,6,opt,name=contract_verified,json=contractVerified,proto3" json:"contract_verified,omitempty"`
+	// The work items were done.
+	ItemsVerified bool `protobuf:"varint,7,opt,name=items_verified,json=itemsVerified,proto3" json:"items_verified,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Finish) Reset() {
+	*x = Finish{}
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Finish) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Finish) ProtoMessage() {}
+
+func (x *Finish) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Finish.ProtoReflect.Descriptor instead.
+func (*Finish) Descriptor() ([]byte, []int) {
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Finish) GetStatus() RunStatus {
+	if x != nil {
+		return x.Status
+	}
+	return RunStatus_RUN_STATUS_UNSPECIFIED
+}
+
+func (x *Finish) GetInput() PhaseInput {
+	if x != nil {
+		return x.Input
+	}
+	return PhaseInput_PHASE_INPUT_UNSPECIFIED
+}
+
+func (x *Finish) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Finish) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *Finish) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
+func (x *Finish) GetContractVerified() bool {
+	if x != nil {
+		return x.ContractVerified
+	}
+	return false
+}
+
+func (x *Finish) GetItemsVerified() bool {
+	if x != nil {
+		return x.ItemsVerified
+	}
+	return false
 }
 
 // BackgroundCommand is a command that outlives the call that started it.
@@ -1180,7 +1298,7 @@ type BackgroundCommand struct {
 
 func (x *BackgroundCommand) Reset() {
 	*x = BackgroundCommand{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1310,7 @@ func (x *BackgroundCommand) String() string {
 func (*BackgroundCommand) ProtoMessage() {}
 
 func (x *BackgroundCommand) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[3]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1323,7 @@ func (x *BackgroundCommand) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundCommand.ProtoReflect.Descriptor instead.
 func (*BackgroundCommand) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *BackgroundCommand) GetId() string {
@@ -1277,7 +1395,7 @@ type TraceState struct {
 
 func (x *TraceState) Reset() {
 	*x = TraceState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1407,7 @@ func (x *TraceState) String() string {
 func (*TraceState) ProtoMessage() {}
 
 func (x *TraceState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[4]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1420,7 @@ func (x *TraceState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TraceState.ProtoReflect.Descriptor instead.
 func (*TraceState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TraceState) GetTraceId() []byte {
@@ -1420,7 +1538,7 @@ type TokenBudget struct {
 
 func (x *TokenBudget) Reset() {
 	*x = TokenBudget{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1432,7 +1550,7 @@ func (x *TokenBudget) String() string {
 func (*TokenBudget) ProtoMessage() {}
 
 func (x *TokenBudget) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[5]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1445,7 +1563,7 @@ func (x *TokenBudget) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TokenBudget.ProtoReflect.Descriptor instead.
 func (*TokenBudget) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TokenBudget) GetMaxInputTokens() uint32 {
@@ -1608,14 +1726,16 @@ type PendingCall struct {
 	// begins; empty: nothing.
 	Changes string `protobuf:"bytes,19,opt,name=changes,proto3" json:"changes,omitempty"`
 	// The tool wait: what the call waits for.
-	Wait          *WaitState `protobuf:"bytes,30,opt,name=wait,proto3" json:"wait,omitempty"`
+	Wait *WaitState `protobuf:"bytes,30,opt,name=wait,proto3" json:"wait,omitempty"`
+	// The tool agent_wait: the runs of sub-agents that it waits for; at most 64.
+	Runs          []string `protobuf:"bytes,31,rep,name=runs,proto3" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *PendingCall) Reset() {
 	*x = PendingCall{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1747,7 @@ func (x *PendingCall) String() string {
 func (*PendingCall) ProtoMessage() {}
 
 func (x *PendingCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[6]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1760,7 @@ func (x *PendingCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingCall.ProtoReflect.Descriptor instead.
 func (*PendingCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PendingCall) GetCallId() string {
@@ -1783,6 +1903,13 @@ func (x *PendingCall) GetWait() *WaitState {
 	return nil
 }
 
+func (x *PendingCall) GetRuns() []string {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
 // PendingTool is the tool of pending calls.
 type PendingTool struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1800,7 +1927,7 @@ type PendingTool struct {
 
 func (x *PendingTool) Reset() {
 	*x = PendingTool{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +1939,7 @@ func (x *PendingTool) String() string {
 func (*PendingTool) ProtoMessage() {}
 
 func (x *PendingTool) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[7]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +1952,7 @@ func (x *PendingTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingTool.ProtoReflect.Descriptor instead.
 func (*PendingTool) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PendingTool) GetName() string {
@@ -1883,7 +2010,7 @@ type WaitState struct {
 
 func (x *WaitState) Reset() {
 	*x = WaitState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1895,7 +2022,7 @@ func (x *WaitState) String() string {
 func (*WaitState) ProtoMessage() {}
 
 func (x *WaitState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[8]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1908,7 +2035,7 @@ func (x *WaitState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitState.ProtoReflect.Descriptor instead.
 func (*WaitState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *WaitState) GetSeconds() uint32 {
@@ -1992,7 +2119,7 @@ type Spent struct {
 
 func (x *Spent) Reset() {
 	*x = Spent{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2004,7 +2131,7 @@ func (x *Spent) String() string {
 func (*Spent) ProtoMessage() {}
 
 func (x *Spent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[9]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2017,7 +2144,7 @@ func (x *Spent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spent.ProtoReflect.Descriptor instead.
 func (*Spent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Spent) GetToolCalls() uint32 {
@@ -2099,7 +2226,7 @@ type TurnState struct {
 
 func (x *TurnState) Reset() {
 	*x = TurnState{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2238,7 @@ func (x *TurnState) String() string {
 func (*TurnState) ProtoMessage() {}
 
 func (x *TurnState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[10]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2251,7 @@ func (x *TurnState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnState.ProtoReflect.Descriptor instead.
 func (*TurnState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *TurnState) GetNumber() uint32 {
@@ -2191,7 +2318,7 @@ type ModelAdjustment struct {
 
 func (x *ModelAdjustment) Reset() {
 	*x = ModelAdjustment{}
-	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2330,7 @@ func (x *ModelAdjustment) String() string {
 func (*ModelAdjustment) ProtoMessage() {}
 
 func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_snapshot_proto_msgTypes[11]
+	mi := &file_harness_v1_snapshot_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2343,7 @@ func (x *ModelAdjustment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelAdjustment.ProtoReflect.Descriptor instead.
 func (*ModelAdjustment) Descriptor() ([]byte, []int) {
-	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_snapshot_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ModelAdjustment) GetModel() string {
@@ -2249,7 +2376,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xf3\x1a\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x9e\x1b\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2336,13 +2463,23 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\fanswer_model\x18_ \x01(\tR\vanswerModel\x12*\n" +
 	"\x06parent\x18` \x01(\v2\x12.harness.v1.ParentR\x06parent\x12-\n" +
 	"\bchildren\x18a \x03(\v2\x11.harness.v1.ChildR\bchildren\x120\n" +
-	"\bstopping\x18b \x01(\v2\x14.harness.v1.StoppingR\bstopping\x12C\n" +
+	"\bstopping\x18b \x01(\v2\x14.harness.v1.StoppingR\bstopping\x12)\n" +
+	"\x06graphs\x18c \x03(\v2\x11.harness.v1.GraphR\x06graphs\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
-	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\x83\x01\n" +
+	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xaf\x01\n" +
 	"\bStopping\x123\n" +
 	"\tinterrupt\x18\x01 \x01(\v2\x15.harness.v1.InterruptR\tinterrupt\x12*\n" +
-	"\x06cancel\x18\x02 \x01(\v2\x12.harness.v1.CancelR\x06cancel\x12\x16\n" +
-	"\x06caller\x18\x04 \x01(\tR\x06caller\"\xae\x01\n" +
+	"\x06cancel\x18\x02 \x01(\v2\x12.harness.v1.CancelR\x06cancel\x12*\n" +
+	"\x06finish\x18\x03 \x01(\v2\x12.harness.v1.FinishR\x06finish\x12\x16\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\"\x83\x02\n" +
+	"\x06Finish\x12-\n" +
+	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12,\n" +
+	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12\x12\n" +
+	"\x04kind\x18\x03 \x01(\tR\x04kind\x12\x18\n" +
+	"\amessage\x18\x04 \x01(\tR\amessage\x12\x1a\n" +
+	"\baccepted\x18\x05 \x01(\bR\baccepted\x12+\n" +
+	"\x11contract_verified\x18\x06 \x01(\bR\x10contractVerified\x12%\n" +
+	"\x0eitems_verified\x18\a \x01(\bR\ritemsVerified\"\xae\x01\n" +
 	"\x11BackgroundCommand\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x1b\n" +
@@ -2385,7 +2522,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\bexceeded\x18\x0e \x01(\bR\bexceeded\x12\x1a\n" +
 	"\brefusals\x18\x0f \x01(\rR\brefusals\x12\x1f\n" +
 	"\vmedia_bytes\x18\x10 \x01(\x04R\n" +
-	"mediaBytes\"\xd8\x05\n" +
+	"mediaBytes\"\xec\x05\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -2408,7 +2545,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\aguarded\x18\x11 \x01(\bR\aguarded\x121\n" +
 	"\apreview\x18\x12 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\x12\x18\n" +
 	"\achanges\x18\x13 \x01(\tR\achanges\x12)\n" +
-	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\"\xd2\x01\n" +
+	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\x12\x12\n" +
+	"\x04runs\x18\x1f \x03(\tR\x04runs\"\xd2\x01\n" +
 	"\vPendingTool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12@\n" +
 	"\x11parameters_schema\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x10parametersSchema\x12.\n" +
@@ -2508,7 +2646,7 @@ func file_harness_v1_snapshot_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_snapshot_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_harness_v1_snapshot_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_harness_v1_snapshot_proto_goTypes = []any{
 	(Phase)(0),                    // 0: harness.v1.Phase
 	(PhaseInput)(0),               // 1: harness.v1.PhaseInput
@@ -2517,118 +2655,124 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*PhaseChange)(nil),           // 4: harness.v1.PhaseChange
 	(*Snapshot)(nil),              // 5: harness.v1.Snapshot
 	(*Stopping)(nil),              // 6: harness.v1.Stopping
-	(*BackgroundCommand)(nil),     // 7: harness.v1.BackgroundCommand
-	(*TraceState)(nil),            // 8: harness.v1.TraceState
-	(*TokenBudget)(nil),           // 9: harness.v1.TokenBudget
-	(*PendingCall)(nil),           // 10: harness.v1.PendingCall
-	(*PendingTool)(nil),           // 11: harness.v1.PendingTool
-	(*WaitState)(nil),             // 12: harness.v1.WaitState
-	(*Spent)(nil),                 // 13: harness.v1.Spent
-	(*TurnState)(nil),             // 14: harness.v1.TurnState
-	(*ModelAdjustment)(nil),       // 15: harness.v1.ModelAdjustment
-	(RunStatus)(0),                // 16: harness.v1.RunStatus
-	(*StopReason)(nil),            // 17: harness.v1.StopReason
-	(*LoopConfig)(nil),            // 18: harness.v1.LoopConfig
-	(*ToolRule)(nil),              // 19: harness.v1.ToolRule
-	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
-	(*Content)(nil),               // 21: harness.v1.Content
-	(*WorkItemLedger)(nil),        // 22: harness.v1.WorkItemLedger
-	(*TaskContract)(nil),          // 23: harness.v1.TaskContract
-	(*CoverageLedger)(nil),        // 24: harness.v1.CoverageLedger
-	(*ProgressTracker)(nil),       // 25: harness.v1.ProgressTracker
-	(*DoomLoop)(nil),              // 26: harness.v1.DoomLoop
-	(*HookState)(nil),             // 27: harness.v1.HookState
-	(*JitState)(nil),              // 28: harness.v1.JitState
-	(*ToolUsage)(nil),             // 29: harness.v1.ToolUsage
-	(*Activity)(nil),              // 30: harness.v1.Activity
-	(*Definition)(nil),            // 31: harness.v1.Definition
-	(*FileDigest)(nil),            // 32: harness.v1.FileDigest
-	(*ReasoningConfig)(nil),       // 33: harness.v1.ReasoningConfig
-	(*Parent)(nil),                // 34: harness.v1.Parent
-	(*Child)(nil),                 // 35: harness.v1.Child
-	(*CompactionPlan)(nil),        // 36: harness.v1.CompactionPlan
-	(*Interrupt)(nil),             // 37: harness.v1.Interrupt
-	(*Cancel)(nil),                // 38: harness.v1.Cancel
-	(ToolOrigin)(0),               // 39: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 40: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 41: harness.v1.SandboxLevel
-	(*CallPreview)(nil),           // 42: harness.v1.CallPreview
-	(*ToolAnnotations)(nil),       // 43: harness.v1.ToolAnnotations
-	(*Usage)(nil),                 // 44: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
+	(*Finish)(nil),                // 7: harness.v1.Finish
+	(*BackgroundCommand)(nil),     // 8: harness.v1.BackgroundCommand
+	(*TraceState)(nil),            // 9: harness.v1.TraceState
+	(*TokenBudget)(nil),           // 10: harness.v1.TokenBudget
+	(*PendingCall)(nil),           // 11: harness.v1.PendingCall
+	(*PendingTool)(nil),           // 12: harness.v1.PendingTool
+	(*WaitState)(nil),             // 13: harness.v1.WaitState
+	(*Spent)(nil),                 // 14: harness.v1.Spent
+	(*TurnState)(nil),             // 15: harness.v1.TurnState
+	(*ModelAdjustment)(nil),       // 16: harness.v1.ModelAdjustment
+	(RunStatus)(0),                // 17: harness.v1.RunStatus
+	(*StopReason)(nil),            // 18: harness.v1.StopReason
+	(*LoopConfig)(nil),            // 19: harness.v1.LoopConfig
+	(*ToolRule)(nil),              // 20: harness.v1.ToolRule
+	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
+	(*Content)(nil),               // 22: harness.v1.Content
+	(*WorkItemLedger)(nil),        // 23: harness.v1.WorkItemLedger
+	(*TaskContract)(nil),          // 24: harness.v1.TaskContract
+	(*CoverageLedger)(nil),        // 25: harness.v1.CoverageLedger
+	(*ProgressTracker)(nil),       // 26: harness.v1.ProgressTracker
+	(*DoomLoop)(nil),              // 27: harness.v1.DoomLoop
+	(*HookState)(nil),             // 28: harness.v1.HookState
+	(*JitState)(nil),              // 29: harness.v1.JitState
+	(*ToolUsage)(nil),             // 30: harness.v1.ToolUsage
+	(*Activity)(nil),              // 31: harness.v1.Activity
+	(*Definition)(nil),            // 32: harness.v1.Definition
+	(*FileDigest)(nil),            // 33: harness.v1.FileDigest
+	(*ReasoningConfig)(nil),       // 34: harness.v1.ReasoningConfig
+	(*Parent)(nil),                // 35: harness.v1.Parent
+	(*Child)(nil),                 // 36: harness.v1.Child
+	(*Graph)(nil),                 // 37: harness.v1.Graph
+	(*CompactionPlan)(nil),        // 38: harness.v1.CompactionPlan
+	(*Interrupt)(nil),             // 39: harness.v1.Interrupt
+	(*Cancel)(nil),                // 40: harness.v1.Cancel
+	(ToolOrigin)(0),               // 41: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 42: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 43: harness.v1.SandboxLevel
+	(*CallPreview)(nil),           // 44: harness.v1.CallPreview
+	(*ToolAnnotations)(nil),       // 45: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 46: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 47: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
 	1,  // 1: harness.v1.PhaseChange.input:type_name -> harness.v1.PhaseInput
 	0,  // 2: harness.v1.PhaseChange.to:type_name -> harness.v1.Phase
-	16, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
+	17, // 3: harness.v1.Snapshot.status:type_name -> harness.v1.RunStatus
 	0,  // 4: harness.v1.Snapshot.phase:type_name -> harness.v1.Phase
 	0,  // 5: harness.v1.Snapshot.paused_phase:type_name -> harness.v1.Phase
-	17, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
-	18, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
-	9,  // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
-	10, // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
-	13, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
-	14, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
-	19, // 12: harness.v1.Snapshot.grants:type_name -> harness.v1.ToolRule
-	11, // 13: harness.v1.Snapshot.pending_tools:type_name -> harness.v1.PendingTool
-	20, // 14: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
-	19, // 15: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
-	21, // 16: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
-	21, // 17: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
-	20, // 18: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
-	20, // 19: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
-	21, // 20: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
-	20, // 21: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
-	22, // 22: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
-	23, // 23: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
-	24, // 24: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
-	25, // 25: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
-	26, // 26: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
-	27, // 27: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
-	28, // 28: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
-	29, // 29: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
-	30, // 30: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
-	31, // 31: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
-	32, // 32: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
-	21, // 33: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
-	8,  // 34: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
-	33, // 35: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
-	15, // 36: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
-	7,  // 37: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
-	21, // 38: harness.v1.Snapshot.output:type_name -> harness.v1.Content
-	34, // 39: harness.v1.Snapshot.parent:type_name -> harness.v1.Parent
-	35, // 40: harness.v1.Snapshot.children:type_name -> harness.v1.Child
+	18, // 6: harness.v1.Snapshot.stop_reason:type_name -> harness.v1.StopReason
+	19, // 7: harness.v1.Snapshot.config:type_name -> harness.v1.LoopConfig
+	10, // 8: harness.v1.Snapshot.token_budget:type_name -> harness.v1.TokenBudget
+	11, // 9: harness.v1.Snapshot.pending_tool_calls:type_name -> harness.v1.PendingCall
+	14, // 10: harness.v1.Snapshot.spent:type_name -> harness.v1.Spent
+	15, // 11: harness.v1.Snapshot.turn:type_name -> harness.v1.TurnState
+	20, // 12: harness.v1.Snapshot.grants:type_name -> harness.v1.ToolRule
+	12, // 13: harness.v1.Snapshot.pending_tools:type_name -> harness.v1.PendingTool
+	21, // 14: harness.v1.Snapshot.create_time:type_name -> google.protobuf.Timestamp
+	20, // 15: harness.v1.Snapshot.tool_rules:type_name -> harness.v1.ToolRule
+	22, // 16: harness.v1.Snapshot.answer:type_name -> harness.v1.Content
+	22, // 17: harness.v1.Snapshot.summary:type_name -> harness.v1.Content
+	21, // 18: harness.v1.Snapshot.running_since:type_name -> google.protobuf.Timestamp
+	21, // 19: harness.v1.Snapshot.wake_at:type_name -> google.protobuf.Timestamp
+	22, // 20: harness.v1.Snapshot.client_tools:type_name -> harness.v1.Content
+	21, // 21: harness.v1.Snapshot.expire_time:type_name -> google.protobuf.Timestamp
+	23, // 22: harness.v1.Snapshot.work_item_ledger:type_name -> harness.v1.WorkItemLedger
+	24, // 23: harness.v1.Snapshot.task_contract:type_name -> harness.v1.TaskContract
+	25, // 24: harness.v1.Snapshot.coverage_ledger:type_name -> harness.v1.CoverageLedger
+	26, // 25: harness.v1.Snapshot.progress_tracker:type_name -> harness.v1.ProgressTracker
+	27, // 26: harness.v1.Snapshot.doom_loop:type_name -> harness.v1.DoomLoop
+	28, // 27: harness.v1.Snapshot.hooks:type_name -> harness.v1.HookState
+	29, // 28: harness.v1.Snapshot.jit:type_name -> harness.v1.JitState
+	30, // 29: harness.v1.Snapshot.tool_usage:type_name -> harness.v1.ToolUsage
+	31, // 30: harness.v1.Snapshot.activity:type_name -> harness.v1.Activity
+	32, // 31: harness.v1.Snapshot.definition:type_name -> harness.v1.Definition
+	33, // 32: harness.v1.Snapshot.instruction_files:type_name -> harness.v1.FileDigest
+	22, // 33: harness.v1.Snapshot.goal:type_name -> harness.v1.Content
+	9,  // 34: harness.v1.Snapshot.trace:type_name -> harness.v1.TraceState
+	34, // 35: harness.v1.Snapshot.reasoning:type_name -> harness.v1.ReasoningConfig
+	16, // 36: harness.v1.Snapshot.model_adjustments:type_name -> harness.v1.ModelAdjustment
+	8,  // 37: harness.v1.Snapshot.background_commands:type_name -> harness.v1.BackgroundCommand
+	22, // 38: harness.v1.Snapshot.output:type_name -> harness.v1.Content
+	35, // 39: harness.v1.Snapshot.parent:type_name -> harness.v1.Parent
+	36, // 40: harness.v1.Snapshot.children:type_name -> harness.v1.Child
 	6,  // 41: harness.v1.Snapshot.stopping:type_name -> harness.v1.Stopping
-	36, // 42: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
-	37, // 43: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
-	38, // 44: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
-	20, // 45: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
-	20, // 46: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	20, // 47: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	21, // 48: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 49: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	20, // 50: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	39, // 51: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	40, // 52: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
-	41, // 53: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	42, // 54: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
-	12, // 55: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	21, // 56: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
-	39, // 57: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
-	43, // 58: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
-	20, // 59: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	20, // 60: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	44, // 61: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	45, // 62: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	44, // 63: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	45, // 64: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 65: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	66, // [66:66] is the sub-list for method output_type
-	66, // [66:66] is the sub-list for method input_type
-	66, // [66:66] is the sub-list for extension type_name
-	66, // [66:66] is the sub-list for extension extendee
-	0,  // [0:66] is the sub-list for field type_name
+	37, // 42: harness.v1.Snapshot.graphs:type_name -> harness.v1.Graph
+	38, // 43: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	39, // 44: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
+	40, // 45: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
+	7,  // 46: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
+	17, // 47: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
+	1,  // 48: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
+	21, // 49: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
+	21, // 50: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	21, // 51: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	22, // 52: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 53: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	21, // 54: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	41, // 55: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	42, // 56: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	43, // 57: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	44, // 58: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
+	13, // 59: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	22, // 60: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	41, // 61: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	45, // 62: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	21, // 63: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	21, // 64: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	46, // 65: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	47, // 66: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	46, // 67: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	47, // 68: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 69: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	70, // [70:70] is the sub-list for method output_type
+	70, // [70:70] is the sub-list for method input_type
+	70, // [70:70] is the sub-list for extension type_name
+	70, // [70:70] is the sub-list for extension extendee
+	0,  // [0:70] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -2656,7 +2800,7 @@ func file_harness_v1_snapshot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_snapshot_proto_rawDesc), len(file_harness_v1_snapshot_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -43,7 +43,8 @@ type SubAgent struct {
 	Mode string `protobuf:"bytes,6,opt,name=mode,proto3" json:"mode,omitempty"`
 	// It has only tools that change nothing.
 	ReadOnly *bool `protobuf:"varint,7,opt,name=read_only,json=readOnly,proto3,oneof" json:"read_only,omitempty"`
-	// The workspace: shared, which is the parent's. Default shared.
+	// The workspace: shared, which is the parent's, or worktree, a separate one with the
+	// parent's files as they are at the start. Default shared.
 	Workspace string `protobuf:"bytes,8,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	// Turns after which it ends. Default that of the parent.
 	MaxTurns *uint32 `protobuf:"varint,9,opt,name=max_turns,json=maxTurns,proto3,oneof" json:"max_turns,omitempty"`
@@ -189,6 +190,89 @@ func (x *SubAgent) GetAgents() []*SubAgent {
 	return nil
 }
 
+// GraphTask is one piece of work in a graph: a call of a sub-agent that starts once the
+// tasks before it have ended.
+type GraphTask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unique in the graph. Matches [A-Za-z0-9_-]{1,64}.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What it is, in a few words; at most 200 bytes.
+	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	// The sub-agent.
+	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	// The whole task; the results of the tasks in after are added to it. At most 64 KiB.
+	Prompt string `protobuf:"bytes,4,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// Ids of the tasks that have to succeed first.
+	After         []string `protobuf:"bytes,5,rep,name=after,proto3" json:"after,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GraphTask) Reset() {
+	*x = GraphTask{}
+	mi := &file_harness_v1_subagent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GraphTask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GraphTask) ProtoMessage() {}
+
+func (x *GraphTask) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_subagent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GraphTask.ProtoReflect.Descriptor instead.
+func (*GraphTask) Descriptor() ([]byte, []int) {
+	return file_harness_v1_subagent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *GraphTask) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *GraphTask) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *GraphTask) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *GraphTask) GetPrompt() string {
+	if x != nil {
+		return x.Prompt
+	}
+	return ""
+}
+
+func (x *GraphTask) GetAfter() []string {
+	if x != nil {
+		return x.After
+	}
+	return nil
+}
+
 var File_harness_v1_subagent_proto protoreflect.FileDescriptor
 
 const file_harness_v1_subagent_proto_rawDesc = "" +
@@ -215,7 +299,13 @@ const file_harness_v1_subagent_proto_rawDesc = "" +
 	"_read_onlyB\f\n" +
 	"\n" +
 	"_max_turnsB\x13\n" +
-	"\x11_max_answer_wordsBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x11_max_answer_words\"u\n" +
+	"\tGraphTask\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12\x16\n" +
+	"\x06prompt\x18\x04 \x01(\tR\x06prompt\x12\x14\n" +
+	"\x05after\x18\x05 \x03(\tR\x05afterBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_subagent_proto_rawDescOnce sync.Once
@@ -229,17 +319,18 @@ func file_harness_v1_subagent_proto_rawDescGZIP() []byte {
 	return file_harness_v1_subagent_proto_rawDescData
 }
 
-var file_harness_v1_subagent_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_harness_v1_subagent_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_harness_v1_subagent_proto_goTypes = []any{
 	(*SubAgent)(nil),            // 0: harness.v1.SubAgent
-	(*Budgets)(nil),             // 1: harness.v1.Budgets
-	(*TaskContract)(nil),        // 2: harness.v1.TaskContract
-	(*durationpb.Duration)(nil), // 3: google.protobuf.Duration
+	(*GraphTask)(nil),           // 1: harness.v1.GraphTask
+	(*Budgets)(nil),             // 2: harness.v1.Budgets
+	(*TaskContract)(nil),        // 3: harness.v1.TaskContract
+	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
 }
 var file_harness_v1_subagent_proto_depIdxs = []int32{
-	1, // 0: harness.v1.SubAgent.budgets:type_name -> harness.v1.Budgets
-	2, // 1: harness.v1.SubAgent.contract:type_name -> harness.v1.TaskContract
-	3, // 2: harness.v1.SubAgent.deadline:type_name -> google.protobuf.Duration
+	2, // 0: harness.v1.SubAgent.budgets:type_name -> harness.v1.Budgets
+	3, // 1: harness.v1.SubAgent.contract:type_name -> harness.v1.TaskContract
+	4, // 2: harness.v1.SubAgent.deadline:type_name -> google.protobuf.Duration
 	0, // 3: harness.v1.SubAgent.agents:type_name -> harness.v1.SubAgent
 	4, // [4:4] is the sub-list for method output_type
 	4, // [4:4] is the sub-list for method input_type
@@ -262,7 +353,7 @@ func file_harness_v1_subagent_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_subagent_proto_rawDesc), len(file_harness_v1_subagent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

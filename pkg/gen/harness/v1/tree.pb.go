@@ -78,6 +78,63 @@ func (ChildWant) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_tree_proto_rawDescGZIP(), []int{0}
 }
 
+// GraphTaskState is how far a task of a graph is.
+type GraphTaskState int32
+
+const (
+	// It waits for the tasks before it.
+	GraphTaskState_GRAPH_TASK_STATE_UNSPECIFIED GraphTaskState = 0
+	// It has a child.
+	GraphTaskState_GRAPH_TASK_STATE_STARTED GraphTaskState = 1
+	// Its child has ended and its work counts as done.
+	GraphTaskState_GRAPH_TASK_STATE_DONE GraphTaskState = 2
+	// Its child has not succeeded, or a task before it has not.
+	GraphTaskState_GRAPH_TASK_STATE_FAILED GraphTaskState = 3
+)
+
+// Enum value maps for GraphTaskState.
+var (
+	GraphTaskState_name = map[int32]string{
+		0: "GRAPH_TASK_STATE_UNSPECIFIED",
+		1: "GRAPH_TASK_STATE_STARTED",
+		2: "GRAPH_TASK_STATE_DONE",
+		3: "GRAPH_TASK_STATE_FAILED",
+	}
+	GraphTaskState_value = map[string]int32{
+		"GRAPH_TASK_STATE_UNSPECIFIED": 0,
+		"GRAPH_TASK_STATE_STARTED":     1,
+		"GRAPH_TASK_STATE_DONE":        2,
+		"GRAPH_TASK_STATE_FAILED":      3,
+	}
+)
+
+func (x GraphTaskState) Enum() *GraphTaskState {
+	p := new(GraphTaskState)
+	*p = x
+	return p
+}
+
+func (x GraphTaskState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (GraphTaskState) Descriptor() protoreflect.EnumDescriptor {
+	return file_harness_v1_tree_proto_enumTypes[1].Descriptor()
+}
+
+func (GraphTaskState) Type() protoreflect.EnumType {
+	return &file_harness_v1_tree_proto_enumTypes[1]
+}
+
+func (x GraphTaskState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use GraphTaskState.Descriptor instead.
+func (GraphTaskState) EnumDescriptor() ([]byte, []int) {
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{1}
+}
+
 // Parent is what a child knows of the run whose call started it. The child's id is derived
 // from the first three fields, so repeating the start of a call changes nothing.
 type Parent struct {
@@ -97,7 +154,9 @@ type Parent struct {
 	// Number of the newest order that was taken; 1 is the start.
 	Order uint32 `protobuf:"varint,7,opt,name=order,proto3" json:"order,omitempty"`
 	// The parent has halted it: only a later order resumes it.
-	Halted        bool `protobuf:"varint,8,opt,name=halted,proto3" json:"halted,omitempty"`
+	Halted bool `protobuf:"varint,8,opt,name=halted,proto3" json:"halted,omitempty"`
+	// It works in a worktree, which its first decision has the tool host make.
+	Worktree      bool `protobuf:"varint,9,opt,name=worktree,proto3" json:"worktree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -188,12 +247,19 @@ func (x *Parent) GetHalted() bool {
 	return false
 }
 
+func (x *Parent) GetWorktree() bool {
+	if x != nil {
+		return x.Worktree
+	}
+	return false
+}
+
 // Child is what a parent keeps of a child.
 type Child struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Its run, in the same namespace.
 	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// The call that it works for.
+	// The call that started it; for a task of a graph, the graph's call and the task's id.
 	CallId string `protobuf:"bytes,2,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// Name of the sub-agent.
 	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -209,7 +275,21 @@ type Child struct {
 	// Its newest report, without the answer; unset before.
 	Report *ChildReport `protobuf:"bytes,8,opt,name=report,proto3" json:"report,omitempty"`
 	// The deadline of the call has passed, and the child gets the order to end.
-	Overdue       bool `protobuf:"varint,9,opt,name=overdue,proto3" json:"overdue,omitempty"`
+	Overdue bool `protobuf:"varint,9,opt,name=overdue,proto3" json:"overdue,omitempty"`
+	// Nothing waits for its end: the model gets a message about it.
+	Background bool `protobuf:"varint,10,opt,name=background,proto3" json:"background,omitempty"`
+	// The call that continued it, and waits for its next end; empty: that of call_id waits.
+	ContinuedBy string `protobuf:"bytes,11,opt,name=continued_by,json=continuedBy,proto3" json:"continued_by,omitempty"`
+	// The end of one that works in the background has been given to the model.
+	Told bool `protobuf:"varint,12,opt,name=told,proto3" json:"told,omitempty"`
+	// Arguments of the call that starts or continues it, until that is sent.
+	Arguments *Content `protobuf:"bytes,13,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	// Number of the newest order that has been sent; a report may confirm a newer one.
+	Sent uint32 `protobuf:"varint,14,opt,name=sent,proto3" json:"sent,omitempty"`
+	// What it had used when it was continued; its lease is from there.
+	UsageBefore *Usage `protobuf:"bytes,15,opt,name=usage_before,json=usageBefore,proto3" json:"usage_before,omitempty"`
+	// It works in a worktree: next to others that write.
+	Worktree      bool `protobuf:"varint,16,opt,name=worktree,proto3" json:"worktree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,6 +387,193 @@ func (x *Child) GetOverdue() bool {
 	return false
 }
 
+func (x *Child) GetBackground() bool {
+	if x != nil {
+		return x.Background
+	}
+	return false
+}
+
+func (x *Child) GetContinuedBy() string {
+	if x != nil {
+		return x.ContinuedBy
+	}
+	return ""
+}
+
+func (x *Child) GetTold() bool {
+	if x != nil {
+		return x.Told
+	}
+	return false
+}
+
+func (x *Child) GetArguments() *Content {
+	if x != nil {
+		return x.Arguments
+	}
+	return nil
+}
+
+func (x *Child) GetSent() uint32 {
+	if x != nil {
+		return x.Sent
+	}
+	return 0
+}
+
+func (x *Child) GetUsageBefore() *Usage {
+	if x != nil {
+		return x.UsageBefore
+	}
+	return nil
+}
+
+func (x *Child) GetWorktree() bool {
+	if x != nil {
+		return x.Worktree
+	}
+	return false
+}
+
+// GraphTaskProgress is a task of a graph at work.
+type GraphTaskProgress struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The task.
+	Task *GraphTask `protobuf:"bytes,1,opt,name=task,proto3" json:"task,omitempty"`
+	// Its layer, from 1: one more than that of the last task before it.
+	Layer uint32 `protobuf:"varint,2,opt,name=layer,proto3" json:"layer,omitempty"`
+	// How far it is.
+	State GraphTaskState `protobuf:"varint,3,opt,name=state,proto3,enum=harness.v1.GraphTaskState" json:"state,omitempty"`
+	// Its result, stored for the run; unset before.
+	Result        *Content `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GraphTaskProgress) Reset() {
+	*x = GraphTaskProgress{}
+	mi := &file_harness_v1_tree_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GraphTaskProgress) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GraphTaskProgress) ProtoMessage() {}
+
+func (x *GraphTaskProgress) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_tree_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GraphTaskProgress.ProtoReflect.Descriptor instead.
+func (*GraphTaskProgress) Descriptor() ([]byte, []int) {
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *GraphTaskProgress) GetTask() *GraphTask {
+	if x != nil {
+		return x.Task
+	}
+	return nil
+}
+
+func (x *GraphTaskProgress) GetLayer() uint32 {
+	if x != nil {
+		return x.Layer
+	}
+	return 0
+}
+
+func (x *GraphTaskProgress) GetState() GraphTaskState {
+	if x != nil {
+		return x.State
+	}
+	return GraphTaskState_GRAPH_TASK_STATE_UNSPECIFIED
+}
+
+func (x *GraphTaskProgress) GetResult() *Content {
+	if x != nil {
+		return x.Result
+	}
+	return nil
+}
+
+// Graph is a graph of tasks at work, layer by layer.
+type Graph struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call of delegate that its results answer; empty: the run was started with it, and
+	// its first turn waits for them.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The tasks.
+	Tasks []*GraphTaskProgress `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	// The layer at work, from 1; 0 before.
+	Layer         uint32 `protobuf:"varint,3,opt,name=layer,proto3" json:"layer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Graph) Reset() {
+	*x = Graph{}
+	mi := &file_harness_v1_tree_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Graph) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Graph) ProtoMessage() {}
+
+func (x *Graph) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_tree_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Graph.ProtoReflect.Descriptor instead.
+func (*Graph) Descriptor() ([]byte, []int) {
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Graph) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *Graph) GetTasks() []*GraphTaskProgress {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
+func (x *Graph) GetLayer() uint32 {
+	if x != nil {
+		return x.Layer
+	}
+	return 0
+}
+
 // ChildReport is what a child reports to its parent when it parks or ends. Reports are
 // cumulative: the one with the greatest version counts.
 type ChildReport struct {
@@ -330,14 +597,16 @@ type ChildReport struct {
 	// Turns so far.
 	Turns uint32 `protobuf:"varint,9,opt,name=turns,proto3" json:"turns,omitempty"`
 	// What it and all below it have used so far.
-	Usage         *Usage `protobuf:"bytes,10,opt,name=usage,proto3" json:"usage,omitempty"`
+	Usage *Usage `protobuf:"bytes,10,opt,name=usage,proto3" json:"usage,omitempty"`
+	// There is no such run any more: the sender of an order reports so.
+	Absent        bool `protobuf:"varint,11,opt,name=absent,proto3" json:"absent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChildReport) Reset() {
 	*x = ChildReport{}
-	mi := &file_harness_v1_tree_proto_msgTypes[2]
+	mi := &file_harness_v1_tree_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -349,7 +618,7 @@ func (x *ChildReport) String() string {
 func (*ChildReport) ProtoMessage() {}
 
 func (x *ChildReport) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_tree_proto_msgTypes[2]
+	mi := &file_harness_v1_tree_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -362,7 +631,7 @@ func (x *ChildReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildReport.ProtoReflect.Descriptor instead.
 func (*ChildReport) Descriptor() ([]byte, []int) {
-	return file_harness_v1_tree_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ChildReport) GetRunId() string {
@@ -435,12 +704,19 @@ func (x *ChildReport) GetUsage() *Usage {
 	return nil
 }
 
+func (x *ChildReport) GetAbsent() bool {
+	if x != nil {
+		return x.Absent
+	}
+	return false
+}
+
 var File_harness_v1_tree_proto protoreflect.FileDescriptor
 
 const file_harness_v1_tree_proto_rawDesc = "" +
 	"\n" +
 	"\x15harness/v1/tree.proto\x12\n" +
-	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\"\xd9\x01\n" +
+	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/subagent.proto\"\xf5\x01\n" +
 	"\x06Parent\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12%\n" +
 	"\x0efirst_sequence\x18\x02 \x01(\x04R\rfirstSequence\x12\x17\n" +
@@ -449,7 +725,8 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x05depth\x18\x05 \x01(\rR\x05depth\x12\x1e\n" +
 	"\vroot_run_id\x18\x06 \x01(\tR\trootRunId\x12\x14\n" +
 	"\x05order\x18\a \x01(\rR\x05order\x12\x16\n" +
-	"\x06halted\x18\b \x01(\bR\x06halted\"\x9c\x02\n" +
+	"\x06halted\x18\b \x01(\bR\x06halted\x12\x1a\n" +
+	"\bworktree\x18\t \x01(\bR\bworktree\"\x8c\x04\n" +
 	"\x05Child\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
@@ -459,7 +736,26 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x05order\x18\x06 \x01(\rR\x05order\x12)\n" +
 	"\x05lease\x18\a \x01(\v2\x13.harness.v1.BudgetsR\x05lease\x12/\n" +
 	"\x06report\x18\b \x01(\v2\x17.harness.v1.ChildReportR\x06report\x12\x18\n" +
-	"\aoverdue\x18\t \x01(\bR\aoverdue\"\xd4\x02\n" +
+	"\aoverdue\x18\t \x01(\bR\aoverdue\x12\x1e\n" +
+	"\n" +
+	"background\x18\n" +
+	" \x01(\bR\n" +
+	"background\x12!\n" +
+	"\fcontinued_by\x18\v \x01(\tR\vcontinuedBy\x12\x12\n" +
+	"\x04told\x18\f \x01(\bR\x04told\x121\n" +
+	"\targuments\x18\r \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x12\n" +
+	"\x04sent\x18\x0e \x01(\rR\x04sent\x124\n" +
+	"\fusage_before\x18\x0f \x01(\v2\x11.harness.v1.UsageR\vusageBefore\x12\x1a\n" +
+	"\bworktree\x18\x10 \x01(\bR\bworktree\"\xb3\x01\n" +
+	"\x11GraphTaskProgress\x12)\n" +
+	"\x04task\x18\x01 \x01(\v2\x15.harness.v1.GraphTaskR\x04task\x12\x14\n" +
+	"\x05layer\x18\x02 \x01(\rR\x05layer\x120\n" +
+	"\x05state\x18\x03 \x01(\x0e2\x1a.harness.v1.GraphTaskStateR\x05state\x12+\n" +
+	"\x06result\x18\x04 \x01(\v2\x13.harness.v1.ContentR\x06result\"k\n" +
+	"\x05Graph\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x123\n" +
+	"\x05tasks\x18\x02 \x03(\v2\x1d.harness.v1.GraphTaskProgressR\x05tasks\x12\x14\n" +
+	"\x05layer\x18\x03 \x01(\rR\x05layer\"\xec\x02\n" +
 	"\vChildReport\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
@@ -471,12 +767,18 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x06answer\x18\b \x01(\v2\x13.harness.v1.ContentR\x06answer\x12\x14\n" +
 	"\x05turns\x18\t \x01(\rR\x05turns\x12'\n" +
 	"\x05usage\x18\n" +
-	" \x01(\v2\x11.harness.v1.UsageR\x05usage*e\n" +
+	" \x01(\v2\x11.harness.v1.UsageR\x05usage\x12\x16\n" +
+	"\x06absent\x18\v \x01(\bR\x06absent*e\n" +
 	"\tChildWant\x12\x1a\n" +
 	"\x16CHILD_WANT_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCHILD_WANT_WORK\x10\x01\x12\x13\n" +
 	"\x0fCHILD_WANT_HALT\x10\x02\x12\x12\n" +
-	"\x0eCHILD_WANT_END\x10\x03BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x0eCHILD_WANT_END\x10\x03*\x88\x01\n" +
+	"\x0eGraphTaskState\x12 \n" +
+	"\x1cGRAPH_TASK_STATE_UNSPECIFIED\x10\x00\x12\x1c\n" +
+	"\x18GRAPH_TASK_STATE_STARTED\x10\x01\x12\x19\n" +
+	"\x15GRAPH_TASK_STATE_DONE\x10\x02\x12\x1b\n" +
+	"\x17GRAPH_TASK_STATE_FAILED\x10\x03BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_tree_proto_rawDescOnce sync.Once
@@ -490,32 +792,42 @@ func file_harness_v1_tree_proto_rawDescGZIP() []byte {
 	return file_harness_v1_tree_proto_rawDescData
 }
 
-var file_harness_v1_tree_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_tree_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_harness_v1_tree_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_harness_v1_tree_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_harness_v1_tree_proto_goTypes = []any{
-	(ChildWant)(0),      // 0: harness.v1.ChildWant
-	(*Parent)(nil),      // 1: harness.v1.Parent
-	(*Child)(nil),       // 2: harness.v1.Child
-	(*ChildReport)(nil), // 3: harness.v1.ChildReport
-	(*Budgets)(nil),     // 4: harness.v1.Budgets
-	(RunStatus)(0),      // 5: harness.v1.RunStatus
-	(*StopReason)(nil),  // 6: harness.v1.StopReason
-	(*Content)(nil),     // 7: harness.v1.Content
-	(*Usage)(nil),       // 8: harness.v1.Usage
+	(ChildWant)(0),            // 0: harness.v1.ChildWant
+	(GraphTaskState)(0),       // 1: harness.v1.GraphTaskState
+	(*Parent)(nil),            // 2: harness.v1.Parent
+	(*Child)(nil),             // 3: harness.v1.Child
+	(*GraphTaskProgress)(nil), // 4: harness.v1.GraphTaskProgress
+	(*Graph)(nil),             // 5: harness.v1.Graph
+	(*ChildReport)(nil),       // 6: harness.v1.ChildReport
+	(*Budgets)(nil),           // 7: harness.v1.Budgets
+	(*Content)(nil),           // 8: harness.v1.Content
+	(*Usage)(nil),             // 9: harness.v1.Usage
+	(*GraphTask)(nil),         // 10: harness.v1.GraphTask
+	(RunStatus)(0),            // 11: harness.v1.RunStatus
+	(*StopReason)(nil),        // 12: harness.v1.StopReason
 }
 var file_harness_v1_tree_proto_depIdxs = []int32{
-	0, // 0: harness.v1.Child.want:type_name -> harness.v1.ChildWant
-	4, // 1: harness.v1.Child.lease:type_name -> harness.v1.Budgets
-	3, // 2: harness.v1.Child.report:type_name -> harness.v1.ChildReport
-	5, // 3: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
-	6, // 4: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
-	7, // 5: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
-	8, // 6: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
-	7, // [7:7] is the sub-list for method output_type
-	7, // [7:7] is the sub-list for method input_type
-	7, // [7:7] is the sub-list for extension type_name
-	7, // [7:7] is the sub-list for extension extendee
-	0, // [0:7] is the sub-list for field type_name
+	0,  // 0: harness.v1.Child.want:type_name -> harness.v1.ChildWant
+	7,  // 1: harness.v1.Child.lease:type_name -> harness.v1.Budgets
+	6,  // 2: harness.v1.Child.report:type_name -> harness.v1.ChildReport
+	8,  // 3: harness.v1.Child.arguments:type_name -> harness.v1.Content
+	9,  // 4: harness.v1.Child.usage_before:type_name -> harness.v1.Usage
+	10, // 5: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
+	1,  // 6: harness.v1.GraphTaskProgress.state:type_name -> harness.v1.GraphTaskState
+	8,  // 7: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
+	4,  // 8: harness.v1.Graph.tasks:type_name -> harness.v1.GraphTaskProgress
+	11, // 9: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
+	12, // 10: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
+	8,  // 11: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
+	9,  // 12: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
+	13, // [13:13] is the sub-list for method output_type
+	13, // [13:13] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_tree_proto_init() }
@@ -526,13 +838,14 @@ func file_harness_v1_tree_proto_init() {
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_run_proto_init()
+	file_harness_v1_subagent_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_tree_proto_rawDesc), len(file_harness_v1_tree_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   3,
+			NumEnums:      2,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -30,7 +30,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/event.proto.
  */
 export const file_harness_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIt0SCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABIxCg1tb2RlbF9jaGFuZ2VkGDMgASgLMhguaGFybmVzcy52MS5Nb2RlbENoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIABIxCg1hZ2VudF9zdGFydGVkGDQgASgLMhguaGFybmVzcy52MS5BZ2VudFN0YXJ0ZWRIABItCgthZ2VudF9lbmRlZBg1IAEoCzIWLmhhcm5lc3MudjEuQWdlbnRFbmRlZEgAQgcKBWV2ZW50Ij4KDEFnZW50U3RhcnRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCSLOAQoKQWdlbnRFbmRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCRIlCgZzdGF0dXMYBCABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxImCgZyZWFzb24YBSABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEAoIYWNjZXB0ZWQYBiABKAgSDQoFdHVybnMYByABKA0SIAoFdXNhZ2UYCCABKAsyES5oYXJuZXNzLnYxLlVzYWdlIh4KDVN0YWxsRGV0ZWN0ZWQSDQoFdHVybnMYASABKA0iZAoQRG9vbUxvb3BEZXRlY3RlZBIMCgRraW5kGAEgASgJEg4KBmxlbmd0aBgCIAEoDRIPCgdyZXBlYXRzGAMgASgNEg0KBXRvb2xzGAQgAygJEhIKCmNvcnJlY3Rpb24YBSABKA0iPwoQR3VpZGFuY2VJbmplY3RlZBIMCgRraW5kGAEgASgJEg8KB3J1bGVfaWQYAiABKAkSDAoEdGV4dBgDIAEoCSJmCg9Xb3JrSXRlbUNoYW5nZWQSDgoGY2hhbmdlGAEgASgJEiIKBGl0ZW0YAiABKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEhAKCGZpbmlzaGVkGAMgASgNEg0KBXRvdGFsGAQgASgNIl0KE0RlbGl2ZXJhYmxlc1VwZGF0ZWQSDwoHaXRlbV9pZBgBIAEoCRINCgV0aXRsZRgCIAEoCRImCgRyb2xlGAMgASgOMhguaGFybmVzcy52MS5BcnRpZmFjdFJvbGUihQEKEUNvbnRyYWN0RXZhbHVhdGVkEhEKCXNhdGlzZmllZBgBIAEoCBImCghjb3ZlcmFnZRgCIAEoCzIULmhhcm5lc3MudjEuQ292ZXJhZ2USNQoMcmVxdWlyZW1lbnRzGAMgAygLMh8uaGFybmVzcy52MS5SZXF1aXJlbWVudENvdmVyYWdlIkwKCkhvb2tSZXN1bHQSDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGcmVhc29uGAQgASgJIlEKCUhvb2tFcnJvchIPCgdob29rX2lkGAEgASgJEg0KBXRvcGljGAIgASgJEg0KBWVycm9yGAMgASgJEhUKDWZhaWxlZF9jbG9zZWQYBCABKAgiJwoLTW9kZUNoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCSIoCgxNb2RlbENoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCSJeCgxTZXNzaW9uU3RhcnQSDAoEZ29hbBgBIAEoCRINCgVtb2RlbBgCIAEoCRIQCgh3b3JrZmxvdxgDIAMoCRIPCgdzZWdtZW50GAQgASgNEg4KBmNhbGxlchgFIAEoCSI2CgxTZXNzaW9uUGF1c2USJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIh4KDVNlc3Npb25SZXN1bWUSDQoFY2F1c2UYASABKAkicgoPU2Vzc2lvbkNvbXBsZXRlEiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIZCglQbGFuRHJhZnQSDAoEcGxhbhgBIAEoCSIaCgpQbGFuQ29tbWl0EgwKBHBsYW4YASABKAkiLQoJU3RlcFN0YXJ0Eg8KB2F0dGVtcHQYASABKA0SDwoHcmVzdW1lZBgCIAEoCCIpCgdTdGVwRW5kEg8KB291dGNvbWUYASABKAkSDQoFZXJyb3IYAiABKAki4gEKDU1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSEgoKdG9vbF9jYWxscxgEIAEoDRIhCgR0ZXh0GAUgASgLMhMuaGFybmVzcy52MS5Db250ZW50EioKB2xhdGVuY3kYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoJcmVhc29uaW5nGAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50IoYBCgpNb2RlbFJldHJ5EgsKA3RyeRgBIAEoDRINCgVtb2RlbBgCIAEoCRINCgVlcnJvchgDIAEoCRInCgR3YWl0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmFkanVzdG1lbnQYBSABKAkSEAoIZ2l2ZW5fdXAYBiABKAgilAEKClRvb2xDYWxsZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIOCgZhd2FpdHMYBCABKAkSLwoNc2FuZGJveF9sZXZlbBgFIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsIn0KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiMKBnJlc3VsdBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ7CglUb29sRXJyb3ISDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiIKBWVycm9yGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKClRvb2xEZW5pZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI5CgpCdWRnZXRXYXJuEg4KBmJ1ZGdldBgBIAEoCRINCgVsaW1pdBgCIAEoARIMCgR1c2VkGAMgASgBIjAKEkNvbnRpbnVhdGlvblByb21wdBINCgVjb3VudBgBIAEoDRILCgNtYXgYAiABKA0iYAoMU3RvcFJlamVjdGVkEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDRIiCgNnYXAYBCABKAsyFS5oYXJuZXNzLnYxLkdhcFJlcG9ydCJPCg9Db250ZXh0UHJlc3N1cmUSDQoFbGV2ZWwYASABKAkSEwoLdXNlZF90b2tlbnMYAiABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgDIAEoDSKJAQoMQ29udGV4dFVzYWdlEhMKC3VzZWRfdG9rZW5zGAEgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYAiABKA0SDwoHY2xlYXJlZBgDIAEoDRIUCgxleHRlcm5hbGl6ZWQYBCABKA0SEgoKc3VtbWFyaXplZBgFIAEoDRIPCgdkcm9wcGVkGAYgASgNInIKEUNvbXBhY3Rpb25TdGFydGVkEg0KBWxldmVsGAEgASgJEhUKDXRva2Vuc19iZWZvcmUYAiABKA0SFgoOdG9rZW5zX3RvX2ZyZWUYAyABKA0SEgoKYmFja2dyb3VuZBgEIAEoCBILCgNqb2IYBSABKAki5QEKE0NvbXBhY3Rpb25Db21wbGV0ZWQSFQoNdG9rZW5zX2JlZm9yZRgBIAEoDRIUCgx0b2tlbnNfYWZ0ZXIYAiABKA0SFAoMZnJlZWRfdG9rZW5zGAMgASgNEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnN0cmF0ZWdpZXMYBSADKAkSLQoHY2hhbmdlcxgGIAMoCzIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNoYW5nZRINCgVlcnJvchgHIAEoCRIMCgRwYXNzGAggASgNIkcKCFJlcGFpcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIMCgR0dXJuGAMgASgNEg4KBnJlYXNvbhgEIAEoCSK/AQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBILCgN3aHkYBCABKAkSLAoIZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEigKB3ByZXZpZXcYBiABKAsyFy5oYXJuZXNzLnYxLkNhbGxQcmV2aWV3It4BChBBcHByb3ZhbEFuc3dlcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIuCghkZWNpc2lvbhgDIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YBCABKAkSDgoGY2FsbGVyGAUgASgJEg4KBmRpZ2VzdBgGIAEoCRIjCgVydWxlcxgHIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSJgoJYXJndW1lbnRzGAggASgLMhMuaGFybmVzcy52MS5Db250ZW50Ij4KDUlucHV0QWNjZXB0ZWQSDwoHaXRlbV9pZBgBIAEoCRIMCgRraW5kGAIgASgJEg4KBmNhbGxlchgDIAEoCSJOCg1JbnB1dFJlamVjdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGY2FsbGVyGAQgASgJIjAKDlJ1bkludGVycnVwdGVkEg4KBnJlYXNvbhgBIAEoCRIOCgZjYWxsZXIYAiABKAkiLgoMUnVuQ2FuY2VsbGVkEg4KBnJlYXNvbhgBIAEoCRIOCgZjYWxsZXIYAiABKAkiMQoOV29ya2VyVGFrZW92ZXISDwoHYXR0ZW1wdBgBIAEoDRIOCgZmb3JtZXIYAiABKAkiIwoPRXhlY3V0b3JNaXNzaW5nEhAKCGV4ZWN1dG9yGAEgASgJIj8KDUV4ZWN1dG9yRXJyb3ISEAoIZXhlY3V0b3IYASABKAkSDQoFZXJyb3IYAiABKAkSDQoFY291bnQYAyABKA1CQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_preview, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIs8TCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABIxCg1tb2RlbF9jaGFuZ2VkGDMgASgLMhguaGFybmVzcy52MS5Nb2RlbENoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIABIxCg1hZ2VudF9zdGFydGVkGDQgASgLMhguaGFybmVzcy52MS5BZ2VudFN0YXJ0ZWRIABItCgthZ2VudF9lbmRlZBg1IAEoCzIWLmhhcm5lc3MudjEuQWdlbnRFbmRlZEgAEjUKD3N1YnRhc2tfc3RhcnRlZBg2IAEoCzIaLmhhcm5lc3MudjEuU3VidGFza1N0YXJ0ZWRIABI5ChFzdWJ0YXNrX2NvbXBsZXRlZBg3IAEoCzIcLmhhcm5lc3MudjEuU3VidGFza0NvbXBsZXRlZEgAQgcKBWV2ZW50ImUKDEFnZW50U3RhcnRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCRISCgpiYWNrZ3JvdW5kGAQgASgIEhEKCWNvbnRpbnVlZBgFIAEoCCLlAQoKQWdlbnRFbmRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCRIlCgZzdGF0dXMYBCABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxImCgZyZWFzb24YBSABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEAoIYWNjZXB0ZWQYBiABKAgSDQoFdHVybnMYByABKA0SIAoFdXNhZ2UYCCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWNoaWxkX3ZlcnNpb24YCSABKAQidwoOU3VidGFza1N0YXJ0ZWQSFQoNc3VidGFza19pbmRleBgBIAEoDRIWCg50b3RhbF9zdWJ0YXNrcxgCIAEoDRINCgV0aXRsZRgDIAEoCRIVCg13b3JrZmxvd190eXBlGAQgASgJEhAKCHBhcmFsbGVsGAUgASgIInwKEFN1YnRhc2tDb21wbGV0ZWQSFQoNc3VidGFza19pbmRleBgBIAEoDRIWCg50b3RhbF9zdWJ0YXNrcxgCIAEoDRINCgV0aXRsZRgDIAEoCRIZChFhcnRpZmFjdHNfY3JlYXRlZBgEIAEoDRIPCgdpc19sYXN0GAUgASgIIh4KDVN0YWxsRGV0ZWN0ZWQSDQoFdHVybnMYASABKA0iZAoQRG9vbUxvb3BEZXRlY3RlZBIMCgRraW5kGAEgASgJEg4KBmxlbmd0aBgCIAEoDRIPCgdyZXBlYXRzGAMgASgNEg0KBXRvb2xzGAQgAygJEhIKCmNvcnJlY3Rpb24YBSABKA0iPwoQR3VpZGFuY2VJbmplY3RlZBIMCgRraW5kGAEgASgJEg8KB3J1bGVfaWQYAiABKAkSDAoEdGV4dBgDIAEoCSJmCg9Xb3JrSXRlbUNoYW5nZWQSDgoGY2hhbmdlGAEgASgJEiIKBGl0ZW0YAiABKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEhAKCGZpbmlzaGVkGAMgASgNEg0KBXRvdGFsGAQgASgNIl0KE0RlbGl2ZXJhYmxlc1VwZGF0ZWQSDwoHaXRlbV9pZBgBIAEoCRINCgV0aXRsZRgCIAEoCRImCgRyb2xlGAMgASgOMhguaGFybmVzcy52MS5BcnRpZmFjdFJvbGUihQEKEUNvbnRyYWN0RXZhbHVhdGVkEhEKCXNhdGlzZmllZBgBIAEoCBImCghjb3ZlcmFnZRgCIAEoCzIULmhhcm5lc3MudjEuQ292ZXJhZ2USNQoMcmVxdWlyZW1lbnRzGAMgAygLMh8uaGFybmVzcy52MS5SZXF1aXJlbWVudENvdmVyYWdlIkwKCkhvb2tSZXN1bHQSDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGcmVhc29uGAQgASgJIlEKCUhvb2tFcnJvchIPCgdob29rX2lkGAEgASgJEg0KBXRvcGljGAIgASgJEg0KBWVycm9yGAMgASgJEhUKDWZhaWxlZF9jbG9zZWQYBCABKAgiJwoLTW9kZUNoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCSIoCgxNb2RlbENoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCSJeCgxTZXNzaW9uU3RhcnQSDAoEZ29hbBgBIAEoCRINCgVtb2RlbBgCIAEoCRIQCgh3b3JrZmxvdxgDIAMoCRIPCgdzZWdtZW50GAQgASgNEg4KBmNhbGxlchgFIAEoCSI2CgxTZXNzaW9uUGF1c2USJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIh4KDVNlc3Npb25SZXN1bWUSDQoFY2F1c2UYASABKAkicgoPU2Vzc2lvbkNvbXBsZXRlEiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIZCglQbGFuRHJhZnQSDAoEcGxhbhgBIAEoCSIaCgpQbGFuQ29tbWl0EgwKBHBsYW4YASABKAkiLQoJU3RlcFN0YXJ0Eg8KB2F0dGVtcHQYASABKA0SDwoHcmVzdW1lZBgCIAEoCCIpCgdTdGVwRW5kEg8KB291dGNvbWUYASABKAkSDQoFZXJyb3IYAiABKAki4gEKDU1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSEgoKdG9vbF9jYWxscxgEIAEoDRIhCgR0ZXh0GAUgASgLMhMuaGFybmVzcy52MS5Db250ZW50EioKB2xhdGVuY3kYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoJcmVhc29uaW5nGAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50IoYBCgpNb2RlbFJldHJ5EgsKA3RyeRgBIAEoDRINCgVtb2RlbBgCIAEoCRINCgVlcnJvchgDIAEoCRInCgR3YWl0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmFkanVzdG1lbnQYBSABKAkSEAoIZ2l2ZW5fdXAYBiABKAgilAEKClRvb2xDYWxsZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIOCgZhd2FpdHMYBCABKAkSLwoNc2FuZGJveF9sZXZlbBgFIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsIn0KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiMKBnJlc3VsdBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ7CglUb29sRXJyb3ISDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiIKBWVycm9yGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKClRvb2xEZW5pZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI5CgpCdWRnZXRXYXJuEg4KBmJ1ZGdldBgBIAEoCRINCgVsaW1pdBgCIAEoARIMCgR1c2VkGAMgASgBIjAKEkNvbnRpbnVhdGlvblByb21wdBINCgVjb3VudBgBIAEoDRILCgNtYXgYAiABKA0iYAoMU3RvcFJlamVjdGVkEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDRIiCgNnYXAYBCABKAsyFS5oYXJuZXNzLnYxLkdhcFJlcG9ydCJPCg9Db250ZXh0UHJlc3N1cmUSDQoFbGV2ZWwYASABKAkSEwoLdXNlZF90b2tlbnMYAiABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgDIAEoDSKJAQoMQ29udGV4dFVzYWdlEhMKC3VzZWRfdG9rZW5zGAEgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYAiABKA0SDwoHY2xlYXJlZBgDIAEoDRIUCgxleHRlcm5hbGl6ZWQYBCABKA0SEgoKc3VtbWFyaXplZBgFIAEoDRIPCgdkcm9wcGVkGAYgASgNInIKEUNvbXBhY3Rpb25TdGFydGVkEg0KBWxldmVsGAEgASgJEhUKDXRva2Vuc19iZWZvcmUYAiABKA0SFgoOdG9rZW5zX3RvX2ZyZWUYAyABKA0SEgoKYmFja2dyb3VuZBgEIAEoCBILCgNqb2IYBSABKAki5QEKE0NvbXBhY3Rpb25Db21wbGV0ZWQSFQoNdG9rZW5zX2JlZm9yZRgBIAEoDRIUCgx0b2tlbnNfYWZ0ZXIYAiABKA0SFAoMZnJlZWRfdG9rZW5zGAMgASgNEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnN0cmF0ZWdpZXMYBSADKAkSLQoHY2hhbmdlcxgGIAMoCzIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNoYW5nZRINCgVlcnJvchgHIAEoCRIMCgRwYXNzGAggASgNIkcKCFJlcGFpcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIMCgR0dXJuGAMgASgNEg4KBnJlYXNvbhgEIAEoCSK/AQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBILCgN3aHkYBCABKAkSLAoIZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEigKB3ByZXZpZXcYBiABKAsyFy5oYXJuZXNzLnYxLkNhbGxQcmV2aWV3It4BChBBcHByb3ZhbEFuc3dlcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIuCghkZWNpc2lvbhgDIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YBCABKAkSDgoGY2FsbGVyGAUgASgJEg4KBmRpZ2VzdBgGIAEoCRIjCgVydWxlcxgHIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSJgoJYXJndW1lbnRzGAggASgLMhMuaGFybmVzcy52MS5Db250ZW50Ij4KDUlucHV0QWNjZXB0ZWQSDwoHaXRlbV9pZBgBIAEoCRIMCgRraW5kGAIgASgJEg4KBmNhbGxlchgDIAEoCSJOCg1JbnB1dFJlamVjdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGY2FsbGVyGAQgASgJIjAKDlJ1bkludGVycnVwdGVkEg4KBnJlYXNvbhgBIAEoCRIOCgZjYWxsZXIYAiABKAkiLgoMUnVuQ2FuY2VsbGVkEg4KBnJlYXNvbhgBIAEoCRIOCgZjYWxsZXIYAiABKAkiMQoOV29ya2VyVGFrZW92ZXISDwoHYXR0ZW1wdBgBIAEoDRIOCgZmb3JtZXIYAiABKAkiIwoPRXhlY3V0b3JNaXNzaW5nEhAKCGV4ZWN1dG9yGAEgASgJIj8KDUV4ZWN1dG9yRXJyb3ISEAoIZXhlY3V0b3IYASABKAkSDQoFZXJyb3IYAiABKAkSDQoFY291bnQYAyABKA1CQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_preview, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * Event is an event of a run for its watchers. docs/events.md lists the executor
@@ -431,6 +431,22 @@ export type Event = Message<"harness.v1.Event"> & {
      */
     value: AgentEnded;
     case: "agentEnded";
+  } | {
+    /**
+     * subtask.started
+     *
+     * @generated from field: harness.v1.SubtaskStarted subtask_started = 54;
+     */
+    value: SubtaskStarted;
+    case: "subtaskStarted";
+  } | {
+    /**
+     * subtask.completed
+     *
+     * @generated from field: harness.v1.SubtaskCompleted subtask_completed = 55;
+     */
+    value: SubtaskCompleted;
+    case: "subtaskCompleted";
   } | { case: undefined; value?: undefined };
 };
 
@@ -467,6 +483,20 @@ export type AgentStarted = Message<"harness.v1.AgentStarted"> & {
    * @generated from field: string agent = 3;
    */
   agent: string;
+
+  /**
+   * Nothing waits for it: the end comes as a message.
+   *
+   * @generated from field: bool background = 4;
+   */
+  background: boolean;
+
+  /**
+   * A call continues a run that had ended before.
+   *
+   * @generated from field: bool continued = 5;
+   */
+  continued: boolean;
 };
 
 /**
@@ -537,6 +567,13 @@ export type AgentEnded = Message<"harness.v1.AgentEnded"> & {
    * @generated from field: harness.v1.Usage usage = 8;
    */
   usage?: Usage | undefined;
+
+  /**
+   * Version of the child's record with its end: everything up to it came before this.
+   *
+   * @generated from field: uint64 child_version = 9;
+   */
+  childVersion: bigint;
 };
 
 /**
@@ -545,6 +582,104 @@ export type AgentEnded = Message<"harness.v1.AgentEnded"> & {
  */
 export const AgentEndedSchema: GenMessage<AgentEnded> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 2);
+
+/**
+ * SubtaskStarted: a layer of a graph of tasks started.
+ *
+ * @generated from message harness.v1.SubtaskStarted
+ */
+export type SubtaskStarted = Message<"harness.v1.SubtaskStarted"> & {
+  /**
+   * The layer, from 1.
+   *
+   * @generated from field: uint32 subtask_index = 1;
+   */
+  subtaskIndex: number;
+
+  /**
+   * The number of layers.
+   *
+   * @generated from field: uint32 total_subtasks = 2;
+   */
+  totalSubtasks: number;
+
+  /**
+   * The tasks of the layer.
+   *
+   * @generated from field: string title = 3;
+   */
+  title: string;
+
+  /**
+   * What runs it: graph, or delegate for a call.
+   *
+   * @generated from field: string workflow_type = 4;
+   */
+  workflowType: string;
+
+  /**
+   * It has more than one task.
+   *
+   * @generated from field: bool parallel = 5;
+   */
+  parallel: boolean;
+};
+
+/**
+ * Describes the message harness.v1.SubtaskStarted.
+ * Use `create(SubtaskStartedSchema)` to create a new message.
+ */
+export const SubtaskStartedSchema: GenMessage<SubtaskStarted> = /*@__PURE__*/
+  messageDesc(file_harness_v1_event, 3);
+
+/**
+ * SubtaskCompleted: a layer of a graph of tasks ended.
+ *
+ * @generated from message harness.v1.SubtaskCompleted
+ */
+export type SubtaskCompleted = Message<"harness.v1.SubtaskCompleted"> & {
+  /**
+   * The layer, from 1.
+   *
+   * @generated from field: uint32 subtask_index = 1;
+   */
+  subtaskIndex: number;
+
+  /**
+   * The number of layers.
+   *
+   * @generated from field: uint32 total_subtasks = 2;
+   */
+  totalSubtasks: number;
+
+  /**
+   * The tasks of the layer.
+   *
+   * @generated from field: string title = 3;
+   */
+  title: string;
+
+  /**
+   * Results of tasks that count as done.
+   *
+   * @generated from field: uint32 artifacts_created = 4;
+   */
+  artifactsCreated: number;
+
+  /**
+   * No other layer follows.
+   *
+   * @generated from field: bool is_last = 5;
+   */
+  isLast: boolean;
+};
+
+/**
+ * Describes the message harness.v1.SubtaskCompleted.
+ * Use `create(SubtaskCompletedSchema)` to create a new message.
+ */
+export const SubtaskCompletedSchema: GenMessage<SubtaskCompleted> = /*@__PURE__*/
+  messageDesc(file_harness_v1_event, 4);
 
 /**
  * StallDetected: nothing changed for too many turns.
@@ -565,7 +700,7 @@ export type StallDetected = Message<"harness.v1.StallDetected"> & {
  * Use `create(StallDetectedSchema)` to create a new message.
  */
 export const StallDetectedSchema: GenMessage<StallDetected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 3);
+  messageDesc(file_harness_v1_event, 5);
 
 /**
  * DoomLoopDetected: calls repeat.
@@ -614,7 +749,7 @@ export type DoomLoopDetected = Message<"harness.v1.DoomLoopDetected"> & {
  * Use `create(DoomLoopDetectedSchema)` to create a new message.
  */
 export const DoomLoopDetectedSchema: GenMessage<DoomLoopDetected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 4);
+  messageDesc(file_harness_v1_event, 6);
 
 /**
  * GuidanceInjected: the harness added guidance for the model.
@@ -650,7 +785,7 @@ export type GuidanceInjected = Message<"harness.v1.GuidanceInjected"> & {
  * Use `create(GuidanceInjectedSchema)` to create a new message.
  */
 export const GuidanceInjectedSchema: GenMessage<GuidanceInjected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 5);
+  messageDesc(file_harness_v1_event, 7);
 
 /**
  * WorkItemChanged: a work item was added or changed.
@@ -692,7 +827,7 @@ export type WorkItemChanged = Message<"harness.v1.WorkItemChanged"> & {
  * Use `create(WorkItemChangedSchema)` to create a new message.
  */
 export const WorkItemChangedSchema: GenMessage<WorkItemChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 6);
+  messageDesc(file_harness_v1_event, 8);
 
 /**
  * DeliverablesUpdated: an artifact was stored.
@@ -727,7 +862,7 @@ export type DeliverablesUpdated = Message<"harness.v1.DeliverablesUpdated"> & {
  * Use `create(DeliverablesUpdatedSchema)` to create a new message.
  */
 export const DeliverablesUpdatedSchema: GenMessage<DeliverablesUpdated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 7);
+  messageDesc(file_harness_v1_event, 9);
 
 /**
  * ContractEvaluated is the status of the contract.
@@ -763,7 +898,7 @@ export type ContractEvaluated = Message<"harness.v1.ContractEvaluated"> & {
  * Use `create(ContractEvaluatedSchema)` to create a new message.
  */
 export const ContractEvaluatedSchema: GenMessage<ContractEvaluated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 8);
+  messageDesc(file_harness_v1_event, 10);
 
 /**
  * HookResult is the verdict of a hook.
@@ -805,7 +940,7 @@ export type HookResult = Message<"harness.v1.HookResult"> & {
  * Use `create(HookResultSchema)` to create a new message.
  */
 export const HookResultSchema: GenMessage<HookResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 9);
+  messageDesc(file_harness_v1_event, 11);
 
 /**
  * HookError: a hook or a context provider failed.
@@ -847,7 +982,7 @@ export type HookError = Message<"harness.v1.HookError"> & {
  * Use `create(HookErrorSchema)` to create a new message.
  */
 export const HookErrorSchema: GenMessage<HookError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 10);
+  messageDesc(file_harness_v1_event, 12);
 
 /**
  * ModeChanged: the mode of work changed.
@@ -875,7 +1010,7 @@ export type ModeChanged = Message<"harness.v1.ModeChanged"> & {
  * Use `create(ModeChangedSchema)` to create a new message.
  */
 export const ModeChangedSchema: GenMessage<ModeChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 11);
+  messageDesc(file_harness_v1_event, 13);
 
 /**
  * ModelChanged: a client has chosen another model.
@@ -903,7 +1038,7 @@ export type ModelChanged = Message<"harness.v1.ModelChanged"> & {
  * Use `create(ModelChangedSchema)` to create a new message.
  */
 export const ModelChangedSchema: GenMessage<ModelChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 12);
+  messageDesc(file_harness_v1_event, 14);
 
 /**
  * SessionStart opens a segment.
@@ -953,7 +1088,7 @@ export type SessionStart = Message<"harness.v1.SessionStart"> & {
  * Use `create(SessionStartSchema)` to create a new message.
  */
 export const SessionStartSchema: GenMessage<SessionStart> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 13);
+  messageDesc(file_harness_v1_event, 15);
 
 /**
  * SessionPause: the run parks.
@@ -974,7 +1109,7 @@ export type SessionPause = Message<"harness.v1.SessionPause"> & {
  * Use `create(SessionPauseSchema)` to create a new message.
  */
 export const SessionPauseSchema: GenMessage<SessionPause> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 14);
+  messageDesc(file_harness_v1_event, 16);
 
 /**
  * SessionResume: a paused run resumes.
@@ -995,7 +1130,7 @@ export type SessionResume = Message<"harness.v1.SessionResume"> & {
  * Use `create(SessionResumeSchema)` to create a new message.
  */
 export const SessionResumeSchema: GenMessage<SessionResume> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 15);
+  messageDesc(file_harness_v1_event, 17);
 
 /**
  * SessionComplete closes a segment.
@@ -1030,7 +1165,7 @@ export type SessionComplete = Message<"harness.v1.SessionComplete"> & {
  * Use `create(SessionCompleteSchema)` to create a new message.
  */
 export const SessionCompleteSchema: GenMessage<SessionComplete> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 16);
+  messageDesc(file_harness_v1_event, 18);
 
 /**
  * PlanDraft is a plan that is not final.
@@ -1051,7 +1186,7 @@ export type PlanDraft = Message<"harness.v1.PlanDraft"> & {
  * Use `create(PlanDraftSchema)` to create a new message.
  */
 export const PlanDraftSchema: GenMessage<PlanDraft> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 17);
+  messageDesc(file_harness_v1_event, 19);
 
 /**
  * PlanCommit is the final plan.
@@ -1072,7 +1207,7 @@ export type PlanCommit = Message<"harness.v1.PlanCommit"> & {
  * Use `create(PlanCommitSchema)` to create a new message.
  */
 export const PlanCommitSchema: GenMessage<PlanCommit> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 18);
+  messageDesc(file_harness_v1_event, 20);
 
 /**
  * StepStart: a turn starts or continues.
@@ -1100,7 +1235,7 @@ export type StepStart = Message<"harness.v1.StepStart"> & {
  * Use `create(StepStartSchema)` to create a new message.
  */
 export const StepStartSchema: GenMessage<StepStart> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 19);
+  messageDesc(file_harness_v1_event, 21);
 
 /**
  * StepEnd: a turn ended.
@@ -1128,7 +1263,7 @@ export type StepEnd = Message<"harness.v1.StepEnd"> & {
  * Use `create(StepEndSchema)` to create a new message.
  */
 export const StepEndSchema: GenMessage<StepEnd> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 20);
+  messageDesc(file_harness_v1_event, 22);
 
 /**
  * ModelResponse: the model answered.
@@ -1192,7 +1327,7 @@ export type ModelResponse = Message<"harness.v1.ModelResponse"> & {
  * Use `create(ModelResponseSchema)` to create a new message.
  */
 export const ModelResponseSchema: GenMessage<ModelResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 21);
+  messageDesc(file_harness_v1_event, 23);
 
 /**
  * ModelRetry: a try at the model failed. Another follows after wait,
@@ -1250,7 +1385,7 @@ export type ModelRetry = Message<"harness.v1.ModelRetry"> & {
  * Use `create(ModelRetrySchema)` to create a new message.
  */
 export const ModelRetrySchema: GenMessage<ModelRetry> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 22);
+  messageDesc(file_harness_v1_event, 24);
 
 /**
  * ToolCalled: a call starts.
@@ -1300,7 +1435,7 @@ export type ToolCalled = Message<"harness.v1.ToolCalled"> & {
  * Use `create(ToolCalledSchema)` to create a new message.
  */
 export const ToolCalledSchema: GenMessage<ToolCalled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 23);
+  messageDesc(file_harness_v1_event, 25);
 
 /**
  * ToolResult: a call succeeded.
@@ -1342,7 +1477,7 @@ export type ToolResult = Message<"harness.v1.ToolResult"> & {
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 24);
+  messageDesc(file_harness_v1_event, 26);
 
 /**
  * ToolError: a call ended with an error.
@@ -1384,7 +1519,7 @@ export type ToolError = Message<"harness.v1.ToolError"> & {
  * Use `create(ToolErrorSchema)` to create a new message.
  */
 export const ToolErrorSchema: GenMessage<ToolError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 25);
+  messageDesc(file_harness_v1_event, 27);
 
 /**
  * ToolDenied: a call was denied.
@@ -1419,7 +1554,7 @@ export type ToolDenied = Message<"harness.v1.ToolDenied"> & {
  * Use `create(ToolDeniedSchema)` to create a new message.
  */
 export const ToolDeniedSchema: GenMessage<ToolDenied> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 26);
+  messageDesc(file_harness_v1_event, 28);
 
 /**
  * BudgetWarn: a budget is used up.
@@ -1454,7 +1589,7 @@ export type BudgetWarn = Message<"harness.v1.BudgetWarn"> & {
  * Use `create(BudgetWarnSchema)` to create a new message.
  */
 export const BudgetWarnSchema: GenMessage<BudgetWarn> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 27);
+  messageDesc(file_harness_v1_event, 29);
 
 /**
  * ContinuationPrompt: a silent agent got a reminder.
@@ -1482,7 +1617,7 @@ export type ContinuationPrompt = Message<"harness.v1.ContinuationPrompt"> & {
  * Use `create(ContinuationPromptSchema)` to create a new message.
  */
 export const ContinuationPromptSchema: GenMessage<ContinuationPrompt> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 28);
+  messageDesc(file_harness_v1_event, 30);
 
 /**
  * StopRejected: the agent wanted to stop and was rejected.
@@ -1525,7 +1660,7 @@ export type StopRejected = Message<"harness.v1.StopRejected"> & {
  * Use `create(StopRejectedSchema)` to create a new message.
  */
 export const StopRejectedSchema: GenMessage<StopRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 29);
+  messageDesc(file_harness_v1_event, 31);
 
 /**
  * ContextPressure: the model's window fills up.
@@ -1560,7 +1695,7 @@ export type ContextPressure = Message<"harness.v1.ContextPressure"> & {
  * Use `create(ContextPressureSchema)` to create a new message.
  */
 export const ContextPressureSchema: GenMessage<ContextPressure> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 30);
+  messageDesc(file_harness_v1_event, 32);
 
 /**
  * ContextUsage is how full the model's window is.
@@ -1616,7 +1751,7 @@ export type ContextUsage = Message<"harness.v1.ContextUsage"> & {
  * Use `create(ContextUsageSchema)` to create a new message.
  */
 export const ContextUsageSchema: GenMessage<ContextUsage> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 31);
+  messageDesc(file_harness_v1_event, 33);
 
 /**
  * CompactionStarted: a pass of compaction begins, or a summary was requested for one.
@@ -1665,7 +1800,7 @@ export type CompactionStarted = Message<"harness.v1.CompactionStarted"> & {
  * Use `create(CompactionStartedSchema)` to create a new message.
  */
 export const CompactionStartedSchema: GenMessage<CompactionStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 32);
+  messageDesc(file_harness_v1_event, 34);
 
 /**
  * CompactionCompleted: a pass of compaction has ended.
@@ -1736,7 +1871,7 @@ export type CompactionCompleted = Message<"harness.v1.CompactionCompleted"> & {
  * Use `create(CompactionCompletedSchema)` to create a new message.
  */
 export const CompactionCompletedSchema: GenMessage<CompactionCompleted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 33);
+  messageDesc(file_harness_v1_event, 35);
 
 /**
  * Repaired: repair wrote the result of a call without one.
@@ -1778,7 +1913,7 @@ export type Repaired = Message<"harness.v1.Repaired"> & {
  * Use `create(RepairedSchema)` to create a new message.
  */
 export const RepairedSchema: GenMessage<Repaired> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 34);
+  messageDesc(file_harness_v1_event, 36);
 
 /**
  * ApprovalRequested asks a person to allow a call.
@@ -1834,7 +1969,7 @@ export type ApprovalRequested = Message<"harness.v1.ApprovalRequested"> & {
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 35);
+  messageDesc(file_harness_v1_event, 37);
 
 /**
  * ApprovalAnswered is the decision of a person.
@@ -1904,7 +2039,7 @@ export type ApprovalAnswered = Message<"harness.v1.ApprovalAnswered"> & {
  * Use `create(ApprovalAnsweredSchema)` to create a new message.
  */
 export const ApprovalAnsweredSchema: GenMessage<ApprovalAnswered> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 36);
+  messageDesc(file_harness_v1_event, 38);
 
 /**
  * InputAccepted: an inbox item was applied.
@@ -1940,7 +2075,7 @@ export type InputAccepted = Message<"harness.v1.InputAccepted"> & {
  * Use `create(InputAcceptedSchema)` to create a new message.
  */
 export const InputAcceptedSchema: GenMessage<InputAccepted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 37);
+  messageDesc(file_harness_v1_event, 39);
 
 /**
  * InputRejected: an inbox item had no effect.
@@ -1982,7 +2117,7 @@ export type InputRejected = Message<"harness.v1.InputRejected"> & {
  * Use `create(InputRejectedSchema)` to create a new message.
  */
 export const InputRejectedSchema: GenMessage<InputRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 38);
+  messageDesc(file_harness_v1_event, 40);
 
 /**
  * RunInterrupted: every process of the run is dead.
@@ -2010,7 +2145,7 @@ export type RunInterrupted = Message<"harness.v1.RunInterrupted"> & {
  * Use `create(RunInterruptedSchema)` to create a new message.
  */
 export const RunInterruptedSchema: GenMessage<RunInterrupted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 39);
+  messageDesc(file_harness_v1_event, 41);
 
 /**
  * RunCancelled: the run was ended by request.
@@ -2038,7 +2173,7 @@ export type RunCancelled = Message<"harness.v1.RunCancelled"> & {
  * Use `create(RunCancelledSchema)` to create a new message.
  */
 export const RunCancelledSchema: GenMessage<RunCancelled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 40);
+  messageDesc(file_harness_v1_event, 42);
 
 /**
  * WorkerTakeover: another worker continues a turn.
@@ -2066,7 +2201,7 @@ export type WorkerTakeover = Message<"harness.v1.WorkerTakeover"> & {
  * Use `create(WorkerTakeoverSchema)` to create a new message.
  */
 export const WorkerTakeoverSchema: GenMessage<WorkerTakeover> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 41);
+  messageDesc(file_harness_v1_event, 43);
 
 /**
  * ExecutorMissing: a step waits for an executor without a consumer.
@@ -2087,7 +2222,7 @@ export type ExecutorMissing = Message<"harness.v1.ExecutorMissing"> & {
  * Use `create(ExecutorMissingSchema)` to create a new message.
  */
 export const ExecutorMissingSchema: GenMessage<ExecutorMissing> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 42);
+  messageDesc(file_harness_v1_event, 44);
 
 /**
  * ExecutorError: an executor could not process a step.
@@ -2122,5 +2257,5 @@ export type ExecutorError = Message<"harness.v1.ExecutorError"> & {
  * Use `create(ExecutorErrorSchema)` to create a new message.
  */
 export const ExecutorErrorSchema: GenMessage<ExecutorError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 43);
+  messageDesc(file_harness_v1_event, 45);
 

@@ -30,7 +30,7 @@ import type { Activity, Definition, DoomLoop, FileDigest, JitState, ProgressTrac
 import { file_harness_v1_steering } from "./steering_pb.js";
 import type { ToolAnnotations, ToolOrigin, ToolRule } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
-import type { Child, Parent } from "./tree_pb.js";
+import type { Child, Graph, Parent } from "./tree_pb.js";
 import { file_harness_v1_tree } from "./tree_pb.js";
 import type { WorkItemLedger } from "./workitem_pb.js";
 import { file_harness_v1_workitem } from "./workitem_pb.js";
@@ -40,7 +40,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/snapshot.proto.
  */
 export const file_harness_v1_snapshot: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3NuYXBzaG90LnByb3RvEgpoYXJuZXNzLnYxInQKC1BoYXNlQ2hhbmdlEh8KBGZyb20YASABKA4yES5oYXJuZXNzLnYxLlBoYXNlEiUKBWlucHV0GAIgASgOMhYuaGFybmVzcy52MS5QaGFzZUlucHV0Eh0KAnRvGAMgASgOMhEuaGFybmVzcy52MS5QaGFzZSLwEwoIU25hcHNob3QSJQoGc3RhdHVzGAEgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSIAoFcGhhc2UYAiABKA4yES5oYXJuZXNzLnYxLlBoYXNlEicKDHBhdXNlZF9waGFzZRgDIAEoDjIRLmhhcm5lc3MudjEuUGhhc2USKwoLc3RvcF9yZWFzb24YBCABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SEAoId29ya2Zsb3cYByADKAkSJgoGY29uZmlnGAggASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEhQKDGluYm94X2N1cnNvchgKIAEoBBIPCgdzZWdtZW50GAsgASgNEhUKDW1lc3NhZ2VfY291bnQYDCABKAQSLQoMdG9rZW5fYnVkZ2V0GA0gASgLMhcuaGFybmVzcy52MS5Ub2tlbkJ1ZGdldBIzChJwZW5kaW5nX3Rvb2xfY2FsbHMYDiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEhoKEmNvbnRpbnVhdGlvbl9jb3VudBgPIAEoDRIdChV3b3JrX2NvbXBsZXRlX3JldHJpZXMYECABKA0SIAoFc3BlbnQYESABKAsyES5oYXJuZXNzLnYxLlNwZW50EiMKBHR1cm4YEiABKAsyFS5oYXJuZXNzLnYxLlR1cm5TdGF0ZRIVCg1ncmFudGVkX3Rvb2xzGBMgAygJEiQKBmdyYW50cxhWIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSLgoNcGVuZGluZ190b29scxhXIAMoCzIXLmhhcm5lc3MudjEuUGVuZGluZ1Rvb2wSFQoNZHJhaW5lZF9pdGVtcxgUIAMoBhIWCg5hbnN3ZXJlZF9jYWxscxgVIAMoBhINCgVtb2RlbBgWIAEoCRIRCgl3b3Jrc3BhY2UYFyABKAkSFAoMZ29hbF9wcmV2aWV3GBggASgJEi8KC2NyZWF0ZV90aW1lGBkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgp0b29sX3J1bGVzGBogAygLMhQuaGFybmVzcy52MS5Ub29sUnVsZRIjCgZhbnN3ZXIYGyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJAoHc3VtbWFyeRgcIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIXCg9mYWxsYmFja19tb2RlbHMYHSADKAkSMQoNcnVubmluZ19zaW5jZRgfIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYWNjZXB0ZWQYICABKAgSFAoMcGFya192ZXJzaW9uGCEgASgEEhQKDGZhaWxlZF90cmllcxgiIAEoDRIrCgd3YWtlX2F0GCMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgxjbGllbnRfdG9vbHMYJCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEgoKYXV0b25vbW91cxglIAEoCBIvCgtleHBpcmVfdGltZRgmIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLYW5zd2VyZWRfYnkYJyADKAYSNAoQd29ya19pdGVtX2xlZGdlchg9IAEoCzIaLmhhcm5lc3MudjEuV29ya0l0ZW1MZWRnZXISLwoNdGFza19jb250cmFjdBg+IAEoCzIYLmhhcm5lc3MudjEuVGFza0NvbnRyYWN0EjMKD2NvdmVyYWdlX2xlZGdlchg/IAEoCzIaLmhhcm5lc3MudjEuQ292ZXJhZ2VMZWRnZXISNQoQcHJvZ3Jlc3NfdHJhY2tlchhAIAEoCzIbLmhhcm5lc3MudjEuUHJvZ3Jlc3NUcmFja2VyEgwKBG1vZGUYQSABKAkSJwoJZG9vbV9sb29wGEIgASgLMhQuaGFybmVzcy52MS5Eb29tTG9vcBIkCgVob29rcxhDIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlEiEKA2ppdBhEIAEoCzIULmhhcm5lc3MudjEuSml0U3RhdGUSKQoKdG9vbF91c2FnZRhFIAMoCzIVLmhhcm5lc3MudjEuVG9vbFVzYWdlEiYKCGFjdGl2aXR5GEYgASgLMhQuaGFybmVzcy52MS5BY3Rpdml0eRIqCgpkZWZpbml0aW9uGEcgASgLMhYuaGFybmVzcy52MS5EZWZpbml0aW9uEjEKEWluc3RydWN0aW9uX2ZpbGVzGEggAygLMhYuaGFybmVzcy52MS5GaWxlRGlnZXN0EhgKEGl0ZW1zX3Nob3duX3R1cm4YSSABKA0SEwoLaXRlbXNfc2hvd24YSiABKAYSFQoNdG9sZF9jb250cm9scxhLIAMoCRIVCg1yZWplY3RlZF9raW5kGEwgASgJEhYKDnJlamVjdGVkX2NvdW50GE0gASgNEiEKBGdvYWwYTyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEQoJdG9sZF90dXJuGE4gASgNEiUKBXRyYWNlGFAgASgLMhYuaGFybmVzcy52MS5UcmFjZVN0YXRlEi4KCXJlYXNvbmluZxhRIAEoCzIbLmhhcm5lc3MudjEuUmVhc29uaW5nQ29uZmlnEjYKEW1vZGVsX2FkanVzdG1lbnRzGFIgAygLMhsuaGFybmVzcy52MS5Nb2RlbEFkanVzdG1lbnQSOgoTYmFja2dyb3VuZF9jb21tYW5kcxhTIAMoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmQSGgoSY29udmVyc2F0aW9uX2J5dGVzGFQgASgEEhIKCnN0YXJ0ZWRfYnkYVSABKAkSIwoGb3V0cHV0GFwgASgLMhMuaGFybmVzcy52MS5Db250ZW50EhYKDm91dHB1dF9wcm9ibGVtGF0gASgJEhkKEW91dHB1dF9yZWplY3Rpb25zGF4gASgNEhQKDGFuc3dlcl9tb2RlbBhfIAEoCRIiCgZwYXJlbnQYYCABKAsyEi5oYXJuZXNzLnYxLlBhcmVudBIjCghjaGlsZHJlbhhhIAMoCzIRLmhhcm5lc3MudjEuQ2hpbGQSJgoIc3RvcHBpbmcYYiABKAsyFC5oYXJuZXNzLnYxLlN0b3BwaW5nEjMKD2NvbXBhY3Rpb25fcGxhbhgoIAEoCzIaLmhhcm5lc3MudjEuQ29tcGFjdGlvblBsYW4SFAoMdG9vbHNfZGlnZXN0GCkgASgJSgQIKhA9SgQIHhAfUhFleGVjdXRvcl9mYWlsdXJlcyJoCghTdG9wcGluZxIoCglpbnRlcnJ1cHQYASABKAsyFS5oYXJuZXNzLnYxLkludGVycnVwdBIiCgZjYW5jZWwYAiABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbBIOCgZjYWxsZXIYBCABKAkihAEKEUJhY2tncm91bmRDb21tYW5kEgoKAmlkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSEQoJbGVkZ2VyX2lkGAMgASgJEg8KB2NvbW1hbmQYBCABKAkSLgoKc3RhcnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipgIKClRyYWNlU3RhdGUSEAoIdHJhY2VfaWQYASABKAwSDwoHY2hhcHRlchgCIAEoDRIWCg5wYXJlbnRfc3Bhbl9pZBgDIAEoDBIXCg9jaGFwdGVyX3ZlcnNpb24YBCABKAQSFwoPc3RyZXRjaF92ZXJzaW9uGAUgASgEEjAKDHN0cmV0Y2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoYcHJldmlvdXNfc3RyZXRjaF92ZXJzaW9uGAcgASgEEhQKDHR1cm5fdmVyc2lvbhgIIAEoBBItCgl0dXJuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmFnZW50X25hbWUYCiABKAki8wIKC1Rva2VuQnVkZ2V0EhgKEG1heF9pbnB1dF90b2tlbnMYASABKA0SEwoLdXNlZF90b2tlbnMYAiABKA0SEwoLc29mdF90b2tlbnMYAyABKA0SFwoPYmxvY2tpbmdfdG9rZW5zGAQgASgNEhcKD3JlcG9ydGVkX3Rva2VucxgFIAEoDRIZChFyZXBvcnRlZF9tZXNzYWdlcxgGIAEoBBIYChB1bnJlcG9ydGVkX2J5dGVzGAcgASgEEhMKC3Rvb2xfdG9rZW5zGAggASgNEhQKDGZyZWVkX3Rva2VucxgJIAEoDRIYChB3ZWlnaGVkX21lc3NhZ2VzGAogASgEEg4KBmZhY3RvchgLIAEoARIUCgxmYWN0b3JfbW9kZWwYDCABKAkSFQoNd2luZG93X3Rva2VucxgNIAEoDRIQCghleGNlZWRlZBgOIAEoCBIQCghyZWZ1c2FscxgPIAEoDRITCgttZWRpYV9ieXRlcxgQIAEoBCKoBAoLUGVuZGluZ0NhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBInCgVjbGFzcxgEIAEoDjIYLmhhcm5lc3MudjEuUGVuZGluZ0NsYXNzEgwKBGtpbmQYBSABKAkSCwoDd2h5GAYgASgJEhMKC3R1cm5fbnVtYmVyGAcgASgNEiwKCGRlYWRsaW5lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgZvcmlnaW4YCSABKA4yFi5oYXJuZXNzLnYxLlRvb2xPcmlnaW4SDQoFcmVhZHMYCiABKAgSDgoGd3JpdGVzGAsgASgIEhAKCGV4cGxvcmVzGAwgASgIEiYKBW1hcmtzGA0gASgLMhcuaGFybmVzcy52MS5SZXN1bHRNYXJrcxIvCg1zYW5kYm94X2xldmVsGA4gASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSEQoJb25seV9vbmNlGA8gASgIEhUKDXNhbmRib3hfaG9zdHMYECADKAkSDwoHZ3VhcmRlZBgRIAEoCBIoCgdwcmV2aWV3GBIgASgLMhcuaGFybmVzcy52MS5DYWxsUHJldmlldxIPCgdjaGFuZ2VzGBMgASgJEiMKBHdhaXQYHiABKAsyFS5oYXJuZXNzLnYxLldhaXRTdGF0ZSKlAQoLUGVuZGluZ1Rvb2wSDAoEbmFtZRgBIAEoCRIuChFwYXJhbWV0ZXJzX3NjaGVtYRgCIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBImCgZvcmlnaW4YAyABKA4yFi5oYXJuZXNzLnYxLlRvb2xPcmlnaW4SMAoLYW5ub3RhdGlvbnMYBCABKAsyGy5oYXJuZXNzLnYxLlRvb2xBbm5vdGF0aW9ucyLPAQoJV2FpdFN0YXRlEg8KB3NlY29uZHMYASABKA0SDwoHY29tbWFuZBgCIAEoCRIMCgRwYXRoGAMgASgJEhIKCmJhY2tncm91bmQYBCABKAkSLgoKYmVnaW5fdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKY2hlY2tfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGY2hlY2tzGAcgASgNEg4KBmRpZ2VzdBgIIAEoCSKRAgoFU3BlbnQSEgoKdG9vbF9jYWxscxgBIAEoDRIYChB0b29sX2NhbGxzX3RvdGFsGAIgASgNEiAKBXVzYWdlGAMgASgLMhEuaGFybmVzcy52MS5Vc2FnZRIpCgZhY3RpdmUYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDQoFdHVybnMYBSABKA0SEwoLbW9kZWxfY2FsbHMYBiABKA0SLwoUdXNhZ2VfYmVmb3JlX3NlZ21lbnQYByABKAsyES5oYXJuZXNzLnYxLlVzYWdlEjgKFWFjdGl2ZV9iZWZvcmVfc2VnbWVudBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiKTAQoJVHVyblN0YXRlEg4KBm51bWJlchgBIAEoDRIMCgRvcGVuGAIgASgIEhIKCmFnZW50X2RvbmUYAyABKAgSHAoUY2FsbGVkX3dvcmtfY29tcGxldGUYBCABKAgSFAoMY2FsbGVkX3Rvb2xzGAUgASgIEg0KBWNhbGxzGAYgASgNEhEKCWN1dF9zaG9ydBgHIAEoCCJlCg9Nb2RlbEFkanVzdG1lbnQSDQoFbW9kZWwYASABKAkSKgoKYWRqdXN0bWVudBgCIAEoDjIWLmhhcm5lc3MudjEuQWRqdXN0bWVudBIXCg90aHJvdWdoX21lc3NhZ2UYAyABKAQqlgEKBVBoYXNlEhUKEVBIQVNFX1VOU1BFQ0lGSUVEEAASDgoKUEhBU0VfSURMRRABEhIKDlBIQVNFX1BMQU5OSU5HEAISEwoPUEhBU0VfRVhFQ1VUSU5HEAMSFwoTUEhBU0VfQVdBSVRJTkdfVE9PTBAEEhQKEFBIQVNFX1JFRkxFQ1RJTkcQBRIOCgpQSEFTRV9ET05FEAYqlAMKClBoYXNlSW5wdXQSGwoXUEhBU0VfSU5QVVRfVU5TUEVDSUZJRUQQABIVChFQSEFTRV9JTlBVVF9TVEFSVBABEh4KGlBIQVNFX0lOUFVUX1BMQU5fQ09NTUlUVEVEEAISFwoTUEhBU0VfSU5QVVRfTk9fUExBThADEhoKFlBIQVNFX0lOUFVUX0FXQUlUX1RPT0wQBBIYChRQSEFTRV9JTlBVVF9BTlNXRVJFRBAFEh0KGVBIQVNFX0lOUFVUX0FOU1dFUkVEX0xBU1QQBhIaChZQSEFTRV9JTlBVVF9UVVJOX0VOREVEEAcSGQoVUEhBU0VfSU5QVVRfTkVYVF9UVVJOEAgSFgoSUEhBU0VfSU5QVVRfUkVQTEFOEAkSGAoUUEhBU0VfSU5QVVRfQ09NUExFVEUQChIVChFQSEFTRV9JTlBVVF9QQVVTRRALEhYKElBIQVNFX0lOUFVUX1JFU1VNRRAMEhQKEFBIQVNFX0lOUFVUX0ZBSUwQDRIWChJQSEFTRV9JTlBVVF9SRU9QRU4QDiqQAQoMUGVuZGluZ0NsYXNzEh0KGVBFTkRJTkdfQ0xBU1NfVU5TUEVDSUZJRUQQABIjCh9QRU5ESU5HX0NMQVNTX0FXQUlUSU5HX0VYVEVSTkFMEAESIAocUEVORElOR19DTEFTU19FRkZFQ1RfVU5LTk9XThACEhoKFlBFTkRJTkdfQ0xBU1NfQVBQUk9WRUQQAyqzAQoKQWRqdXN0bWVudBIaChZBREpVU1RNRU5UX1VOU1BFQ0lGSUVEEAASGAoUQURKVVNUTUVOVF9XSVJFX0NIQVQQARIdChlBREpVU1RNRU5UX1dJUkVfUkVTUE9OU0VTEAISGAoUQURKVVNUTUVOVF9OT19PUEFRVUUQAxIZChVBREpVU1RNRU5UX05PX1NVTU1BUlkQBBIbChdBREpVU1RNRU5UX05PX0VOQ1JZUFRFRBAFQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_preview, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_tree, file_harness_v1_workitem]);
+  fileDesc("ChloYXJuZXNzL3YxL3NuYXBzaG90LnByb3RvEgpoYXJuZXNzLnYxInQKC1BoYXNlQ2hhbmdlEh8KBGZyb20YASABKA4yES5oYXJuZXNzLnYxLlBoYXNlEiUKBWlucHV0GAIgASgOMhYuaGFybmVzcy52MS5QaGFzZUlucHV0Eh0KAnRvGAMgASgOMhEuaGFybmVzcy52MS5QaGFzZSKTFAoIU25hcHNob3QSJQoGc3RhdHVzGAEgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSIAoFcGhhc2UYAiABKA4yES5oYXJuZXNzLnYxLlBoYXNlEicKDHBhdXNlZF9waGFzZRgDIAEoDjIRLmhhcm5lc3MudjEuUGhhc2USKwoLc3RvcF9yZWFzb24YBCABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEgoKdHVybl9jb3VudBgFIAEoDRIRCgltYXhfdHVybnMYBiABKA0SEAoId29ya2Zsb3cYByADKAkSJgoGY29uZmlnGAggASgLMhYuaGFybmVzcy52MS5Mb29wQ29uZmlnEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEhQKDGluYm94X2N1cnNvchgKIAEoBBIPCgdzZWdtZW50GAsgASgNEhUKDW1lc3NhZ2VfY291bnQYDCABKAQSLQoMdG9rZW5fYnVkZ2V0GA0gASgLMhcuaGFybmVzcy52MS5Ub2tlbkJ1ZGdldBIzChJwZW5kaW5nX3Rvb2xfY2FsbHMYDiADKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsEhoKEmNvbnRpbnVhdGlvbl9jb3VudBgPIAEoDRIdChV3b3JrX2NvbXBsZXRlX3JldHJpZXMYECABKA0SIAoFc3BlbnQYESABKAsyES5oYXJuZXNzLnYxLlNwZW50EiMKBHR1cm4YEiABKAsyFS5oYXJuZXNzLnYxLlR1cm5TdGF0ZRIVCg1ncmFudGVkX3Rvb2xzGBMgAygJEiQKBmdyYW50cxhWIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSLgoNcGVuZGluZ190b29scxhXIAMoCzIXLmhhcm5lc3MudjEuUGVuZGluZ1Rvb2wSFQoNZHJhaW5lZF9pdGVtcxgUIAMoBhIWCg5hbnN3ZXJlZF9jYWxscxgVIAMoBhINCgVtb2RlbBgWIAEoCRIRCgl3b3Jrc3BhY2UYFyABKAkSFAoMZ29hbF9wcmV2aWV3GBggASgJEi8KC2NyZWF0ZV90aW1lGBkgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIoCgp0b29sX3J1bGVzGBogAygLMhQuaGFybmVzcy52MS5Ub29sUnVsZRIjCgZhbnN3ZXIYGyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJAoHc3VtbWFyeRgcIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIXCg9mYWxsYmFja19tb2RlbHMYHSADKAkSMQoNcnVubmluZ19zaW5jZRgfIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIYWNjZXB0ZWQYICABKAgSFAoMcGFya192ZXJzaW9uGCEgASgEEhQKDGZhaWxlZF90cmllcxgiIAEoDRIrCgd3YWtlX2F0GCMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgxjbGllbnRfdG9vbHMYJCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEgoKYXV0b25vbW91cxglIAEoCBIvCgtleHBpcmVfdGltZRgmIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLYW5zd2VyZWRfYnkYJyADKAYSNAoQd29ya19pdGVtX2xlZGdlchg9IAEoCzIaLmhhcm5lc3MudjEuV29ya0l0ZW1MZWRnZXISLwoNdGFza19jb250cmFjdBg+IAEoCzIYLmhhcm5lc3MudjEuVGFza0NvbnRyYWN0EjMKD2NvdmVyYWdlX2xlZGdlchg/IAEoCzIaLmhhcm5lc3MudjEuQ292ZXJhZ2VMZWRnZXISNQoQcHJvZ3Jlc3NfdHJhY2tlchhAIAEoCzIbLmhhcm5lc3MudjEuUHJvZ3Jlc3NUcmFja2VyEgwKBG1vZGUYQSABKAkSJwoJZG9vbV9sb29wGEIgASgLMhQuaGFybmVzcy52MS5Eb29tTG9vcBIkCgVob29rcxhDIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlEiEKA2ppdBhEIAEoCzIULmhhcm5lc3MudjEuSml0U3RhdGUSKQoKdG9vbF91c2FnZRhFIAMoCzIVLmhhcm5lc3MudjEuVG9vbFVzYWdlEiYKCGFjdGl2aXR5GEYgASgLMhQuaGFybmVzcy52MS5BY3Rpdml0eRIqCgpkZWZpbml0aW9uGEcgASgLMhYuaGFybmVzcy52MS5EZWZpbml0aW9uEjEKEWluc3RydWN0aW9uX2ZpbGVzGEggAygLMhYuaGFybmVzcy52MS5GaWxlRGlnZXN0EhgKEGl0ZW1zX3Nob3duX3R1cm4YSSABKA0SEwoLaXRlbXNfc2hvd24YSiABKAYSFQoNdG9sZF9jb250cm9scxhLIAMoCRIVCg1yZWplY3RlZF9raW5kGEwgASgJEhYKDnJlamVjdGVkX2NvdW50GE0gASgNEiEKBGdvYWwYTyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSEQoJdG9sZF90dXJuGE4gASgNEiUKBXRyYWNlGFAgASgLMhYuaGFybmVzcy52MS5UcmFjZVN0YXRlEi4KCXJlYXNvbmluZxhRIAEoCzIbLmhhcm5lc3MudjEuUmVhc29uaW5nQ29uZmlnEjYKEW1vZGVsX2FkanVzdG1lbnRzGFIgAygLMhsuaGFybmVzcy52MS5Nb2RlbEFkanVzdG1lbnQSOgoTYmFja2dyb3VuZF9jb21tYW5kcxhTIAMoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmQSGgoSY29udmVyc2F0aW9uX2J5dGVzGFQgASgEEhIKCnN0YXJ0ZWRfYnkYVSABKAkSIwoGb3V0cHV0GFwgASgLMhMuaGFybmVzcy52MS5Db250ZW50EhYKDm91dHB1dF9wcm9ibGVtGF0gASgJEhkKEW91dHB1dF9yZWplY3Rpb25zGF4gASgNEhQKDGFuc3dlcl9tb2RlbBhfIAEoCRIiCgZwYXJlbnQYYCABKAsyEi5oYXJuZXNzLnYxLlBhcmVudBIjCghjaGlsZHJlbhhhIAMoCzIRLmhhcm5lc3MudjEuQ2hpbGQSJgoIc3RvcHBpbmcYYiABKAsyFC5oYXJuZXNzLnYxLlN0b3BwaW5nEiEKBmdyYXBocxhjIAMoCzIRLmhhcm5lc3MudjEuR3JhcGgSMwoPY29tcGFjdGlvbl9wbGFuGCggASgLMhouaGFybmVzcy52MS5Db21wYWN0aW9uUGxhbhIUCgx0b29sc19kaWdlc3QYKSABKAlKBAgqED1KBAgeEB9SEWV4ZWN1dG9yX2ZhaWx1cmVzIowBCghTdG9wcGluZxIoCglpbnRlcnJ1cHQYASABKAsyFS5oYXJuZXNzLnYxLkludGVycnVwdBIiCgZjYW5jZWwYAiABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbBIiCgZmaW5pc2gYAyABKAsyEi5oYXJuZXNzLnYxLkZpbmlzaBIOCgZjYWxsZXIYBCABKAkiugEKBkZpbmlzaBIlCgZzdGF0dXMYASABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxIlCgVpbnB1dBgCIAEoDjIWLmhhcm5lc3MudjEuUGhhc2VJbnB1dBIMCgRraW5kGAMgASgJEg8KB21lc3NhZ2UYBCABKAkSEAoIYWNjZXB0ZWQYBSABKAgSGQoRY29udHJhY3RfdmVyaWZpZWQYBiABKAgSFgoOaXRlbXNfdmVyaWZpZWQYByABKAgihAEKEUJhY2tncm91bmRDb21tYW5kEgoKAmlkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSEQoJbGVkZ2VyX2lkGAMgASgJEg8KB2NvbW1hbmQYBCABKAkSLgoKc3RhcnRfdGltZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAipgIKClRyYWNlU3RhdGUSEAoIdHJhY2VfaWQYASABKAwSDwoHY2hhcHRlchgCIAEoDRIWCg5wYXJlbnRfc3Bhbl9pZBgDIAEoDBIXCg9jaGFwdGVyX3ZlcnNpb24YBCABKAQSFwoPc3RyZXRjaF92ZXJzaW9uGAUgASgEEjAKDHN0cmV0Y2hfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIAoYcHJldmlvdXNfc3RyZXRjaF92ZXJzaW9uGAcgASgEEhQKDHR1cm5fdmVyc2lvbhgIIAEoBBItCgl0dXJuX3RpbWUYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmFnZW50X25hbWUYCiABKAki8wIKC1Rva2VuQnVkZ2V0EhgKEG1heF9pbnB1dF90b2tlbnMYASABKA0SEwoLdXNlZF90b2tlbnMYAiABKA0SEwoLc29mdF90b2tlbnMYAyABKA0SFwoPYmxvY2tpbmdfdG9rZW5zGAQgASgNEhcKD3JlcG9ydGVkX3Rva2VucxgFIAEoDRIZChFyZXBvcnRlZF9tZXNzYWdlcxgGIAEoBBIYChB1bnJlcG9ydGVkX2J5dGVzGAcgASgEEhMKC3Rvb2xfdG9rZW5zGAggASgNEhQKDGZyZWVkX3Rva2VucxgJIAEoDRIYChB3ZWlnaGVkX21lc3NhZ2VzGAogASgEEg4KBmZhY3RvchgLIAEoARIUCgxmYWN0b3JfbW9kZWwYDCABKAkSFQoNd2luZG93X3Rva2VucxgNIAEoDRIQCghleGNlZWRlZBgOIAEoCBIQCghyZWZ1c2FscxgPIAEoDRITCgttZWRpYV9ieXRlcxgQIAEoBCK2BAoLUGVuZGluZ0NhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBInCgVjbGFzcxgEIAEoDjIYLmhhcm5lc3MudjEuUGVuZGluZ0NsYXNzEgwKBGtpbmQYBSABKAkSCwoDd2h5GAYgASgJEhMKC3R1cm5fbnVtYmVyGAcgASgNEiwKCGRlYWRsaW5lGAggASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBImCgZvcmlnaW4YCSABKA4yFi5oYXJuZXNzLnYxLlRvb2xPcmlnaW4SDQoFcmVhZHMYCiABKAgSDgoGd3JpdGVzGAsgASgIEhAKCGV4cGxvcmVzGAwgASgIEiYKBW1hcmtzGA0gASgLMhcuaGFybmVzcy52MS5SZXN1bHRNYXJrcxIvCg1zYW5kYm94X2xldmVsGA4gASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSEQoJb25seV9vbmNlGA8gASgIEhUKDXNhbmRib3hfaG9zdHMYECADKAkSDwoHZ3VhcmRlZBgRIAEoCBIoCgdwcmV2aWV3GBIgASgLMhcuaGFybmVzcy52MS5DYWxsUHJldmlldxIPCgdjaGFuZ2VzGBMgASgJEiMKBHdhaXQYHiABKAsyFS5oYXJuZXNzLnYxLldhaXRTdGF0ZRIMCgRydW5zGB8gAygJIqUBCgtQZW5kaW5nVG9vbBIMCgRuYW1lGAEgASgJEi4KEXBhcmFtZXRlcnNfc2NoZW1hGAIgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiYKBm9yaWdpbhgDIAEoDjIWLmhhcm5lc3MudjEuVG9vbE9yaWdpbhIwCgthbm5vdGF0aW9ucxgEIAEoCzIbLmhhcm5lc3MudjEuVG9vbEFubm90YXRpb25zIs8BCglXYWl0U3RhdGUSDwoHc2Vjb25kcxgBIAEoDRIPCgdjb21tYW5kGAIgASgJEgwKBHBhdGgYAyABKAkSEgoKYmFja2dyb3VuZBgEIAEoCRIuCgpiZWdpbl90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgpjaGVja190aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZjaGVja3MYByABKA0SDgoGZGlnZXN0GAggASgJIpECCgVTcGVudBISCgp0b29sX2NhbGxzGAEgASgNEhgKEHRvb2xfY2FsbHNfdG90YWwYAiABKA0SIAoFdXNhZ2UYAyABKAsyES5oYXJuZXNzLnYxLlVzYWdlEikKBmFjdGl2ZRgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhINCgV0dXJucxgFIAEoDRITCgttb2RlbF9jYWxscxgGIAEoDRIvChR1c2FnZV9iZWZvcmVfc2VnbWVudBgHIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USOAoVYWN0aXZlX2JlZm9yZV9zZWdtZW50GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIpMBCglUdXJuU3RhdGUSDgoGbnVtYmVyGAEgASgNEgwKBG9wZW4YAiABKAgSEgoKYWdlbnRfZG9uZRgDIAEoCBIcChRjYWxsZWRfd29ya19jb21wbGV0ZRgEIAEoCBIUCgxjYWxsZWRfdG9vbHMYBSABKAgSDQoFY2FsbHMYBiABKA0SEQoJY3V0X3Nob3J0GAcgASgIImUKD01vZGVsQWRqdXN0bWVudBINCgVtb2RlbBgBIAEoCRIqCgphZGp1c3RtZW50GAIgASgOMhYuaGFybmVzcy52MS5BZGp1c3RtZW50EhcKD3Rocm91Z2hfbWVzc2FnZRgDIAEoBCqWAQoFUGhhc2USFQoRUEhBU0VfVU5TUEVDSUZJRUQQABIOCgpQSEFTRV9JRExFEAESEgoOUEhBU0VfUExBTk5JTkcQAhITCg9QSEFTRV9FWEVDVVRJTkcQAxIXChNQSEFTRV9BV0FJVElOR19UT09MEAQSFAoQUEhBU0VfUkVGTEVDVElORxAFEg4KClBIQVNFX0RPTkUQBiqUAwoKUGhhc2VJbnB1dBIbChdQSEFTRV9JTlBVVF9VTlNQRUNJRklFRBAAEhUKEVBIQVNFX0lOUFVUX1NUQVJUEAESHgoaUEhBU0VfSU5QVVRfUExBTl9DT01NSVRURUQQAhIXChNQSEFTRV9JTlBVVF9OT19QTEFOEAMSGgoWUEhBU0VfSU5QVVRfQVdBSVRfVE9PTBAEEhgKFFBIQVNFX0lOUFVUX0FOU1dFUkVEEAUSHQoZUEhBU0VfSU5QVVRfQU5TV0VSRURfTEFTVBAGEhoKFlBIQVNFX0lOUFVUX1RVUk5fRU5ERUQQBxIZChVQSEFTRV9JTlBVVF9ORVhUX1RVUk4QCBIWChJQSEFTRV9JTlBVVF9SRVBMQU4QCRIYChRQSEFTRV9JTlBVVF9DT01QTEVURRAKEhUKEVBIQVNFX0lOUFVUX1BBVVNFEAsSFgoSUEhBU0VfSU5QVVRfUkVTVU1FEAwSFAoQUEhBU0VfSU5QVVRfRkFJTBANEhYKElBIQVNFX0lOUFVUX1JFT1BFThAOKpABCgxQZW5kaW5nQ2xhc3MSHQoZUEVORElOR19DTEFTU19VTlNQRUNJRklFRBAAEiMKH1BFTkRJTkdfQ0xBU1NfQVdBSVRJTkdfRVhURVJOQUwQARIgChxQRU5ESU5HX0NMQVNTX0VGRkVDVF9VTktOT1dOEAISGgoWUEVORElOR19DTEFTU19BUFBST1ZFRBADKrMBCgpBZGp1c3RtZW50EhoKFkFESlVTVE1FTlRfVU5TUEVDSUZJRUQQABIYChRBREpVU1RNRU5UX1dJUkVfQ0hBVBABEh0KGUFESlVTVE1FTlRfV0lSRV9SRVNQT05TRVMQAhIYChRBREpVU1RNRU5UX05PX09QQVFVRRADEhkKFUFESlVTVE1FTlRfTk9fU1VNTUFSWRAEEhsKF0FESlVTVE1FTlRfTk9fRU5DUllQVEVEEAVCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_config, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_preview, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_tree, file_harness_v1_workitem]);
 
 /**
  * PhaseChange is one change of phase.
@@ -600,6 +600,13 @@ export type Snapshot = Message<"harness.v1.Snapshot"> & {
   stopping?: Stopping | undefined;
 
   /**
+   * Graphs of tasks at work.
+   *
+   * @generated from field: repeated harness.v1.Graph graphs = 99;
+   */
+  graphs: Graph[];
+
+  /**
    * What the view of the conversation leaves out; unset: nothing, ever.
    *
    * @generated from field: harness.v1.CompactionPlan compaction_plan = 40;
@@ -630,7 +637,7 @@ export const SnapshotSchema: GenMessage<Snapshot> = /*@__PURE__*/
  */
 export type Stopping = Message<"harness.v1.Stopping"> & {
   /**
-   * Why: exactly one of the two is set. Children become idle.
+   * Why: exactly one of the three is set. Children become idle.
    *
    * @generated from field: harness.v1.Interrupt interrupt = 1;
    */
@@ -642,6 +649,13 @@ export type Stopping = Message<"harness.v1.Stopping"> & {
    * @generated from field: harness.v1.Cancel cancel = 2;
    */
   cancel?: Cancel | undefined;
+
+  /**
+   * The run ends so. Children end.
+   *
+   * @generated from field: harness.v1.Finish finish = 3;
+   */
+  finish?: Finish | undefined;
 
   /**
    * The caller that asked for it.
@@ -657,6 +671,69 @@ export type Stopping = Message<"harness.v1.Stopping"> & {
  */
 export const StoppingSchema: GenMessage<Stopping> = /*@__PURE__*/
   messageDesc(file_harness_v1_snapshot, 2);
+
+/**
+ * Finish is how a run ends.
+ *
+ * @generated from message harness.v1.Finish
+ */
+export type Finish = Message<"harness.v1.Finish"> & {
+  /**
+   * The status.
+   *
+   * @generated from field: harness.v1.RunStatus status = 1;
+   */
+  status: RunStatus;
+
+  /**
+   * The change of phase.
+   *
+   * @generated from field: harness.v1.PhaseInput input = 2;
+   */
+  input: PhaseInput;
+
+  /**
+   * Kind and sentence of the reason.
+   *
+   * @generated from field: string kind = 3;
+   */
+  kind: string;
+
+  /**
+   * The sentence.
+   *
+   * @generated from field: string message = 4;
+   */
+  message: string;
+
+  /**
+   * The work counts as done.
+   *
+   * @generated from field: bool accepted = 5;
+   */
+  accepted: boolean;
+
+  /**
+   * The contract was met.
+   *
+   * @generated from field: bool contract_verified = 6;
+   */
+  contractVerified: boolean;
+
+  /**
+   * The work items were done.
+   *
+   * @generated from field: bool items_verified = 7;
+   */
+  itemsVerified: boolean;
+};
+
+/**
+ * Describes the message harness.v1.Finish.
+ * Use `create(FinishSchema)` to create a new message.
+ */
+export const FinishSchema: GenMessage<Finish> = /*@__PURE__*/
+  messageDesc(file_harness_v1_snapshot, 3);
 
 /**
  * BackgroundCommand is a command that outlives the call that started it.
@@ -705,7 +782,7 @@ export type BackgroundCommand = Message<"harness.v1.BackgroundCommand"> & {
  * Use `create(BackgroundCommandSchema)` to create a new message.
  */
 export const BackgroundCommandSchema: GenMessage<BackgroundCommand> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 3);
+  messageDesc(file_harness_v1_snapshot, 4);
 
 /**
  * TraceState is the trace state of a run: the parents of the next spans, and what is
@@ -794,7 +871,7 @@ export type TraceState = Message<"harness.v1.TraceState"> & {
  * Use `create(TraceStateSchema)` to create a new message.
  */
 export const TraceStateSchema: GenMessage<TraceState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 4);
+  messageDesc(file_harness_v1_snapshot, 5);
 
 /**
  * TokenBudget is how full the model's window is.
@@ -924,7 +1001,7 @@ export type TokenBudget = Message<"harness.v1.TokenBudget"> & {
  * Use `create(TokenBudgetSchema)` to create a new message.
  */
 export const TokenBudgetSchema: GenMessage<TokenBudget> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 5);
+  messageDesc(file_harness_v1_snapshot, 6);
 
 /**
  * PendingCall is a tool call without a result.
@@ -1077,6 +1154,13 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
    * @generated from field: harness.v1.WaitState wait = 30;
    */
   wait?: WaitState | undefined;
+
+  /**
+   * The tool agent_wait: the runs of sub-agents that it waits for; at most 64.
+   *
+   * @generated from field: repeated string runs = 31;
+   */
+  runs: string[];
 };
 
 /**
@@ -1084,7 +1168,7 @@ export type PendingCall = Message<"harness.v1.PendingCall"> & {
  * Use `create(PendingCallSchema)` to create a new message.
  */
 export const PendingCallSchema: GenMessage<PendingCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 6);
+  messageDesc(file_harness_v1_snapshot, 7);
 
 /**
  * PendingTool is the tool of pending calls.
@@ -1126,7 +1210,7 @@ export type PendingTool = Message<"harness.v1.PendingTool"> & {
  * Use `create(PendingToolSchema)` to create a new message.
  */
 export const PendingToolSchema: GenMessage<PendingTool> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 7);
+  messageDesc(file_harness_v1_snapshot, 8);
 
 /**
  * WaitState is what a call of the tool wait waits for: one of command, path and background, or only
@@ -1198,7 +1282,7 @@ export type WaitState = Message<"harness.v1.WaitState"> & {
  * Use `create(WaitStateSchema)` to create a new message.
  */
 export const WaitStateSchema: GenMessage<WaitState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 8);
+  messageDesc(file_harness_v1_snapshot, 9);
 
 /**
  * Spent is what was used up.
@@ -1268,7 +1352,7 @@ export type Spent = Message<"harness.v1.Spent"> & {
  * Use `create(SpentSchema)` to create a new message.
  */
 export const SpentSchema: GenMessage<Spent> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 9);
+  messageDesc(file_harness_v1_snapshot, 10);
 
 /**
  * TurnState is the turn that is under way or ended last.
@@ -1331,7 +1415,7 @@ export type TurnState = Message<"harness.v1.TurnState"> & {
  * Use `create(TurnStateSchema)` to create a new message.
  */
 export const TurnStateSchema: GenMessage<TurnState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 10);
+  messageDesc(file_harness_v1_snapshot, 11);
 
 /**
  * ModelAdjustment is an adjustment of the requests to one model. It lasts for the run.
@@ -1366,7 +1450,7 @@ export type ModelAdjustment = Message<"harness.v1.ModelAdjustment"> & {
  * Use `create(ModelAdjustmentSchema)` to create a new message.
  */
 export const ModelAdjustmentSchema: GenMessage<ModelAdjustment> = /*@__PURE__*/
-  messageDesc(file_harness_v1_snapshot, 11);
+  messageDesc(file_harness_v1_snapshot, 12);
 
 /**
  * Phase is the phase of the loop. docs/architecture.md has the table of the

@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/subagent.proto.
  */
 export const file_harness_v1_subagent: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3N1YmFnZW50LnByb3RvEgpoYXJuZXNzLnYxIqcDCghTdWJBZ2VudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhQKDGluc3RydWN0aW9ucxgDIAEoCRINCgVtb2RlbBgEIAEoCRINCgV0b29scxgFIAMoCRIMCgRtb2RlGAYgASgJEhYKCXJlYWRfb25seRgHIAEoCEgAiAEBEhEKCXdvcmtzcGFjZRgIIAEoCRIWCgltYXhfdHVybnMYCSABKA1IAYgBARIkCgdidWRnZXRzGAogASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEioKCGNvbnRyYWN0GAsgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSKwoIZGVhZGxpbmUYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X2Fuc3dlcl93b3JkcxgNIAEoDUgCiAEBEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnRCDAoKX3JlYWRfb25seUIMCgpfbWF4X3R1cm5zQhMKEV9tYXhfYW5zd2VyX3dvcmRzQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_config, file_harness_v1_contract]);
+  fileDesc("ChloYXJuZXNzL3YxL3N1YmFnZW50LnByb3RvEgpoYXJuZXNzLnYxIqcDCghTdWJBZ2VudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhQKDGluc3RydWN0aW9ucxgDIAEoCRINCgVtb2RlbBgEIAEoCRINCgV0b29scxgFIAMoCRIMCgRtb2RlGAYgASgJEhYKCXJlYWRfb25seRgHIAEoCEgAiAEBEhEKCXdvcmtzcGFjZRgIIAEoCRIWCgltYXhfdHVybnMYCSABKA1IAYgBARIkCgdidWRnZXRzGAogASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEioKCGNvbnRyYWN0GAsgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSKwoIZGVhZGxpbmUYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X2Fuc3dlcl93b3JkcxgNIAEoDUgCiAEBEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnRCDAoKX3JlYWRfb25seUIMCgpfbWF4X3R1cm5zQhMKEV9tYXhfYW5zd2VyX3dvcmRzIlQKCUdyYXBoVGFzaxIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRINCgVhZ2VudBgDIAEoCRIOCgZwcm9tcHQYBCABKAkSDQoFYWZ0ZXIYBSADKAlCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_config, file_harness_v1_contract]);
 
 /**
  * SubAgent defines an agent to which another one delegates work: a tool of its name, each
@@ -78,7 +78,8 @@ export type SubAgent = Message<"harness.v1.SubAgent"> & {
   readOnly?: boolean | undefined;
 
   /**
-   * The workspace: shared, which is the parent's. Default shared.
+   * The workspace: shared, which is the parent's, or worktree, a separate one with the
+   * parent's files as they are at the start. Default shared.
    *
    * @generated from field: string workspace = 8;
    */
@@ -133,4 +134,54 @@ export type SubAgent = Message<"harness.v1.SubAgent"> & {
  */
 export const SubAgentSchema: GenMessage<SubAgent> = /*@__PURE__*/
   messageDesc(file_harness_v1_subagent, 0);
+
+/**
+ * GraphTask is one piece of work in a graph: a call of a sub-agent that starts once the
+ * tasks before it have ended.
+ *
+ * @generated from message harness.v1.GraphTask
+ */
+export type GraphTask = Message<"harness.v1.GraphTask"> & {
+  /**
+   * Unique in the graph. Matches [A-Za-z0-9_-]{1,64}.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What it is, in a few words; at most 200 bytes.
+   *
+   * @generated from field: string title = 2;
+   */
+  title: string;
+
+  /**
+   * The sub-agent.
+   *
+   * @generated from field: string agent = 3;
+   */
+  agent: string;
+
+  /**
+   * The whole task; the results of the tasks in after are added to it. At most 64 KiB.
+   *
+   * @generated from field: string prompt = 4;
+   */
+  prompt: string;
+
+  /**
+   * Ids of the tasks that have to succeed first.
+   *
+   * @generated from field: repeated string after = 5;
+   */
+  after: string[];
+};
+
+/**
+ * Describes the message harness.v1.GraphTask.
+ * Use `create(GraphTaskSchema)` to create a new message.
+ */
+export const GraphTaskSchema: GenMessage<GraphTask> = /*@__PURE__*/
+  messageDesc(file_harness_v1_subagent, 1);
 

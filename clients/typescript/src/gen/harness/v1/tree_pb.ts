@@ -10,13 +10,15 @@ import type { Content, Usage } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { RunStatus, StopReason } from "./run_pb.js";
 import { file_harness_v1_run } from "./run_pb.js";
+import type { GraphTask } from "./subagent_pb.js";
+import { file_harness_v1_subagent } from "./subagent_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/tree.proto.
  */
 export const file_harness_v1_tree: GenFile = /*@__PURE__*/
-  fileDesc("ChVoYXJuZXNzL3YxL3RyZWUucHJvdG8SCmhhcm5lc3MudjEikwEKBlBhcmVudBIOCgZydW5faWQYASABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAiABKAQSDwoHY2FsbF9pZBgDIAEoCRINCgVhZ2VudBgEIAEoCRINCgVkZXB0aBgFIAEoDRITCgtyb290X3J1bl9pZBgGIAEoCRINCgVvcmRlchgHIAEoDRIOCgZoYWx0ZWQYCCABKAgi2QEKBUNoaWxkEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBndyaXRlcxgEIAEoCBIjCgR3YW50GAUgASgOMhUuaGFybmVzcy52MS5DaGlsZFdhbnQSDQoFb3JkZXIYBiABKA0SIgoFbGVhc2UYByABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJwoGcmVwb3J0GAggASgLMhcuaGFybmVzcy52MS5DaGlsZFJlcG9ydBIPCgdvdmVyZHVlGAkgASgIIoUCCgtDaGlsZFJlcG9ydBIOCgZydW5faWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEEg0KBW9yZGVyGAQgASgNEiUKBnN0YXR1cxgFIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEiYKBnJlYXNvbhgGIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIQCghhY2NlcHRlZBgHIAEoCBIjCgZhbnN3ZXIYCCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFdHVybnMYCSABKA0SIAoFdXNhZ2UYCiABKAsyES5oYXJuZXNzLnYxLlVzYWdlKmUKCUNoaWxkV2FudBIaChZDSElMRF9XQU5UX1VOU1BFQ0lGSUVEEAASEwoPQ0hJTERfV0FOVF9XT1JLEAESEwoPQ0hJTERfV0FOVF9IQUxUEAISEgoOQ0hJTERfV0FOVF9FTkQQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_config, file_harness_v1_content, file_harness_v1_run]);
+  fileDesc("ChVoYXJuZXNzL3YxL3RyZWUucHJvdG8SCmhhcm5lc3MudjEipQEKBlBhcmVudBIOCgZydW5faWQYASABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAiABKAQSDwoHY2FsbF9pZBgDIAEoCRINCgVhZ2VudBgEIAEoCRINCgVkZXB0aBgFIAEoDRITCgtyb290X3J1bl9pZBgGIAEoCRINCgVvcmRlchgHIAEoDRIOCgZoYWx0ZWQYCCABKAgSEAoId29ya3RyZWUYCSABKAgiggMKBUNoaWxkEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBndyaXRlcxgEIAEoCBIjCgR3YW50GAUgASgOMhUuaGFybmVzcy52MS5DaGlsZFdhbnQSDQoFb3JkZXIYBiABKA0SIgoFbGVhc2UYByABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJwoGcmVwb3J0GAggASgLMhcuaGFybmVzcy52MS5DaGlsZFJlcG9ydBIPCgdvdmVyZHVlGAkgASgIEhIKCmJhY2tncm91bmQYCiABKAgSFAoMY29udGludWVkX2J5GAsgASgJEgwKBHRvbGQYDCABKAgSJgoJYXJndW1lbnRzGA0gASgLMhMuaGFybmVzcy52MS5Db250ZW50EgwKBHNlbnQYDiABKA0SJwoMdXNhZ2VfYmVmb3JlGA8gASgLMhEuaGFybmVzcy52MS5Vc2FnZRIQCgh3b3JrdHJlZRgQIAEoCCKXAQoRR3JhcGhUYXNrUHJvZ3Jlc3MSIwoEdGFzaxgBIAEoCzIVLmhhcm5lc3MudjEuR3JhcGhUYXNrEg0KBWxheWVyGAIgASgNEikKBXN0YXRlGAMgASgOMhouaGFybmVzcy52MS5HcmFwaFRhc2tTdGF0ZRIjCgZyZXN1bHQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiVQoFR3JhcGgSDwoHY2FsbF9pZBgBIAEoCRIsCgV0YXNrcxgCIAMoCzIdLmhhcm5lc3MudjEuR3JhcGhUYXNrUHJvZ3Jlc3MSDQoFbGF5ZXIYAyABKA0ilQIKC0NoaWxkUmVwb3J0Eg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQSDQoFb3JkZXIYBCABKA0SJQoGc3RhdHVzGAUgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSJgoGcmVhc29uGAYgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uEhAKCGFjY2VwdGVkGAcgASgIEiMKBmFuc3dlchgIIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBINCgV0dXJucxgJIAEoDRIgCgV1c2FnZRgKIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USDgoGYWJzZW50GAsgASgIKmUKCUNoaWxkV2FudBIaChZDSElMRF9XQU5UX1VOU1BFQ0lGSUVEEAASEwoPQ0hJTERfV0FOVF9XT1JLEAESEwoPQ0hJTERfV0FOVF9IQUxUEAISEgoOQ0hJTERfV0FOVF9FTkQQAyqIAQoOR3JhcGhUYXNrU3RhdGUSIAocR1JBUEhfVEFTS19TVEFURV9VTlNQRUNJRklFRBAAEhwKGEdSQVBIX1RBU0tfU1RBVEVfU1RBUlRFRBABEhkKFUdSQVBIX1RBU0tfU1RBVEVfRE9ORRACEhsKF0dSQVBIX1RBU0tfU1RBVEVfRkFJTEVEEANCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_config, file_harness_v1_content, file_harness_v1_run, file_harness_v1_subagent]);
 
 /**
  * Parent is what a child knows of the run whose call started it. The child's id is derived
@@ -80,6 +82,13 @@ export type Parent = Message<"harness.v1.Parent"> & {
    * @generated from field: bool halted = 8;
    */
   halted: boolean;
+
+  /**
+   * It works in a worktree, which its first decision has the tool host make.
+   *
+   * @generated from field: bool worktree = 9;
+   */
+  worktree: boolean;
 };
 
 /**
@@ -103,7 +112,7 @@ export type Child = Message<"harness.v1.Child"> & {
   runId: string;
 
   /**
-   * The call that it works for.
+   * The call that started it; for a task of a graph, the graph's call and the task's id.
    *
    * @generated from field: string call_id = 2;
    */
@@ -158,6 +167,55 @@ export type Child = Message<"harness.v1.Child"> & {
    * @generated from field: bool overdue = 9;
    */
   overdue: boolean;
+
+  /**
+   * Nothing waits for its end: the model gets a message about it.
+   *
+   * @generated from field: bool background = 10;
+   */
+  background: boolean;
+
+  /**
+   * The call that continued it, and waits for its next end; empty: that of call_id waits.
+   *
+   * @generated from field: string continued_by = 11;
+   */
+  continuedBy: string;
+
+  /**
+   * The end of one that works in the background has been given to the model.
+   *
+   * @generated from field: bool told = 12;
+   */
+  told: boolean;
+
+  /**
+   * Arguments of the call that starts or continues it, until that is sent.
+   *
+   * @generated from field: harness.v1.Content arguments = 13;
+   */
+  arguments?: Content | undefined;
+
+  /**
+   * Number of the newest order that has been sent; a report may confirm a newer one.
+   *
+   * @generated from field: uint32 sent = 14;
+   */
+  sent: number;
+
+  /**
+   * What it had used when it was continued; its lease is from there.
+   *
+   * @generated from field: harness.v1.Usage usage_before = 15;
+   */
+  usageBefore?: Usage | undefined;
+
+  /**
+   * It works in a worktree: next to others that write.
+   *
+   * @generated from field: bool worktree = 16;
+   */
+  worktree: boolean;
 };
 
 /**
@@ -166,6 +224,84 @@ export type Child = Message<"harness.v1.Child"> & {
  */
 export const ChildSchema: GenMessage<Child> = /*@__PURE__*/
   messageDesc(file_harness_v1_tree, 1);
+
+/**
+ * GraphTaskProgress is a task of a graph at work.
+ *
+ * @generated from message harness.v1.GraphTaskProgress
+ */
+export type GraphTaskProgress = Message<"harness.v1.GraphTaskProgress"> & {
+  /**
+   * The task.
+   *
+   * @generated from field: harness.v1.GraphTask task = 1;
+   */
+  task?: GraphTask | undefined;
+
+  /**
+   * Its layer, from 1: one more than that of the last task before it.
+   *
+   * @generated from field: uint32 layer = 2;
+   */
+  layer: number;
+
+  /**
+   * How far it is.
+   *
+   * @generated from field: harness.v1.GraphTaskState state = 3;
+   */
+  state: GraphTaskState;
+
+  /**
+   * Its result, stored for the run; unset before.
+   *
+   * @generated from field: harness.v1.Content result = 4;
+   */
+  result?: Content | undefined;
+};
+
+/**
+ * Describes the message harness.v1.GraphTaskProgress.
+ * Use `create(GraphTaskProgressSchema)` to create a new message.
+ */
+export const GraphTaskProgressSchema: GenMessage<GraphTaskProgress> = /*@__PURE__*/
+  messageDesc(file_harness_v1_tree, 2);
+
+/**
+ * Graph is a graph of tasks at work, layer by layer.
+ *
+ * @generated from message harness.v1.Graph
+ */
+export type Graph = Message<"harness.v1.Graph"> & {
+  /**
+   * The call of delegate that its results answer; empty: the run was started with it, and
+   * its first turn waits for them.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+
+  /**
+   * The tasks.
+   *
+   * @generated from field: repeated harness.v1.GraphTaskProgress tasks = 2;
+   */
+  tasks: GraphTaskProgress[];
+
+  /**
+   * The layer at work, from 1; 0 before.
+   *
+   * @generated from field: uint32 layer = 3;
+   */
+  layer: number;
+};
+
+/**
+ * Describes the message harness.v1.Graph.
+ * Use `create(GraphSchema)` to create a new message.
+ */
+export const GraphSchema: GenMessage<Graph> = /*@__PURE__*/
+  messageDesc(file_harness_v1_tree, 3);
 
 /**
  * ChildReport is what a child reports to its parent when it parks or ends. Reports are
@@ -243,6 +379,13 @@ export type ChildReport = Message<"harness.v1.ChildReport"> & {
    * @generated from field: harness.v1.Usage usage = 10;
    */
   usage?: Usage | undefined;
+
+  /**
+   * There is no such run any more: the sender of an order reports so.
+   *
+   * @generated from field: bool absent = 11;
+   */
+  absent: boolean;
 };
 
 /**
@@ -250,7 +393,7 @@ export type ChildReport = Message<"harness.v1.ChildReport"> & {
  * Use `create(ChildReportSchema)` to create a new message.
  */
 export const ChildReportSchema: GenMessage<ChildReport> = /*@__PURE__*/
-  messageDesc(file_harness_v1_tree, 2);
+  messageDesc(file_harness_v1_tree, 4);
 
 /**
  * ChildWant is what a parent wants of a child.
@@ -292,4 +435,45 @@ export enum ChildWant {
  */
 export const ChildWantSchema: GenEnum<ChildWant> = /*@__PURE__*/
   enumDesc(file_harness_v1_tree, 0);
+
+/**
+ * GraphTaskState is how far a task of a graph is.
+ *
+ * @generated from enum harness.v1.GraphTaskState
+ */
+export enum GraphTaskState {
+  /**
+   * It waits for the tasks before it.
+   *
+   * @generated from enum value: GRAPH_TASK_STATE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * It has a child.
+   *
+   * @generated from enum value: GRAPH_TASK_STATE_STARTED = 1;
+   */
+  STARTED = 1,
+
+  /**
+   * Its child has ended and its work counts as done.
+   *
+   * @generated from enum value: GRAPH_TASK_STATE_DONE = 2;
+   */
+  DONE = 2,
+
+  /**
+   * Its child has not succeeded, or a task before it has not.
+   *
+   * @generated from enum value: GRAPH_TASK_STATE_FAILED = 3;
+   */
+  FAILED = 3,
+}
+
+/**
+ * Describes the enum harness.v1.GraphTaskState.
+ */
+export const GraphTaskStateSchema: GenEnum<GraphTaskState> = /*@__PURE__*/
+  enumDesc(file_harness_v1_tree, 1);
 

@@ -86,6 +86,8 @@ class Event(_message.Message):
     COMPACTION_COMPLETED_FIELD_NUMBER: _builtins.int
     AGENT_STARTED_FIELD_NUMBER: _builtins.int
     AGENT_ENDED_FIELD_NUMBER: _builtins.int
+    SUBTASK_STARTED_FIELD_NUMBER: _builtins.int
+    SUBTASK_COMPLETED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """VERSION-INDEX, unique in the run. Filled on delivery, empty when stored."""
     version: _builtins.int
@@ -274,6 +276,14 @@ class Event(_message.Message):
     def agent_ended(self) -> Global___AgentEnded:
         """agent.ended"""
 
+    @_builtins.property
+    def subtask_started(self) -> Global___SubtaskStarted:
+        """subtask.started"""
+
+    @_builtins.property
+    def subtask_completed(self) -> Global___SubtaskCompleted:
+        """subtask.completed"""
+
     def __init__(
         self,
         *,
@@ -326,12 +336,14 @@ class Event(_message.Message):
         compaction_completed: Global___CompactionCompleted | None = ...,
         agent_started: Global___AgentStarted | None = ...,
         agent_ended: Global___AgentEnded | None = ...,
+        subtask_started: Global___SubtaskStarted | None = ...,
+        subtask_completed: Global___SubtaskCompleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -346,22 +358,30 @@ class AgentStarted(_message.Message):
     CALL_ID_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
     AGENT_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    CONTINUED_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     run_id: _builtins.str
     """The run, in the same namespace."""
     agent: _builtins.str
     """Name of the sub-agent."""
+    background: _builtins.bool
+    """Nothing waits for it: the end comes as a message."""
+    continued: _builtins.bool
+    """A call continues a run that had ended before."""
     def __init__(
         self,
         *,
         call_id: _builtins.str = ...,
         run_id: _builtins.str = ...,
         agent: _builtins.str = ...,
+        background: _builtins.bool = ...,
+        continued: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "call_id", b"call_id", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "background", b"background", "call_id", b"call_id", "continued", b"continued", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -381,6 +401,7 @@ class AgentEnded(_message.Message):
     ACCEPTED_FIELD_NUMBER: _builtins.int
     TURNS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    CHILD_VERSION_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     run_id: _builtins.str
@@ -393,6 +414,8 @@ class AgentEnded(_message.Message):
     """Its work counts as done."""
     turns: _builtins.int
     """Its turns."""
+    child_version: _builtins.int
+    """Version of the child's record with its end: everything up to it came before this."""
     @_builtins.property
     def reason(self) -> _run_pb2.StopReason:
         """Why."""
@@ -412,14 +435,91 @@ class AgentEnded(_message.Message):
         accepted: _builtins.bool = ...,
         turns: _builtins.int = ...,
         usage: _content_pb2.Usage | None = ...,
+        child_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "agent", b"agent", "call_id", b"call_id", "reason", b"reason", "run_id", b"run_id", "status", b"status", "turns", b"turns", "usage", b"usage"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "agent", b"agent", "call_id", b"call_id", "child_version", b"child_version", "reason", b"reason", "run_id", b"run_id", "status", b"status", "turns", b"turns", "usage", b"usage"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AgentEnded: _TypeAlias = AgentEnded  # noqa: Y015
+
+@_typing.final
+class SubtaskStarted(_message.Message):
+    """SubtaskStarted: a layer of a graph of tasks started."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBTASK_INDEX_FIELD_NUMBER: _builtins.int
+    TOTAL_SUBTASKS_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    WORKFLOW_TYPE_FIELD_NUMBER: _builtins.int
+    PARALLEL_FIELD_NUMBER: _builtins.int
+    subtask_index: _builtins.int
+    """The layer, from 1."""
+    total_subtasks: _builtins.int
+    """The number of layers."""
+    title: _builtins.str
+    """The tasks of the layer."""
+    workflow_type: _builtins.str
+    """What runs it: graph, or delegate for a call."""
+    parallel: _builtins.bool
+    """It has more than one task."""
+    def __init__(
+        self,
+        *,
+        subtask_index: _builtins.int = ...,
+        total_subtasks: _builtins.int = ...,
+        title: _builtins.str = ...,
+        workflow_type: _builtins.str = ...,
+        parallel: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parallel", b"parallel", "subtask_index", b"subtask_index", "title", b"title", "total_subtasks", b"total_subtasks", "workflow_type", b"workflow_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubtaskStarted: _TypeAlias = SubtaskStarted  # noqa: Y015
+
+@_typing.final
+class SubtaskCompleted(_message.Message):
+    """SubtaskCompleted: a layer of a graph of tasks ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUBTASK_INDEX_FIELD_NUMBER: _builtins.int
+    TOTAL_SUBTASKS_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    ARTIFACTS_CREATED_FIELD_NUMBER: _builtins.int
+    IS_LAST_FIELD_NUMBER: _builtins.int
+    subtask_index: _builtins.int
+    """The layer, from 1."""
+    total_subtasks: _builtins.int
+    """The number of layers."""
+    title: _builtins.str
+    """The tasks of the layer."""
+    artifacts_created: _builtins.int
+    """Results of tasks that count as done."""
+    is_last: _builtins.bool
+    """No other layer follows."""
+    def __init__(
+        self,
+        *,
+        subtask_index: _builtins.int = ...,
+        total_subtasks: _builtins.int = ...,
+        title: _builtins.str = ...,
+        artifacts_created: _builtins.int = ...,
+        is_last: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts_created", b"artifacts_created", "is_last", b"is_last", "subtask_index", b"subtask_index", "title", b"title", "total_subtasks", b"total_subtasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubtaskCompleted: _TypeAlias = SubtaskCompleted  # noqa: Y015
 
 @_typing.final
 class StallDetected(_message.Message):

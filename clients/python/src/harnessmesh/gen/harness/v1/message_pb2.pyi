@@ -331,6 +331,7 @@ class TurnComplete(_message.Message):
     AWAITING_FIELD_NUMBER: _builtins.int
     RETAKEN_FIELD_NUMBER: _builtins.int
     ANSWERED_FIELD_NUMBER: _builtins.int
+    FINISH_FIELD_NUMBER: _builtins.int
     turn_number: _builtins.int
     """The turn."""
     agent_done: _builtins.bool
@@ -351,6 +352,10 @@ class TurnComplete(_message.Message):
     def error(self) -> Global___TurnError:
         """Unset when the turn was carried out."""
 
+    @_builtins.property
+    def finish(self) -> _snapshot_pb2.Finish:
+        """It was decided how the run ends, and everything below it has ended since."""
+
     def __init__(
         self,
         *,
@@ -362,10 +367,11 @@ class TurnComplete(_message.Message):
         awaiting: _builtins.bool = ...,
         retaken: _builtins.bool = ...,
         answered: _builtins.bool = ...,
+        finish: _snapshot_pb2.Finish | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "finish", b"finish"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_done", b"agent_done", "answered", b"answered", "awaiting", b"awaiting", "called_work_complete", b"called_work_complete", "error", b"error", "interrupted", b"interrupted", "retaken", b"retaken", "turn_number", b"turn_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_done", b"agent_done", "answered", b"answered", "awaiting", b"awaiting", "called_work_complete", b"called_work_complete", "error", b"error", "finish", b"finish", "interrupted", b"interrupted", "retaken", b"retaken", "turn_number", b"turn_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

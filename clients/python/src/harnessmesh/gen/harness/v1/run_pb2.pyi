@@ -198,6 +198,7 @@ class RunSpec(_message.Message):
     CONTRACT_FIELD_NUMBER: _builtins.int
     MEDIA_FIELD_NUMBER: _builtins.int
     OUTPUT_SCHEMA_FIELD_NUMBER: _builtins.int
+    GRAPH_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace on the tool host."""
     output_schema: _builtins.str
@@ -236,6 +237,12 @@ class RunSpec(_message.Message):
     def media(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Media]:
         """Images and documents that belong to the goal; at most 20."""
 
+    @_builtins.property
+    def graph(self) -> _containers.RepeatedCompositeFieldContainer[_subagent_pb2.GraphTask]:
+        """Work of sub-agents before the first turn, which reads the results; at most 32 tasks, without
+        a cycle.
+        """
+
     def __init__(
         self,
         *,
@@ -248,10 +255,11 @@ class RunSpec(_message.Message):
         contract: _contract_pb2.TaskContract | None = ...,
         media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
         output_schema: _builtins.str = ...,
+        graph: _abc.Iterable[_subagent_pb2.GraphTask] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "config", b"config", "contract", b"contract", "goal", b"goal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "client_tools", b"client_tools", "config", b"config", "contract", b"contract", "goal", b"goal", "media", b"media", "output_schema", b"output_schema", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "client_tools", b"client_tools", "config", b"config", "contract", b"contract", "goal", b"goal", "graph", b"graph", "media", b"media", "output_schema", b"output_schema", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -320,6 +320,7 @@ class Snapshot(_message.Message):
     PARENT_FIELD_NUMBER: _builtins.int
     CHILDREN_FIELD_NUMBER: _builtins.int
     STOPPING_FIELD_NUMBER: _builtins.int
+    GRAPHS_FIELD_NUMBER: _builtins.int
     COMPACTION_PLAN_FIELD_NUMBER: _builtins.int
     TOOLS_DIGEST_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
@@ -579,6 +580,10 @@ class Snapshot(_message.Message):
         """What the run does once its children are idle; unset: they may work."""
 
     @_builtins.property
+    def graphs(self) -> _containers.RepeatedCompositeFieldContainer[_tree_pb2.Graph]:
+        """Graphs of tasks at work."""
+
+    @_builtins.property
     def compaction_plan(self) -> _compaction_pb2.CompactionPlan:
         """What the view of the conversation leaves out; unset: nothing, ever."""
 
@@ -657,12 +662,13 @@ class Snapshot(_message.Message):
         parent: _tree_pb2.Parent | None = ...,
         children: _abc.Iterable[_tree_pb2.Child] | None = ...,
         stopping: Global___Stopping | None = ...,
+        graphs: _abc.Iterable[_tree_pb2.Graph] | None = ...,
         compaction_plan: _compaction_pb2.CompactionPlan | None = ...,
         tools_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -678,31 +684,83 @@ class Stopping(_message.Message):
 
     INTERRUPT_FIELD_NUMBER: _builtins.int
     CANCEL_FIELD_NUMBER: _builtins.int
+    FINISH_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_NUMBER: _builtins.int
     caller: _builtins.str
     """The caller that asked for it."""
     @_builtins.property
     def interrupt(self) -> _inbox_pb2.Interrupt:
-        """Why: exactly one of the two is set. Children become idle."""
+        """Why: exactly one of the three is set. Children become idle."""
 
     @_builtins.property
     def cancel(self) -> _inbox_pb2.Cancel:
         """Children end."""
+
+    @_builtins.property
+    def finish(self) -> Global___Finish:
+        """The run ends so. Children end."""
 
     def __init__(
         self,
         *,
         interrupt: _inbox_pb2.Interrupt | None = ...,
         cancel: _inbox_pb2.Cancel | None = ...,
+        finish: Global___Finish | None = ...,
         caller: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "interrupt", b"interrupt"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "finish", b"finish", "interrupt", b"interrupt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cancel", b"cancel", "interrupt", b"interrupt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cancel", b"cancel", "finish", b"finish", "interrupt", b"interrupt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Stopping: _TypeAlias = Stopping  # noqa: Y015
+
+@_typing.final
+class Finish(_message.Message):
+    """Finish is how a run ends."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    INPUT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
+    CONTRACT_VERIFIED_FIELD_NUMBER: _builtins.int
+    ITEMS_VERIFIED_FIELD_NUMBER: _builtins.int
+    status: _run_pb2.RunStatus.ValueType
+    """The status."""
+    input: Global___PhaseInput.ValueType
+    """The change of phase."""
+    kind: _builtins.str
+    """Kind and sentence of the reason."""
+    message: _builtins.str
+    """The sentence."""
+    accepted: _builtins.bool
+    """The work counts as done."""
+    contract_verified: _builtins.bool
+    """The contract was met."""
+    items_verified: _builtins.bool
+    """The work items were done."""
+    def __init__(
+        self,
+        *,
+        status: _run_pb2.RunStatus.ValueType = ...,
+        input: Global___PhaseInput.ValueType = ...,
+        kind: _builtins.str = ...,
+        message: _builtins.str = ...,
+        accepted: _builtins.bool = ...,
+        contract_verified: _builtins.bool = ...,
+        items_verified: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "contract_verified", b"contract_verified", "input", b"input", "items_verified", b"items_verified", "kind", b"kind", "message", b"message", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Finish: _TypeAlias = Finish  # noqa: Y015
 
 @_typing.final
 class BackgroundCommand(_message.Message):
@@ -931,6 +989,7 @@ class PendingCall(_message.Message):
     PREVIEW_FIELD_NUMBER: _builtins.int
     CHANGES_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -993,6 +1052,10 @@ class PendingCall(_message.Message):
     def wait(self) -> Global___WaitState:
         """The tool wait: what the call waits for."""
 
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The tool agent_wait: the runs of sub-agents that it waits for; at most 64."""
+
     def __init__(
         self,
         *,
@@ -1015,10 +1078,11 @@ class PendingCall(_message.Message):
         preview: _preview_pb2.CallPreview | None = ...,
         changes: _builtins.str = ...,
         wait: Global___WaitState | None = ...,
+        runs: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "marks", b"marks", "preview", b"preview", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "runs", b"runs", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

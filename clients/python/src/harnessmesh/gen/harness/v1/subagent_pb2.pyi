@@ -14,10 +14,10 @@ import builtins as _builtins
 import sys
 import typing as _typing
 
-if sys.version_info >= (3, 10):
-    from typing import TypeAlias as _TypeAlias
+if sys.version_info >= (3, 11):
+    from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
-    from typing_extensions import TypeAlias as _TypeAlias
+    from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -61,7 +61,9 @@ class SubAgent(_message.Message):
     read_only: _builtins.bool
     """It has only tools that change nothing."""
     workspace: _builtins.str
-    """The workspace: shared, which is the parent's. Default shared."""
+    """The workspace: shared, which is the parent's, or worktree, a separate one with the
+    parent's files as they are at the start. Default shared.
+    """
     max_turns: _builtins.int
     """Turns after which it ends. Default that of the parent."""
     max_answer_words: _builtins.int
@@ -122,3 +124,45 @@ class SubAgent(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__read_only) -> _WhichOneofReturnType__read_only | None: ...
 
 Global___SubAgent: _TypeAlias = SubAgent  # noqa: Y015
+
+@_typing.final
+class GraphTask(_message.Message):
+    """GraphTask is one piece of work in a graph: a call of a sub-agent that starts once the
+    tasks before it have ended.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TITLE_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Unique in the graph. Matches [A-Za-z0-9_-]{1,64}."""
+    title: _builtins.str
+    """What it is, in a few words; at most 200 bytes."""
+    agent: _builtins.str
+    """The sub-agent."""
+    prompt: _builtins.str
+    """The whole task; the results of the tasks in after are added to it. At most 64 KiB."""
+    @_builtins.property
+    def after(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the tasks that have to succeed first."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        title: _builtins.str = ...,
+        agent: _builtins.str = ...,
+        prompt: _builtins.str = ...,
+        after: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "agent", b"agent", "id", b"id", "prompt", b"prompt", "title", b"title"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GraphTask: _TypeAlias = GraphTask  # noqa: Y015

@@ -3,12 +3,15 @@
 isort:skip_file
 """
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
+from harnessmesh.gen.harness.v1 import subagent_pb2 as _subagent_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -48,6 +51,34 @@ CHILD_WANT_END: ChildWant.ValueType  # 3
 """It ends."""
 Global___ChildWant: _TypeAlias = ChildWant  # noqa: Y015
 
+class _GraphTaskState:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _GraphTaskStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_GraphTaskState.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    GRAPH_TASK_STATE_UNSPECIFIED: _GraphTaskState.ValueType  # 0
+    """It waits for the tasks before it."""
+    GRAPH_TASK_STATE_STARTED: _GraphTaskState.ValueType  # 1
+    """It has a child."""
+    GRAPH_TASK_STATE_DONE: _GraphTaskState.ValueType  # 2
+    """Its child has ended and its work counts as done."""
+    GRAPH_TASK_STATE_FAILED: _GraphTaskState.ValueType  # 3
+    """Its child has not succeeded, or a task before it has not."""
+
+class GraphTaskState(_GraphTaskState, metaclass=_GraphTaskStateEnumTypeWrapper):
+    """GraphTaskState is how far a task of a graph is."""
+
+GRAPH_TASK_STATE_UNSPECIFIED: GraphTaskState.ValueType  # 0
+"""It waits for the tasks before it."""
+GRAPH_TASK_STATE_STARTED: GraphTaskState.ValueType  # 1
+"""It has a child."""
+GRAPH_TASK_STATE_DONE: GraphTaskState.ValueType  # 2
+"""Its child has ended and its work counts as done."""
+GRAPH_TASK_STATE_FAILED: GraphTaskState.ValueType  # 3
+"""Its child has not succeeded, or a task before it has not."""
+Global___GraphTaskState: _TypeAlias = GraphTaskState  # noqa: Y015
+
 @_typing.final
 class Parent(_message.Message):
     """Parent is what a child knows of the run whose call started it. The child's id is derived
@@ -64,6 +95,7 @@ class Parent(_message.Message):
     ROOT_RUN_ID_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
     HALTED_FIELD_NUMBER: _builtins.int
+    WORKTREE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run, in the same namespace."""
     first_sequence: _builtins.int
@@ -80,6 +112,8 @@ class Parent(_message.Message):
     """Number of the newest order that was taken; 1 is the start."""
     halted: _builtins.bool
     """The parent has halted it: only a later order resumes it."""
+    worktree: _builtins.bool
+    """It works in a worktree, which its first decision has the tool host make."""
     def __init__(
         self,
         *,
@@ -91,10 +125,11 @@ class Parent(_message.Message):
         root_run_id: _builtins.str = ...,
         order: _builtins.int = ...,
         halted: _builtins.bool = ...,
+        worktree: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "call_id", b"call_id", "depth", b"depth", "first_sequence", b"first_sequence", "halted", b"halted", "order", b"order", "root_run_id", b"root_run_id", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "call_id", b"call_id", "depth", b"depth", "first_sequence", b"first_sequence", "halted", b"halted", "order", b"order", "root_run_id", b"root_run_id", "run_id", b"run_id", "worktree", b"worktree"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -115,10 +150,17 @@ class Child(_message.Message):
     LEASE_FIELD_NUMBER: _builtins.int
     REPORT_FIELD_NUMBER: _builtins.int
     OVERDUE_FIELD_NUMBER: _builtins.int
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    CONTINUED_BY_FIELD_NUMBER: _builtins.int
+    TOLD_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_FIELD_NUMBER: _builtins.int
+    SENT_FIELD_NUMBER: _builtins.int
+    USAGE_BEFORE_FIELD_NUMBER: _builtins.int
+    WORKTREE_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Its run, in the same namespace."""
     call_id: _builtins.str
-    """The call that it works for."""
+    """The call that started it; for a task of a graph, the graph's call and the task's id."""
     agent: _builtins.str
     """Name of the sub-agent."""
     writes: _builtins.bool
@@ -131,6 +173,16 @@ class Child(_message.Message):
     """Number of that order, from 1 for the start; 0 before."""
     overdue: _builtins.bool
     """The deadline of the call has passed, and the child gets the order to end."""
+    background: _builtins.bool
+    """Nothing waits for its end: the model gets a message about it."""
+    continued_by: _builtins.str
+    """The call that continued it, and waits for its next end; empty: that of call_id waits."""
+    told: _builtins.bool
+    """The end of one that works in the background has been given to the model."""
+    sent: _builtins.int
+    """Number of the newest order that has been sent; a report may confirm a newer one."""
+    worktree: _builtins.bool
+    """It works in a worktree: next to others that write."""
     @_builtins.property
     def lease(self) -> _config_pb2.Budgets:
         """What it may use up before it asks for more; unset: no limit."""
@@ -138,6 +190,14 @@ class Child(_message.Message):
     @_builtins.property
     def report(self) -> Global___ChildReport:
         """Its newest report, without the answer; unset before."""
+
+    @_builtins.property
+    def arguments(self) -> _content_pb2.Content:
+        """Arguments of the call that starts or continues it, until that is sent."""
+
+    @_builtins.property
+    def usage_before(self) -> _content_pb2.Usage:
+        """What it had used when it was continued; its lease is from there."""
 
     def __init__(
         self,
@@ -151,14 +211,93 @@ class Child(_message.Message):
         lease: _config_pb2.Budgets | None = ...,
         report: Global___ChildReport | None = ...,
         overdue: _builtins.bool = ...,
+        background: _builtins.bool = ...,
+        continued_by: _builtins.str = ...,
+        told: _builtins.bool = ...,
+        arguments: _content_pb2.Content | None = ...,
+        sent: _builtins.int = ...,
+        usage_before: _content_pb2.Usage | None = ...,
+        worktree: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["lease", b"lease", "report", b"report"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "lease", b"lease", "report", b"report", "usage_before", b"usage_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "call_id", b"call_id", "lease", b"lease", "order", b"order", "overdue", b"overdue", "report", b"report", "run_id", b"run_id", "want", b"want", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continued_by", b"continued_by", "lease", b"lease", "order", b"order", "overdue", b"overdue", "report", b"report", "run_id", b"run_id", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Child: _TypeAlias = Child  # noqa: Y015
+
+@_typing.final
+class GraphTaskProgress(_message.Message):
+    """GraphTaskProgress is a task of a graph at work."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TASK_FIELD_NUMBER: _builtins.int
+    LAYER_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    RESULT_FIELD_NUMBER: _builtins.int
+    layer: _builtins.int
+    """Its layer, from 1: one more than that of the last task before it."""
+    state: Global___GraphTaskState.ValueType
+    """How far it is."""
+    @_builtins.property
+    def task(self) -> _subagent_pb2.GraphTask:
+        """The task."""
+
+    @_builtins.property
+    def result(self) -> _content_pb2.Content:
+        """Its result, stored for the run; unset before."""
+
+    def __init__(
+        self,
+        *,
+        task: _subagent_pb2.GraphTask | None = ...,
+        layer: _builtins.int = ...,
+        state: Global___GraphTaskState.ValueType = ...,
+        result: _content_pb2.Content | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result", "task", b"task"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["layer", b"layer", "result", b"result", "state", b"state", "task", b"task"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GraphTaskProgress: _TypeAlias = GraphTaskProgress  # noqa: Y015
+
+@_typing.final
+class Graph(_message.Message):
+    """Graph is a graph of tasks at work, layer by layer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    LAYER_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call of delegate that its results answer; empty: the run was started with it, and
+    its first turn waits for them.
+    """
+    layer: _builtins.int
+    """The layer at work, from 1; 0 before."""
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___GraphTaskProgress]:
+        """The tasks."""
+
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        tasks: _abc.Iterable[Global___GraphTaskProgress] | None = ...,
+        layer: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "layer", b"layer", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Graph: _TypeAlias = Graph  # noqa: Y015
 
 @_typing.final
 class ChildReport(_message.Message):
@@ -178,6 +317,7 @@ class ChildReport(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     TURNS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
+    ABSENT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The child."""
     call_id: _builtins.str
@@ -192,6 +332,8 @@ class ChildReport(_message.Message):
     """It ended and its work counts as done."""
     turns: _builtins.int
     """Turns so far."""
+    absent: _builtins.bool
+    """There is no such run any more: the sender of an order reports so."""
     @_builtins.property
     def reason(self) -> _run_pb2.StopReason:
         """Why it is parked or ended."""
@@ -217,10 +359,11 @@ class ChildReport(_message.Message):
         answer: _content_pb2.Content | None = ...,
         turns: _builtins.int = ...,
         usage: _content_pb2.Usage | None = ...,
+        absent: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "reason", b"reason", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "order", b"order", "reason", b"reason", "run_id", b"run_id", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "order", b"order", "reason", b"reason", "run_id", b"run_id", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
