@@ -24,27 +24,16 @@ import (
 type daemonCmd struct {
 	Status  daemonStatusCmd  `cmd:"" help:"Show the background process and what it works on."`
 	Stop    daemonStopCmd    `cmd:"" help:"Stop the background process; asks while runs work."`
-	Restart daemonRestartCmd `cmd:"" help:"Replace the background process by one of this program; the runs at work continue."`
+	Restart daemonRestartCmd `cmd:"" help:"Replace the background process by one of this program, once no command runs; the runs at work continue."`
 	Logs    daemonLogsCmd    `cmd:"" help:"Print the log of the background process."`
 	Run     daemonRunCmd     `cmd:"" hidden:"" help:"Be the background process."`
 }
 
-// build names the version of this program and its commit.
-func build() string {
-	return version + " " + shortened(commit())
-}
-
-// shortened returns the beginning of a commit, with what follows its id.
-func shortened(commit string) string {
-	id, more, _ := strings.Cut(commit, " ")
-	return strings.TrimSpace(id[:min(len(id), 12)] + " " + more)
-}
-
 // background returns how commands use the background process.
 func (a *app) background() *backend.Background {
-	return &backend.Background{
-		Program: daemon.Program{Path: a.program, Environ: a.environ}, Build: build(), Note: func(text string) { a.printNote("%s", text) },
-	}
+	return &backend.Background{Program: daemon.Program{
+		Path: a.program, Environ: a.environ, Build: build(), Note: func(text string) { a.printNote("%s", oneLine(text)) },
+	}}
 }
 
 // running connects to the background process of the default data directory; nil if none runs.
@@ -171,9 +160,11 @@ func awaitEnd(ctx context.Context, dir string) error {
 }
 
 // daemonRestartCmd replaces the background process.
-type daemonRestartCmd struct{}
+type daemonRestartCmd struct {
+	Now bool `help:"Do not wait for commands: they have 30 s to end."`
+}
 
-func (daemonRestartCmd) run(ctx context.Context, a *app) (int, error) {
+func (c daemonRestartCmd) run(ctx context.Context, a *app) (int, error) {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
 	dir, h, conn, err := running(ctx, a)
@@ -184,25 +175,10 @@ func (daemonRestartCmd) run(ctx context.Context, a *app) (int, error) {
 	if program.Path == "" {
 		return follow.ExitError, errors.New("the path of this program is not known")
 	}
-	handed := &harnessv1.StopProcessResponse{}
 	if conn != nil {
-		defer func() { _ = conn.Close() }()
-		release, err := daemon.Reserve(ctx, dir)
-		if err != nil {
-			return follow.ExitError, err
-		}
-		defer release()
-		if handed, err = harnessv1.NewLocalServiceClient(conn).StopProcess(ctx, &harnessv1.StopProcessRequest{Successor: true}); err != nil {
-			return follow.ExitError, err
-		}
-		if err := awaitEnd(ctx, dir); err != nil {
-			return follow.ExitError, err
-		}
+		_ = conn.Close()
+		program.Replace, program.Now = h.PID, c.Now
 	}
-	for _, run := range handed.GetWorking() {
-		program.Keep = append(program.Keep, node.RunName(run.GetNamespace(), run.GetRunId()))
-	}
-	program.Environments = handed.GetEnvironments()
 	if err := daemon.Spawn(ctx, program); err != nil && !errors.Is(err, daemon.ErrHeld) {
 		return follow.ExitError, err
 	}
@@ -211,7 +187,7 @@ func (daemonRestartCmd) run(ctx context.Context, a *app) (int, error) {
 		a.printNote("the background process %d has started", now.PID)
 		return follow.ExitDone, nil
 	}
-	a.printNote("the background process %d (%s) replaces %d (%s); at work: %s", now.PID, now.Build, h.PID, h.Build, namesOf(handed.GetWorking()))
+	a.printNote("the background process %d (%s) replaces %d (%s)", now.PID, now.Build, h.PID, h.Build)
 	return follow.ExitDone, nil
 }
 
@@ -260,36 +236,49 @@ func copyLines(out io.Writer, in io.Reader) error {
 // daemonRunCmd is the background process itself.
 type daemonRunCmd struct {
 	ReadyFD   int           `name:"ready-fd" hidden:"" help:"Descriptor that gets a line when clients can connect."`
-	Keep      []string      `hidden:"" sep:"none" help:"Run that continues, NAMESPACE/RUN."`
+	Replace   int           `hidden:"" help:"Process to take over from."`
+	Now       bool          `hidden:"" help:"Take over although commands run."`
 	Catalogue string        `hidden:"" help:"As in run."`
 	Linger    *durationFlag `hidden:"" help:"How long the process stays after its last client has left. Default: 10m."`
 }
 
 func (c *daemonRunCmd) run(ctx context.Context, a *app) (int, error) {
-	err := c.serve(ctx, a)
+	client := daemon.OpenPipe(c.ReadyFD)
+	err := c.serve(ctx, a, client)
+	if err != nil {
+		client.Report(err)
+	}
 	if errors.Is(err, daemon.ErrHeld) {
 		return follow.ExitDone, nil
 	}
 	return follow.ExitError, err
 }
 
-func (c *daemonRunCmd) serve(ctx context.Context, a *app) error {
-	reported := false
-	report := func(err error) {
-		if !reported && c.ReadyFD > 2 {
-			daemon.Report(c.ReadyFD, err)
-		}
-		reported = true
-	}
+func (c *daemonRunCmd) serve(ctx context.Context, a *app, client *daemon.Pipe) error {
 	cfg, err := c.config(a)
-	if err == nil {
-		cfg.Ready = func() { report(nil) }
-		err = daemon.Serve(ctx, cfg)
-	}
 	if err != nil {
-		report(err)
+		return err
 	}
-	return err
+	release := func() {}
+	if c.Replace != 0 {
+		successor := daemon.Successor{Dir: cfg.Data, Build: cfg.Build, Replace: c.Replace, Now: c.Now, Waits: client.Waits}
+		waiting, stop := a.cancelOnSignal(ctx)
+		handed, released, err := successor.TakeOver(waiting)
+		stop()
+		if err != nil {
+			return err
+		}
+		release, cfg.Environments = released, handed.GetEnvironments()
+		for _, run := range handed.GetWorking() {
+			cfg.Keep = append(cfg.Keep, node.RunName(run.GetNamespace(), run.GetRunId()))
+		}
+	}
+	defer release()
+	cfg.Ready = func() {
+		release()
+		client.Report(nil)
+	}
+	return daemon.Serve(ctx, cfg)
 }
 
 func (c *daemonRunCmd) config(a *app) (daemon.Config, error) {
@@ -303,13 +292,10 @@ func (c *daemonRunCmd) config(a *app) (daemon.Config, error) {
 		return daemon.Config{}, err
 	}
 	cfg := daemon.Config{
-		Data: dir, Build: build(), Linger: daemon.DefaultLinger, Keep: c.Keep, Env: a.env, Catalogue: models, Level: a.level, Signals: a.signals,
+		Data: dir, Build: build(), Linger: daemon.DefaultLinger, Env: a.env, Catalogue: models, Level: a.level, Signals: a.signals,
 	}
 	if c.Linger != nil {
 		cfg.Linger = c.Linger.d
-	}
-	if cfg.Environments, err = daemon.ReadEnvironments(a.in); err != nil {
-		return daemon.Config{}, fmt.Errorf("environments of the former process: %w", err)
 	}
 	return cfg, nil
 }

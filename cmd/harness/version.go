@@ -1,10 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
+	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -15,20 +19,46 @@ var version = "dev"
 
 type versionCmd struct{}
 
-// commit returns the commit that the program is built from.
+// commit returns the commit that the program is built from. Where that does not identify the
+// program, its file's time follows.
 func commit() string {
-	commit := "unknown"
+	settings := map[string]string{}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, setting := range info.Settings {
-			switch {
-			case setting.Key == "vcs.revision":
-				commit = setting.Value
-			case setting.Key == "vcs.modified" && setting.Value == "true":
-				commit += " (modified)"
-			}
+			settings[setting.Key] = setting.Value
 		}
 	}
-	return commit
+	var linked time.Time
+	if path, err := os.Executable(); err == nil {
+		if info, err := os.Stat(path); err == nil {
+			linked = info.ModTime()
+		}
+	}
+	return commitText(settings, linked)
+}
+
+// commitText returns a commit from the settings of a build and the time of its file.
+func commitText(settings map[string]string, linked time.Time) string {
+	revision, modified := settings["vcs.revision"], settings["vcs.modified"] == "true"
+	text := cmp.Or(revision, "unknown")
+	if modified {
+		text += " (modified)"
+	}
+	if (revision == "" || modified) && !linked.IsZero() {
+		text += " built " + linked.UTC().Format(time.RFC3339)
+	}
+	return text
+}
+
+// build names the version of this program and its commit.
+func build() string {
+	return version + " " + shortened(commit())
+}
+
+// shortened returns the beginning of a commit, with what follows its id.
+func shortened(commit string) string {
+	id, more, _ := strings.Cut(commit, " ")
+	return strings.TrimSpace(id[:min(len(id), 12)] + " " + more)
 }
 
 func (versionCmd) run(_ context.Context, a *app) (int, error) {

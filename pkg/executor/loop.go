@@ -51,7 +51,8 @@ func Run(ctx context.Context, cfg Config, x Executor) error {
 	err := cfg.Log.Consume(ctx, x.Name(), cfg.Concurrency, func(intake context.Context, d runlog.Delivery) {
 		began := l.cfg.Now()
 		l.cfg.Metrics.StepReceived(work, x.Name(), d.Redelivered(), commitTime(d.Entry()), began)
-		r := &stepDelivery{Delivery: d, onStop: func(f func()) func() bool { return context.AfterFunc(intake, f) }}
+		r := &stepDelivery{Delivery: d, stopping: func() bool { return intake.Err() != nil }}
+		r.onStop = func(f func()) func() bool { return context.AfterFunc(intake, f) }
 		outcome := l.handle(work, r)
 		l.cfg.Metrics.StepEnded(work, x.Name(), outcome, l.cfg.Now().Sub(began)-r.waited)
 	})
@@ -59,23 +60,6 @@ func Run(ctx context.Context, cfg Config, x Executor) error {
 		return nil
 	}
 	return err
-}
-
-// Draining returns a context that ends drain after ctx.
-func Draining(ctx context.Context, drain time.Duration) (work context.Context, cancel context.CancelFunc) {
-	work, end := context.WithCancel(context.WithoutCancel(ctx))
-	if drain <= 0 {
-		stop := context.AfterFunc(ctx, end)
-		return work, func() { stop(); end() }
-	}
-	timer := make(chan *time.Timer, 1)
-	stop := context.AfterFunc(ctx, func() { timer <- time.AfterFunc(drain, end) })
-	return work, func() {
-		if !stop() {
-			(<-timer).Stop()
-		}
-		end()
-	}
 }
 
 type loop struct {
@@ -242,6 +226,7 @@ func (l *loop) finish(ctx context.Context, d runlog.Delivery, task *Task, err er
 func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outcome *harnessv1.Outcome, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	ctx = context.WithValue(ctx, stepKey{}, runningStep{stopping: task.delivery.stopping, cancel: cancel})
 	stop := l.heartbeat(ctx, cancel, d, task)
 	defer stop()
 	defer func() {
@@ -249,7 +234,7 @@ func (l *loop) execute(ctx context.Context, d runlog.Delivery, task *Task) (outc
 			err = fmt.Errorf("panic: %v", p)
 			l.logger.ErrorContext(ctx, "executor panicked", "run", task.Run.ID, "panic", p, "stack", string(debug.Stack()))
 		}
-		if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errLost) || errors.Is(cause, runlog.ErrLost)) {
+		if cause := context.Cause(ctx); err != nil && (errors.Is(cause, errLost) || errors.Is(cause, runlog.ErrLost) || errors.Is(cause, errStopping)) {
 			err = cause
 		}
 	}()

@@ -206,6 +206,8 @@ type stepDelivery struct {
 	runlog.Delivery
 	// onStop calls f when the worker is to stop. cancel prevents that.
 	onStop func(f func()) (cancel func() bool)
+	// stopping reports whether the worker takes no more steps.
+	stopping func() bool
 	// waited is the time that the step has waited.
 	waited time.Duration
 }

@@ -31,10 +31,8 @@ func TestMain(m *testing.M) {
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
 		harness = filepath.Join(dir, "harness")
-		build := exec.Command("go", "build", "-o", harness, "../../cmd/harness")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
+		if err := build(harness); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		// These tests wait for takeovers far more than they compute.
@@ -46,6 +44,16 @@ func TestMain(m *testing.M) {
 		return m.Run()
 	}()
 	os.Exit(code)
+}
+
+// build builds the binary, with more flags of the linker.
+func build(path string, linker ...string) error {
+	cmd := exec.Command("go", "build", "-ldflags", strings.Join(linker, " "), "-o", path, "../../cmd/harness")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return nil
 }
 
 // deadline bounds one process; nothing here comes near it unless it hangs.
@@ -78,9 +86,15 @@ func environment(more ...string) []string {
 // start starts the binary. Its stdout is read line by line.
 func start(t *testing.T, env []string, args ...string) *process {
 	t.Helper()
+	return startProgram(t, harness, env, args...)
+}
+
+// startProgram starts another build of the binary.
+func startProgram(t *testing.T, program string, env []string, args ...string) *process {
+	t.Helper()
 	meshtest.Rely(t)
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	p := &process{t: t, cmd: exec.CommandContext(ctx, harness, args...), events: make(chan map[string]any, 100_000), done: make(chan struct{})}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, program, args...), events: make(chan map[string]any, 100_000), done: make(chan struct{})}
 	p.cmd.Env = env
 	p.cmd.Dir = t.TempDir()
 	out, err := p.cmd.StdoutPipe()

@@ -91,7 +91,7 @@ func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*job, error) {
 	}
 	j.key = checkPrefix + j.key
 	j.reject = func() response { return nil }
-	j.watch = s.guard.Start
+	j.watch, j.commandLine = s.guard.Start, req.GetCommand()
 	j.execute = func(ctx context.Context, _ *guard.Watch) effect { return s.runCheck(ctx, req, j.run) }
 	return j, nil
 }

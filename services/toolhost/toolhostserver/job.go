@@ -48,6 +48,8 @@ type job struct {
 	facts toolhost.Call
 	// reject returns the response to a call that must not run, nil for others.
 	reject func() response
+	// commandLine is what a job that runs a command runs; empty for others.
+	commandLine string
 	// output is what its command prints.
 	output *callOutput
 	// execute runs the call.
@@ -112,7 +114,7 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 	}
 	switch a := t.Spec.GetAnnotations(); {
 	case a.GetExecutes():
-		j.watch = s.guard.Start
+		j.watch, j.commandLine = s.guard.Start, commandOf(req.GetTool(), req.GetArguments())
 	case a.GetWrites():
 		j.watch = s.guard.StartWrite
 	}
@@ -267,9 +269,15 @@ func runKey(namespace, run string, firstSequence uint64) (string, error) {
 
 // runName returns NAMESPACE/RUN of a run's key.
 func runName(key string) string {
-	namespace, rest, _ := strings.Cut(key, "\x00")
-	run, _, _ := strings.Cut(rest, "\x00")
+	namespace, run := runParts(key)
 	return namespace + "/" + run
+}
+
+// runParts returns the namespace and the id of a run's key.
+func runParts(key string) (namespace, run string) {
+	namespace, rest, _ := strings.Cut(key, "\x00")
+	run, _, _ = strings.Cut(rest, "\x00")
+	return namespace, run
 }
 
 // callKey returns the key of a call in the ledger, given the key of its run.

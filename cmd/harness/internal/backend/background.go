@@ -19,10 +19,6 @@ import (
 type Background struct {
 	// Program starts the process.
 	Program daemon.Program
-	// Build is the version of this program.
-	Build string
-	// Note gets remarks for the user.
-	Note func(string)
 }
 
 // Process is the background process to which a session is connected.
@@ -42,8 +38,8 @@ func joinBackground(ctx context.Context, opts Options) (*Session, error) {
 	}
 	s := remote(conn)
 	h := node.HolderOf(opts.Data)
-	if daemon.FirstJoin(opts.Data, opts.Background.Build, h) && opts.Background.Note != nil {
-		opts.Background.Note("the background process is another build (" + h.Build + "); harness daemon restart replaces it")
+	if program := opts.Background.Program; daemon.FirstJoin(opts.Data, program.Build, h) && program.Note != nil {
+		program.Note("the background process is another build (" + h.Build + "); harness daemon restart replaces it")
 	}
 	if !h.Background { // harness serve
 		return s, nil

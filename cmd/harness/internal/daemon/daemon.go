@@ -23,8 +23,10 @@
 //
 // # Builds
 //
-// The holder's file has the build and node.APILevel. Programs of one level join each other;
-// others are refused with what to do (Check).
+// The holder's file has the build and node.APILevel. Programs of one level join each other. A
+// program of a higher level starts a successor, which takes over (TakeOver): it waits until no
+// command runs, gets the runs at work and the environments, and starts when the process has
+// ended. Everything else is refused with what to do (Check).
 package daemon
 
 import (
@@ -75,10 +77,12 @@ func Check(dir string, h node.Holder) error {
 		return nil
 	case h.API == 0:
 		return fmt.Errorf("data directory %s is in use by %s of an older version: wait for its end, or stop it with kill %d, then repeat this command", dir, who, h.PID)
+	case h.API < node.APILevel && !h.Background:
+		return fmt.Errorf("data directory %s is in use by %s of an older version (%s): stop it where it runs, then repeat this command", dir, who, h.Build)
 	case h.API < node.APILevel:
 		return fmt.Errorf("the background process %d is older than this program (%s): harness daemon restart replaces it, and its runs continue", h.PID, h.Build)
 	}
-	return fmt.Errorf("the background process %d is newer than this program (%s): use that version, or stop it with kill %d", h.PID, h.Build, h.PID)
+	return fmt.Errorf("the background process %d is newer than this program (%s): use that version, or stop it with kill %d, and its runs wait for harness resume", h.PID, h.Build, h.PID)
 }
 
 // Names inside a data directory.

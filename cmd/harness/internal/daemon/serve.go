@@ -53,7 +53,9 @@ type process struct {
 	background *node.Background
 	env        *Environments
 	started    time.Time
-	stop       chan End // requests to end
+	stop       chan End      // requests to end
+	successor  chan struct{} // has a token while a successor may end the process
+	ended      chan struct{} // closed when the process is to end
 }
 
 // stopTime bounds the end after the drain.
@@ -65,7 +67,7 @@ const checkEvery = 5 * time.Second
 // Serve runs the process until it is idle or is to end. The error is ErrHeld if another
 // process has the data directory.
 func Serve(ctx context.Context, cfg Config) error {
-	p := &process{cfg: cfg, env: NewEnvironments(cfg.Data), started: time.Now(), stop: make(chan End, 1)}
+	p := &process{cfg: cfg, env: NewEnvironments(cfg.Data), started: time.Now(), stop: make(chan End, 1), successor: make(chan struct{}, 1), ended: make(chan struct{})}
 	if err := os.MkdirAll(cfg.Data, 0o700); err != nil {
 		return fmt.Errorf("data directory: %w", err)
 	}
@@ -96,10 +98,11 @@ func Serve(ctx context.Context, cfg Config) error {
 	logger.Log(ctx, slog.LevelInfo, "the background process has started", "pid", os.Getpid(), "build", cfg.Build)
 	cfg.Ready()
 	end := p.wait(ctx)
+	close(p.ended)
 	if err := recordEnd(cfg.Data, os.Getpid(), end); err != nil {
 		logger.Warn("clients cannot tell the end from a crash", "error", err)
 	}
-	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), DrainTime+stopTime)
+	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), node.HandOverTime+stopTime)
 	defer cancel()
 	err = p.node.Stop(ending)
 	logger.Log(ctx, slog.LevelInfo, "the background process has ended", "how", string(end), "error", err)
@@ -190,7 +193,7 @@ func (p *process) DescribeProcess(ctx context.Context, _ *harnessv1.DescribeProc
 		return nil, err
 	}
 	r := &harnessv1.DescribeProcessResponse{
-		Pid: uint32(os.Getpid()), Build: p.cfg.Build, ApiLevel: node.APILevel, StartTime: timestamppb.New(p.started), //nolint:gosec // a pid is positive
+		Pid: uint32(os.Getpid()), Build: p.cfg.Build, ApiLevel: uint32(node.APILevel), StartTime: timestamppb.New(p.started), //nolint:gosec // a pid is positive
 		Clients: uint32(p.background.Clients()), Working: working, MemoryBytes: residentMemory(), //nolint:gosec // bounded by descriptors
 	}
 	if !wake.IsZero() {
@@ -230,6 +233,9 @@ func (p *process) StopProcess(ctx context.Context, r *harnessv1.StopProcessReque
 			return nil, err
 		}
 		answer.Working, answer.Environments, end = working, p.env.All(), Replaced
+		if len(p.successor) > 0 {
+			p.node.HandOver()
+		}
 	}
 	if r.GetInterrupt() {
 		if err := p.interrupt(ctx); err != nil {

@@ -2,7 +2,6 @@ package daemon
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,16 +10,15 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // Program is how the background process is started.
@@ -29,18 +27,26 @@ type Program struct {
 	Path string
 	// Environ are the variables of this process, of which those of childVariables are passed.
 	Environ []string
-	// Keep are the runs that it continues, NAMESPACE/RUN.
-	Keep []string
-	// Environments are those that it has from the start.
-	Environments []*harnessv1.RunEnvironment
+	// Replace is the id of the process that it takes over from; 0: none.
+	Replace int
+	// Now takes over although commands run.
+	Now bool
+	// Build is the version of this program.
+	Build string
+	// Note gets remarks for the user; nil: none.
+	Note func(string)
 }
 
 // JoinWait bounds the start of the process.
 const JoinWait = 30 * time.Second
 
 // Join connects to the process that uses a data directory, and starts the background process
-// if none does.
+// if none does. One of a lower APILevel is replaced first, which can take as long as its
+// commands run.
 func Join(ctx context.Context, dir string, program Program) (*grpc.ClientConn, error) {
+	if err := replaceOlder(ctx, dir, program); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, JoinWait)
 	defer cancel()
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -52,10 +58,11 @@ func Join(ctx context.Context, dir string, program Program) (*grpc.ClientConn, e
 		}
 		conn, held, err := node.Attach(ctx, dir)
 		if held || err != nil {
-			if err != nil {
-				if wrong := Check(dir, holding(dir)); wrong != nil {
-					return nil, wrong
+			if wrong := Check(dir, holding(dir)); wrong != nil { // it has started meanwhile
+				if conn != nil {
+					_ = conn.Close()
 				}
+				return nil, wrong
 			}
 			return conn, err
 		}
@@ -114,20 +121,6 @@ func Reserve(ctx context.Context, dir string) (release func(), err error) {
 	return func() { _ = starting.Close() }, nil
 }
 
-// maxHanded bounds what a process hands to its successor, in bytes.
-const maxHanded = 256 << 20
-
-// ReadEnvironments reads what Spawn passes on.
-func ReadEnvironments(in io.Reader) ([]*harnessv1.RunEnvironment, error) {
-	raw, err := io.ReadAll(io.LimitReader(in, maxHanded))
-	if err != nil {
-		return nil, err
-	}
-	handed := &harnessv1.StopProcessResponse{}
-	err = proto.Unmarshal(raw, handed)
-	return handed.GetEnvironments(), err
-}
-
 // childVariables are the variables that the process gets: no key of a provider, and nothing
 // that only a terminal knows.
 var childVariables = []string{
@@ -152,18 +145,14 @@ func Spawn(ctx context.Context, program Program) error {
 	}
 	defer func() { _ = read.Close() }()
 	args := []string{"daemon", "run", "--ready-fd", "3"}
-	for _, run := range program.Keep {
-		args = append(args, "--keep", run)
+	if program.Replace != 0 {
+		args = append(args, "--replace", strconv.Itoa(program.Replace))
+	}
+	if program.Now {
+		args = append(args, "--now")
 	}
 	cmd := exec.Command(program.Path, args...) //nolint:noctx // this program, which outlives its client
 	cmd.Dir, cmd.Env, cmd.ExtraFiles = "/", Environ(program.Environ), []*os.File{write}
-	if len(program.Environments) > 0 {
-		handed, err := proto.Marshal(&harnessv1.StopProcessResponse{Environments: program.Environments})
-		if err != nil {
-			return errors.Join(err, write.Close())
-		}
-		cmd.Stdin = bytes.NewReader(handed) // over a pipe
-	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	_ = write.Close()
@@ -173,8 +162,8 @@ func Spawn(ctx context.Context, program Program) error {
 	go func() { _ = cmd.Wait() }()
 	stop := context.AfterFunc(ctx, func() { _ = read.SetReadDeadline(time.Now()) })
 	defer stop()
-	line, err := bufio.NewReader(read).ReadString('\n')
-	switch line = strings.TrimSpace(line); {
+	line, err := program.await(read)
+	switch {
 	case line == ready:
 		return nil
 	case line == ErrHeld.Error():
@@ -187,19 +176,60 @@ func Spawn(ctx context.Context, program Program) error {
 	return fmt.Errorf("it ended at its start (%w)", err)
 }
 
-// ready is the line of a process to which clients can connect.
-const ready = "ready"
+// await returns the last line of a process, and notes those about what it waits for.
+func (p *Program) await(pipe io.Reader) (line string, err error) {
+	lines, noted := bufio.NewReader(pipe), ""
+	for {
+		line, err = lines.ReadString('\n')
+		line = strings.TrimSpace(line)
+		text, waits := strings.CutPrefix(line, waiting)
+		if !waits {
+			return line, err
+		}
+		if text != noted && p.Note != nil {
+			p.Note(text)
+		}
+		noted = text
+	}
+}
 
-// Report writes the line that Spawn waits for: ready, or why the process did not start.
-func Report(fd int, err error) {
+// Lines to the client that started a process.
+const (
+	ready   = "ready" // clients can connect
+	waiting = "wait " // begins what the process waits for
+)
+
+// Pipe is how a process reports to the client that started it. The zero value reports nothing.
+type Pipe struct{ file *os.File }
+
+// OpenPipe returns the pipe of a descriptor; below 3 there is none.
+func OpenPipe(fd int) *Pipe {
+	if fd < 3 {
+		return &Pipe{}
+	}
+	return &Pipe{file: os.NewFile(uintptr(fd), "ready")}
+}
+
+// Waits reports what the process waits for. An error means that the client has left.
+func (p *Pipe) Waits(text string) error {
+	if p.file == nil {
+		return nil
+	}
+	_, err := p.file.WriteString(waiting + strings.ReplaceAll(text, "\n", " ") + "\n")
+	return err
+}
+
+// Report reports that clients can connect, or why the process did not start, and closes the
+// pipe.
+func (p *Pipe) Report(err error) {
+	if p.file == nil {
+		return
+	}
 	line := ready
 	if err != nil {
 		line = strings.ReplaceAll(err.Error(), "\n", "; ")
 	}
-	pipe := os.NewFile(uintptr(fd), "ready")
-	if pipe == nil {
-		return
-	}
-	_, _ = pipe.WriteString(line + "\n") // the client may have gone away
-	_ = pipe.Close()
+	_, _ = p.file.WriteString(line + "\n") // the client may have gone away
+	_ = p.file.Close()
+	p.file = nil
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -17,8 +18,19 @@ import (
 
 // APILevel is the level of what processes of one user expect of each other: of the local
 // socket, its services and the data directory. Programs of one level work together, whatever
-// their builds.
-const APILevel = 1
+// their builds. A program of a higher level replaces a process of a lower one.
+var APILevel = levelOf(apiLevel)
+
+// apiLevel is the level. Tests link programs of other levels.
+var apiLevel = "1"
+
+func levelOf(text string) int {
+	level, err := strconv.Atoi(text)
+	if err != nil || level < 1 {
+		panic("node.apiLevel: " + text + ": expected a number from 1")
+	}
+	return level
+}
 
 // Background is what a node has more as the background process of a user.
 type Background struct {

@@ -7,6 +7,8 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -39,6 +41,14 @@ func call[Req, Resp any, PReq interface {
 	return out.(Resp), nil
 }
 
+// putBackUnstarted ends the step of a call that the host starts no more, because the process
+// is about to hand over: the step's next worker starts it.
+func putBackUnstarted(ctx context.Context, err error) {
+	if err != nil && fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_NOT_STARTED) {
+		executor.PutBack(ctx)
+	}
+}
+
 func (c *insideToolHost) DescribeHost(ctx context.Context, in *harnessv1.DescribeHostRequest, _ ...grpc.CallOption) (*harnessv1.DescribeHostResponse, error) {
 	return call(ctx, c, harnessv1.ToolHostService_DescribeHost_FullMethodName, in, c.host.DescribeHost)
 }
@@ -48,7 +58,9 @@ func (c *insideToolHost) DescribeWorkspace(ctx context.Context, in *harnessv1.De
 }
 
 func (c *insideToolHost) ExecuteTool(ctx context.Context, in *harnessv1.ExecuteToolRequest, _ ...grpc.CallOption) (*harnessv1.ExecuteToolResponse, error) {
-	return call(ctx, c, harnessv1.ToolHostService_ExecuteTool_FullMethodName, in, c.host.ExecuteTool)
+	response, err := call(ctx, c, harnessv1.ToolHostService_ExecuteTool_FullMethodName, in, c.host.ExecuteTool)
+	putBackUnstarted(ctx, err)
+	return response, err
 }
 
 func (c *insideToolHost) ReadCallOutput(ctx context.Context, in *harnessv1.ReadCallOutputRequest, _ ...grpc.CallOption) (*harnessv1.ReadCallOutputResponse, error) {
@@ -68,5 +80,7 @@ func (c *insideToolHost) CheckFile(ctx context.Context, in *harnessv1.CheckFileR
 }
 
 func (c *insideToolHost) CheckCommand(ctx context.Context, in *harnessv1.CheckCommandRequest, _ ...grpc.CallOption) (*harnessv1.CheckCommandResponse, error) {
-	return call(ctx, c, harnessv1.ToolHostService_CheckCommand_FullMethodName, in, c.host.CheckCommand)
+	response, err := call(ctx, c, harnessv1.ToolHostService_CheckCommand_FullMethodName, in, c.host.CheckCommand)
+	putBackUnstarted(ctx, err)
+	return response, err
 }

@@ -32,6 +32,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
 )
 
 // Defaults of the bounds on connections to Config.Listen.
@@ -65,6 +66,8 @@ type Node struct {
 	older     bool     // the data directory has been used before
 	unnote    []func() // remove the notes of the key
 	sandbox   *foundSandbox
+	commands  *toolhostserver.Server // the tool host of this process; nil without one
+	handing   atomic.Bool            // Pause was followed by HandOver
 	gateway   harnessv1.GatewayServiceClient
 	addresses map[string]string
 
@@ -76,7 +79,7 @@ type Node struct {
 
 	interrupted []*harnessv1.Run // at the start
 
-	stopWork  context.CancelFunc
+	stopWork  context.CancelCauseFunc
 	work      *errgroup.Group
 	closers   []func(context.Context) error // in the order of starting
 	done      chan struct{}
@@ -97,7 +100,7 @@ func Start(ctx context.Context, cfg Config) (*Node, error) {
 	}
 	n := &Node{
 		cfg: cfg, instance: cfg.Instance, addresses: map[string]string{},
-		done: make(chan struct{}), workEnded: make(chan struct{}), stopWork: func() {},
+		done: make(chan struct{}), workEnded: make(chan struct{}), stopWork: func(error) {},
 	}
 	if n.instance == "" {
 		n.instance = executor.NewInstance()
@@ -232,7 +235,7 @@ func (n *Node) Err() error {
 const stopTimeout = 10 * time.Second
 
 // Stop stops the node: it announces that it leaves, accepts no more work, lets work
-// continue for Config.Drain, returns the rest to the bus, kills running tools, and
+// continue for Config.Drain, or as HandOver set it, returns the rest to the bus, kills running tools, and
 // closes the bus. Everything unfinished is in the log.
 func (n *Node) Stop(ctx context.Context) error {
 	var err error
@@ -246,7 +249,7 @@ func (n *Node) Stop(ctx context.Context) error {
 			}
 		}
 		n.mesh.leave()
-		n.stopWork()
+		n.stopWork(n.drain())
 		if n.work != nil {
 			select {
 			case <-n.workEnded:

@@ -120,7 +120,7 @@ func (n *Node) startRoles(ctx context.Context) error {
 // startWork runs the executors until Stop. If one of them fails, the node ends, because
 // a node without one of its roles would look healthy and do nothing.
 func (n *Node) startWork(executors []*service) {
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancelCause(context.Background())
 	n.stopWork = cancel
 	n.working.Store(len(executors) > 0)
 	g, ctx := errgroup.WithContext(ctx)

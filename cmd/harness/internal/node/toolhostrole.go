@@ -42,7 +42,7 @@ func openToolHost(n *Node, d *dependencies) (*service, error) {
 		return nil, err
 	}
 	box := findSandbox(host)
-	n.sandbox = box
+	n.sandbox, n.commands = box, host
 	n.closers = append(n.closers, host.Close, box.wait,
 		func(ctx context.Context) error { return drainTools(ctx, host, n.cfg.Drain) })
 	n.inside(d.toolHost, &insideToolHost{host: host}, host.LedgerID())
