@@ -41,7 +41,7 @@ func rule(name string, policy harnessv1.ToolDecision) *harnessv1.ToolRule {
 
 // TestAvailableToolsFollowTheRun: a run has the tools of the host, those of the harness,
 // and those of clients with other names; questions only if a user is present and the
-// policy allows them, and messages to read back only if its window is compacted.
+// policy allows them.
 func TestAvailableToolsFollowTheRun(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*harnessv1.Snapshot)
@@ -56,7 +56,7 @@ func TestAvailableToolsFollowTheRun(t *testing.T) {
 			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_DENY))
 		}, "read_file work_complete read_artifact get_weather"},
 		"without waits":      {func(s *harnessv1.Snapshot) { s.Config.Tools.Wait = proto.Bool(false) }, "read_file work_complete ask_user read_artifact get_weather"},
-		"without compaction": {func(s *harnessv1.Snapshot) { s.Config.Context.Compaction = proto.Bool(false) }, "read_file work_complete ask_user wait get_weather"},
+		"without compaction": {func(s *harnessv1.Snapshot) { s.Config.Context.Compaction = proto.Bool(false) }, "read_file work_complete ask_user wait read_artifact get_weather"},
 		"in plan mode":       {func(s *harnessv1.Snapshot) { s.Mode = "plan" }, "work_complete ask_user wait read_artifact"},
 		"all asked": {func(s *harnessv1.Snapshot) {
 			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_ASK))

@@ -152,16 +152,3 @@ func TestRulesOfReading(t *testing.T) {
 		t.Errorf("denied by a subscriber: %s, %v", got, w.effects)
 	}
 }
-
-// TestReadWithoutCompactionIsUnknown: the tool does not exist where the window is not
-// compacted.
-func TestReadWithoutCompactionIsUnknown(t *testing.T) {
-	s := snapshot()
-	s.Config.Context.Compaction = proto.Bool(false)
-	w := newWorker(t, s, call("r", "read_artifact", `{"ref":"m1"}`))
-	w.state.Tools = &turn.ToolSet{Set: withClients(t, s)}
-	w.mustEnd()
-	if got := resultsOf(w.journal, nil); !strings.HasPrefix(got, `r!: There is no tool "read_artifact".`) {
-		t.Errorf("result: %s", got)
-	}
-}

@@ -136,7 +136,7 @@ func TestShortTextsAreUnchanged(t *testing.T) {
 	}
 }
 
-// TestTheCutNamesHowToReadOn: without compaction, or without an id, there is no reference.
+// TestTheCutNamesHowToReadOn: for another model, or without an id, there is no reference.
 func TestTheCutNamesHowToReadOn(t *testing.T) {
 	unstored := result(content.Inline(lines(1000)))
 	unstored.Id = 0

@@ -33,11 +33,11 @@ func TestSpecsFollowSetting(t *testing.T) {
 		setting harnesstool.Setting
 		want    []string
 	}{
-		{harnesstool.Setting{}, []string{"work_complete"}},
-		{harnesstool.Setting{Questions: true}, []string{"work_complete", "ask_user"}},
-		{harnesstool.Setting{WorkItems: true}, append(slices.Clone(items), "work_complete")},
+		{harnesstool.Setting{}, []string{"work_complete", "read_artifact"}},
+		{harnesstool.Setting{Questions: true}, []string{"work_complete", "ask_user", "read_artifact"}},
+		{harnesstool.Setting{WorkItems: true}, append(slices.Clone(items), "work_complete", "read_artifact")},
 		{harnesstool.Setting{Compaction: true}, []string{"work_complete", "read_artifact"}},
-		{harnesstool.Setting{Wait: true}, []string{"work_complete", "wait"}},
+		{harnesstool.Setting{Wait: true}, []string{"work_complete", "wait", "read_artifact"}},
 		{everything, append(slices.Clone(items), "work_complete", "ask_user", "wait", "read_artifact")},
 	} {
 		if got := namesOf(harnesstool.Specs(c.setting)); !slices.Equal(got, c.want) {

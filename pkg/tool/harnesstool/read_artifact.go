@@ -1,6 +1,10 @@
 package harnesstool
 
 import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -15,8 +19,8 @@ const ReadArtifact = view.ReadArtifact
 var _ = register(80, &Tool{
 	Tool: tool.Tool[Run]{Spec: &harnessv1.ToolSpec{
 		Name: ReadArtifact,
-		Description: "Read earlier messages of this run again, in full. Use it for what the conversation shows shortened, cleared, as a summary " +
-			"or not at all: such places name the ref. Read only the part that you need. With pattern you get the lines that match, each with its offset; " +
+		Description: "Read earlier messages of this run again, in full. Use it for what the conversation shows shortened, cleared, as a summary or not at all: " +
+			"such places name the ref. Read only the part that you need. With pattern you get the lines that match, each with its offset; " +
 			`with offset and limit you get that part. Example: {"ref":"m412","pattern":"(?i)error"}, then {"ref":"m412","offset":18200,"limit":4000}.`,
 		ParametersSchema: `{"type":"object","properties":{` +
 			`"ref":{"type":"string","minLength":1,"description":"One message, such as m412, or several that follow each other, such as m380-m412."},` +
@@ -28,9 +32,20 @@ var _ = register(80, &Tool{
 			Idempotent: true, ParallelSafe: true, Durability: harnessv1.Durability_DURABILITY_REPLAYABLE, PreservedFields: []string{"ref"},
 		},
 	}},
-	Enabled:  func(s Setting) bool { return s.Compaction },
+	Describe: describeRead,
 	Messages: readRequest,
 })
+
+// describeRead returns the spec: without compaction the only places are shortened ones.
+func describeRead(s Setting) *harnessv1.ToolSpec {
+	spec := Find(ReadArtifact).Spec
+	if s.Compaction {
+		return spec
+	}
+	spec = proto.CloneOf(spec)
+	spec.Description = strings.Replace(spec.GetDescription(), "shortened, cleared, as a summary or not at all", "shortened", 1)
+	return spec
+}
 
 // readRequest returns what a call reads. The arguments have passed the schema.
 func readRequest(arguments string) readback.Request {

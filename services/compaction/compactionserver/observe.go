@@ -168,7 +168,7 @@ func (o *observer) count(ctx context.Context) (*harnessv1.Observation, error) {
 // tokens returns the tokens of a message as the model is sent it.
 func (o *observer) tokens(ctx context.Context, m *harnessv1.Message) (uint32, error) {
 	cfg, model := o.snap.GetConfig(), o.snap.GetModel()
-	sent, err := o.s.texts.Messages(ctx, o.task.Run, model, runstate.ShownTokens(cfg), cfg.GetContext().GetCompaction(), []*harnessv1.Message{m})
+	sent, err := o.s.texts.Messages(ctx, o.task.Run, model, runstate.ShownTokens(cfg), true, []*harnessv1.Message{m})
 	if err != nil {
 		return 0, err
 	}

@@ -155,5 +155,5 @@ func (s *Server) summary(ctx context.Context, run runlog.Run, plan *harnessv1.Co
 // asSent returns the messages of items as the model is sent them.
 func (s *Server) asSent(ctx context.Context, run runlog.Run, c *gateway.Context, items []view.Item) ([]*harnessv1.Message, error) {
 	cfg := c.Config()
-	return s.texts.View(ctx, run, c.Step.GetSnapshot().GetModel(), runstate.ShownTokens(cfg), cfg.GetContext().GetCompaction(), items)
+	return s.texts.View(ctx, run, c.Step.GetSnapshot().GetModel(), runstate.ShownTokens(cfg), true, items)
 }

@@ -15,11 +15,18 @@ import (
 // is in blobs, and never more than it is shown of a result.
 func TestMessagesAreReadBack(t *testing.T) {
 	t.Parallel()
+	for _, compaction := range []bool{true, false} {
+		readBack(t, compaction)
+	}
+}
+
+func readBack(t *testing.T, compaction bool) {
+	t.Helper()
 	b := newBed(t, calls(
 		call("first", "read_artifact", "ref", "m3"), call("found", "read_artifact", "ref", "m1-m3", "pattern", "needle|number"),
 		call("call", "read_artifact", "ref", "m2"), call("none", "read_artifact", "ref", "m4")), calls(done))
 	s := b.state()
-	s.MessageCount, s.Config.Tools.ShownTokens = 3, proto.Uint32(400)
+	s.MessageCount, s.Config.Tools.ShownTokens, s.Config.Context.Compaction = 3, proto.Uint32(400), &compaction
 	text := strings.Repeat("a line of the file\n", 2000) + "a needle\n"
 	b.Put(&harnessv1.Step{From: "compaction", To: "turn", Snapshot: s, Message: &harnessv1.Step_CompactionComplete{CompactionComplete: &harnessv1.CompactionComplete{}}},
 		&harnessv1.Message{Id: 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline(goal)},
@@ -45,8 +52,8 @@ func TestMessagesAreReadBack(t *testing.T) {
 	}
 }
 
-// TestReadToolFollowsCompaction: runs on the same host have different tools.
-func TestReadToolFollowsCompaction(t *testing.T) {
+// TestEveryRunReadsOn: without compaction the text of the tool has no word of it.
+func TestEveryRunReadsOn(t *testing.T) {
 	t.Parallel()
 	b := newBed(t)
 	client := harnessv1.NewTurnServiceClient(b.dial())
@@ -60,12 +67,14 @@ func TestReadToolFollowsCompaction(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		has := false
+		description := ""
 		for _, tool := range r.GetRequest().GetTools() {
-			has = has || tool.GetName() == "read_artifact"
+			if tool.GetName() == "read_artifact" {
+				description = tool.GetDescription()
+			}
 		}
-		if has != compaction {
-			t.Errorf("compaction %t: the tool is there: %t", compaction, has)
+		if description == "" || strings.Contains(description, "summary") != compaction || strings.Contains(description, "cleared") != compaction {
+			t.Errorf("compaction %t: %q", compaction, description)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func (w *Server) render(ctx context.Context, run runlog.Run, state *turn.State, 
 		defer func() { w.views.Put(run, s.GetFirstSequence(), v) }()
 	}
 	items := v.Update(c, plan, summarized)
-	messages, err := w.shown.View(ctx, run, s.GetModel(), runstate.ShownTokens(cfg), cfg.GetContext().GetCompaction(), items)
+	messages, err := w.shown.View(ctx, run, s.GetModel(), runstate.ShownTokens(cfg), true, items)
 	if err != nil {
 		return nil, err
 	}
