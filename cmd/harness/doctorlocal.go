@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/daemon"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
@@ -171,14 +172,15 @@ func (c *doctorCmd) examineData(ctx context.Context, a *app) (row dataRow, probl
 	info, err := os.Stat(row.Dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		row.FreeBytes = freeBytes(existing(row.Dir))
+		row.FreeBytes, _ = daemon.FreeBytes(existing(row.Dir))
 		return row, nil // the first run makes it
 	case err != nil:
 		return row, fmt.Errorf("data directory: %w", err)
 	case !info.IsDir():
 		return row, fmt.Errorf("data directory %s is a file: use another --data", row.Dir)
 	}
-	row.Exists, row.FreeBytes, row.Bytes = true, freeBytes(row.Dir), storedBytes(row.Dir)
+	row.Exists, row.Bytes = true, storedBytes(row.Dir)
+	row.FreeBytes, _ = daemon.FreeBytes(row.Dir)
 	conn, held, err := node.Attach(ctx, row.Dir)
 	if row.InUse = held; held {
 		_ = conn.Close()

@@ -86,10 +86,27 @@ func holding(dir string) node.Holder {
 	return h
 }
 
+// leastRoom is the space below which a start that failed has failed for want of space, in
+// bytes.
+const leastRoom = 4 << 20
+
+// existing returns the folder itself, or the closest one above it that exists.
+func existing(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil || filepath.Dir(dir) == dir {
+			return dir
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
 // startError returns why the process did not start, with what to do.
 func startError(dir string, err error) error {
 	text := err.Error()
+	free, known := FreeBytes(existing(dir))
 	switch {
+	case known && free < leastRoom: // the bus does not report that as the reason
+		return fmt.Errorf("the background process cannot start: %s has no room (%d KiB are free): free some, or name another directory with --data", dir, free>>10)
 	case errors.Is(err, syscall.ENOSPC), strings.Contains(text, syscall.ENOSPC.Error()), strings.Contains(text, syscall.EDQUOT.Error()):
 		return fmt.Errorf("the background process cannot start: %s has no room (%s): free some, or name another directory with --data", dir, text)
 	case errors.Is(err, syscall.EACCES), errors.Is(err, syscall.EROFS):
