@@ -2,7 +2,6 @@ package tree
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"slices"
@@ -65,7 +64,7 @@ func check(field string, agents []*harnessv1.SubAgent, modes []string, depth int
 		switch {
 		case !toolName.MatchString(name):
 			return fault.Invalid(at+".name", "%q must match [A-Za-z0-9_-]{1,64}", name)
-		case harnesstool.IsReserved(name) || harnesstool.Find(name) != nil:
+		case harnesstool.IsReserved(name) || harnesstool.Find(name) != nil || reserved(name):
 			return fault.Invalid(at+".name", "%q is a tool of the harness; choose another name", name)
 		case taken[name]:
 			return fault.Invalid(at+".name", "%q is defined twice", name)
@@ -81,8 +80,8 @@ func check(field string, agents []*harnessv1.SubAgent, modes []string, depth int
 			return fault.Invalid(at+".tools", "has %d names, more than %d", len(a.GetTools()), maxTools)
 		case a.GetMode() != "" && !slices.Contains(modes, a.GetMode()):
 			return fault.Invalid(at+".mode", "there is no mode %q; there are %s", a.GetMode(), strings.Join(modes, ", "))
-		case a.GetWorkspace() != "" && a.GetWorkspace() != "shared":
-			return fault.Invalid(at+".workspace", "%q: must be shared", a.GetWorkspace())
+		case a.GetWorkspace() != "" && a.GetWorkspace() != "shared" && a.GetWorkspace() != Worktree:
+			return fault.Invalid(at+".workspace", "%q: must be shared or worktree", a.GetWorkspace())
 		case a.MaxTurns != nil && a.GetMaxTurns() == 0:
 			return fault.Invalid(at+".max_turns", "must be at least 1")
 		case a.GetDeadline() != nil && a.GetDeadline().AsDuration() <= 0:
@@ -109,33 +108,4 @@ func Lookup(agents []*harnessv1.SubAgent, name string) *harnessv1.SubAgent {
 		}
 	}
 	return nil
-}
-
-// parameters is the JSON Schema of the arguments of a call.
-const parameters = `{"type":"object","properties":{"prompt":{"type":"string","minLength":1,` +
-	`"description":"The whole task: the sub-agent sees nothing of this conversation. Name files, what is known, and what to report."}},` +
-	`"required":["prompt"],"additionalProperties":false}`
-
-// Tools returns the tools of resolved definitions.
-func Tools(agents []*harnessv1.SubAgent) []*harnessv1.ToolSpec {
-	var tools []*harnessv1.ToolSpec
-	for _, a := range agents {
-		tools = append(tools, &harnessv1.ToolSpec{
-			Name: a.GetName(), Description: "Sub-agent. " + a.GetDescription() + " Only its answer comes back.",
-			ParametersSchema: parameters, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT,
-			Annotations: &harnessv1.ToolAnnotations{
-				Reads: a.GetReadOnly(), Explores: true, ParallelSafe: true, Durability: harnessv1.Durability_DURABILITY_NON_REPLAYABLE,
-			},
-		})
-	}
-	return tools
-}
-
-// Prompt returns the prompt of the arguments of a call, which fit parameters.
-func Prompt(arguments string) (string, error) {
-	var a struct {
-		Prompt string `json:"prompt"`
-	}
-	err := json.Unmarshal([]byte(arguments), &a)
-	return a.Prompt, err
 }

@@ -11,6 +11,8 @@ import (
 // BrokeText is the result of a call for which nothing is left of the run's budgets.
 const BrokeText = "The sub-agent was not started: nothing is left of this run's budget of tokens or cost."
 
+const noAnswer = "It gave no answer."
+
 // ResultText returns the result of a call whose child has ended: how it ended and what it
 // cost in a line, then its answer. failed is true for anything but accepted work.
 func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
@@ -32,7 +34,7 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 		head += " " + r.GetReason().GetMessage()
 	}
 	if strings.TrimSpace(answer) == "" {
-		return head + "\n\nIt gave no answer.", failed
+		return head + "\n\n" + noAnswer, failed
 	}
 	return head + "\n\n" + answer, failed
 }
@@ -42,18 +44,18 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 // turn is the turn of the calls.
 func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 	reason := &harnessv1.StopReason{Kind: runstate.KindAgent, Details: &harnessv1.StopDetails{Turn: turn}}
-	awaited := Awaited(s)
 	if s.GetStopping() != nil {
 		reason.Message = "It stops: runs below it are being stopped."
 		return reason
 	}
 	var working []string
 	var first *harnessv1.Child
-	for _, c := range awaited {
+	for _, c := range awaited(s) {
 		switch {
-		case c.GetOrder() > 0 && !Idle(c):
+		case Ended(c):
+		case queued(c) || !Idle(c):
 			working = append(working, c.GetAgent())
-		case first == nil && c.GetOrder() > 0:
+		case first == nil:
 			first = c
 		}
 	}

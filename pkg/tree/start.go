@@ -53,7 +53,7 @@ func Spec(spec *harnessv1.RunSpec, s *harnessv1.Snapshot, def *harnessv1.SubAgen
 func ParentOf(run runlog.Run, s *harnessv1.Snapshot, c *harnessv1.Child) *harnessv1.Parent {
 	return &harnessv1.Parent{
 		RunId: run.ID, FirstSequence: s.GetFirstSequence(), CallId: c.GetCallId(), Agent: c.GetAgent(),
-		Depth: s.GetParent().GetDepth() + 1, RootRunId: cmp.Or(s.GetParent().GetRootRunId(), run.ID), Order: 1,
+		Depth: s.GetParent().GetDepth() + 1, RootRunId: cmp.Or(s.GetParent().GetRootRunId(), run.ID), Order: 1, Worktree: c.GetWorktree(),
 	}
 }
 
@@ -105,7 +105,7 @@ func More(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (l
 	}
 	grown := false
 	if lease.Tokens != nil && left.Tokens != nil {
-		used := runstate.TotalTokens(c.GetReport().GetUsage())
+		used := runstate.TotalTokens(usedSince(c.GetUsageBefore(), c.GetReport().GetUsage()))
 		most := used + min(max(left.GetTokens()/4, minTokens), left.GetTokens())
 		if def.GetBudgets().GetTokens() > 0 {
 			most = min(most, def.GetBudgets().GetTokens())
@@ -114,7 +114,7 @@ func More(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (l
 		lease.Tokens = proto.Uint64(max(most, lease.GetTokens()))
 	}
 	if lease.CostUsd != nil && left.CostUsd != nil {
-		used := float64(c.GetReport().GetUsage().GetCostMicroUsd()) / 1e6
+		used := float64(usedSince(c.GetUsageBefore(), c.GetReport().GetUsage()).GetCostMicroUsd()) / 1e6
 		most := used + min(max(left.GetCostUsd()/4, minCost), left.GetCostUsd())
 		if def.GetBudgets().GetCostUsd() > 0 {
 			most = min(most, def.GetBudgets().GetCostUsd())
@@ -133,10 +133,10 @@ func remaining(s *harnessv1.Snapshot) *harnessv1.Budgets {
 	var leasedTokens uint64
 	var leasedCost float64
 	for _, c := range s.GetChildren() {
-		if c.GetOrder() == 0 || Ended(c) {
+		if queued(c) || Ended(c) {
 			continue
 		}
-		used := c.GetReport().GetUsage()
+		used := usedSince(c.GetUsageBefore(), c.GetReport().GetUsage())
 		leasedTokens += c.GetLease().GetTokens() - min(c.GetLease().GetTokens(), runstate.TotalTokens(used))
 		leasedCost += max(0, c.GetLease().GetCostUsd()-float64(used.GetCostMicroUsd())/1e6)
 	}

@@ -38,10 +38,21 @@ func waiting(names ...string) *harnessv1.Snapshot {
 	s := &harnessv1.Snapshot{FirstSequence: 7}
 	for i, name := range names {
 		call := &harnessv1.PendingCall{CallId: string(rune('a' + i)), Tool: name}
-		tree.Await(s, parent, call, agents, time.Unix(0, 0))
+		tree.Accept(s, parent, call, agents, time.Unix(0, 0))
 		s.PendingToolCalls = append(s.PendingToolCalls, call)
 	}
 	return s
+}
+
+// schedule returns the children that Schedule starts, and those for which nothing is left.
+func schedule(s *harnessv1.Snapshot) (started, broke []*harnessv1.Child) {
+	scheduled := tree.Schedule(s, parent, agents)
+	for _, e := range scheduled.Events {
+		if e.GetAgentStarted() != nil {
+			started = append(started, tree.FindRun(s, e.GetAgentStarted().GetRunId()))
+		}
+	}
+	return started, scheduled.Broke
 }
 
 // report has the child of a call report.
@@ -79,15 +90,15 @@ func TestScheduleBoundsWork(t *testing.T) {
 		names = append(names, "look")
 	}
 	s := waiting(names...)
-	started, broke := tree.Schedule(s, agents)
+	started, broke := schedule(s)
 	if len(started) != tree.MaxAtWork || len(broke) != 0 || tree.Find(s, "a").GetOrder() != 1 || tree.Find(s, "b").GetOrder() != 0 {
 		t.Fatalf("started %v", started)
 	}
-	if again, _ := tree.Schedule(s, agents); len(again) != 0 {
+	if again, _ := schedule(s); len(again) != 0 {
 		t.Errorf("started %d more", len(again))
 	}
 	report(t, s, "a", 3, 1, done, "agent_done")
-	if next, _ := tree.Schedule(s, agents); len(next) != 1 || next[0].GetCallId() != "b" {
+	if next, _ := schedule(s); len(next) != 1 || next[0].GetCallId() != "b" {
 		t.Errorf("then %v", next)
 	}
 }
@@ -95,8 +106,8 @@ func TestScheduleBoundsWork(t *testing.T) {
 // TestOrdersAreDueUntilTheyAreConfirmed by a report that names them.
 func TestOrdersAreDueUntilTheyAreConfirmed(t *testing.T) {
 	s := waiting("look", "look", "write")
-	tree.Schedule(s, agents)
-	if due := tree.Due(s); len(due) != 3 || tree.OrderItem(parent, due[0]) != nil {
+	schedule(s)
+	if due := tree.Due(s); len(due) != 3 || tree.OrderOf(due[0]) != tree.Start {
 		t.Fatalf("due are %v", due)
 	}
 	if tree.Stop(s, halt) {
@@ -120,13 +131,13 @@ func TestOrdersAreDueUntilTheyAreConfirmed(t *testing.T) {
 		t.Errorf("it has not stopped: %v", s.GetChildren())
 	}
 	tree.Continue(s, false)
-	if c := tree.Find(s, "a"); c.GetWant() != work || c.GetOrder() != 3 || tree.OrderItem(parent, c).GetResume() == nil || tree.OrderItem(parent, c).GetOrder() != 3 {
+	if c := tree.Find(s, "a"); c.GetWant() != work || c.GetOrder() != 3 || tree.OrderItem(parent, c, nil).GetResume() == nil || tree.OrderItem(parent, c, nil).GetOrder() != 3 {
 		t.Errorf("it does not continue: %v", c)
 	}
 	if tree.Find(s, "b").GetOrder() != 2 {
 		t.Error("a child that has ended was ordered to work")
 	}
-	if tree.Stop(s, end) || tree.OrderItem(parent, tree.Find(s, "a")).GetCancel() == nil {
+	if tree.Stop(s, end) || tree.OrderItem(parent, tree.Find(s, "a"), nil).GetCancel() == nil {
 		t.Error("it was not ordered to end")
 	}
 	report(t, s, "a", 9, 4, cancelled, "cancelled")
@@ -139,7 +150,7 @@ func TestOrdersAreDueUntilTheyAreConfirmed(t *testing.T) {
 // TestReportsAreCumulative: the greatest version counts, and usage counts once.
 func TestReportsAreCumulative(t *testing.T) {
 	s := waiting("look")
-	tree.Schedule(s, agents)
+	schedule(s)
 	report(t, s, "a", 3, 1, parked, "approval")
 	report(t, s, "a", 8, 1, done, "agent_done")
 	old := &harnessv1.ChildReport{RunId: tree.Find(s, "a").GetRunId(), CallId: "a", Version: 5, Status: parked, Usage: &harnessv1.Usage{InputTokens: 999}}
@@ -156,7 +167,7 @@ func TestReportsAreCumulative(t *testing.T) {
 func TestLeasesStayWithinTheBudget(t *testing.T) {
 	s := waiting("look", "look", "look", "look", "look")
 	s.Config = &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{Tokens: proto.Uint64(100_000), CostUsd: proto.Float64(0.05)}}
-	started, broke := tree.Schedule(s, agents)
+	started, broke := schedule(s)
 	var tokens uint64
 	var cost float64
 	for _, c := range started {
@@ -168,7 +179,7 @@ func TestLeasesStayWithinTheBudget(t *testing.T) {
 	}
 	s = waiting("look")
 	s.Config = &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{Tokens: proto.Uint64(100_000)}}
-	tree.Schedule(s, agents)
+	schedule(s)
 	c := tree.Find(s, "a")
 	tree.Take(s, &harnessv1.ChildReport{RunId: c.GetRunId(), CallId: "a", Version: 3, Order: 1, Status: parked,
 		Reason: &harnessv1.StopReason{Kind: "budget_exceeded:tokens"}, Usage: &harnessv1.Usage{InputTokens: 25_000}})
@@ -200,7 +211,7 @@ func TestSpecHasNoMoreRights(t *testing.T) {
 
 func TestStateOfTheParent(t *testing.T) {
 	s := waiting("look")
-	tree.Schedule(s, agents)
+	schedule(s)
 	p := tree.ParentOf(parent, s, tree.Find(s, "a"))
 	at := func(change func(*harnessv1.Snapshot)) *harnessv1.ParentState {
 		s := proto.CloneOf(s)
@@ -301,7 +312,7 @@ func TestBuiltins(t *testing.T) {
 	if changed.GetMaxAnswerWords() != 0 || changed.GetDescription() != "Mine." || !changed.GetReadOnly() {
 		t.Errorf("got %v", changed)
 	}
-	if len(tree.Tools(tree.Resolve(list))) != 6 {
+	if len(tree.Tools(tree.Resolve(list))) != 8 {
 		t.Error("a tool is missing")
 	}
 	if prompt, err := tree.Prompt(`{"prompt":"go"}`); err != nil || prompt != "go" {

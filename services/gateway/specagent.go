@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/schema"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -66,7 +67,16 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		},
 		func() error { return checkProviders(agent+".context_providers", a.GetContextProviders()) },
 		func() error { return checkOutputSchema(s.GetOutputSchema()) },
+		func() error { return checkGraph(s) },
 	)
+}
+
+// checkGraph refuses a graph of tasks that cannot be carried out.
+func checkGraph(s *harnessv1.RunSpec) error {
+	if err := tree.CheckGraph(s.GetGraph(), tree.Resolve(s.GetAgent().GetAgents())); err != nil {
+		return fault.Invalid("spec.graph", "%s", err)
+	}
+	return nil
 }
 
 // checkOutputSchema refuses a schema of the result that cannot be used.

@@ -41,9 +41,13 @@ func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string, err err
 	d.recordApproval(call, a)
 	switch a.GetDecision() {
 	case harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE:
-		d.allow(call)
+		if err := d.allow(call); err != nil {
+			return "", err
+		}
 	case harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN:
-		d.allow(call)
+		if err := d.allow(call); err != nil {
+			return "", err
+		}
 		if call.GetOnlyOnce() {
 			break
 		}
@@ -54,7 +58,9 @@ func (d *decision) applyApproval(a *harnessv1.Approval) (refusal string, err err
 			granted := len(a.GetRules()) == 0 || approval.Covers(d.s, other, nil)
 			if granted && other.GetTool() == call.GetTool() && other.GetKind() == runstate.KindApproval && !other.GetOnlyOnce() {
 				d.recordApproval(other, a)
-				d.allow(other)
+				if err := d.allow(other); err != nil {
+					return "", err
+				}
 			}
 		}
 	default:
@@ -122,28 +128,31 @@ func (d *decision) recordApproval(call *harnessv1.PendingCall, a *harnessv1.Appr
 // allow lets a call run: on the tool host with the rest of the turn, or at the
 // client that has the tool, whose answer it waits for from now on. A call that
 // the mode of work blocks is refused when the turn continues.
-func (d *decision) allow(call *harnessv1.PendingCall) {
+func (d *decision) allow(call *harnessv1.PendingCall) error {
 	if call.GetWait() != nil { // from now on
 		call.Why, call.Preview = runstate.WaitText(call.GetWait()), nil
 		runstate.StartWait(call, d.now)
 		d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindWait, call.GetSandboxLevel()))
-		return
+		return nil
 	}
 	if call.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT && d.modeAllows(call) {
 		call.Why, call.Preview = "", nil
-		tree.Await(d.s, d.run(), call, d.made.Agents, d.now)
 		d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindAgent, call.GetSandboxLevel()))
-		return // route starts it
+		if reply := tree.Accept(d.s, d.run(), call, d.made.Agents, d.now); reply != nil {
+			return d.answerAgent(call, reply.Text, reply.Text, reply.Failed)
+		}
+		return nil // route starts it
 	}
 	if call.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT || !d.modeAllows(call) {
 		call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
-		return
+		return nil
 	}
 	runstate.CountActivity(d.s, call)
 	call.Class = harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL
 	call.Kind, call.Why = runstate.KindClientTool, ""
 	call.Deadline = runstate.AnswerDeadline(d.s, runstate.KindClientTool, d.now)
 	d.Emit(event.ToolCalled(call.GetCallId(), call.GetTool(), call.GetArguments(), runstate.KindClientTool, call.GetSandboxLevel()))
+	return nil
 }
 
 // modeAllows reports whether the present mode of work, which may have changed

@@ -58,8 +58,7 @@ func (d *decision) drain(batch *harnessv1.InboxBatch) error {
 // apply applies one item. refusal is why it has no effect, else empty.
 func (d *decision) apply(item *harnessv1.InboxItem) (kind, refusal string, err error) {
 	if item.GetOrder() > 0 {
-		kind, refusal = d.applyOrder(item)
-		return kind, refusal, nil
+		return d.applyOrder(item)
 	}
 	switch input := item.GetInput().(type) {
 	case *harnessv1.InboxItem_ChildReport:
@@ -275,7 +274,9 @@ func (d *decision) applyResume(resume *harnessv1.Resume, window uint32) (refusal
 	for _, call := range runstate.AwaitedCalls(d.s) {
 		if reviewed(call) { // the resume is the review
 			runstate.RecordDecision(d.s, call, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, d.item)
-			d.allow(call)
+			if err := d.allow(call); err != nil {
+				return "", err
+			}
 		}
 	}
 	return "", nil

@@ -31,6 +31,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -181,6 +182,7 @@ func presentTurn(s *harnessv1.Snapshot) uint32 {
 }
 
 func (d *decision) decide() error {
+	tree.Sent(d.s) // with the step, before it is decided
 	if starts(d.trigger) {
 		if err := d.initialise(agent.Observation(d.in, NeedEnvironment).GetEnvironment()); err != nil {
 			return err

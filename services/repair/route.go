@@ -90,6 +90,9 @@ func (d *decision) replans() bool {
 // one, unless a budget is used up or a hook wants a review first.
 func (d *decision) continueTurn() error {
 	s := d.s
+	if waits, err := d.open(); waits || err != nil {
+		return err
+	}
 	if open := s.GetTurn().GetOpen(); s.GetPhase() == harnessv1.Phase_PHASE_AWAITING_TOOL || open && s.GetPhase() == harnessv1.Phase_PHASE_EXECUTING {
 		if ended, err := d.continueOpenTurn(); ended || err != nil {
 			return err
@@ -99,6 +102,11 @@ func (d *decision) continueTurn() error {
 	} else if why := s.GetHooks().GetPause(); why != "" {
 		s.Hooks.Pause = ""
 		return d.pause(&harnessv1.StopReason{Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: d.Turn}})
+	}
+	if !s.GetTurn().GetOpen() {
+		if err := d.addEnded(); err != nil {
+			return err
+		}
 	}
 	d.Step.To = workflow.Next(s.GetWorkflow(), Name)
 	d.Step.Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{

@@ -51,6 +51,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
 	s.Parent = proto.CloneOf(d.trigger.GetParent())
 	d.define(spec)
+	tree.AddGraph(s, spec.GetGraph())
 	environment = shownEnvironment(s.GetConfig().GetPrompt(), environment)
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})

@@ -38,18 +38,25 @@ func (d *decision) seeParent(state *harnessv1.ParentState) {
 }
 
 // applyOrder takes an order of the parent, unless a newer one was taken.
-func (d *decision) applyOrder(item *harnessv1.InboxItem) (kind, refusal string) {
+func (d *decision) applyOrder(item *harnessv1.InboxItem) (kind, refusal string, err error) {
 	kind = "order"
 	p := d.s.GetParent()
 	switch {
 	case p == nil:
-		return kind, "the run has no parent"
+		return kind, "the run has no parent", nil
 	case item.GetOrder() <= p.GetOrder():
-		return kind, "a newer order was taken before"
+		return kind, "a newer order was taken before", nil
 	}
 	p.Order, p.Halted, d.halted = item.GetOrder(), false, false
+	if message, ok := item.GetInput().(*harnessv1.InboxItem_UserMessage); ok {
+		if err := d.applyMessage(message.UserMessage); err != nil {
+			return kind, "", err
+		}
+		runstate.ExtendBudgets(d.s, item.GetLease())
+		return kind, "", nil
+	}
 	if runstate.Ended(d.s) {
-		return kind, ""
+		return kind, "", nil
 	}
 	switch input := item.GetInput().(type) {
 	case *harnessv1.InboxItem_Interrupt:
@@ -60,9 +67,9 @@ func (d *decision) applyOrder(item *harnessv1.InboxItem) (kind, refusal string) 
 		runstate.ExtendBudgets(d.s, input.Resume.GetBudgets())
 		d.interrupt, d.resumed = nil, "resume"
 	default:
-		return kind, "this program does not know such an order"
+		return kind, "this program does not know such an order", nil
 	}
-	return kind, ""
+	return kind, "", nil
 }
 
 // applyReport takes in what a child reports. One that has ended answers its call.
@@ -71,19 +78,27 @@ func (d *decision) applyReport(r *harnessv1.ChildReport) (refusal string, err er
 	switch {
 	case c == nil:
 		return "it is not a newer report of a child of this run", nil
-	case runstate.Ended(d.s):
-		return "", nil
 	case tree.Ended(c):
+		d.Emit(event.AgentEnded(c))
+		if runstate.Ended(d.s) {
+			return "", nil
+		}
 		return "", d.endAgent(c, r.GetAnswer())
+	case runstate.Ended(d.s):
 	case strings.HasPrefix(r.GetReason().GetKind(), "budget_exceeded:"):
 		d.extend(c)
 	}
 	return "", nil
 }
 
-// endAgent answers the call of a child that has ended.
+// endAgent gives what waits for a child that has ended its result: its call, or its graph. The
+// end of one in the background waits for the next turn, or for a call of agent_wait.
 func (d *decision) endAgent(c *harnessv1.Child, answer *harnessv1.Content) error {
-	call := find(runstate.AwaitedCalls(d.s), c.GetCallId())
+	if g, _ := tree.TaskOf(d.s, c); g != nil {
+		tree.EndTask(d.s, c, answer)
+		return nil
+	}
+	call := find(runstate.AwaitedCalls(d.s), tree.CallOf(c))
 	if call == nil {
 		return nil // it has its result
 	}
@@ -92,7 +107,12 @@ func (d *decision) endAgent(c *harnessv1.Child, answer *harnessv1.Content) error
 		return err
 	}
 	text, failed := tree.ResultText(c, said)
-	d.Emit(event.AgentEnded(c))
+	return d.answerAgent(call, text, said, failed)
+}
+
+// answerAgent answers a call that waits for sub-agents. said is what they said, without what
+// differs between equal answers.
+func (d *decision) answerAgent(call *harnessv1.PendingCall, text, said string, failed bool) error {
 	runstate.RecordAnswer(d.s, call.GetCallId(), d.item)
 	if err := d.answerFromOutside(call, content.Inline(text), &harnessv1.ToolAnswer{
 		CallId: call.GetCallId(), Result: content.Inline(said), IsError: failed,
@@ -101,6 +121,68 @@ func (d *decision) endAgent(c *harnessv1.Child, answer *harnessv1.Content) error
 	}
 	d.resumeIfAnswered("agent")
 	return nil
+}
+
+// answerWaits answers the calls of agent_wait for which a child has ended.
+func (d *decision) answerWaits() error {
+	for _, call := range tree.Waited(d.s) {
+		var texts []string
+		for _, id := range call.GetDelegation().GetRuns() {
+			c := tree.FindRun(d.s, id)
+			switch {
+			case !tree.Ended(c):
+			case c.GetTold() || !c.GetBackground():
+				texts = append(texts, "Run "+id+" has ended, and you have its result.")
+			default:
+				text, err := d.childResult(c)
+				if err != nil {
+					return err
+				}
+				texts = append(texts, text)
+			}
+		}
+		text := strings.Join(texts, "\n\n")
+		if err := d.answerAgent(call, text, text, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// childResult returns the result of a child in the background that has ended, and records that the
+// model knows it.
+func (d *decision) childResult(c *harnessv1.Child) (string, error) {
+	said, err := d.text(c.GetReport().GetAnswer())
+	if err != nil {
+		return "", err
+	}
+	text, _ := tree.ResultText(c, said)
+	tree.RecordTold(c)
+	return text, nil
+}
+
+// addEnded adds a message with the results of the children in the background that have ended
+// since the last turn.
+func (d *decision) addEnded() error {
+	var texts []string
+	for _, c := range tree.Untold(d.s) {
+		text, err := d.childResult(c)
+		if err != nil {
+			return err
+		}
+		texts = append(texts, text)
+	}
+	if len(texts) > 0 {
+		d.addResults("A sub-agent that worked in the background has ended.\n\n" + strings.Join(texts, "\n\n"))
+	}
+	return nil
+}
+
+// addResults adds a message with results of sub-agents.
+func (d *decision) addResults(text string) {
+	m := runstate.GuidanceMessage(text)
+	m.Kept = d.Marks()
+	d.Append(m)
 }
 
 // extend gives a child that has used up its lease more, if the run has more.
@@ -116,12 +198,11 @@ func (d *decision) extend(c *harnessv1.Child) {
 // overdue has the child of a call end whose deadline has passed. It reports whether the
 // call waits for that; false: the child was never started.
 func (d *decision) overdue(call *harnessv1.PendingCall) bool {
-	c := tree.Find(d.s, call.GetCallId())
-	if c.GetOrder() == 0 {
+	c := tree.ChildOf(d.s, call.GetCallId())
+	if !tree.End(c) {
 		return false
 	}
 	call.Deadline, c.Overdue = nil, true
-	tree.End(c)
 	return true
 }
 
@@ -129,6 +210,9 @@ func (d *decision) overdue(call *harnessv1.PendingCall) bool {
 // everything below it has, and works only while its parent wants it to.
 func (d *decision) routeTree() (decided bool, err error) {
 	s := d.s
+	if err := d.answerWaits(); err != nil {
+		return false, err
+	}
 	if runstate.Ended(s) || s.GetParent() == nil && len(s.GetChildren()) == 0 {
 		return false, nil
 	}
@@ -138,6 +222,8 @@ func (d *decision) routeTree() (decided bool, err error) {
 	case stopping.GetCancel() != nil:
 		d.cancel, d.canceller = stopping.GetCancel(), stopping.GetCaller()
 	case d.resumed != "" && d.interrupt == nil && !d.halted:
+	case stopping.GetFinish() != nil && d.interrupt == nil:
+		return true, d.finish(stopping)
 	case stopping.GetInterrupt() != nil && d.interrupt == nil:
 		d.interrupt, d.interrupter = stopping.GetInterrupt(), stopping.GetCaller()
 	}
@@ -161,32 +247,70 @@ func (d *decision) routeTree() (decided bool, err error) {
 		return true, d.park() // until its parent wants it to work
 	}
 	if d.resumed == "resume" || d.resumed == causeMessage {
-		for _, c := range tree.Awaited(s) {
+		for _, c := range tree.Wanted(s) {
 			if strings.HasPrefix(c.GetReport().GetReason().GetKind(), "budget_exceeded:") && tree.Idle(c) {
 				d.extend(c)
 			}
 		}
 		tree.Continue(s, d.resumed == "resume")
 	}
-	d.delegate()
-	return false, nil
+	return false, d.delegate()
 }
 
-// delegate starts the sub-agents that may work now.
-func (d *decision) delegate() {
-	started, broke := tree.Schedule(d.s, d.made.Agents)
-	for _, c := range started {
-		d.Emit(event.AgentStarted(c))
+// finish ends the run as the stop decision has decided, once everything below it has ended.
+func (d *decision) finish(stopping *harnessv1.Stopping) error {
+	if !tree.Stop(d.s, harnessv1.ChildWant_CHILD_WANT_END) {
+		return d.parkStopping(stopping)
 	}
-	for _, c := range broke {
-		if call := find(runstate.AwaitedCalls(d.s), c.GetCallId()); call != nil {
+	d.s.Stopping = nil
+	t := d.s.GetTurn()
+	d.toStopDecision(&harnessv1.TurnComplete{
+		AgentDone: t.GetAgentDone(), CalledWorkComplete: t.GetCalledWorkComplete(), Retaken: true, Finish: stopping.GetFinish(),
+	})
+	return nil
+}
+
+// delegate starts the sub-agents that may work now, and answers for graphs that are over.
+func (d *decision) delegate() error {
+	scheduled := tree.Schedule(d.s, d.run(), d.made.Agents)
+	d.Emit(scheduled.Events...)
+	for _, c := range scheduled.Broke {
+		if call := find(runstate.AwaitedCalls(d.s), tree.StartedBy(c)); call != nil {
 			runstate.RecordAnswer(d.s, call.GetCallId(), "")
 			d.repairCall(call, tree.BrokeText, "not started")
 		}
 	}
-	if len(broke) > 0 {
+	if len(scheduled.Broke) > 0 {
 		d.resumeIfAnswered("agent")
 	}
+	for _, g := range tree.Over(d.s) {
+		text, failed, err := tree.GraphText(g, d.text)
+		if err != nil {
+			return err
+		}
+		if g.GetCallId() == "" {
+			d.addResults("Sub-agents have worked on these tasks before you begin. Their results:\n\n" + text)
+			continue
+		}
+		if call := find(runstate.AwaitedCalls(d.s), g.GetCallId()); call != nil {
+			if err := d.answerAgent(call, text, text, failed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// open starts the graph that the first turn waits for, and reports whether the run waits.
+func (d *decision) open() (waits bool, err error) {
+	if !tree.Opening(d.s) {
+		return false, nil
+	}
+	if err := d.delegate(); err != nil || !tree.Opening(d.s) {
+		return false, err
+	}
+	d.s.StopReason, d.s.ParkVersion, d.s.WakeAt = tree.WaitReason(d.s, d.Turn), 0, nil
+	return true, d.park()
 }
 
 // parkStopping parks the run until everything below it has stopped.

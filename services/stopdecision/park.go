@@ -35,6 +35,14 @@ func (d *decision) parkForAnswers() error {
 	return nil
 }
 
+// parkStopping parks the run until everything below it has ended, after which it ends as decided.
+func (d *decision) parkStopping(finish *harnessv1.Finish) {
+	d.s.Stopping = &harnessv1.Stopping{Finish: finish}
+	reason := tree.WaitReason(d.s, d.turn.GetTurnNumber())
+	d.s.StopReason = reason
+	d.park(&harnessv1.Parked{Reason: reason})
+}
+
 // parkForOutage parks the run until the provider may answer again, or until a client gives
 // its key. The turn was not
 // counted.

@@ -38,6 +38,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -106,6 +107,10 @@ func DecideWith(in *harnessv1.StepInput, definition *agent.Definition) (*harness
 // decide tries the layers in order.
 func (d *decision) decide() error {
 	s, t := d.s, d.turn
+	if f := t.GetFinish(); f != nil {
+		d.contractVerified, d.itemsVerified = f.GetContractVerified(), f.GetItemsVerified()
+		return d.end(f.GetStatus(), f.GetInput(), f.GetKind(), f.GetMessage(), f.GetAccepted())
+	}
 	if t.GetError() != nil {
 		return d.failTurn()
 	}
@@ -211,6 +216,13 @@ func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 	s := d.s
 	if err := d.endBackground(); err != nil {
 		return err
+	}
+	if !tree.Stop(s, harnessv1.ChildWant_CHILD_WANT_END) {
+		d.parkStopping(&harnessv1.Finish{
+			Status: status, Input: input, Kind: kind, Message: message, Accepted: accepted,
+			ContractVerified: d.contractVerified, ItemsVerified: d.itemsVerified,
+		})
+		return nil
 	}
 	if err := d.Enter(input); err != nil {
 		return err

@@ -211,6 +211,7 @@ func (c *completion) addUnfinished(end End) {
 			c.refuse(call.GetCallId(), call.GetTool(), mark.OfCall(s.GetConfig(), call.GetTool(), nil, ""))
 		}
 	}
+	var replies []agentReply
 	for _, prepared := range p.Prepared {
 		kind := kindOf(prepared)
 		if kind == "" {
@@ -230,13 +231,16 @@ func (c *completion) addUnfinished(end End) {
 			Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: why, TurnNumber: p.Number, Deadline: deadline,
 			Reads: prepared.GetReads(), Writes: prepared.GetWrites(), Explores: prepared.GetExplores(), Marks: mark.Pending(prepared.GetMarks()),
 			SandboxLevel: prepared.GetSandboxLevel(), SandboxHosts: prepared.GetSandboxHosts(), OnlyOnce: prepared.GetOnlyOnce(),
-			Guarded: prepared.GetGuarded(), Wait: proto.CloneOf(prepared.GetWait()),
+			Guarded: prepared.GetGuarded(), Wait: proto.CloneOf(prepared.GetWait()), Delegation: proto.CloneOf(prepared.GetDelegation()),
 		}
 		switch kind {
 		case runstate.KindWait:
 			runstate.StartWait(pending, end.Now)
 		case runstate.KindAgent:
-			tree.Await(s, end.Run, pending, end.Agents, end.Now)
+			if reply := tree.Accept(s, end.Run, pending, end.Agents, end.Now); reply != nil {
+				replies = append(replies, agentReply{call: pending, Reply: reply})
+				continue
+			}
 		}
 		s.PendingToolCalls = append(s.PendingToolCalls, pending)
 		if kind != runstate.KindApproval && kind != runstate.KindReview {
@@ -246,20 +250,46 @@ func (c *completion) addUnfinished(end End) {
 		c.addTool(pending, end)
 		c.draft.Emit(event.ApprovalRequested(pending))
 	}
-	c.delegate(end)
+	c.delegate(end, replies)
 }
 
-// delegate starts the sub-agents that may work now.
-func (c *completion) delegate(end End) {
-	started, broke := tree.Schedule(c.s, end.Agents)
-	for _, child := range started {
-		c.draft.Emit(event.AgentStarted(child))
+// agentReply is the answer that a call of a sub-agent gets immediately.
+type agentReply struct {
+	call *harnessv1.PendingCall
+	*tree.Reply
+}
+
+// delegate starts the sub-agents that may work now, and answers the calls that do not wait
+// for them.
+func (c *completion) delegate(end End, replies []agentReply) {
+	scheduled := tree.Schedule(c.s, end.Run, end.Agents)
+	c.draft.Emit(scheduled.Events...)
+	for _, child := range scheduled.Broke {
+		for i := range replies {
+			if replies[i].call.GetCallId() == tree.StartedBy(child) {
+				replies[i].Reply = &tree.Reply{Text: tree.BrokeText, Failed: true}
+			}
+		}
+		for _, call := range runstate.AwaitedCalls(c.s) {
+			if call.GetCallId() == tree.StartedBy(child) {
+				replies = append(replies, agentReply{call: call, Reply: &tree.Reply{Text: tree.BrokeText, Failed: true}})
+			}
+		}
 	}
-	for _, child := range broke {
-		result := resultMessage(child.GetCallId(), child.GetAgent(), tree.BrokeText, true)
+	for _, g := range tree.Over(c.s) { // none of its tasks has been started, so no result is a blob
+		text, failed, _ := tree.GraphText(g, func(result *harnessv1.Content) (string, error) { return content.Text(result), nil })
+		for _, call := range runstate.AwaitedCalls(c.s) {
+			if call.GetCallId() == g.GetCallId() {
+				replies = append(replies, agentReply{call: call, Reply: &tree.Reply{Text: text, Failed: failed}})
+			}
+		}
+	}
+	for _, r := range replies {
+		result := resultMessage(r.call.GetCallId(), r.call.GetTool(), r.Text, r.Failed)
+		mark.Result(result, r.call.GetMarks(), r.Text, nil)
 		c.draft.Append(result)
-		c.draft.Emit(event.ToolError(child.GetCallId(), child.GetAgent(), nil))
-		runstate.RemovePending(c.s, child.GetCallId())
+		c.draft.Emit(event.ToolEnded(r.call.GetCallId(), r.call.GetTool(), r.Failed, nil))
+		runstate.RemovePending(c.s, r.call.GetCallId())
 	}
 }
 

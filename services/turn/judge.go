@@ -32,7 +32,7 @@ type judgement struct {
 
 	ledger  *harnessv1.WorkItemLedger
 	waiting int // calls that wait for an answer
-	// delegated is the number of calls of sub-agents in the response.
+	// delegated is the number of children that the calls of the response make.
 	delegated int
 	calls     []*harnessv1.PreparedCall
 	items     []*harnessv1.WorkItem
@@ -406,11 +406,9 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT:
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_CLIENT
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT:
-		if made := len(j.s.Snapshot.GetChildren()) + j.delegated; made >= tree.MaxChildren {
-			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, fmt.Sprintf(
-				"This run has called sub-agents %d times, and may not more often. Do the rest yourself.", made))
+		if refusal := j.prepareDelegation(prepared, name, call.GetArguments().GetInline()); refusal != "" {
+			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, refusal)
 		}
-		j.delegated++
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_AGENT
 	case harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS:
 		allowed = harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS
@@ -438,4 +436,20 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		prepared.Disposition = allowed
 	}
 	return prepared
+}
+
+// prepareDelegation reads what a call wants of sub-agents. refusal is why it gets nothing; empty if
+// it does.
+func (j *judgement) prepareDelegation(prepared *harnessv1.PreparedCall, name, arguments string) (refusal string) {
+	d, err := tree.Request(j.s.Snapshot, j.s.Definition.Agents, name, arguments)
+	if err != nil {
+		return err.Error()
+	}
+	more := tree.Needs(name, d)
+	if made := len(j.s.Snapshot.GetChildren()) + j.delegated; more > 0 && made+more > tree.MaxChildren {
+		return fmt.Sprintf("This run has called sub-agents %d times, and may call them %d times. Do the rest yourself, or continue one that has ended.", made, tree.MaxChildren)
+	}
+	j.delegated += more
+	prepared.Delegation = d
+	return ""
 }

@@ -40,7 +40,13 @@ func (s *Server) relate(ctx context.Context, cfg executor.Config, e runlog.Entry
 		}
 		return nil
 	}
-	for _, c := range tree.Due(step.GetSnapshot()) {
+	return s.sendOrders(ctx, cfg, e)
+}
+
+// sendOrders sends the orders of a step to the children: before it is decided, so that the decision
+// knows them as sent.
+func (s *Server) sendOrders(ctx context.Context, cfg executor.Config, e runlog.Entry) error {
+	for _, c := range tree.Due(e.Record.GetStep().GetSnapshot()) {
 		if err := s.order(ctx, cfg, e, c); err != nil {
 			return fmt.Errorf("order to %s: %w", c.GetRunId(), err)
 		}
@@ -152,35 +158,51 @@ func (s *Server) expireChild(ctx context.Context, cfg executor.Config, child run
 	return err
 }
 
-// order starts a child, and gives it a later order.
+// order starts a child, or gives it a later order. If there is no such run, it reports so
+// for the child.
 func (s *Server) order(ctx context.Context, cfg executor.Config, parent runlog.Entry, c *harnessv1.Child) error {
 	child := runlog.Run{Namespace: parent.Run.Namespace, ID: c.GetRunId()}
-	if err := s.startChild(ctx, cfg, parent, child, c); err != nil {
+	there, err := s.log.Newest(ctx, child)
+	if err != nil {
 		return err
 	}
-	item := tree.OrderItem(parent.Run, c)
-	if item == nil {
+	how := tree.OrderOf(c)
+	if there == 0 {
+		if tree.WasThere(c) || c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK {
+			return s.give(ctx, parent.Run, tree.AbsentItem(parent.Run, c))
+		}
+		return s.startChild(ctx, cfg, parent, child, c) // its first decision sees the newest order
+	}
+	if how == tree.Start {
 		return nil
 	}
+	var prompt *harnessv1.Content
+	if how == tree.Message {
+		if prompt, err = s.prompt(ctx, parent, child, c); err != nil {
+			return err
+		}
+	}
 	failpoint.Hit(repair.Name, "order")
-	item.Time = timestamppb.New(s.now())
-	_, _, err := s.log.AppendInbox(ctx, child, item, 0)
+	err = s.give(ctx, child, tree.OrderItem(parent.Run, c, prompt))
 	failpoint.Hit(repair.Name, "ordered")
+	return err
+}
+
+// give appends an item to the inbox of a run.
+func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) error {
+	item.Time = timestamppb.New(s.now())
+	_, _, err := s.log.AppendInbox(ctx, run, item, 0)
 	return err
 }
 
 // startChild appends the first record of a child, unless it is there.
 func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent runlog.Entry, child runlog.Run, c *harnessv1.Child) error {
-	if newest, err := s.log.Newest(ctx, child); err != nil || newest > 0 {
-		return err
-	}
 	snapshot := parent.Record.GetStep().GetSnapshot()
-	first, err := s.log.Read(ctx, parent.Run, snapshot.GetFirstSequence())
+	spec, err := s.spec(ctx, parent)
 	if err != nil {
 		return err
 	}
-	spec := first.Record.GetStep().GetRepairTrigger().GetSpec()
-	goal, err := s.prompt(ctx, parent.Run, child, snapshot, c)
+	goal, err := s.prompt(ctx, parent, child, c)
 	if err != nil {
 		return err
 	}
@@ -205,27 +227,80 @@ func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent run
 	return err
 }
 
-// prompt returns the prompt of a child's call as a goal that is stored for the child.
-func (s *Server) prompt(ctx context.Context, parent, child runlog.Run, snapshot *harnessv1.Snapshot, c *harnessv1.Child) (*harnessv1.Content, error) {
-	for _, call := range runstate.AwaitedCalls(snapshot) {
-		if call.GetCallId() != c.GetCallId() {
-			continue
-		}
-		arguments := call.GetArguments().GetInline()
-		if ref := call.GetArguments().GetBlob(); ref != nil {
-			data, err := s.log.Blob(ctx, parent, ref.GetDigest())
-			if err != nil {
-				return nil, err
-			}
-			arguments = string(data)
-		}
-		prompt, err := tree.Prompt(arguments)
+// spec returns what a run was started with.
+func (s *Server) spec(ctx context.Context, run runlog.Entry) (*harnessv1.RunSpec, error) {
+	first, err := s.log.Read(ctx, run.Run, run.Record.GetStep().GetSnapshot().GetFirstSequence())
+	if err != nil {
+		return nil, err
+	}
+	return first.Record.GetStep().GetRepairTrigger().GetSpec(), nil
+}
+
+// prompt returns what the newest message to a child says, stored for the child: the prompt of its
+// call, or that of its task with the results of the tasks before.
+func (s *Server) prompt(ctx context.Context, parent runlog.Entry, child runlog.Run, c *harnessv1.Child) (*harnessv1.Content, error) {
+	snapshot := parent.Record.GetStep().GetSnapshot()
+	if g, task := tree.TaskOf(snapshot, c); g != nil {
+		text, err := s.taskPrompt(ctx, parent, g, task.GetTask().GetId())
 		if err != nil {
 			return nil, err
 		}
-		return s.store(ctx, child, prompt)
+		for _, before := range tree.Before(g, task) {
+			result, err := s.textOf(ctx, parent.Run, before.GetResult())
+			if err != nil {
+				return nil, err
+			}
+			text += tree.GivenText(before.GetTask(), result)
+		}
+		return s.store(ctx, child, text)
 	}
-	return nil, fmt.Errorf("call %s does not wait", c.GetCallId())
+	arguments := c.GetArguments()
+	if arguments == nil {
+		arguments = tree.CallArguments(snapshot, tree.StartedBy(c))
+	}
+	if arguments == nil {
+		return nil, fmt.Errorf("call %s does not wait", tree.StartedBy(c))
+	}
+	text, err := s.textOf(ctx, parent.Run, arguments)
+	if err != nil {
+		return nil, err
+	}
+	prompt, err := tree.Prompt(text)
+	if err != nil {
+		return nil, err
+	}
+	return s.store(ctx, child, prompt)
+}
+
+// taskPrompt returns the prompt of a task: from the call that made the graph, or what the run was started with.
+func (s *Server) taskPrompt(ctx context.Context, run runlog.Entry, g *harnessv1.Graph, task string) (string, error) {
+	if g.GetCallId() == "" {
+		spec, err := s.spec(ctx, run)
+		if err != nil {
+			return "", err
+		}
+		for _, t := range spec.GetGraph() {
+			if t.GetId() == task {
+				return t.GetPrompt(), nil
+			}
+		}
+		return "", fmt.Errorf("there is no task %q", task)
+	}
+	text, err := s.textOf(ctx, run.Run, tree.CallArguments(run.Record.GetStep().GetSnapshot(), g.GetCallId()))
+	if err != nil {
+		return "", err
+	}
+	return tree.TaskPrompt(text, task)
+}
+
+// textOf returns a text of a run.
+func (s *Server) textOf(ctx context.Context, run runlog.Run, c *harnessv1.Content) (string, error) {
+	ref := c.GetBlob()
+	if ref == nil {
+		return c.GetInline(), nil
+	}
+	data, err := s.log.Blob(ctx, run, ref.GetDigest())
+	return string(data), err
 }
 
 // seeParent observes the parent of a child that starts.

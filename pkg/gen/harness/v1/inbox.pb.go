@@ -103,8 +103,10 @@ type InboxItem struct {
 	// keeps the one of the run.
 	MaxInputTokens uint32 `protobuf:"varint,8,opt,name=max_input_tokens,json=maxInputTokens,proto3" json:"max_input_tokens,omitempty"`
 	// Number of the parent's order that the item is, from 2; 0: it is none. Only an interrupt,
-	// a resume or a cancel is one.
+	// a resume, a cancel or a user message is one.
 	Order uint32 `protobuf:"varint,9,opt,name=order,proto3" json:"order,omitempty"`
+	// A user message that is an order: what the run may use up in the segment that it opens.
+	Lease *Budgets `protobuf:"bytes,30,opt,name=lease,proto3" json:"lease,omitempty"`
 	// What it is.
 	//
 	// Types that are valid to be assigned to Input:
@@ -217,6 +219,13 @@ func (x *InboxItem) GetOrder() uint32 {
 		return x.Order
 	}
 	return 0
+}
+
+func (x *InboxItem) GetLease() *Budgets {
+	if x != nil {
+		return x.Lease
+	}
+	return nil
 }
 
 func (x *InboxItem) GetInput() isInboxItem_Input {
@@ -1031,7 +1040,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xdd\a\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\x88\b\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -1041,7 +1050,8 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x06caller\x18\x06 \x01(\tR\x06caller\x12!\n" +
 	"\fno_approvals\x18\a \x01(\bR\vnoApprovals\x12(\n" +
 	"\x10max_input_tokens\x18\b \x01(\rR\x0emaxInputTokens\x12\x14\n" +
-	"\x05order\x18\t \x01(\rR\x05order\x12<\n" +
+	"\x05order\x18\t \x01(\rR\x05order\x12)\n" +
+	"\x05lease\x18\x1e \x01(\v2\x13.harness.v1.BudgetsR\x05lease\x12<\n" +
 	"\fuser_message\x18\n" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +
 	"\bapproval\x18\v \x01(\v2\x14.harness.v1.ApprovalH\x00R\bapproval\x125\n" +
@@ -1129,40 +1139,41 @@ var file_harness_v1_inbox_proto_goTypes = []any{
 	(*ToolsDeclared)(nil),         // 11: harness.v1.ToolsDeclared
 	(*TimerFired)(nil),            // 12: harness.v1.TimerFired
 	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*ChildReport)(nil),           // 14: harness.v1.ChildReport
-	(*Content)(nil),               // 15: harness.v1.Content
-	(*Media)(nil),                 // 16: harness.v1.Media
-	(*ToolRule)(nil),              // 17: harness.v1.ToolRule
-	(*Budgets)(nil),               // 18: harness.v1.Budgets
+	(*Budgets)(nil),               // 14: harness.v1.Budgets
+	(*ChildReport)(nil),           // 15: harness.v1.ChildReport
+	(*Content)(nil),               // 16: harness.v1.Content
+	(*Media)(nil),                 // 17: harness.v1.Media
+	(*ToolRule)(nil),              // 18: harness.v1.ToolRule
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
 	13, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
-	5,  // 1: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
-	6,  // 2: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
-	7,  // 3: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
-	8,  // 4: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
-	9,  // 5: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
-	12, // 6: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
-	10, // 7: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
-	11, // 8: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
-	3,  // 9: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
-	4,  // 10: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
-	2,  // 11: harness.v1.InboxItem.model_change:type_name -> harness.v1.ModelChange
-	14, // 12: harness.v1.InboxItem.child_report:type_name -> harness.v1.ChildReport
-	15, // 13: harness.v1.UserMessage.content:type_name -> harness.v1.Content
-	16, // 14: harness.v1.UserMessage.media:type_name -> harness.v1.Media
-	0,  // 15: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
-	17, // 16: harness.v1.Approval.rules:type_name -> harness.v1.ToolRule
-	15, // 17: harness.v1.Approval.arguments:type_name -> harness.v1.Content
-	18, // 18: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
-	15, // 19: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
-	16, // 20: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
-	15, // 21: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	14, // 1: harness.v1.InboxItem.lease:type_name -> harness.v1.Budgets
+	5,  // 2: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
+	6,  // 3: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
+	7,  // 4: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
+	8,  // 5: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
+	9,  // 6: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
+	12, // 7: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
+	10, // 8: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
+	11, // 9: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
+	3,  // 10: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
+	4,  // 11: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
+	2,  // 12: harness.v1.InboxItem.model_change:type_name -> harness.v1.ModelChange
+	15, // 13: harness.v1.InboxItem.child_report:type_name -> harness.v1.ChildReport
+	16, // 14: harness.v1.UserMessage.content:type_name -> harness.v1.Content
+	17, // 15: harness.v1.UserMessage.media:type_name -> harness.v1.Media
+	0,  // 16: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
+	18, // 17: harness.v1.Approval.rules:type_name -> harness.v1.ToolRule
+	16, // 18: harness.v1.Approval.arguments:type_name -> harness.v1.Content
+	14, // 19: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
+	16, // 20: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
+	17, // 21: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
+	16, // 22: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	23, // [23:23] is the sub-list for method output_type
+	23, // [23:23] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }

@@ -2197,7 +2197,10 @@ type PreparedCall struct {
 	// work_complete in a run with an output schema: what it was given.
 	Completion *Completion `protobuf:"bytes,30,opt,name=completion,proto3" json:"completion,omitempty"`
 	// The tool wait: what the call waits for.
-	Wait          *WaitState `protobuf:"bytes,31,opt,name=wait,proto3" json:"wait,omitempty"`
+	Wait *WaitState `protobuf:"bytes,31,opt,name=wait,proto3" json:"wait,omitempty"`
+	// Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
+	// sub-agents with a prompt alone.
+	Delegation    *Delegation `protobuf:"bytes,32,opt,name=delegation,proto3" json:"delegation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2368,6 +2371,13 @@ func (x *PreparedCall) GetCompletion() *Completion {
 func (x *PreparedCall) GetWait() *WaitState {
 	if x != nil {
 		return x.Wait
+	}
+	return nil
+}
+
+func (x *PreparedCall) GetDelegation() *Delegation {
+	if x != nil {
+		return x.Delegation
 	}
 	return nil
 }
@@ -3149,7 +3159,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rwindow_tokens\x18\n" +
 	" \x01(\rR\fwindowTokens\x12\x1f\n" +
 	"\vkey_missing\x18\v \x01(\bR\n" +
-	"keyMissing\"\xe5\x05\n" +
+	"keyMissing\"\x9d\x06\n" +
 	"\fPreparedCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12=\n" +
@@ -3175,7 +3185,10 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"completion\x18\x1e \x01(\v2\x16.harness.v1.CompletionR\n" +
 	"completion\x12)\n" +
-	"\x04wait\x18\x1f \x01(\v2\x15.harness.v1.WaitStateR\x04wait\"\x82\x01\n" +
+	"\x04wait\x18\x1f \x01(\v2\x15.harness.v1.WaitStateR\x04wait\x126\n" +
+	"\n" +
+	"delegation\x18  \x01(\v2\x16.harness.v1.DelegationR\n" +
+	"delegation\"\x82\x01\n" +
 	"\n" +
 	"Completion\x12-\n" +
 	"\asummary\x18\x01 \x01(\v2\x13.harness.v1.ContentR\asummary\x12+\n" +
@@ -3320,9 +3333,10 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*ResultMarks)(nil),           // 58: harness.v1.ResultMarks
 	(SandboxLevel)(0),             // 59: harness.v1.SandboxLevel
 	(*WaitState)(nil),             // 60: harness.v1.WaitState
-	(*BlobRef)(nil),               // 61: harness.v1.BlobRef
-	(*ToolSpec)(nil),              // 62: harness.v1.ToolSpec
-	(*BackgroundCommand)(nil),     // 63: harness.v1.BackgroundCommand
+	(*Delegation)(nil),            // 61: harness.v1.Delegation
+	(*BlobRef)(nil),               // 62: harness.v1.BlobRef
+	(*ToolSpec)(nil),              // 63: harness.v1.ToolSpec
+	(*BackgroundCommand)(nil),     // 64: harness.v1.BackgroundCommand
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
 	29, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
@@ -3389,25 +3403,26 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	59, // 61: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
 	21, // 62: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
 	60, // 63: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
-	49, // 64: harness.v1.Completion.summary:type_name -> harness.v1.Content
-	49, // 65: harness.v1.Completion.output:type_name -> harness.v1.Content
-	47, // 66: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	20, // 67: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	45, // 68: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	45, // 69: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	54, // 70: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	43, // 71: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
-	61, // 72: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
-	62, // 73: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
-	1,  // 74: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	45, // 75: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	53, // 76: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	63, // 77: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
-	78, // [78:78] is the sub-list for method output_type
-	78, // [78:78] is the sub-list for method input_type
-	78, // [78:78] is the sub-list for extension type_name
-	78, // [78:78] is the sub-list for extension extendee
-	0,  // [0:78] is the sub-list for field type_name
+	61, // 64: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
+	49, // 65: harness.v1.Completion.summary:type_name -> harness.v1.Content
+	49, // 66: harness.v1.Completion.output:type_name -> harness.v1.Content
+	47, // 67: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	20, // 68: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	45, // 69: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	45, // 70: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	54, // 71: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	43, // 72: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	62, // 73: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	63, // 74: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 75: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	45, // 76: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	53, // 77: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	64, // 78: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
+	79, // [79:79] is the sub-list for method output_type
+	79, // [79:79] is the sub-list for method input_type
+	79, // [79:79] is the sub-list for extension type_name
+	79, // [79:79] is the sub-list for extension extendee
+	0,  // [0:79] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }

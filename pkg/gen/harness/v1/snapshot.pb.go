@@ -1727,8 +1727,9 @@ type PendingCall struct {
 	Changes string `protobuf:"bytes,19,opt,name=changes,proto3" json:"changes,omitempty"`
 	// The tool wait: what the call waits for.
 	Wait *WaitState `protobuf:"bytes,30,opt,name=wait,proto3" json:"wait,omitempty"`
-	// The tool agent_wait: the runs of sub-agents that it waits for; at most 64.
-	Runs          []string `protobuf:"bytes,31,rep,name=runs,proto3" json:"runs,omitempty"`
+	// Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
+	// sub-agents with a prompt alone.
+	Delegation    *Delegation `protobuf:"bytes,31,opt,name=delegation,proto3" json:"delegation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1903,9 +1904,9 @@ func (x *PendingCall) GetWait() *WaitState {
 	return nil
 }
 
-func (x *PendingCall) GetRuns() []string {
+func (x *PendingCall) GetDelegation() *Delegation {
 	if x != nil {
-		return x.Runs
+		return x.Delegation
 	}
 	return nil
 }
@@ -2522,7 +2523,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\bexceeded\x18\x0e \x01(\bR\bexceeded\x12\x1a\n" +
 	"\brefusals\x18\x0f \x01(\rR\brefusals\x12\x1f\n" +
 	"\vmedia_bytes\x18\x10 \x01(\x04R\n" +
-	"mediaBytes\"\xec\x05\n" +
+	"mediaBytes\"\x90\x06\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -2545,8 +2546,10 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\aguarded\x18\x11 \x01(\bR\aguarded\x121\n" +
 	"\apreview\x18\x12 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\x12\x18\n" +
 	"\achanges\x18\x13 \x01(\tR\achanges\x12)\n" +
-	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\x12\x12\n" +
-	"\x04runs\x18\x1f \x03(\tR\x04runs\"\xd2\x01\n" +
+	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\x126\n" +
+	"\n" +
+	"delegation\x18\x1f \x01(\v2\x16.harness.v1.DelegationR\n" +
+	"delegation\"\xd2\x01\n" +
 	"\vPendingTool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12@\n" +
 	"\x11parameters_schema\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x10parametersSchema\x12.\n" +
@@ -2693,9 +2696,10 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*ResultMarks)(nil),           // 42: harness.v1.ResultMarks
 	(SandboxLevel)(0),             // 43: harness.v1.SandboxLevel
 	(*CallPreview)(nil),           // 44: harness.v1.CallPreview
-	(*ToolAnnotations)(nil),       // 45: harness.v1.ToolAnnotations
-	(*Usage)(nil),                 // 46: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 47: google.protobuf.Duration
+	(*Delegation)(nil),            // 45: harness.v1.Delegation
+	(*ToolAnnotations)(nil),       // 46: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 47: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -2758,21 +2762,22 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	43, // 57: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
 	44, // 58: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
 	13, // 59: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	22, // 60: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
-	41, // 61: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
-	45, // 62: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
-	21, // 63: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	21, // 64: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	46, // 65: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	47, // 66: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	46, // 67: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	47, // 68: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 69: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	70, // [70:70] is the sub-list for method output_type
-	70, // [70:70] is the sub-list for method input_type
-	70, // [70:70] is the sub-list for extension type_name
-	70, // [70:70] is the sub-list for extension extendee
-	0,  // [0:70] is the sub-list for field type_name
+	45, // 60: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
+	22, // 61: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	41, // 62: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	46, // 63: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	21, // 64: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	21, // 65: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	47, // 66: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	48, // 67: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	47, // 68: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	48, // 69: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 70: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	71, // [71:71] is the sub-list for method output_type
+	71, // [71:71] is the sub-list for method input_type
+	71, // [71:71] is the sub-list for extension type_name
+	71, // [71:71] is the sub-list for extension extendee
+	0,  // [0:71] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }

@@ -289,7 +289,9 @@ type Child struct {
 	// What it had used when it was continued; its lease is from there.
 	UsageBefore *Usage `protobuf:"bytes,15,opt,name=usage_before,json=usageBefore,proto3" json:"usage_before,omitempty"`
 	// It works in a worktree: next to others that write.
-	Worktree      bool `protobuf:"varint,16,opt,name=worktree,proto3" json:"worktree,omitempty"`
+	Worktree bool `protobuf:"varint,16,opt,name=worktree,proto3" json:"worktree,omitempty"`
+	// Number of the order that continued it: ends that confirm only older ones are earlier ones.
+	ContinueOrder uint32 `protobuf:"varint,17,opt,name=continue_order,json=continueOrder,proto3" json:"continue_order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -436,6 +438,13 @@ func (x *Child) GetWorktree() bool {
 	return false
 }
 
+func (x *Child) GetContinueOrder() uint32 {
+	if x != nil {
+		return x.ContinueOrder
+	}
+	return 0
+}
+
 // GraphTaskProgress is a task of a graph at work.
 type GraphTaskProgress struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -574,6 +583,88 @@ func (x *Graph) GetLayer() uint32 {
 	return 0
 }
 
+// Delegation is what a call wants of sub-agents, without the prompts, which are in its arguments.
+type Delegation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call returns immediately, and the end of the child comes as a message.
+	Background bool `protobuf:"varint,1,opt,name=background,proto3" json:"background,omitempty"`
+	// The run of a child that has ended, which the prompt continues; empty: the call starts one.
+	ContinueRun string `protobuf:"bytes,2,opt,name=continue_run,json=continueRun,proto3" json:"continue_run,omitempty"`
+	// The child works in a worktree.
+	Isolate bool `protobuf:"varint,3,opt,name=isolate,proto3" json:"isolate,omitempty"`
+	// agent_wait: the runs of which one has to end; at most 64.
+	Runs []string `protobuf:"bytes,4,rep,name=runs,proto3" json:"runs,omitempty"`
+	// delegate: the tasks, without their prompts; at most 32.
+	Tasks         []*GraphTask `protobuf:"bytes,5,rep,name=tasks,proto3" json:"tasks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Delegation) Reset() {
+	*x = Delegation{}
+	mi := &file_harness_v1_tree_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Delegation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Delegation) ProtoMessage() {}
+
+func (x *Delegation) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_tree_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Delegation.ProtoReflect.Descriptor instead.
+func (*Delegation) Descriptor() ([]byte, []int) {
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Delegation) GetBackground() bool {
+	if x != nil {
+		return x.Background
+	}
+	return false
+}
+
+func (x *Delegation) GetContinueRun() string {
+	if x != nil {
+		return x.ContinueRun
+	}
+	return ""
+}
+
+func (x *Delegation) GetIsolate() bool {
+	if x != nil {
+		return x.Isolate
+	}
+	return false
+}
+
+func (x *Delegation) GetRuns() []string {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *Delegation) GetTasks() []*GraphTask {
+	if x != nil {
+		return x.Tasks
+	}
+	return nil
+}
+
 // ChildReport is what a child reports to its parent when it parks or ends. Reports are
 // cumulative: the one with the greatest version counts.
 type ChildReport struct {
@@ -606,7 +697,7 @@ type ChildReport struct {
 
 func (x *ChildReport) Reset() {
 	*x = ChildReport{}
-	mi := &file_harness_v1_tree_proto_msgTypes[4]
+	mi := &file_harness_v1_tree_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -618,7 +709,7 @@ func (x *ChildReport) String() string {
 func (*ChildReport) ProtoMessage() {}
 
 func (x *ChildReport) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_tree_proto_msgTypes[4]
+	mi := &file_harness_v1_tree_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -631,7 +722,7 @@ func (x *ChildReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildReport.ProtoReflect.Descriptor instead.
 func (*ChildReport) Descriptor() ([]byte, []int) {
-	return file_harness_v1_tree_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ChildReport) GetRunId() string {
@@ -726,7 +817,7 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\vroot_run_id\x18\x06 \x01(\tR\trootRunId\x12\x14\n" +
 	"\x05order\x18\a \x01(\rR\x05order\x12\x16\n" +
 	"\x06halted\x18\b \x01(\bR\x06halted\x12\x1a\n" +
-	"\bworktree\x18\t \x01(\bR\bworktree\"\x8c\x04\n" +
+	"\bworktree\x18\t \x01(\bR\bworktree\"\xb3\x04\n" +
 	"\x05Child\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
@@ -746,7 +837,8 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\targuments\x18\r \x01(\v2\x13.harness.v1.ContentR\targuments\x12\x12\n" +
 	"\x04sent\x18\x0e \x01(\rR\x04sent\x124\n" +
 	"\fusage_before\x18\x0f \x01(\v2\x11.harness.v1.UsageR\vusageBefore\x12\x1a\n" +
-	"\bworktree\x18\x10 \x01(\bR\bworktree\"\xb3\x01\n" +
+	"\bworktree\x18\x10 \x01(\bR\bworktree\x12%\n" +
+	"\x0econtinue_order\x18\x11 \x01(\rR\rcontinueOrder\"\xb3\x01\n" +
 	"\x11GraphTaskProgress\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.harness.v1.GraphTaskR\x04task\x12\x14\n" +
 	"\x05layer\x18\x02 \x01(\rR\x05layer\x120\n" +
@@ -755,7 +847,16 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x05Graph\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x123\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x1d.harness.v1.GraphTaskProgressR\x05tasks\x12\x14\n" +
-	"\x05layer\x18\x03 \x01(\rR\x05layer\"\xec\x02\n" +
+	"\x05layer\x18\x03 \x01(\rR\x05layer\"\xaa\x01\n" +
+	"\n" +
+	"Delegation\x12\x1e\n" +
+	"\n" +
+	"background\x18\x01 \x01(\bR\n" +
+	"background\x12!\n" +
+	"\fcontinue_run\x18\x02 \x01(\tR\vcontinueRun\x12\x18\n" +
+	"\aisolate\x18\x03 \x01(\bR\aisolate\x12\x12\n" +
+	"\x04runs\x18\x04 \x03(\tR\x04runs\x12+\n" +
+	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xec\x02\n" +
 	"\vChildReport\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
@@ -793,7 +894,7 @@ func file_harness_v1_tree_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_tree_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_tree_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_harness_v1_tree_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_harness_v1_tree_proto_goTypes = []any{
 	(ChildWant)(0),            // 0: harness.v1.ChildWant
 	(GraphTaskState)(0),       // 1: harness.v1.GraphTaskState
@@ -801,33 +902,35 @@ var file_harness_v1_tree_proto_goTypes = []any{
 	(*Child)(nil),             // 3: harness.v1.Child
 	(*GraphTaskProgress)(nil), // 4: harness.v1.GraphTaskProgress
 	(*Graph)(nil),             // 5: harness.v1.Graph
-	(*ChildReport)(nil),       // 6: harness.v1.ChildReport
-	(*Budgets)(nil),           // 7: harness.v1.Budgets
-	(*Content)(nil),           // 8: harness.v1.Content
-	(*Usage)(nil),             // 9: harness.v1.Usage
-	(*GraphTask)(nil),         // 10: harness.v1.GraphTask
-	(RunStatus)(0),            // 11: harness.v1.RunStatus
-	(*StopReason)(nil),        // 12: harness.v1.StopReason
+	(*Delegation)(nil),        // 6: harness.v1.Delegation
+	(*ChildReport)(nil),       // 7: harness.v1.ChildReport
+	(*Budgets)(nil),           // 8: harness.v1.Budgets
+	(*Content)(nil),           // 9: harness.v1.Content
+	(*Usage)(nil),             // 10: harness.v1.Usage
+	(*GraphTask)(nil),         // 11: harness.v1.GraphTask
+	(RunStatus)(0),            // 12: harness.v1.RunStatus
+	(*StopReason)(nil),        // 13: harness.v1.StopReason
 }
 var file_harness_v1_tree_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.Child.want:type_name -> harness.v1.ChildWant
-	7,  // 1: harness.v1.Child.lease:type_name -> harness.v1.Budgets
-	6,  // 2: harness.v1.Child.report:type_name -> harness.v1.ChildReport
-	8,  // 3: harness.v1.Child.arguments:type_name -> harness.v1.Content
-	9,  // 4: harness.v1.Child.usage_before:type_name -> harness.v1.Usage
-	10, // 5: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
+	8,  // 1: harness.v1.Child.lease:type_name -> harness.v1.Budgets
+	7,  // 2: harness.v1.Child.report:type_name -> harness.v1.ChildReport
+	9,  // 3: harness.v1.Child.arguments:type_name -> harness.v1.Content
+	10, // 4: harness.v1.Child.usage_before:type_name -> harness.v1.Usage
+	11, // 5: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
 	1,  // 6: harness.v1.GraphTaskProgress.state:type_name -> harness.v1.GraphTaskState
-	8,  // 7: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
+	9,  // 7: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
 	4,  // 8: harness.v1.Graph.tasks:type_name -> harness.v1.GraphTaskProgress
-	11, // 9: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
-	12, // 10: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
-	8,  // 11: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
-	9,  // 12: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
-	13, // [13:13] is the sub-list for method output_type
-	13, // [13:13] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	11, // 9: harness.v1.Delegation.tasks:type_name -> harness.v1.GraphTask
+	12, // 10: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
+	13, // 11: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
+	9,  // 12: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
+	10, // 13: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
+	14, // [14:14] is the sub-list for method output_type
+	14, // [14:14] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_tree_proto_init() }
@@ -845,7 +948,7 @@ func file_harness_v1_tree_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_tree_proto_rawDesc), len(file_harness_v1_tree_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   5,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

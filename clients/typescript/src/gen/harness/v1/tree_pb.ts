@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/tree.proto.
  */
 export const file_harness_v1_tree: GenFile = /*@__PURE__*/
-  fileDesc("ChVoYXJuZXNzL3YxL3RyZWUucHJvdG8SCmhhcm5lc3MudjEipQEKBlBhcmVudBIOCgZydW5faWQYASABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAiABKAQSDwoHY2FsbF9pZBgDIAEoCRINCgVhZ2VudBgEIAEoCRINCgVkZXB0aBgFIAEoDRITCgtyb290X3J1bl9pZBgGIAEoCRINCgVvcmRlchgHIAEoDRIOCgZoYWx0ZWQYCCABKAgSEAoId29ya3RyZWUYCSABKAgiggMKBUNoaWxkEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBndyaXRlcxgEIAEoCBIjCgR3YW50GAUgASgOMhUuaGFybmVzcy52MS5DaGlsZFdhbnQSDQoFb3JkZXIYBiABKA0SIgoFbGVhc2UYByABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJwoGcmVwb3J0GAggASgLMhcuaGFybmVzcy52MS5DaGlsZFJlcG9ydBIPCgdvdmVyZHVlGAkgASgIEhIKCmJhY2tncm91bmQYCiABKAgSFAoMY29udGludWVkX2J5GAsgASgJEgwKBHRvbGQYDCABKAgSJgoJYXJndW1lbnRzGA0gASgLMhMuaGFybmVzcy52MS5Db250ZW50EgwKBHNlbnQYDiABKA0SJwoMdXNhZ2VfYmVmb3JlGA8gASgLMhEuaGFybmVzcy52MS5Vc2FnZRIQCgh3b3JrdHJlZRgQIAEoCCKXAQoRR3JhcGhUYXNrUHJvZ3Jlc3MSIwoEdGFzaxgBIAEoCzIVLmhhcm5lc3MudjEuR3JhcGhUYXNrEg0KBWxheWVyGAIgASgNEikKBXN0YXRlGAMgASgOMhouaGFybmVzcy52MS5HcmFwaFRhc2tTdGF0ZRIjCgZyZXN1bHQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiVQoFR3JhcGgSDwoHY2FsbF9pZBgBIAEoCRIsCgV0YXNrcxgCIAMoCzIdLmhhcm5lc3MudjEuR3JhcGhUYXNrUHJvZ3Jlc3MSDQoFbGF5ZXIYAyABKA0ilQIKC0NoaWxkUmVwb3J0Eg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQSDQoFb3JkZXIYBCABKA0SJQoGc3RhdHVzGAUgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSJgoGcmVhc29uGAYgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uEhAKCGFjY2VwdGVkGAcgASgIEiMKBmFuc3dlchgIIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBINCgV0dXJucxgJIAEoDRIgCgV1c2FnZRgKIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USDgoGYWJzZW50GAsgASgIKmUKCUNoaWxkV2FudBIaChZDSElMRF9XQU5UX1VOU1BFQ0lGSUVEEAASEwoPQ0hJTERfV0FOVF9XT1JLEAESEwoPQ0hJTERfV0FOVF9IQUxUEAISEgoOQ0hJTERfV0FOVF9FTkQQAyqIAQoOR3JhcGhUYXNrU3RhdGUSIAocR1JBUEhfVEFTS19TVEFURV9VTlNQRUNJRklFRBAAEhwKGEdSQVBIX1RBU0tfU1RBVEVfU1RBUlRFRBABEhkKFUdSQVBIX1RBU0tfU1RBVEVfRE9ORRACEhsKF0dSQVBIX1RBU0tfU1RBVEVfRkFJTEVEEANCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_config, file_harness_v1_content, file_harness_v1_run, file_harness_v1_subagent]);
+  fileDesc("ChVoYXJuZXNzL3YxL3RyZWUucHJvdG8SCmhhcm5lc3MudjEipQEKBlBhcmVudBIOCgZydW5faWQYASABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAiABKAQSDwoHY2FsbF9pZBgDIAEoCRINCgVhZ2VudBgEIAEoCRINCgVkZXB0aBgFIAEoDRITCgtyb290X3J1bl9pZBgGIAEoCRINCgVvcmRlchgHIAEoDRIOCgZoYWx0ZWQYCCABKAgSEAoId29ya3RyZWUYCSABKAgimgMKBUNoaWxkEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBndyaXRlcxgEIAEoCBIjCgR3YW50GAUgASgOMhUuaGFybmVzcy52MS5DaGlsZFdhbnQSDQoFb3JkZXIYBiABKA0SIgoFbGVhc2UYByABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJwoGcmVwb3J0GAggASgLMhcuaGFybmVzcy52MS5DaGlsZFJlcG9ydBIPCgdvdmVyZHVlGAkgASgIEhIKCmJhY2tncm91bmQYCiABKAgSFAoMY29udGludWVkX2J5GAsgASgJEgwKBHRvbGQYDCABKAgSJgoJYXJndW1lbnRzGA0gASgLMhMuaGFybmVzcy52MS5Db250ZW50EgwKBHNlbnQYDiABKA0SJwoMdXNhZ2VfYmVmb3JlGA8gASgLMhEuaGFybmVzcy52MS5Vc2FnZRIQCgh3b3JrdHJlZRgQIAEoCBIWCg5jb250aW51ZV9vcmRlchgRIAEoDSKXAQoRR3JhcGhUYXNrUHJvZ3Jlc3MSIwoEdGFzaxgBIAEoCzIVLmhhcm5lc3MudjEuR3JhcGhUYXNrEg0KBWxheWVyGAIgASgNEikKBXN0YXRlGAMgASgOMhouaGFybmVzcy52MS5HcmFwaFRhc2tTdGF0ZRIjCgZyZXN1bHQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiVQoFR3JhcGgSDwoHY2FsbF9pZBgBIAEoCRIsCgV0YXNrcxgCIAMoCzIdLmhhcm5lc3MudjEuR3JhcGhUYXNrUHJvZ3Jlc3MSDQoFbGF5ZXIYAyABKA0iewoKRGVsZWdhdGlvbhISCgpiYWNrZ3JvdW5kGAEgASgIEhQKDGNvbnRpbnVlX3J1bhgCIAEoCRIPCgdpc29sYXRlGAMgASgIEgwKBHJ1bnMYBCADKAkSJAoFdGFza3MYBSADKAsyFS5oYXJuZXNzLnYxLkdyYXBoVGFzayKVAgoLQ2hpbGRSZXBvcnQSDgoGcnVuX2lkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBINCgVvcmRlchgEIAEoDRIlCgZzdGF0dXMYBSABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxImCgZyZWFzb24YBiABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEAoIYWNjZXB0ZWQYByABKAgSIwoGYW5zd2VyGAggASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg0KBXR1cm5zGAkgASgNEiAKBXVzYWdlGAogASgLMhEuaGFybmVzcy52MS5Vc2FnZRIOCgZhYnNlbnQYCyABKAgqZQoJQ2hpbGRXYW50EhoKFkNISUxEX1dBTlRfVU5TUEVDSUZJRUQQABITCg9DSElMRF9XQU5UX1dPUksQARITCg9DSElMRF9XQU5UX0hBTFQQAhISCg5DSElMRF9XQU5UX0VORBADKogBCg5HcmFwaFRhc2tTdGF0ZRIgChxHUkFQSF9UQVNLX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYR1JBUEhfVEFTS19TVEFURV9TVEFSVEVEEAESGQoVR1JBUEhfVEFTS19TVEFURV9ET05FEAISGwoXR1JBUEhfVEFTS19TVEFURV9GQUlMRUQQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_config, file_harness_v1_content, file_harness_v1_run, file_harness_v1_subagent]);
 
 /**
  * Parent is what a child knows of the run whose call started it. The child's id is derived
@@ -216,6 +216,13 @@ export type Child = Message<"harness.v1.Child"> & {
    * @generated from field: bool worktree = 16;
    */
   worktree: boolean;
+
+  /**
+   * Number of the order that continued it: ends that confirm only older ones are earlier ones.
+   *
+   * @generated from field: uint32 continue_order = 17;
+   */
+  continueOrder: number;
 };
 
 /**
@@ -302,6 +309,55 @@ export type Graph = Message<"harness.v1.Graph"> & {
  */
 export const GraphSchema: GenMessage<Graph> = /*@__PURE__*/
   messageDesc(file_harness_v1_tree, 3);
+
+/**
+ * Delegation is what a call wants of sub-agents, without the prompts, which are in its arguments.
+ *
+ * @generated from message harness.v1.Delegation
+ */
+export type Delegation = Message<"harness.v1.Delegation"> & {
+  /**
+   * The call returns immediately, and the end of the child comes as a message.
+   *
+   * @generated from field: bool background = 1;
+   */
+  background: boolean;
+
+  /**
+   * The run of a child that has ended, which the prompt continues; empty: the call starts one.
+   *
+   * @generated from field: string continue_run = 2;
+   */
+  continueRun: string;
+
+  /**
+   * The child works in a worktree.
+   *
+   * @generated from field: bool isolate = 3;
+   */
+  isolate: boolean;
+
+  /**
+   * agent_wait: the runs of which one has to end; at most 64.
+   *
+   * @generated from field: repeated string runs = 4;
+   */
+  runs: string[];
+
+  /**
+   * delegate: the tasks, without their prompts; at most 32.
+   *
+   * @generated from field: repeated harness.v1.GraphTask tasks = 5;
+   */
+  tasks: GraphTask[];
+};
+
+/**
+ * Describes the message harness.v1.Delegation.
+ * Use `create(DelegationSchema)` to create a new message.
+ */
+export const DelegationSchema: GenMessage<Delegation> = /*@__PURE__*/
+  messageDesc(file_harness_v1_tree, 4);
 
 /**
  * ChildReport is what a child reports to its parent when it parks or ends. Reports are
@@ -393,7 +449,7 @@ export type ChildReport = Message<"harness.v1.ChildReport"> & {
  * Use `create(ChildReportSchema)` to create a new message.
  */
 export const ChildReportSchema: GenMessage<ChildReport> = /*@__PURE__*/
-  messageDesc(file_harness_v1_tree, 4);
+  messageDesc(file_harness_v1_tree, 5);
 
 /**
  * ChildWant is what a parent wants of a child.

@@ -74,6 +74,7 @@ class InboxItem(_message.Message):
     NO_APPROVALS_FIELD_NUMBER: _builtins.int
     MAX_INPUT_TOKENS_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
+    LEASE_FIELD_NUMBER: _builtins.int
     USER_MESSAGE_FIELD_NUMBER: _builtins.int
     APPROVAL_FIELD_NUMBER: _builtins.int
     INTERRUPT_FIELD_NUMBER: _builtins.int
@@ -106,11 +107,15 @@ class InboxItem(_message.Message):
     """
     order: _builtins.int
     """Number of the parent's order that the item is, from 2; 0: it is none. Only an interrupt,
-    a resume or a cancel is one.
+    a resume, a cancel or a user message is one.
     """
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
         """When it was sent."""
+
+    @_builtins.property
+    def lease(self) -> _config_pb2.Budgets:
+        """A user message that is an order: what the run may use up in the segment that it opens."""
 
     @_builtins.property
     def user_message(self) -> Global___UserMessage:
@@ -172,6 +177,7 @@ class InboxItem(_message.Message):
         no_approvals: _builtins.bool = ...,
         max_input_tokens: _builtins.int = ...,
         order: _builtins.int = ...,
+        lease: _config_pb2.Budgets | None = ...,
         user_message: Global___UserMessage | None = ...,
         approval: Global___Approval | None = ...,
         interrupt: Global___Interrupt | None = ...,
@@ -185,9 +191,9 @@ class InboxItem(_message.Message):
         model_change: Global___ModelChange | None = ...,
         child_report: _tree_pb2.ChildReport | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "child_report", b"child_report", "input", b"input", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "child_report", b"child_report", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "child_report", b"child_report", "id", b"id", "input", b"input", "interrupt", b"interrupt", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "order", b"order", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "child_report", b"child_report", "id", b"id", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "order", b"order", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan", "model_change", "child_report"]  # noqa: Y015
     _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015

@@ -1052,6 +1052,7 @@ class PreparedCall(_message.Message):
     GUARDED_FIELD_NUMBER: _builtins.int
     COMPLETION_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
+    DELEGATION_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -1110,6 +1111,12 @@ class PreparedCall(_message.Message):
     def wait(self) -> _snapshot_pb2.WaitState:
         """The tool wait: what the call waits for."""
 
+    @_builtins.property
+    def delegation(self) -> _tree_pb2.Delegation:
+        """Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
+        sub-agents with a prompt alone.
+        """
+
     def __init__(
         self,
         *,
@@ -1133,10 +1140,11 @@ class PreparedCall(_message.Message):
         guarded: _builtins.bool = ...,
         completion: Global___Completion | None = ...,
         wait: _snapshot_pb2.WaitState | None = ...,
+        delegation: _tree_pb2.Delegation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "completion", b"completion", "marks", b"marks", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "completion", b"completion", "delegation", b"delegation", "marks", b"marks", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "completion", b"completion", "disposition", b"disposition", "explores", b"explores", "guarded", b"guarded", "idempotent", b"idempotent", "marks", b"marks", "message", b"message", "offered", b"offered", "only_once", b"only_once", "origin", b"origin", "parallel_safe", b"parallel_safe", "reads", b"reads", "review", b"review", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "wait", b"wait", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "completion", b"completion", "delegation", b"delegation", "disposition", b"disposition", "explores", b"explores", "guarded", b"guarded", "idempotent", b"idempotent", "marks", b"marks", "message", b"message", "offered", b"offered", "only_once", b"only_once", "origin", b"origin", "parallel_safe", b"parallel_safe", "reads", b"reads", "review", b"review", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "wait", b"wait", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

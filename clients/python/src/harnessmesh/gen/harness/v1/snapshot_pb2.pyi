@@ -989,7 +989,7 @@ class PendingCall(_message.Message):
     PREVIEW_FIELD_NUMBER: _builtins.int
     CHANGES_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
-    RUNS_FIELD_NUMBER: _builtins.int
+    DELEGATION_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -1053,8 +1053,10 @@ class PendingCall(_message.Message):
         """The tool wait: what the call waits for."""
 
     @_builtins.property
-    def runs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """The tool agent_wait: the runs of sub-agents that it waits for; at most 64."""
+    def delegation(self) -> _tree_pb2.Delegation:
+        """Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
+        sub-agents with a prompt alone.
+        """
 
     def __init__(
         self,
@@ -1078,11 +1080,11 @@ class PendingCall(_message.Message):
         preview: _preview_pb2.CallPreview | None = ...,
         changes: _builtins.str = ...,
         wait: Global___WaitState | None = ...,
-        runs: _abc.Iterable[_builtins.str] | None = ...,
+        delegation: _tree_pb2.Delegation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "marks", b"marks", "preview", b"preview", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "delegation", b"delegation", "marks", b"marks", "preview", b"preview", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "runs", b"runs", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "delegation", b"delegation", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

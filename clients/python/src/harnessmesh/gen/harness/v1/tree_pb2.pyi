@@ -157,6 +157,7 @@ class Child(_message.Message):
     SENT_FIELD_NUMBER: _builtins.int
     USAGE_BEFORE_FIELD_NUMBER: _builtins.int
     WORKTREE_FIELD_NUMBER: _builtins.int
+    CONTINUE_ORDER_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Its run, in the same namespace."""
     call_id: _builtins.str
@@ -183,6 +184,8 @@ class Child(_message.Message):
     """Number of the newest order that has been sent; a report may confirm a newer one."""
     worktree: _builtins.bool
     """It works in a worktree: next to others that write."""
+    continue_order: _builtins.int
+    """Number of the order that continued it: ends that confirm only older ones are earlier ones."""
     @_builtins.property
     def lease(self) -> _config_pb2.Budgets:
         """What it may use up before it asks for more; unset: no limit."""
@@ -218,10 +221,11 @@ class Child(_message.Message):
         sent: _builtins.int = ...,
         usage_before: _content_pb2.Usage | None = ...,
         worktree: _builtins.bool = ...,
+        continue_order: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "lease", b"lease", "report", b"report", "usage_before", b"usage_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continued_by", b"continued_by", "lease", b"lease", "order", b"order", "overdue", b"overdue", "report", b"report", "run_id", b"run_id", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continue_order", b"continue_order", "continued_by", b"continued_by", "lease", b"lease", "order", b"order", "overdue", b"overdue", "report", b"report", "run_id", b"run_id", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -298,6 +302,48 @@ class Graph(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Graph: _TypeAlias = Graph  # noqa: Y015
+
+@_typing.final
+class Delegation(_message.Message):
+    """Delegation is what a call wants of sub-agents, without the prompts, which are in its arguments."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BACKGROUND_FIELD_NUMBER: _builtins.int
+    CONTINUE_RUN_FIELD_NUMBER: _builtins.int
+    ISOLATE_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    TASKS_FIELD_NUMBER: _builtins.int
+    background: _builtins.bool
+    """The call returns immediately, and the end of the child comes as a message."""
+    continue_run: _builtins.str
+    """The run of a child that has ended, which the prompt continues; empty: the call starts one."""
+    isolate: _builtins.bool
+    """The child works in a worktree."""
+    @_builtins.property
+    def runs(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """agent_wait: the runs of which one has to end; at most 64."""
+
+    @_builtins.property
+    def tasks(self) -> _containers.RepeatedCompositeFieldContainer[_subagent_pb2.GraphTask]:
+        """delegate: the tasks, without their prompts; at most 32."""
+
+    def __init__(
+        self,
+        *,
+        background: _builtins.bool = ...,
+        continue_run: _builtins.str = ...,
+        isolate: _builtins.bool = ...,
+        runs: _abc.Iterable[_builtins.str] | None = ...,
+        tasks: _abc.Iterable[_subagent_pb2.GraphTask] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "continue_run", b"continue_run", "isolate", b"isolate", "runs", b"runs", "tasks", b"tasks"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Delegation: _TypeAlias = Delegation  # noqa: Y015
 
 @_typing.final
 class ChildReport(_message.Message):

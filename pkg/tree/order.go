@@ -1,0 +1,188 @@
+package tree
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// order gives a child the next order. A message that was not sent is given with the next order
+// to work, and what the child reports before is of the time before. It changes c.
+func order(c *harnessv1.Child, want harnessv1.ChildWant) {
+	c.Want = want
+	c.Order++
+	if c.GetArguments() == nil || c.GetContinuedBy() == "" {
+		return
+	}
+	switch want {
+	case harnessv1.ChildWant_CHILD_WANT_WORK:
+		c.ContinueOrder = c.GetOrder()
+	case harnessv1.ChildWant_CHILD_WANT_HALT:
+		c.ContinueOrder = c.GetOrder() + 1
+	default:
+		c.ContinueOrder, c.Arguments = 0, nil
+	}
+}
+
+// Stop orders all children to halt or to end. It reports whether nothing below works any more. It changes s.
+func Stop(s *harnessv1.Snapshot, want harnessv1.ChildWant) (stopped bool) {
+	stopped = true
+	for _, c := range s.GetChildren() {
+		if queued(c) || Ended(c) {
+			continue
+		}
+		if c.GetWant() != want && c.GetWant() != harnessv1.ChildWant_CHILD_WANT_END {
+			order(c, want)
+		}
+		stopped = stopped && Idle(c)
+	}
+	return stopped
+}
+
+// Continue orders the children to work again whose work is wanted and that the run has halted, and
+// with all those too that are idle for another reason. It changes s.
+func Continue(s *harnessv1.Snapshot, all bool) {
+	for _, c := range Wanted(s) {
+		if !Ended(c) && !queued(c) && (c.GetWant() == harnessv1.ChildWant_CHILD_WANT_HALT || all && Idle(c)) {
+			order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
+		}
+	}
+}
+
+// End orders a child to end. It reports whether the child has been started and has not ended. It changes c.
+func End(c *harnessv1.Child) bool {
+	if queued(c) || Ended(c) {
+		return false
+	}
+	if c.GetWant() != harnessv1.ChildWant_CHILD_WANT_END {
+		order(c, harnessv1.ChildWant_CHILD_WANT_END)
+	}
+	return true
+}
+
+// Extend gives a child more to use up, and orders it to continue. It changes c.
+func Extend(c *harnessv1.Child, lease *harnessv1.Budgets) {
+	c.Lease = lease
+	order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
+}
+
+// Due returns the children to whom the orders of a snapshot are to be sent: those that were
+// not sent, and no report has confirmed.
+func Due(s *harnessv1.Snapshot) []*harnessv1.Child {
+	var due []*harnessv1.Child
+	for _, c := range s.GetChildren() {
+		if c.GetOrder() > max(c.GetSent(), c.GetReport().GetOrder()) && !Ended(c) {
+			due = append(due, c)
+		}
+	}
+	return due
+}
+
+// Sent records that the due orders of a snapshot have been sent. It changes s.
+func Sent(s *harnessv1.Snapshot) {
+	for _, c := range Due(s) {
+		c.Sent = c.GetOrder()
+		if c.GetWant() == harnessv1.ChildWant_CHILD_WANT_WORK {
+			c.Arguments = nil
+		}
+	}
+}
+
+// Order is how the newest order of a child is sent.
+type Order int
+
+const (
+	// Start: the child is started unless its run is there.
+	Start Order = iota
+	// Message: the child is given the prompt of the call that continues it.
+	Message
+	// Input: the child is given an inbox item.
+	Input
+)
+
+// OrderOf returns how the newest order of a child is sent. Before an Input the child is started if
+// it is wanted to work and its run has never been there.
+func OrderOf(c *harnessv1.Child) Order {
+	switch {
+	case c.GetContinuedBy() != "" && c.GetContinueOrder() == c.GetOrder() && c.GetWant() == harnessv1.ChildWant_CHILD_WANT_WORK:
+		return Message
+	case c.GetOrder() < 2:
+		return Start
+	default:
+		return Input
+	}
+}
+
+// WasThere reports whether a child's run has been there, by its reports.
+func WasThere(c *harnessv1.Child) bool {
+	return c.GetReport() != nil && c.GetReport().GetVersion() > 0
+}
+
+// OrderItem returns the inbox item that gives a child its newest order, which is not the
+// start. prompt is that of a Message, stored for the child.
+func OrderItem(parent runlog.Run, c *harnessv1.Child, prompt *harnessv1.Content) *harnessv1.InboxItem {
+	item := &harnessv1.InboxItem{Id: "order-" + parent.ID + "-" + decimal(uint64(c.GetOrder())), Order: c.GetOrder()}
+	switch c.GetWant() {
+	case harnessv1.ChildWant_CHILD_WANT_HALT:
+		item.Input = &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: "The run that started it was interrupted."}}
+	case harnessv1.ChildWant_CHILD_WANT_END:
+		reason := "The run that started it wants it no more."
+		if c.GetOverdue() {
+			reason = "The deadline of its call has passed."
+		}
+		item.Input = &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: reason}}
+	default:
+		if prompt != nil {
+			item.Lease = c.GetLease()
+			item.Input = &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: prompt}}
+			break
+		}
+		item.Input = &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: c.GetLease()}}
+	}
+	return item
+}
+
+// AbsentItem returns the inbox item by which the sender of an order reports that there is no
+// such run: it was deleted, or, if it was to halt or to end, never started.
+func AbsentItem(parent runlog.Run, c *harnessv1.Child) *harnessv1.InboxItem {
+	r := &harnessv1.ChildReport{
+		RunId: c.GetRunId(), CallId: c.GetCallId(), Order: c.GetOrder(), Status: harnessv1.RunStatus_RUN_STATUS_CANCELLED, Absent: true,
+		Reason: &harnessv1.StopReason{Kind: "absent", Message: "The run was deleted."},
+	}
+	if !WasThere(c) {
+		r.Reason.Message = "It was stopped before it had started."
+		if c.GetWant() == harnessv1.ChildWant_CHILD_WANT_HALT {
+			r.Status = harnessv1.RunStatus_RUN_STATUS_PARKED
+		}
+	}
+	return &harnessv1.InboxItem{Id: "absent-" + c.GetRunId() + "-" + decimal(uint64(c.GetOrder())) + "-" + parent.ID, Input: &harnessv1.InboxItem_ChildReport{ChildReport: r}}
+}
+
+// StateOf returns what a child sees of its parent. parent is the parent's newest step; nil
+// if there is none.
+func StateOf(p *harnessv1.Parent, parent *harnessv1.Step) *harnessv1.ParentState {
+	s := parent.GetSnapshot()
+	if s == nil || runstate.Expired(s) || s.GetFirstSequence() != p.GetFirstSequence() {
+		return &harnessv1.ParentState{Gone: s == nil || runstate.Expired(s)}
+	}
+	c := Find(s, p.GetCallId())
+	return &harnessv1.ParentState{Waits: c != nil && wanted(s, c) && !runstate.Ended(s), Want: c.GetWant(), Order: c.GetOrder()}
+}
+
+// newest returns the report that replaces before; nil if r is not newer.
+func newest(before, r *harnessv1.ChildReport) *harnessv1.ChildReport {
+	if r.GetAbsent() {
+		if r.GetOrder() <= before.GetOrder() {
+			return nil
+		}
+		r = proto.CloneOf(r)
+		r.Version, r.Turns, r.Usage = before.GetVersion(), before.GetTurns(), before.GetUsage()
+		return r
+	}
+	if r.GetVersion() <= before.GetVersion() {
+		return nil
+	}
+	return proto.CloneOf(r)
+}

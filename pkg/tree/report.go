@@ -1,0 +1,76 @@
+package tree
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// ReportOf returns what a step to park or end of a child tells its parent, and where its
+// answer is: in the child's log. ok is false if the step is none of a child.
+func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *harnessv1.ChildReport, answer *harnessv1.Content, ok bool) {
+	s := step.GetSnapshot()
+	if s.GetParent() == nil || !runlog.IsRest(step.GetTo()) {
+		return nil, nil, false
+	}
+	report = &harnessv1.ChildReport{
+		RunId: run.ID, CallId: s.GetParent().GetCallId(), Version: version, Order: s.GetParent().GetOrder(),
+		Status: s.GetStatus(), Reason: briefly(s.GetStopReason()), Accepted: s.GetAccepted(), Turns: s.GetTurnCount(), Usage: proto.CloneOf(s.GetSpent().GetUsage()),
+	}
+	if ended(s.GetStatus()) {
+		answer = s.GetAnswer()
+		if size(answer) == 0 || s.GetTurn().GetCalledWorkComplete() && size(s.GetSummary()) > size(answer) {
+			answer = s.GetSummary()
+		}
+	}
+	return report, answer, true
+}
+
+// briefly returns a reason as a parent keeps it.
+func briefly(r *harnessv1.StopReason) *harnessv1.StopReason {
+	if r == nil {
+		return nil
+	}
+	return &harnessv1.StopReason{Kind: r.GetKind(), Message: content.Clip(r.GetMessage(), maxReason)}
+}
+
+// ReportItem returns the inbox item that tells a parent of a report.
+func ReportItem(r *harnessv1.ChildReport) *harnessv1.InboxItem {
+	return &harnessv1.InboxItem{Id: "report-" + r.GetRunId() + "-" + decimal(r.GetVersion()), Input: &harnessv1.InboxItem_ChildReport{ChildReport: r}}
+}
+
+// Take takes a report in, and counts what the child has used since its last one. It returns
+// the child; nil if the report is not of a child of the run, or not newer than the one
+// before. The answer is kept only for a child in the background. It changes s.
+func Take(s *harnessv1.Snapshot, r *harnessv1.ChildReport) *harnessv1.Child {
+	c := FindRun(s, r.GetRunId())
+	taken := newest(c.GetReport(), r)
+	if c == nil || taken == nil {
+		return nil
+	}
+	runstate.AddTokens(s, usedSince(c.GetReport().GetUsage(), taken.GetUsage()))
+	c.Report = taken
+	if ended(taken.GetStatus()) && taken.GetOrder() < c.GetContinueOrder() {
+		taken.Status = harnessv1.RunStatus_RUN_STATUS_PARKED // an end from before it was continued
+	}
+	if !c.GetBackground() || !Ended(c) {
+		taken.Answer = nil
+	}
+	return c
+}
+
+// usedSince returns what was used between two sums.
+func usedSince(before, after *harnessv1.Usage) *harnessv1.Usage {
+	less := func(a, b uint64) uint64 { return a - min(a, b) }
+	return &harnessv1.Usage{
+		InputTokens:       less(after.GetInputTokens(), before.GetInputTokens()),
+		OutputTokens:      less(after.GetOutputTokens(), before.GetOutputTokens()),
+		CachedInputTokens: less(after.GetCachedInputTokens(), before.GetCachedInputTokens()),
+		CostMicroUsd:      less(after.GetCostMicroUsd(), before.GetCostMicroUsd()),
+		ReasoningTokens:   less(after.GetReasoningTokens(), before.GetReasoningTokens()),
+		CacheWriteTokens:  less(after.GetCacheWriteTokens(), before.GetCacheWriteTokens()),
+	}
+}

@@ -1,0 +1,255 @@
+package mesh
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+)
+
+// reader returns an edit that gives a run a sub-agent that changes nothing, with a script.
+func reader(script string) func(*harnessv1.RunSpec) {
+	return func(s *harnessv1.RunSpec) {
+		s.Agent.Agents = append(s.Agent.Agents, &harnessv1.SubAgent{
+			Name: "reader", Description: "Looks.", Instructions: "Look.", ReadOnly: proto.Bool(true),
+			Model: "script:" + scriptFile(fmt.Sprint("reader", len(script)), script),
+		})
+	}
+}
+
+// looked is what a reader answers.
+const looked = `turns:
+  - {delay: 300ms, text: "It is so.", calls: [{name: work_complete, arguments: {summary: looked}}]}
+`
+
+// texts returns the texts of the messages of a log, results of a tool only if one is named.
+func texts(entries []runlog.Entry, tool string) []string {
+	var all []string
+	for _, e := range entries {
+		for _, m := range e.Record.GetAppended() {
+			if tool == "" || m.GetToolName() == tool {
+				all = append(all, content.Text(m.GetContent()))
+			}
+		}
+	}
+	return all
+}
+
+// background has a sub-agent work next to it, and waits for its result.
+var background = scenario{
+	name: "background",
+	script: `turns:
+  - {calls: [{name: reader, arguments: {prompt: Look., background: true}}]}
+  - {calls: [{name: run_command, arguments: {command: 'echo line$(date +%s%N) >> out'}}]}
+  - {calls: [{name: agent_wait, arguments: {}}]}
+  - {calls: [{name: work_complete, arguments: {summary: both}}]}
+`,
+	lines: 1,
+	edit:  reader(strings.Replace(looked, "300ms", "3s", 1)),
+}
+
+// TestBackgroundWork: the call returns while the sub-agent works, and its result comes with
+// agent_wait, or as a message.
+func TestBackgroundWork(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	d, entries := background.through(t.Context(), t, m, "background")
+	sound(t, d, entries)
+	if r := texts(entries, "reader"); len(r) != 1 || !strings.Contains(r[0], "works in the background") {
+		t.Errorf("the call returns %q", r)
+	}
+	if r := texts(entries, "agent_wait"); len(r) != 1 || !strings.Contains(r[0], "It is so.") {
+		t.Errorf("agent_wait returns %q", r)
+	}
+	message := background
+	message.name, message.edit, message.script = "message", reader(looked), `turns:
+  - {calls: [{name: reader, arguments: {prompt: Look., background: true}}]}
+  - {calls: [{name: run_command, arguments: {command: 'echo line$(date +%s%N) >> out; sleep 3'}}]}
+  - {calls: [{name: read_file, arguments: {path: a.txt}}]}
+  - {when: {last_contains: It is so.}, calls: [{name: work_complete, arguments: {summary: both}}]}
+  - {calls: [{name: work_complete, arguments: {summary: both}}]}
+`
+	_, entries = message.through(t.Context(), t, m, "message")
+	told := 0
+	for _, text := range texts(entries, "") {
+		told += strings.Count(text, "A sub-agent that worked in the background has ended.")
+	}
+	if told != 1 {
+		t.Errorf("the model was given the result %d times", told)
+	}
+}
+
+// TestEndEndsWhatWorksBelow: the end of a run is committed once its sub-agents in the background
+// have ended.
+func TestEndEndsWhatWorksBelow(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	s := scenario{
+		name: "left",
+		script: `turns:
+  - {calls: [{name: reader, arguments: {prompt: Look., background: true}}]}
+  - {calls: [{name: work_complete, arguments: {summary: without it}}]}
+`,
+		edit: reader(`turns:
+  - {delay: 10m, text: "Too late.", calls: [{name: work_complete, arguments: {summary: late}}]}
+`),
+	}
+	begin := time.Now()
+	d, entries := s.through(t.Context(), t, m, "left")
+	last := entries[len(entries)-1].Record.GetStep().GetSnapshot()
+	if took := time.Since(begin); took > 5*time.Minute || last.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || !last.GetAccepted() || len(last.GetChildren()) != 1 {
+		t.Fatalf("after %v it ended %v", took, last.GetStopReason())
+	}
+	r, err := d.client.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: last.GetChildren()[0].GetRunId()})
+	d.must(err)
+	if r.GetRun().GetStatus() != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
+		t.Errorf("its sub-agent is %v", r.GetRun().GetStatus())
+	}
+}
+
+// TestGraphsOfTasks: tasks get the results of those before them, by a call and before the first turn.
+func TestGraphsOfTasks(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	called := scenario{
+		name: "graph",
+		script: `turns:
+  - calls:
+      - name: delegate
+        arguments:
+          tasks:
+            - {id: sum, title: Sum up, agent: reader, prompt: Sum up., after: [east, west]}
+            - {id: east, agent: reader, prompt: Look east.}
+            - {id: west, agent: reader, prompt: Look west.}
+  - {calls: [{name: work_complete, arguments: {summary: both}}]}
+`,
+		edit: reader(looked),
+	}
+	d, entries := called.through(t.Context(), t, m, "graph")
+	sound(t, d, entries)
+	if r := texts(entries, "delegate"); len(r) != 1 || strings.Count(r[0], "It is so.") != 3 || !strings.Contains(r[0], "## Sum up (sum): done") {
+		t.Errorf("delegate returns %q", r)
+	}
+	layers := graphEvents(t, entries, "delegate")
+	if layers != "1/2 east, west parallel; 1/2 2; 2/2 Sum up; 2/2 1 last" {
+		t.Errorf("layers are %s", layers)
+	}
+	opening := scenario{
+		name: "opening",
+		script: `turns:
+  - {when: {last_contains: It is so.}, calls: [{name: work_complete, arguments: {summary: both}}]}
+`,
+		edit: func(s *harnessv1.RunSpec) {
+			reader(looked)(s)
+			s.Graph = []*harnessv1.GraphTask{{Id: "east", Agent: "reader", Prompt: "Look east."}, {Id: "sum", Agent: "reader", Prompt: "Sum up.", After: []string{"east"}}}
+		},
+	}
+	d, entries = opening.through(t.Context(), t, m, "opening")
+	sound(t, d, entries)
+	graphEvents(t, entries, "graph")
+	children := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren()
+	if len(children) != 2 {
+		t.Fatalf("%d children", len(children))
+	}
+	goal := texts(m.Ended(runlog.Run{Namespace: d.run.Namespace, ID: children[1].GetRunId()}, 0), "")
+	if !strings.Contains(strings.Join(goal, "\n"), "## Result of east\n\nIt is so.") {
+		t.Errorf("the second task was given %q", goal)
+	}
+}
+
+// graphEvents returns what the events of a log say of layers.
+func graphEvents(t *testing.T, entries []runlog.Entry, kind string) string {
+	t.Helper()
+	var layers []string
+	for _, entry := range entries {
+		for _, e := range entry.Record.GetEvents() {
+			if started := e.GetSubtaskStarted(); started != nil {
+				text := fmt.Sprintf("%d/%d %s", started.GetSubtaskIndex(), started.GetTotalSubtasks(), started.GetTitle())
+				if started.GetParallel() {
+					text += " parallel"
+				}
+				layers = append(layers, text)
+				if started.GetWorkflowType() != kind {
+					t.Errorf("the type is %q", started.GetWorkflowType())
+				}
+			}
+			if ended := e.GetSubtaskCompleted(); ended != nil {
+				text := fmt.Sprintf("%d/%d %d", ended.GetSubtaskIndex(), ended.GetTotalSubtasks(), ended.GetArtifactsCreated())
+				if ended.GetIsLast() {
+					text += " last"
+				}
+				layers = append(layers, text)
+			}
+		}
+	}
+	return strings.Join(layers, "; ")
+}
+
+// TestContinuedWork: a sub-agent that has ended is given another message, and its next end is
+// the answer.
+func TestContinuedWork(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	first := `  - {calls: [{name: helper, arguments: {prompt: Append a line.}}]}
+  - {calls: [{name: work_complete, arguments: {summary: one line}}]}
+`
+	s := scenario{name: "continued", script: "turns:\n" + first, lines: 1, edit: helper(`turns:
+  - {calls: [{name: run_command, arguments: {command: 'echo first$(date +%s%N) >> out'}}]}
+  - {text: "The first is there.", calls: [{name: work_complete, arguments: {summary: appended}}]}
+  - {calls: [{name: run_command, arguments: {command: 'echo second$(date +%s%N) >> out'}}]}
+  - {text: "The second is there.", calls: [{name: work_complete, arguments: {summary: appended again}}]}
+`)}
+	d, entries := s.through(t.Context(), t, m, "continued")
+	sound(t, d, entries)
+	child := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren()[0]
+	later := scriptFile("later", "turns:\n"+first+fmt.Sprintf(`  - {calls: [{name: helper, arguments: {prompt: Append another one., continue: %s}}]}
+  - {calls: [{name: work_complete, arguments: {summary: two lines}}]}
+`, child.GetRunId()))
+	send := func(id string, request *harnessv1.SendInputRequest) {
+		_, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+			request.RunId, request.RequestId = d.run.ID, id
+			return d.client.SendInput(ctx, request)
+		})
+		d.must(err)
+	}
+	send("model", &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ModelChange{ModelChange: &harnessv1.ModelChange{Model: "script:" + later}}})
+	entries = m.Ended(d.run, len(entries))
+	send("later", &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline("Another line.")}}})
+	again := m.Ended(d.run, len(entries))
+	results := texts(again, "helper")
+	if len(results) != 2 || !strings.Contains(results[1], "The second is there.") || len(d.lines()) != 2 {
+		t.Errorf("the results are %q, and the lines %q", results, d.lines())
+	}
+	if children := again[len(again)-1].Record.GetStep().GetSnapshot().GetChildren(); len(children) != 1 || children[0].GetReport().GetTurns() != 4 {
+		t.Errorf("the children are %v", children)
+	}
+}
+
+// TestBackgroundSurvivesKills: repair dies at each of its points while a sub-agent works in the
+// background. It is started once, and the model has its result once.
+func TestBackgroundSurvivesKills(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	random := rand.New(rand.NewPCG(*seed, 19))
+	for _, point := range []string{"child", "child_started", "report", "reported"} {
+		killAt(t, m, random, "repair", point, background, func(d *driver, entries []runlog.Entry) {
+			sound(t, d, entries)
+			results := 0
+			for _, text := range texts(entries, "") {
+				results += strings.Count(text, "It is so.")
+			}
+			if children := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren(); results != 1 || len(children) != 1 {
+				t.Errorf("%s: %d results of %d children", d.run, results, len(children))
+			}
+		})
+	}
+}
