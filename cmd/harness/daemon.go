@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -31,8 +32,12 @@ type daemonCmd struct {
 
 // background returns how commands use the background process.
 func (a *app) background() *backend.Background {
+	file, _ := filepath.Abs(a.catalogue) // models has read it
+	if a.catalogue == "" {
+		file = ""
+	}
 	return &backend.Background{Program: daemon.Program{
-		Path: a.program, Environ: a.environ, Build: build(), Note: func(text string) { a.printNote("%s", oneLine(text)) },
+		Catalogue: file, Path: a.program, Environ: a.environ, Build: build(), Note: func(text string) { a.printNote("%s", oneLine(text)) },
 	}}
 }
 
@@ -293,6 +298,11 @@ func (c *daemonRunCmd) config(a *app) (daemon.Config, error) {
 	}
 	cfg := daemon.Config{
 		Data: dir, Build: build(), Linger: daemon.DefaultLinger, Env: a.env, Catalogue: models, Level: a.level, Signals: a.signals,
+	}
+	if file := cmp.Or(c.Catalogue, a.env(envName("catalogue"))); file != "" {
+		if cfg.CatalogueFile, err = filepath.Abs(file); err != nil {
+			return daemon.Config{}, fmt.Errorf("--catalogue: %w", err)
+		}
 	}
 	if c.Linger != nil {
 		cfg.Linger = c.Linger.d

@@ -383,3 +383,32 @@ func TestCompletionStartsNoProcess(t *testing.T) {
 		t.Errorf("%d processes were started, %d is there", n, h.pid())
 	}
 }
+
+// TestTheCatalogueOfTheProcess: a run with a catalogue file starts the process with it, and is
+// refused in one line by a process with another one.
+func TestTheCatalogueOfTheProcess(t *testing.T) {
+	h, dir := newHousehold(t), t.TempDir()
+	script := write(t, dir, "s.yaml", "turns:\n  - {calls: [{name: work_complete, arguments: {summary: done}}]}\n")
+	one, other := write(t, dir, "one.yaml", "models: []\n"), write(t, dir, "other.yaml", "models: []\n")
+	run := func(more ...string) (int, string) {
+		code, _, stderr := start(t, h.env(), append([]string{"run", "--workspace", dir, "--model", "script:" + script, "--output", "json", "work"}, more...)...).wait()
+		return code, stderr
+	}
+	for range 2 {
+		if code, stderr := run("--catalogue", one); code != 0 {
+			t.Fatalf("exit %d\n%s", code, stderr)
+		}
+	}
+	if code, stderr := run(); code != 0 {
+		t.Errorf("without a file: exit %d\n%s", code, stderr)
+	}
+	if code, stderr := run("--catalogue", other); code != 1 || strings.Count(stderr, "\n") != 1 || !strings.Contains(stderr, "uses "+one+": HARNESS_CATALOGUE="+other+" harness daemon restart") {
+		t.Errorf("another file: exit %d\n%s", code, stderr)
+	}
+	if code, _, stderr := start(t, h.env("HARNESS_CATALOGUE="+other), "daemon", "restart").wait(); code != 0 {
+		t.Fatalf("restart: exit %d\n%s", code, stderr)
+	}
+	if code, stderr := run("--catalogue", other); code != 0 {
+		t.Errorf("after the restart: exit %d\n%s", code, stderr)
+	}
+}

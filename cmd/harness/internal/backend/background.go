@@ -2,6 +2,7 @@ package backend
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -40,6 +41,11 @@ func joinBackground(ctx context.Context, opts Options) (*Session, error) {
 	h := node.HolderOf(opts.Data)
 	if program := opts.Background.Program; daemon.FirstJoin(opts.Data, program.Build, h) && program.Note != nil {
 		program.Note("the background process is another build (" + h.Build + "); harness daemon restart replaces it")
+	}
+	if file := opts.Background.Program.Catalogue; file != "" && h.Background {
+		if err := daemon.CheckCatalogue(opts.Data, file, h); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
 	}
 	if !h.Background { // harness serve
 		return s, nil

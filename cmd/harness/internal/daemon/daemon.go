@@ -30,6 +30,7 @@
 package daemon
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -92,6 +93,7 @@ const (
 	environmentsDir = "environments"
 	startLock       = "daemon.starting"
 	joinedFile      = "daemon.joined"
+	catalogueFile   = "daemon.catalogue"
 )
 
 // LogFile returns the path of the log.
@@ -109,6 +111,17 @@ func FirstJoin(dir, build string, h node.Holder) bool {
 	}
 	_ = os.WriteFile(path, []byte(line), 0o600) // it is said again otherwise
 	return true
+}
+
+// CheckCatalogue returns an error if the process of a data directory does not use a catalogue
+// file, with what to do.
+func CheckCatalogue(dir, file string, h node.Holder) error {
+	raw, _ := os.ReadFile(filepath.Join(dir, catalogueFile)) // of a process without one
+	if string(raw) == file {
+		return nil
+	}
+	return fmt.Errorf("--catalogue: the background process %d uses %s: HARNESS_CATALOGUE=%s harness daemon restart changes that, or name another directory with --data",
+		h.PID, cmp.Or(string(raw), "the built-in catalogue"), file)
 }
 
 // End is how a process has ended in order.

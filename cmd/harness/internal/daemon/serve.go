@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -37,6 +38,8 @@ type Config struct {
 	Env func(string) string
 	// Catalogue is the model catalogue.
 	Catalogue *catalogue.Catalogue
+	// CatalogueFile is the file that extends it, absolute; empty: none.
+	CatalogueFile string
 	// Level of the log.
 	Level slog.Level
 	// Signals are the requests to end.
@@ -96,6 +99,9 @@ func Serve(ctx context.Context, cfg Config) error {
 		return err
 	}
 	logger.Log(ctx, slog.LevelInfo, "the background process has started", "pid", os.Getpid(), "build", cfg.Build)
+	if err := os.WriteFile(filepath.Join(cfg.Data, catalogueFile), []byte(cfg.CatalogueFile), 0o600); err != nil {
+		logger.Warn("clients cannot compare their catalogue", "error", err)
+	}
 	cfg.Ready()
 	end := p.wait(ctx)
 	close(p.ended)

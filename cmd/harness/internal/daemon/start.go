@@ -31,6 +31,9 @@ type Program struct {
 	Replace int
 	// Now takes over although commands run.
 	Now bool
+	// Catalogue is the file that extends the model catalogue, absolute; empty: that of the
+	// environment.
+	Catalogue string
 	// Build is the version of this program.
 	Build string
 	// Note gets remarks for the user; nil: none.
@@ -164,6 +167,9 @@ func Spawn(ctx context.Context, program Program) error {
 	args := []string{"daemon", "run", "--ready-fd", "3"}
 	if program.Replace != 0 {
 		args = append(args, "--replace", strconv.Itoa(program.Replace))
+	}
+	if program.Catalogue != "" {
+		args = append(args, "--catalogue", program.Catalogue)
 	}
 	if program.Now {
 		args = append(args, "--now")
