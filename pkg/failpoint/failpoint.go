@@ -32,17 +32,19 @@ var loop = []string{
 // rolePoints are the points of one role only, in the same order.
 var rolePoints = map[string][]string{
 	workflow.Repair: {
-		"wake_seen",     // a parked or ended run and an item for it were read, nothing appended
-		"woken",         // the trigger is stored, the item not acknowledged
-		"report",        // a child is parked or has ended, its report is not stored
-		"reported",      // the report is stored, the child's step is not acknowledged
-		"child",         // a call waits for a child that is not started
-		"child_started", // the child is started, the parent's step is not acknowledged
-		"order",         // a child has an order that was not sent
-		"ordered",       // the order is sent, the parent's step is not acknowledged
-		"timer_fired",   // a timer was delivered, no item appended
-		"timer_kept",    // the item is stored, the timer not acknowledged
-		"erased",        // everything of a deleted run is erased except its last record, no timer set for it
+		"wake_seen",      // a parked or ended run and an item for it were read, nothing appended
+		"woken",          // the trigger is stored, the item not acknowledged
+		"report",         // a child is parked or has ended, its report is not stored
+		"reported",       // the report is stored, the child's step is not acknowledged
+		"child",          // a call waits for a child that is not started
+		"child_started",  // the child is started, the parent's step is not acknowledged
+		"order",          // a child has an order that was not sent
+		"worktree",       // the worktree of a child is made, nothing stored
+		"worktree_ended", // it is ended, the child's step is not acknowledged
+		"ordered",        // the order is sent, the parent's step is not acknowledged
+		"timer_fired",    // a timer was delivered, no item appended
+		"timer_kept",     // the item is stored, the timer not acknowledged
+		"erased",         // everything of a deleted run is erased except its last record, no timer set for it
 	},
 	workflow.Turn: {
 		"claimed",       // TurnStarted is stored, no request sent to the model
@@ -74,11 +76,16 @@ var rolePoints = map[string][]string{
 		"looked", // an output was checked or a subscriber called, nothing stored
 	},
 	workflow.ToolHost: {
-		"received",  // a call has arrived, nothing done
-		"marked",    // its mark is in the ledger, nothing run
-		"performed", // it has had its effect, the ledger has no result
-		"stored",    // its result is in the ledger, no answer sent
-		"cancelled", // a cancelled call has been killed and recorded, no answer sent
+		"received",          // a call has arrived, nothing done
+		"marked",            // its mark is in the ledger, nothing run
+		"performed",         // it has had its effect, the ledger has no result
+		"stored",            // its result is in the ledger, no answer sent
+		"cancelled",         // a cancelled call has been killed and recorded, no answer sent
+		"worktree_recorded", // a worktree is bound to its run, and has no files
+		"worktree_copied",   // its files are copied, and not at its path
+		"worktree_made",     // they are at its path, no answer sent
+		"worktree_ended",    // its run has ended, its files are there
+		"worktree_aside",    // its files are about to be removed
 	},
 	workflow.Gateway: {
 		"start_received", // a start request has arrived, nothing stored

@@ -157,3 +157,19 @@ func (c *hosts) CheckCommand(ctx context.Context, r *harnessv1.CheckCommandReque
 	}
 	return resp, nil
 }
+
+// MakeWorktree calls any host: the worktree is a path, because there are no files.
+func (c *hosts) MakeWorktree(ctx context.Context, r *harnessv1.MakeWorktreeRequest, _ ...grpc.CallOption) (*harnessv1.MakeWorktreeResponse, error) {
+	if err := c.anyHost(ctx, key{kind: onDescribe, run: r.GetRunId(), text: "worktree"}); err != nil {
+		return nil, err
+	}
+	return &harnessv1.MakeWorktreeResponse{Workspace: "/worktrees/" + r.GetRunId()}, nil
+}
+
+// EndWorktree calls any host: nothing has changed.
+func (c *hosts) EndWorktree(ctx context.Context, r *harnessv1.EndWorktreeRequest, _ ...grpc.CallOption) (*harnessv1.EndWorktreeResponse, error) {
+	if err := c.anyHost(ctx, key{kind: onDescribe, run: r.GetRunId(), text: "worktree ends"}); err != nil {
+		return nil, err
+	}
+	return &harnessv1.EndWorktreeResponse{}, nil
+}

@@ -27,6 +27,9 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 		head += fmt.Sprintf(", $%.4f", float64(cost)/1e6)
 	}
 	head += "; run " + c.GetRunId() + "]"
+	if c.GetWorktree() {
+		head += " Its changes are in its worktree: " + MergeTool + " with its run brings them here."
+	}
 	switch {
 	case c.GetOverdue():
 		head += " The deadline of the call passed before it had ended."

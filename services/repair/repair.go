@@ -48,6 +48,8 @@ const (
 	NeedConversation = "conversation"
 	// NeedParent is the parent of a child that starts.
 	NeedParent = "parent"
+	// NeedWorktree is the worktree of a child that starts in one.
+	NeedWorktree = "worktree"
 )
 
 // decision is one call of DecideWith. Its draft becomes the outcome.
@@ -143,6 +145,9 @@ func missing(in *harnessv1.StepInput, trigger *harnessv1.RepairTrigger) *agent.N
 	}
 	if starts(trigger) && trigger.GetParent() != nil {
 		keys = append(keys, NeedParent)
+	}
+	if starts(trigger) && trigger.GetParent().GetWorktree() {
+		keys = append(keys, NeedWorktree)
 	}
 	if comparesAnswers(in) {
 		keys = append(keys, NeedConversation)

@@ -46,6 +46,12 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	s.FirstSequence = d.in.GetSequence()
 	s.Model, s.FallbackModels = spec.GetAgent().GetModel(), spec.GetAgent().GetFallbackModels()
 	s.Workspace = spec.GetWorkspace()
+	if d.trigger.GetParent().GetWorktree() {
+		made := agent.Observation(d.in, NeedWorktree).GetWorktree()
+		if s.Workspace = made.GetWorkspace(); s.GetWorkspace() == "" {
+			d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, "No worktree could be made: "+made.GetProblem())
+		}
+	}
 	setFactor(s)
 	s.Reasoning = proto.CloneOf(spec.GetAgent().GetReasoning())
 	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
@@ -53,6 +59,10 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	d.define(spec)
 	tree.AddGraph(s, spec.GetGraph())
 	environment = shownEnvironment(s.GetConfig().GetPrompt(), environment)
+	if environment != nil {
+		environment = proto.CloneOf(environment)
+		environment.Tools = tree.HostTools(environment.GetTools(), d.made.Agents)
+	}
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 	}

@@ -49,10 +49,15 @@ func GitConfig(theirs string) (string, error) {
 // GitStatus returns git's arguments to list the changes below its working directory. With
 // them, git writes nothing, runs no program and enters no submodule.
 func GitStatus() []string {
+	return append(GitOptions(), "status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames", "--", ".")
+}
+
+// GitOptions returns git's options before a command. With them it runs no program of a
+// repository.
+func GitOptions() []string {
 	return []string{
 		"--no-optional-locks", "--no-pager", "--literal-pathspecs",
 		"-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.untrackedCache=false",
-		"status", "--porcelain=v1", "-z", "--untracked-files=all", "--ignore-submodules=all", "--no-renames", "--", ".",
 	}
 }
 

@@ -46,7 +46,7 @@ func has(definition *agent.Definition, t *harnessv1.ToolSpec) bool {
 // client's tool with the name of another is left out.
 func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools,
 	definition *agent.Definition) []*harnessv1.ToolSpec {
-	all := append([]*harnessv1.ToolSpec(nil), host...)
+	all := append([]*harnessv1.ToolSpec(nil), tree.HostTools(host, definition.Agents)...)
 	all = append(all, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: AsksUser(s, definition),
 		Compaction: s.GetConfig().GetContext().GetCompaction(), OutputSchema: definition.OutputSchema, Wait: Waits(s, definition),

@@ -96,7 +96,7 @@ var uncertain = []string{"marked", "performed"}
 // TestKillPoints kills each role at each of its points, repeatedly, while runs are in
 // progress. Each run's log must be that of an undisturbed run.
 func TestKillPoints(t *testing.T) {
-	want := undisturbed(t, work, interrupted, deleted, judged, delegated, halted)
+	want := undisturbed(t, work, interrupted, deleted, judged, delegated, halted, separate)
 	for _, role := range meshtest.Roles {
 		if role == workflow.Inference {
 			continue // these runs have no jobs: see TestJobsSurviveKills and TestSummariesSurviveKills
@@ -114,6 +114,8 @@ func TestKillPoints(t *testing.T) {
 					s = interrupted
 				case "report", "reported", "child", "child_started":
 					s = delegated
+				case "worktree", "worktree_recorded", "worktree_copied", "worktree_made", "worktree_ended", "worktree_aside":
+					s = separate
 				case "order", "ordered":
 					s = halted
 				case "expired", "erased":

@@ -24,6 +24,9 @@ var callers = map[string][]string{
 	// Command hooks run in three roles, and checks of contracts in one of them.
 	harnessv1.ToolHostService_CheckCommand_FullMethodName: {workflow.Repair, workflow.Turn, workflow.StopDecision},
 	harnessv1.ToolHostService_CancelTools_FullMethodName:  {workflow.Repair, workflow.Turn, workflow.StopDecision},
+	// Worktrees of sub-agents are made at their start, and ended at their end.
+	harnessv1.ToolHostService_MakeWorktree_FullMethodName: {workflow.Repair},
+	harnessv1.ToolHostService_EndWorktree_FullMethodName:  {workflow.Repair},
 }
 
 // MayCall reports whether a role may call a method, given as /SERVICE/METHOD, of another

@@ -27,6 +27,8 @@ func toolHostMethods() map[string]string {
 		"CheckFile":         "stopdecision",
 		"CheckCommand":      "repair stopdecision turn",
 		"CancelTools":       "repair stopdecision turn",
+		"MakeWorktree":      "repair",
+		"EndWorktree":       "repair",
 	}
 }
 

@@ -57,6 +57,7 @@ type observer struct {
 	read       *harnessv1.Snapshot // the cursor after the items that the decision has read
 
 	conversation *conversation.Conversation // once it is read
+	worktree     *harnessv1.WorktreeState   // once it is made
 }
 
 func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
@@ -117,8 +118,18 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 		return o.s.background.Observe(ctx, o.task.Run, o.task.Step().GetSnapshot())
 	case repair.NeedConversation:
 		return o.readConversation(ctx)
+	case repair.NeedWorktree:
+		made, err := o.makeWorktree(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Value: &harnessv1.Observation_Worktree{Worktree: made}}, nil
 	case repair.NeedEnvironment:
-		environment, err := o.s.environment(ctx, spec.GetWorkspace())
+		workspace, err := o.workspace(ctx)
+		if err != nil {
+			return nil, err
+		}
+		environment, err := o.s.environment(ctx, workspace)
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +155,11 @@ func (o *observer) callHook(ctx context.Context, request *harnessv1.HookRequest)
 	snapshot, spec := o.task.Step().GetSnapshot(), o.task.Step().GetRepairTrigger().GetSpec()
 	run, cfg := hookcaller.RunInfo{Workspace: snapshot.GetWorkspace(), FirstSequence: snapshot.GetFirstSequence()}, snapshot.GetConfig()
 	if spec != nil {
-		run, cfg = hookcaller.RunInfo{Workspace: spec.GetWorkspace(), FirstSequence: o.task.Entry.Sequence}, spec.GetConfig()
+		workspace, err := o.workspace(ctx)
+		if err != nil {
+			return nil, err
+		}
+		run, cfg = hookcaller.RunInfo{Workspace: workspace, FirstSequence: o.task.Entry.Sequence}, spec.GetConfig()
 	}
 	run.Timeout, run.Sandbox = cfg.GetHooks().GetTimeout().AsDuration(), cfg.GetSandbox()
 	outcome := o.s.hooks.Call(ctx, o.definition.Hooks.Hook(request.GetHookId()), request, run)

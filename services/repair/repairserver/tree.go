@@ -28,6 +28,9 @@ func (s *Server) relate(ctx context.Context, cfg executor.Config, e runlog.Entry
 	if step == nil {
 		return nil // an inbox item
 	}
+	if err := s.endWorktree(ctx, e); err != nil {
+		return fmt.Errorf("end of the worktree: %w", err)
+	}
 	if err := s.report(ctx, e); err != nil {
 		return fmt.Errorf("report to the parent: %w", err)
 	}

@@ -44,6 +44,8 @@ type Request struct {
 	// repository that are outside of it: the command writes them too.
 	Workspace string
 	Git       []string
+	// Objects are folders outside of it with objects of its repository. The command reads them.
+	Objects []string
 	// Home and Temporary are the command's own folders. They are in Hidden, of which the
 	// command reaches nothing else.
 	Home, Temporary string
@@ -91,7 +93,7 @@ func Build(m Machine, level harnessv1.SandboxLevel, r Request) Confinement {
 	c.Environ = append(c.Environ, "HOME="+r.Home, "TMPDIR="+temporary)
 	c.Environ = append(c.Environ, cached.environ...)
 	c.Environ = append(c.Environ, m.managers(e)...)
-	read := slices.Concat(systemFolders, m.toolchains(e), cached.read, r.Config.GetRead())
+	read := slices.Concat(systemFolders, m.toolchains(e), cached.read, r.Config.GetRead(), r.Objects)
 	c.Reach = Reach{Read: slices.Concat(m.etc(), read), Write: write, Internet: internet, Proxy: hosts, Asks: level == sandbox.Full}
 	c.Plan = &supervisor.Plan{ABI: m.ABI, Internet: internet, Limits: limits(r.Config.GetLimits()), Bounds: bounds(r)}
 	if level == sandbox.Full {
@@ -327,6 +329,12 @@ func (m Machine) bwrap(r Request, read, write, caches []string, internet bool) [
 	for _, path := range append([]string{r.Hidden}, m.Secrets...) {
 		if covers(write, path) || covers(bound, path) || sandbox.Within(path, "/etc") {
 			argv = append(argv, m.cover(path)...)
+		}
+	}
+	if sandbox.Within(r.Workspace, r.Hidden) && r.Workspace != r.Hidden { // a worktree of the tool host
+		argv = append(argv, "--bind", r.Workspace, r.Workspace)
+		for _, path := range r.Objects {
+			argv = append(argv, "--ro-bind-try", path, path)
 		}
 	}
 	argv = append(argv, "--bind", r.Home, r.Home)

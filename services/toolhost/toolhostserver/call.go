@@ -146,6 +146,7 @@ func (s *Server) run(ctx context.Context, c *call) {
 		s.mu.Unlock()
 		close(c.done)
 	}()
+	s.useWorktree(ctx, c.workspace)
 	watch, err := s.watch(c)
 	if err != nil {
 		c.err = nothingRan("the tool host cannot store what git runs programs by; nothing was run", err)

@@ -31,6 +31,8 @@ type confiner struct {
 	pass    []string
 	secrets []string // files of the harness
 	mark    func() string
+	// objects returns the folders in which git finds objects of a workspace that is a worktree; nil: none is.
+	objects func(workspace string) []string
 	// private are the hosts whose addresses need not be public, resolve resolves the names
 	// of hosts; nil: as the machine does.
 	private []sandbox.Host
@@ -164,8 +166,12 @@ func (c *confiner) confine(m confinement.Machine, level harnessv1.SandboxLevel, 
 		return confinement.Confinement{}, err
 	}
 	m.Etc = names("/etc") // what is secret there must be hidden, also what is new
+	var objects []string
+	if c.objects != nil {
+		objects = c.objects(resolved)
+	}
 	made := confinement.Build(m, level, confinement.Request{
-		Workspace: resolved, Git: gitFolders(resolved), Home: f.home(), Temporary: f.temporary(), Overlays: f.overlays(), Config: cfg, Hidden: c.data,
+		Workspace: resolved, Git: gitFolders(resolved), Objects: objects, Home: f.home(), Temporary: f.temporary(), Overlays: f.overlays(), Config: cfg, Hidden: c.data,
 	})
 	if made.Plan == nil {
 		return made, nil

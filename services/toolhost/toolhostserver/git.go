@@ -2,10 +2,10 @@ package toolhostserver
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -42,41 +42,91 @@ const (
 // tool host. Then it starts no program and needs no supervisor. If a host dies before its
 // git, the next host finds that by its mark and kills it.
 func (s *Server) gitChanges(ctx context.Context, r repository) ([]string, error) {
-	git, err := exec.LookPath("git")
-	if err != nil {
-		return nil, err
-	}
-	if git, err = filepath.EvalSymlinks(git); err != nil {
-		return nil, err
-	}
-	if _, inside := within(r.root, git); inside {
-		return nil, fmt.Errorf("git program %s is inside the repository", git)
-	}
 	ctx, cancel := context.WithTimeoutCause(ctx, gitTimeout, errTimeout)
 	defer cancel()
-	dir, err := filepath.Abs(s.config.Dir)
+	output := &limitedBuffer{limit: gitOutputBytes}
+	err := s.withSubstitute(r, func(git string, environ []string) error {
+		return s.runGit(ctx, gitRun{program: git, dir: r.workspace, environ: environ, arguments: toolhost.GitStatus(), output: output})
+	})
 	if err != nil {
 		return nil, err
+	}
+	return s.withoutOwnFiles(r, toolhost.ParseGitStatus(output.String(), filepath.ToSlash(relative(r.root, r.workspace)))), nil
+}
+
+// withSubstitute calls a function with the path of git and an environment in which git
+// works on a repository by a substitute for its .git.
+func (s *Server) withSubstitute(r repository, f func(git string, environ []string) error) error {
+	git, err := findGit(r.root)
+	if err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(s.config.Dir)
+	if err != nil {
+		return err
 	}
 	substitute, err := os.MkdirTemp(dir, substitutePrefix)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = os.RemoveAll(substitute) }()
 	environ, err := fillSubstitute(r.root, substitute)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	output := &limitedBuffer{limit: gitOutputBytes}
-	cmd := exec.CommandContext(ctx, git, toolhost.GitStatus()...)
-	cmd.Dir, cmd.Env, cmd.Stdout = r.workspace, append(environ, command.MarkVariable+"="+s.instance.newMark()), output
+	return f(git, environ)
+}
+
+// findGit returns the path of git, which is not inside a repository.
+func findGit(root string) (string, error) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return "", err
+	}
+	if git, err = filepath.EvalSymlinks(git); err != nil {
+		return "", err
+	}
+	if _, inside := within(root, git); inside {
+		return "", fmt.Errorf("git program %s is inside the repository", git)
+	}
+	return git, nil
+}
+
+// gitRun is one run of git.
+type gitRun struct {
+	program, dir       string
+	environ, arguments []string
+	input              io.Reader
+	output             io.Writer
+}
+
+// runGit runs git with the mark of this host's processes, and kills it when ctx ends. The error has what git printed about it.
+func (s *Server) runGit(ctx context.Context, g gitRun) error {
+	var problem limitedBuffer
+	problem.limit = gitLineBytes
+	cmd := exec.CommandContext(ctx, g.program, g.arguments...)
+	cmd.Dir, cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = g.dir, append(g.environ, command.MarkVariable+"="+s.instance.newMark()), g.input, g.output, &problem
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = gitDrainTimeout
-	if err := cmd.Run(); err != nil {
-		return nil, fmt.Errorf("git status: %w", cmp.Or(context.Cause(ctx), err))
+	err := cmd.Run()
+	if err == nil {
+		return nil
 	}
-	return s.withoutOwnFiles(r, toolhost.ParseGitStatus(output.String(), filepath.ToSlash(relative(r.root, r.workspace)))), nil
+	if ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	return fmt.Errorf("git %s: %w: %s", g.name(), err, strings.Join(strings.Fields(problem.String()), " "))
+}
+
+// name returns the subcommand.
+func (g gitRun) name() string {
+	for i, a := range g.arguments {
+		if !strings.HasPrefix(a, "-") && (i == 0 || g.arguments[i-1] != "-c") {
+			return a
+		}
+	}
+	return ""
 }
 
 // withoutOwnFiles removes the harness's own files, whose folder may be in the workspace.
@@ -97,17 +147,9 @@ func (s *Server) withoutOwnFiles(r repository, paths []string) []string {
 // fillSubstitute makes a folder usable as .git of a repository and returns git's environment
 // with it.
 func fillSubstitute(root, substitute string) ([]string, error) {
-	folder := filepath.Join(root, ".git")
-	if content, err := readSmall(folder, gitLineBytes); err == nil {
-		target := toolhost.GitFolder(content)
-		if target == "" {
-			return nil, errors.New(".git is neither a folder nor a file that names one")
-		}
-		folder = absolute(root, target)
-	}
-	common := folder // a linked worktree shares what is stored
-	if content, err := readSmall(filepath.Join(folder, "commondir"), gitLineBytes); err == nil {
-		common = absolute(folder, strings.TrimSpace(content))
+	folder, common, err := gitFolder(root)
+	if err != nil {
+		return nil, err
 	}
 	head, err := readSmall(filepath.Join(folder, "HEAD"), gitLineBytes)
 	if err != nil {
@@ -141,6 +183,24 @@ func fillSubstitute(root, substitute string) ([]string, error) {
 		"PATH="+os.Getenv("PATH"), "GIT_DIR="+substitute, "GIT_WORK_TREE="+root,
 		"GIT_INDEX_FILE="+filepath.Join(folder, "index"), "GIT_OBJECT_DIRECTORY="+filepath.Join(common, "objects"),
 	), nil
+}
+
+// gitFolder returns the git folder of a repository, and the one with what is stored, which linked
+// worktrees share.
+func gitFolder(root string) (folder, common string, err error) {
+	folder = filepath.Join(root, ".git")
+	if content, err := readSmall(folder, gitLineBytes); err == nil {
+		target := toolhost.GitFolder(content)
+		if target == "" {
+			return "", "", errors.New(".git is neither a folder nor a file that names one")
+		}
+		folder = absolute(root, target)
+	}
+	common = folder
+	if content, err := readSmall(filepath.Join(folder, "commondir"), gitLineBytes); err == nil {
+		common = absolute(folder, strings.TrimSpace(content))
+	}
+	return folder, common, nil
 }
 
 func absolute(base, path string) string {

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/test/kit/mediatest"
 )
@@ -24,6 +25,7 @@ const promised = 250 * time.Millisecond
 // returns the arguments. A tool without an entry always takes less than promised.
 func slowCalls(t *testing.T, h *host) map[string]map[string]any {
 	t.Helper()
+	merges := slowMerge(t, h)
 	h.write("line", strings.Repeat("a", 1<<20))
 	if err := os.WriteFile(filepath.Join(h.dir, "image.png"), mediatest.PNG(mediatest.Plain(7000, 7000, color.White)), 0o600); err != nil {
 		t.Fatal(err)
@@ -41,7 +43,23 @@ func slowCalls(t *testing.T, h *host) map[string]map[string]any {
 		tools.RunCommand:    {"command": "trap '' TERM INT; (setsid sh -c 'trap \"\" TERM; sleep 60; sleep 60' &); while :; do sleep 60; done"},
 		tools.CommandOutput: {"id": "bg1", "wait_seconds": 60},
 		"image":             {"path": "image.png"},
+		tree.MergeTool:      merges,
 	}
+}
+
+// slowMerge returns the arguments for a merge of a file that has no end.
+func slowMerge(t *testing.T, h *host) map[string]any {
+	t.Helper()
+	gitOutput(t, h.dir, "init", "-q")
+	dir := h.worktree("child")
+	put(t, dir, "endless", "text")
+	if err := os.Truncate(filepath.Join(dir, "endless"), 64<<30); err != nil {
+		t.Fatal(err)
+	}
+	if !h.end("child") {
+		t.Fatal("the worktree was removed")
+	}
+	return map[string]any{"run": "child"}
 }
 
 // deep makes folders in each other, in which patterns with many ** take long.

@@ -156,6 +156,8 @@ type Server struct {
 	guard    *guard.Guard
 	hidden   *workspace.PrivateFolder
 
+	worktrees *worktrees
+
 	// running counts the goroutines of calls; Close waits for them.
 	running sync.WaitGroup
 	// closed ends the work of the host that belongs to no call.
@@ -197,8 +199,13 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.close()))
 	}
+	trees, err := openWorktrees(config.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("tool host: %w", errors.Join(err, hidden.Close(), l.close()))
+	}
 	s := &Server{
 		hidden:     hidden,
+		worktrees:  trees,
 		guard:      guard.New(guard.Config{Dir: config.Dir, Hidden: data, Sync: config.Sync, Logger: config.Logger}),
 		config:     config,
 		log:        config.Logger,
@@ -215,11 +222,12 @@ func New(config Config) (*Server, error) {
 	}
 	s.confiner = &confiner{
 		folders: runFolders{dir: filepath.Join(config.Dir, "sandbox")}, data: data, secrets: config.Secrets,
-		least: config.SandboxLeast, pass: config.PassEnvironment, mark: s.instance.newMark,
+		least: config.SandboxLeast, pass: config.PassEnvironment, mark: s.instance.newMark, objects: trees.objects,
 	}
 	s.confiner.private, _ = config.privateHosts() // was validated
 	removeSubstitutes(config.Dir)
 	_ = s.killFormer() // CancelTools tries again before it responds
+	s.sweepWorktrees()
 	if err := s.removeOutputs(); err != nil {
 		s.log.Warn("outputs of background commands could not be removed", "error", err)
 	}

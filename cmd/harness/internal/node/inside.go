@@ -84,3 +84,11 @@ func (c *insideToolHost) CheckCommand(ctx context.Context, in *harnessv1.CheckCo
 	putBackUnstarted(ctx, err)
 	return response, err
 }
+
+func (c *insideToolHost) MakeWorktree(ctx context.Context, in *harnessv1.MakeWorktreeRequest, _ ...grpc.CallOption) (*harnessv1.MakeWorktreeResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_MakeWorktree_FullMethodName, in, c.host.MakeWorktree)
+}
+
+func (c *insideToolHost) EndWorktree(ctx context.Context, in *harnessv1.EndWorktreeRequest, _ ...grpc.CallOption) (*harnessv1.EndWorktreeResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_EndWorktree_FullMethodName, in, c.host.EndWorktree)
+}

@@ -138,3 +138,21 @@ func (t *toolHosts) CancelTools(ctx context.Context, in *harnessv1.CancelToolsRe
 	}
 	return host.CancelTools(ctx, in, opts...)
 }
+
+// MakeWorktree calls any host, which is that of the calls of the run if there is one host.
+func (t *toolHosts) MakeWorktree(ctx context.Context, in *harnessv1.MakeWorktreeRequest, opts ...grpc.CallOption) (*harnessv1.MakeWorktreeResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.MakeWorktree(ctx, in, opts...)
+}
+
+// EndWorktree calls any host, as MakeWorktree does.
+func (t *toolHosts) EndWorktree(ctx context.Context, in *harnessv1.EndWorktreeRequest, opts ...grpc.CallOption) (*harnessv1.EndWorktreeResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.EndWorktree(ctx, in, opts...)
+}

@@ -653,6 +653,7 @@ type Observation struct {
 	//	*Observation_Background
 	//	*Observation_WaitCheck
 	//	*Observation_Parent
+	//	*Observation_Worktree
 	Value         isObservation_Value `protobuf_oneof:"value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -846,6 +847,15 @@ func (x *Observation) GetParent() *ParentState {
 	return nil
 }
 
+func (x *Observation) GetWorktree() *WorktreeState {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Worktree); ok {
+			return x.Worktree
+		}
+	}
+	return nil
+}
+
 type isObservation_Value interface {
 	isObservation_Value()
 }
@@ -930,6 +940,11 @@ type Observation_Parent struct {
 	Parent *ParentState `protobuf:"bytes,31,opt,name=parent,proto3,oneof"`
 }
 
+type Observation_Worktree struct {
+	// The worktree of the run.
+	Worktree *WorktreeState `protobuf:"bytes,32,opt,name=worktree,proto3,oneof"`
+}
+
 func (*Observation_Inbox) isObservation_Value() {}
 
 func (*Observation_Environment) isObservation_Value() {}
@@ -962,6 +977,63 @@ func (*Observation_WaitCheck) isObservation_Value() {}
 
 func (*Observation_Parent) isObservation_Value() {}
 
+func (*Observation_Worktree) isObservation_Value() {}
+
+// WorktreeState is what the tool host has made for a run that works in a worktree.
+type WorktreeState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute path; empty if there is none.
+	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// Why there is none.
+	Problem       string `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WorktreeState) Reset() {
+	*x = WorktreeState{}
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WorktreeState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WorktreeState) ProtoMessage() {}
+
+func (x *WorktreeState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_record_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WorktreeState.ProtoReflect.Descriptor instead.
+func (*WorktreeState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *WorktreeState) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *WorktreeState) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // ParentState is what a run has seen of its parent.
 type ParentState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -980,7 +1052,7 @@ type ParentState struct {
 
 func (x *ParentState) Reset() {
 	*x = ParentState{}
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -992,7 +1064,7 @@ func (x *ParentState) String() string {
 func (*ParentState) ProtoMessage() {}
 
 func (x *ParentState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[4]
+	mi := &file_harness_v1_record_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1005,7 +1077,7 @@ func (x *ParentState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ParentState.ProtoReflect.Descriptor instead.
 func (*ParentState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ParentState) GetWaits() bool {
@@ -1055,7 +1127,7 @@ type WaitCheck struct {
 
 func (x *WaitCheck) Reset() {
 	*x = WaitCheck{}
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1067,7 +1139,7 @@ func (x *WaitCheck) String() string {
 func (*WaitCheck) ProtoMessage() {}
 
 func (x *WaitCheck) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[5]
+	mi := &file_harness_v1_record_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1080,7 +1152,7 @@ func (x *WaitCheck) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitCheck.ProtoReflect.Descriptor instead.
 func (*WaitCheck) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *WaitCheck) GetDigest() string {
@@ -1129,7 +1201,7 @@ type BackgroundStates struct {
 
 func (x *BackgroundStates) Reset() {
 	*x = BackgroundStates{}
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1141,7 +1213,7 @@ func (x *BackgroundStates) String() string {
 func (*BackgroundStates) ProtoMessage() {}
 
 func (x *BackgroundStates) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[6]
+	mi := &file_harness_v1_record_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1154,7 +1226,7 @@ func (x *BackgroundStates) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundStates.ProtoReflect.Descriptor instead.
 func (*BackgroundStates) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *BackgroundStates) GetCommands() []*BackgroundState {
@@ -1186,7 +1258,7 @@ type BackgroundState struct {
 
 func (x *BackgroundState) Reset() {
 	*x = BackgroundState{}
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1198,7 +1270,7 @@ func (x *BackgroundState) String() string {
 func (*BackgroundState) ProtoMessage() {}
 
 func (x *BackgroundState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[7]
+	mi := &file_harness_v1_record_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1211,7 +1283,7 @@ func (x *BackgroundState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BackgroundState.ProtoReflect.Descriptor instead.
 func (*BackgroundState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *BackgroundState) GetId() string {
@@ -1269,7 +1341,7 @@ type ConversationRead struct {
 
 func (x *ConversationRead) Reset() {
 	*x = ConversationRead{}
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1281,7 +1353,7 @@ func (x *ConversationRead) String() string {
 func (*ConversationRead) ProtoMessage() {}
 
 func (x *ConversationRead) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[8]
+	mi := &file_harness_v1_record_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1294,7 +1366,7 @@ func (x *ConversationRead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ConversationRead.ProtoReflect.Descriptor instead.
 func (*ConversationRead) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ConversationRead) GetMessages() uint64 {
@@ -1328,7 +1400,7 @@ type SummaryState struct {
 
 func (x *SummaryState) Reset() {
 	*x = SummaryState{}
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1340,7 +1412,7 @@ func (x *SummaryState) String() string {
 func (*SummaryState) ProtoMessage() {}
 
 func (x *SummaryState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[9]
+	mi := &file_harness_v1_record_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1353,7 +1425,7 @@ func (x *SummaryState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryState.ProtoReflect.Descriptor instead.
 func (*SummaryState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SummaryState) GetEnded() bool {
@@ -1397,7 +1469,7 @@ type SummaryRequested struct {
 
 func (x *SummaryRequested) Reset() {
 	*x = SummaryRequested{}
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1409,7 +1481,7 @@ func (x *SummaryRequested) String() string {
 func (*SummaryRequested) ProtoMessage() {}
 
 func (x *SummaryRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[10]
+	mi := &file_harness_v1_record_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1422,7 +1494,7 @@ func (x *SummaryRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SummaryRequested.ProtoReflect.Descriptor instead.
 func (*SummaryRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SummaryRequested) GetJob() *SummaryJob {
@@ -1452,7 +1524,7 @@ type ContextText struct {
 
 func (x *ContextText) Reset() {
 	*x = ContextText{}
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1464,7 +1536,7 @@ func (x *ContextText) String() string {
 func (*ContextText) ProtoMessage() {}
 
 func (x *ContextText) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[11]
+	mi := &file_harness_v1_record_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1477,7 +1549,7 @@ func (x *ContextText) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextText.ProtoReflect.Descriptor instead.
 func (*ContextText) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ContextText) GetText() *Content {
@@ -1507,7 +1579,7 @@ type InboxBatch struct {
 
 func (x *InboxBatch) Reset() {
 	*x = InboxBatch{}
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1519,7 +1591,7 @@ func (x *InboxBatch) String() string {
 func (*InboxBatch) ProtoMessage() {}
 
 func (x *InboxBatch) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[12]
+	mi := &file_harness_v1_record_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1532,7 +1604,7 @@ func (x *InboxBatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InboxBatch.ProtoReflect.Descriptor instead.
 func (*InboxBatch) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *InboxBatch) GetItems() []*InboxItem {
@@ -1574,7 +1646,7 @@ type Journal struct {
 
 func (x *Journal) Reset() {
 	*x = Journal{}
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1658,7 @@ func (x *Journal) String() string {
 func (*Journal) ProtoMessage() {}
 
 func (x *Journal) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[13]
+	mi := &file_harness_v1_record_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1671,7 @@ func (x *Journal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Journal.ProtoReflect.Descriptor instead.
 func (*Journal) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Journal) GetEntry() isJournal_Entry {
@@ -1798,7 +1870,7 @@ type TurnStarted struct {
 
 func (x *TurnStarted) Reset() {
 	*x = TurnStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[14]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1810,7 +1882,7 @@ func (x *TurnStarted) String() string {
 func (*TurnStarted) ProtoMessage() {}
 
 func (x *TurnStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[14]
+	mi := &file_harness_v1_record_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1823,7 +1895,7 @@ func (x *TurnStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnStarted.ProtoReflect.Descriptor instead.
 func (*TurnStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *TurnStarted) GetTurnNumber() uint32 {
@@ -1897,7 +1969,7 @@ type TurnAdmitted struct {
 
 func (x *TurnAdmitted) Reset() {
 	*x = TurnAdmitted{}
-	mi := &file_harness_v1_record_proto_msgTypes[15]
+	mi := &file_harness_v1_record_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1909,7 +1981,7 @@ func (x *TurnAdmitted) String() string {
 func (*TurnAdmitted) ProtoMessage() {}
 
 func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[15]
+	mi := &file_harness_v1_record_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1922,7 +1994,7 @@ func (x *TurnAdmitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TurnAdmitted.ProtoReflect.Descriptor instead.
 func (*TurnAdmitted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *TurnAdmitted) GetAction() HookAction {
@@ -1962,7 +2034,7 @@ type CallsJudged struct {
 
 func (x *CallsJudged) Reset() {
 	*x = CallsJudged{}
-	mi := &file_harness_v1_record_proto_msgTypes[16]
+	mi := &file_harness_v1_record_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1974,7 +2046,7 @@ func (x *CallsJudged) String() string {
 func (*CallsJudged) ProtoMessage() {}
 
 func (x *CallsJudged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[16]
+	mi := &file_harness_v1_record_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1987,7 +2059,7 @@ func (x *CallsJudged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CallsJudged.ProtoReflect.Descriptor instead.
 func (*CallsJudged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CallsJudged) GetCalls() []*PreparedCall {
@@ -2046,7 +2118,7 @@ type ModelRetried struct {
 
 func (x *ModelRetried) Reset() {
 	*x = ModelRetried{}
-	mi := &file_harness_v1_record_proto_msgTypes[17]
+	mi := &file_harness_v1_record_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2130,7 @@ func (x *ModelRetried) String() string {
 func (*ModelRetried) ProtoMessage() {}
 
 func (x *ModelRetried) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[17]
+	mi := &file_harness_v1_record_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2143,7 @@ func (x *ModelRetried) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetried.ProtoReflect.Descriptor instead.
 func (*ModelRetried) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ModelRetried) GetTry() uint32 {
@@ -2207,7 +2279,7 @@ type PreparedCall struct {
 
 func (x *PreparedCall) Reset() {
 	*x = PreparedCall{}
-	mi := &file_harness_v1_record_proto_msgTypes[18]
+	mi := &file_harness_v1_record_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2219,7 +2291,7 @@ func (x *PreparedCall) String() string {
 func (*PreparedCall) ProtoMessage() {}
 
 func (x *PreparedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[18]
+	mi := &file_harness_v1_record_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2232,7 +2304,7 @@ func (x *PreparedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PreparedCall.ProtoReflect.Descriptor instead.
 func (*PreparedCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *PreparedCall) GetCallId() string {
@@ -2397,7 +2469,7 @@ type Completion struct {
 
 func (x *Completion) Reset() {
 	*x = Completion{}
-	mi := &file_harness_v1_record_proto_msgTypes[19]
+	mi := &file_harness_v1_record_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2409,7 +2481,7 @@ func (x *Completion) String() string {
 func (*Completion) ProtoMessage() {}
 
 func (x *Completion) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[19]
+	mi := &file_harness_v1_record_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2422,7 +2494,7 @@ func (x *Completion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Completion.ProtoReflect.Descriptor instead.
 func (*Completion) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Completion) GetSummary() *Content {
@@ -2484,7 +2556,7 @@ type ModelResponded struct {
 
 func (x *ModelResponded) Reset() {
 	*x = ModelResponded{}
-	mi := &file_harness_v1_record_proto_msgTypes[20]
+	mi := &file_harness_v1_record_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2568,7 @@ func (x *ModelResponded) String() string {
 func (*ModelResponded) ProtoMessage() {}
 
 func (x *ModelResponded) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[20]
+	mi := &file_harness_v1_record_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2581,7 @@ func (x *ModelResponded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponded.ProtoReflect.Descriptor instead.
 func (*ModelResponded) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ModelResponded) GetModel() string {
@@ -2614,7 +2686,7 @@ type ToolList struct {
 
 func (x *ToolList) Reset() {
 	*x = ToolList{}
-	mi := &file_harness_v1_record_proto_msgTypes[21]
+	mi := &file_harness_v1_record_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2626,7 +2698,7 @@ func (x *ToolList) String() string {
 func (*ToolList) ProtoMessage() {}
 
 func (x *ToolList) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[21]
+	mi := &file_harness_v1_record_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2639,7 +2711,7 @@ func (x *ToolList) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolList.ProtoReflect.Descriptor instead.
 func (*ToolList) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ToolList) GetTools() []*ToolSpec {
@@ -2662,7 +2734,7 @@ type ToolsStarted struct {
 
 func (x *ToolsStarted) Reset() {
 	*x = ToolsStarted{}
-	mi := &file_harness_v1_record_proto_msgTypes[22]
+	mi := &file_harness_v1_record_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2674,7 +2746,7 @@ func (x *ToolsStarted) String() string {
 func (*ToolsStarted) ProtoMessage() {}
 
 func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[22]
+	mi := &file_harness_v1_record_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2687,7 +2759,7 @@ func (x *ToolsStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsStarted.ProtoReflect.Descriptor instead.
 func (*ToolsStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ToolsStarted) GetCallIds() []string {
@@ -2726,7 +2798,7 @@ type ToolFinished struct {
 
 func (x *ToolFinished) Reset() {
 	*x = ToolFinished{}
-	mi := &file_harness_v1_record_proto_msgTypes[23]
+	mi := &file_harness_v1_record_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2738,7 +2810,7 @@ func (x *ToolFinished) String() string {
 func (*ToolFinished) ProtoMessage() {}
 
 func (x *ToolFinished) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[23]
+	mi := &file_harness_v1_record_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2751,7 +2823,7 @@ func (x *ToolFinished) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolFinished.ProtoReflect.Descriptor instead.
 func (*ToolFinished) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ToolFinished) GetCallId() string {
@@ -2813,7 +2885,7 @@ type ExecutorFailed struct {
 
 func (x *ExecutorFailed) Reset() {
 	*x = ExecutorFailed{}
-	mi := &file_harness_v1_record_proto_msgTypes[24]
+	mi := &file_harness_v1_record_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2825,7 +2897,7 @@ func (x *ExecutorFailed) String() string {
 func (*ExecutorFailed) ProtoMessage() {}
 
 func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[24]
+	mi := &file_harness_v1_record_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2838,7 +2910,7 @@ func (x *ExecutorFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorFailed.ProtoReflect.Descriptor instead.
 func (*ExecutorFailed) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ExecutorFailed) GetExecutor() string {
@@ -2892,7 +2964,7 @@ type StepTaken struct {
 
 func (x *StepTaken) Reset() {
 	*x = StepTaken{}
-	mi := &file_harness_v1_record_proto_msgTypes[25]
+	mi := &file_harness_v1_record_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2904,7 +2976,7 @@ func (x *StepTaken) String() string {
 func (*StepTaken) ProtoMessage() {}
 
 func (x *StepTaken) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[25]
+	mi := &file_harness_v1_record_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2917,7 +2989,7 @@ func (x *StepTaken) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepTaken.ProtoReflect.Descriptor instead.
 func (*StepTaken) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StepTaken) GetExecutor() string {
@@ -2967,7 +3039,7 @@ type ExecutorAbsent struct {
 
 func (x *ExecutorAbsent) Reset() {
 	*x = ExecutorAbsent{}
-	mi := &file_harness_v1_record_proto_msgTypes[26]
+	mi := &file_harness_v1_record_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2979,7 +3051,7 @@ func (x *ExecutorAbsent) String() string {
 func (*ExecutorAbsent) ProtoMessage() {}
 
 func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_record_proto_msgTypes[26]
+	mi := &file_harness_v1_record_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2992,7 +3064,7 @@ func (x *ExecutorAbsent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorAbsent.ProtoReflect.Descriptor instead.
 func (*ExecutorAbsent) Descriptor() ([]byte, []int) {
-	return file_harness_v1_record_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_record_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ExecutorAbsent) GetExecutor() string {
@@ -3043,7 +3115,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rturn_complete\x18\r \x01(\v2\x18.harness.v1.TurnCompleteH\x00R\fturnComplete\x12,\n" +
 	"\x06parked\x18\x0e \x01(\v2\x12.harness.v1.ParkedH\x00R\x06parked\x123\n" +
 	"\x06result\x18\x0f \x01(\v2\x19.harness.v1.HarnessResultH\x00R\x06resultB\t\n" +
-	"\amessage\"\xea\x06\n" +
+	"\amessage\"\xa3\a\n" +
 	"\vObservation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
 	"\x05inbox\x18\x02 \x01(\v2\x16.harness.v1.InboxBatchH\x00R\x05inbox\x12;\n" +
@@ -3066,8 +3138,12 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"background\x126\n" +
 	"\n" +
 	"wait_check\x18\x1e \x01(\v2\x15.harness.v1.WaitCheckH\x00R\twaitCheck\x121\n" +
-	"\x06parent\x18\x1f \x01(\v2\x17.harness.v1.ParentStateH\x00R\x06parentB\a\n" +
-	"\x05value\"x\n" +
+	"\x06parent\x18\x1f \x01(\v2\x17.harness.v1.ParentStateH\x00R\x06parent\x127\n" +
+	"\bworktree\x18  \x01(\v2\x19.harness.v1.WorktreeStateH\x00R\bworktreeB\a\n" +
+	"\x05value\"G\n" +
+	"\rWorktreeState\x12\x1c\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x18\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\"x\n" +
 	"\vParentState\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\bR\x05waits\x12)\n" +
 	"\x04want\x18\x02 \x01(\x0e2\x15.harness.v1.ChildWantR\x04want\x12\x14\n" +
@@ -3270,7 +3346,7 @@ func file_harness_v1_record_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_record_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_harness_v1_record_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_harness_v1_record_proto_goTypes = []any{
 	(CallDisposition)(0),          // 0: harness.v1.CallDisposition
 	(ToolOutcome)(0),              // 1: harness.v1.ToolOutcome
@@ -3278,151 +3354,153 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*Writer)(nil),                // 3: harness.v1.Writer
 	(*Step)(nil),                  // 4: harness.v1.Step
 	(*Observation)(nil),           // 5: harness.v1.Observation
-	(*ParentState)(nil),           // 6: harness.v1.ParentState
-	(*WaitCheck)(nil),             // 7: harness.v1.WaitCheck
-	(*BackgroundStates)(nil),      // 8: harness.v1.BackgroundStates
-	(*BackgroundState)(nil),       // 9: harness.v1.BackgroundState
-	(*ConversationRead)(nil),      // 10: harness.v1.ConversationRead
-	(*SummaryState)(nil),          // 11: harness.v1.SummaryState
-	(*SummaryRequested)(nil),      // 12: harness.v1.SummaryRequested
-	(*ContextText)(nil),           // 13: harness.v1.ContextText
-	(*InboxBatch)(nil),            // 14: harness.v1.InboxBatch
-	(*Journal)(nil),               // 15: harness.v1.Journal
-	(*TurnStarted)(nil),           // 16: harness.v1.TurnStarted
-	(*TurnAdmitted)(nil),          // 17: harness.v1.TurnAdmitted
-	(*CallsJudged)(nil),           // 18: harness.v1.CallsJudged
-	(*ModelRetried)(nil),          // 19: harness.v1.ModelRetried
-	(*PreparedCall)(nil),          // 20: harness.v1.PreparedCall
-	(*Completion)(nil),            // 21: harness.v1.Completion
-	(*ModelResponded)(nil),        // 22: harness.v1.ModelResponded
-	(*ToolList)(nil),              // 23: harness.v1.ToolList
-	(*ToolsStarted)(nil),          // 24: harness.v1.ToolsStarted
-	(*ToolFinished)(nil),          // 25: harness.v1.ToolFinished
-	(*ExecutorFailed)(nil),        // 26: harness.v1.ExecutorFailed
-	(*StepTaken)(nil),             // 27: harness.v1.StepTaken
-	(*ExecutorAbsent)(nil),        // 28: harness.v1.ExecutorAbsent
-	(*timestamppb.Timestamp)(nil), // 29: google.protobuf.Timestamp
-	(*Message)(nil),               // 30: harness.v1.Message
-	(*Event)(nil),                 // 31: harness.v1.Event
-	(*Snapshot)(nil),              // 32: harness.v1.Snapshot
-	(*PhaseChange)(nil),           // 33: harness.v1.PhaseChange
-	(*RepairTrigger)(nil),         // 34: harness.v1.RepairTrigger
-	(*RepairComplete)(nil),        // 35: harness.v1.RepairComplete
-	(*CompactionComplete)(nil),    // 36: harness.v1.CompactionComplete
-	(*TurnComplete)(nil),          // 37: harness.v1.TurnComplete
-	(*Parked)(nil),                // 38: harness.v1.Parked
-	(*HarnessResult)(nil),         // 39: harness.v1.HarnessResult
-	(*Environment)(nil),           // 40: harness.v1.Environment
-	(*HookOutcome)(nil),           // 41: harness.v1.HookOutcome
-	(*RequirementCoverage)(nil),   // 42: harness.v1.RequirementCoverage
-	(*Weights)(nil),               // 43: harness.v1.Weights
-	(ChildWant)(0),                // 44: harness.v1.ChildWant
-	(*durationpb.Duration)(nil),   // 45: google.protobuf.Duration
-	(*SummaryRef)(nil),            // 46: harness.v1.SummaryRef
-	(*Usage)(nil),                 // 47: harness.v1.Usage
-	(*SummaryJob)(nil),            // 48: harness.v1.SummaryJob
-	(*Content)(nil),               // 49: harness.v1.Content
-	(*InboxItem)(nil),             // 50: harness.v1.InboxItem
-	(*FileDigest)(nil),            // 51: harness.v1.FileDigest
-	(HookAction)(0),               // 52: harness.v1.HookAction
-	(*HookState)(nil),             // 53: harness.v1.HookState
-	(*WorkItem)(nil),              // 54: harness.v1.WorkItem
-	(TurnErrorKind)(0),            // 55: harness.v1.TurnErrorKind
-	(*ModelAdjustment)(nil),       // 56: harness.v1.ModelAdjustment
-	(ToolOrigin)(0),               // 57: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 58: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 59: harness.v1.SandboxLevel
-	(*WaitState)(nil),             // 60: harness.v1.WaitState
-	(*Delegation)(nil),            // 61: harness.v1.Delegation
-	(*BlobRef)(nil),               // 62: harness.v1.BlobRef
-	(*ToolSpec)(nil),              // 63: harness.v1.ToolSpec
-	(*BackgroundCommand)(nil),     // 64: harness.v1.BackgroundCommand
+	(*WorktreeState)(nil),         // 6: harness.v1.WorktreeState
+	(*ParentState)(nil),           // 7: harness.v1.ParentState
+	(*WaitCheck)(nil),             // 8: harness.v1.WaitCheck
+	(*BackgroundStates)(nil),      // 9: harness.v1.BackgroundStates
+	(*BackgroundState)(nil),       // 10: harness.v1.BackgroundState
+	(*ConversationRead)(nil),      // 11: harness.v1.ConversationRead
+	(*SummaryState)(nil),          // 12: harness.v1.SummaryState
+	(*SummaryRequested)(nil),      // 13: harness.v1.SummaryRequested
+	(*ContextText)(nil),           // 14: harness.v1.ContextText
+	(*InboxBatch)(nil),            // 15: harness.v1.InboxBatch
+	(*Journal)(nil),               // 16: harness.v1.Journal
+	(*TurnStarted)(nil),           // 17: harness.v1.TurnStarted
+	(*TurnAdmitted)(nil),          // 18: harness.v1.TurnAdmitted
+	(*CallsJudged)(nil),           // 19: harness.v1.CallsJudged
+	(*ModelRetried)(nil),          // 20: harness.v1.ModelRetried
+	(*PreparedCall)(nil),          // 21: harness.v1.PreparedCall
+	(*Completion)(nil),            // 22: harness.v1.Completion
+	(*ModelResponded)(nil),        // 23: harness.v1.ModelResponded
+	(*ToolList)(nil),              // 24: harness.v1.ToolList
+	(*ToolsStarted)(nil),          // 25: harness.v1.ToolsStarted
+	(*ToolFinished)(nil),          // 26: harness.v1.ToolFinished
+	(*ExecutorFailed)(nil),        // 27: harness.v1.ExecutorFailed
+	(*StepTaken)(nil),             // 28: harness.v1.StepTaken
+	(*ExecutorAbsent)(nil),        // 29: harness.v1.ExecutorAbsent
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*Message)(nil),               // 31: harness.v1.Message
+	(*Event)(nil),                 // 32: harness.v1.Event
+	(*Snapshot)(nil),              // 33: harness.v1.Snapshot
+	(*PhaseChange)(nil),           // 34: harness.v1.PhaseChange
+	(*RepairTrigger)(nil),         // 35: harness.v1.RepairTrigger
+	(*RepairComplete)(nil),        // 36: harness.v1.RepairComplete
+	(*CompactionComplete)(nil),    // 37: harness.v1.CompactionComplete
+	(*TurnComplete)(nil),          // 38: harness.v1.TurnComplete
+	(*Parked)(nil),                // 39: harness.v1.Parked
+	(*HarnessResult)(nil),         // 40: harness.v1.HarnessResult
+	(*Environment)(nil),           // 41: harness.v1.Environment
+	(*HookOutcome)(nil),           // 42: harness.v1.HookOutcome
+	(*RequirementCoverage)(nil),   // 43: harness.v1.RequirementCoverage
+	(*Weights)(nil),               // 44: harness.v1.Weights
+	(ChildWant)(0),                // 45: harness.v1.ChildWant
+	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
+	(*SummaryRef)(nil),            // 47: harness.v1.SummaryRef
+	(*Usage)(nil),                 // 48: harness.v1.Usage
+	(*SummaryJob)(nil),            // 49: harness.v1.SummaryJob
+	(*Content)(nil),               // 50: harness.v1.Content
+	(*InboxItem)(nil),             // 51: harness.v1.InboxItem
+	(*FileDigest)(nil),            // 52: harness.v1.FileDigest
+	(HookAction)(0),               // 53: harness.v1.HookAction
+	(*HookState)(nil),             // 54: harness.v1.HookState
+	(*WorkItem)(nil),              // 55: harness.v1.WorkItem
+	(TurnErrorKind)(0),            // 56: harness.v1.TurnErrorKind
+	(*ModelAdjustment)(nil),       // 57: harness.v1.ModelAdjustment
+	(ToolOrigin)(0),               // 58: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 59: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 60: harness.v1.SandboxLevel
+	(*WaitState)(nil),             // 61: harness.v1.WaitState
+	(*Delegation)(nil),            // 62: harness.v1.Delegation
+	(*BlobRef)(nil),               // 63: harness.v1.BlobRef
+	(*ToolSpec)(nil),              // 64: harness.v1.ToolSpec
+	(*BackgroundCommand)(nil),     // 65: harness.v1.BackgroundCommand
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
-	29, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
+	30, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
 	3,  // 1: harness.v1.Record.writer:type_name -> harness.v1.Writer
-	30, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
-	31, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
+	31, // 2: harness.v1.Record.appended:type_name -> harness.v1.Message
+	32, // 3: harness.v1.Record.events:type_name -> harness.v1.Event
 	4,  // 4: harness.v1.Record.step:type_name -> harness.v1.Step
-	15, // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
-	32, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
-	33, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
+	16, // 5: harness.v1.Record.journal:type_name -> harness.v1.Journal
+	33, // 6: harness.v1.Step.snapshot:type_name -> harness.v1.Snapshot
+	34, // 7: harness.v1.Step.phase_changes:type_name -> harness.v1.PhaseChange
 	5,  // 8: harness.v1.Step.observed:type_name -> harness.v1.Observation
-	34, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
-	35, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
-	36, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
-	37, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
-	38, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
-	39, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
-	14, // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
-	40, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
-	41, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
-	42, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
-	13, // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
-	43, // 20: harness.v1.Observation.weights:type_name -> harness.v1.Weights
-	10, // 21: harness.v1.Observation.conversation:type_name -> harness.v1.ConversationRead
-	11, // 22: harness.v1.Observation.summary:type_name -> harness.v1.SummaryState
-	12, // 23: harness.v1.Observation.summary_requested:type_name -> harness.v1.SummaryRequested
-	8,  // 24: harness.v1.Observation.background:type_name -> harness.v1.BackgroundStates
-	7,  // 25: harness.v1.Observation.wait_check:type_name -> harness.v1.WaitCheck
-	6,  // 26: harness.v1.Observation.parent:type_name -> harness.v1.ParentState
-	44, // 27: harness.v1.ParentState.want:type_name -> harness.v1.ChildWant
-	9,  // 28: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
-	9,  // 29: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
-	1,  // 30: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
-	45, // 31: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
-	46, // 32: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
-	47, // 33: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
-	48, // 34: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
-	49, // 35: harness.v1.ContextText.text:type_name -> harness.v1.Content
-	50, // 36: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
-	16, // 37: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
-	19, // 38: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
-	22, // 39: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
-	24, // 40: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
-	25, // 41: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
-	26, // 42: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	28, // 43: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
-	17, // 44: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
-	18, // 45: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
-	27, // 46: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
-	51, // 47: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
-	52, // 48: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
-	53, // 49: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
-	20, // 50: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
-	54, // 51: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
-	53, // 52: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
-	45, // 53: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	55, // 54: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	56, // 55: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
-	47, // 56: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
-	0,  // 57: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	57, // 58: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	49, // 59: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	58, // 60: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
-	59, // 61: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	21, // 62: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
-	60, // 63: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
-	61, // 64: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
-	49, // 65: harness.v1.Completion.summary:type_name -> harness.v1.Content
-	49, // 66: harness.v1.Completion.output:type_name -> harness.v1.Content
-	47, // 67: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	20, // 68: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	45, // 69: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	45, // 70: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	54, // 71: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	43, // 72: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
-	62, // 73: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
-	63, // 74: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
-	1,  // 75: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	45, // 76: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	53, // 77: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	64, // 78: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
-	79, // [79:79] is the sub-list for method output_type
-	79, // [79:79] is the sub-list for method input_type
-	79, // [79:79] is the sub-list for extension type_name
-	79, // [79:79] is the sub-list for extension extendee
-	0,  // [0:79] is the sub-list for field type_name
+	35, // 9: harness.v1.Step.repair_trigger:type_name -> harness.v1.RepairTrigger
+	36, // 10: harness.v1.Step.repair_complete:type_name -> harness.v1.RepairComplete
+	37, // 11: harness.v1.Step.compaction_complete:type_name -> harness.v1.CompactionComplete
+	38, // 12: harness.v1.Step.turn_complete:type_name -> harness.v1.TurnComplete
+	39, // 13: harness.v1.Step.parked:type_name -> harness.v1.Parked
+	40, // 14: harness.v1.Step.result:type_name -> harness.v1.HarnessResult
+	15, // 15: harness.v1.Observation.inbox:type_name -> harness.v1.InboxBatch
+	41, // 16: harness.v1.Observation.environment:type_name -> harness.v1.Environment
+	42, // 17: harness.v1.Observation.hook:type_name -> harness.v1.HookOutcome
+	43, // 18: harness.v1.Observation.check:type_name -> harness.v1.RequirementCoverage
+	14, // 19: harness.v1.Observation.context:type_name -> harness.v1.ContextText
+	44, // 20: harness.v1.Observation.weights:type_name -> harness.v1.Weights
+	11, // 21: harness.v1.Observation.conversation:type_name -> harness.v1.ConversationRead
+	12, // 22: harness.v1.Observation.summary:type_name -> harness.v1.SummaryState
+	13, // 23: harness.v1.Observation.summary_requested:type_name -> harness.v1.SummaryRequested
+	9,  // 24: harness.v1.Observation.background:type_name -> harness.v1.BackgroundStates
+	8,  // 25: harness.v1.Observation.wait_check:type_name -> harness.v1.WaitCheck
+	7,  // 26: harness.v1.Observation.parent:type_name -> harness.v1.ParentState
+	6,  // 27: harness.v1.Observation.worktree:type_name -> harness.v1.WorktreeState
+	45, // 28: harness.v1.ParentState.want:type_name -> harness.v1.ChildWant
+	10, // 29: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
+	10, // 30: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
+	1,  // 31: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
+	46, // 32: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
+	47, // 33: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
+	48, // 34: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
+	49, // 35: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
+	50, // 36: harness.v1.ContextText.text:type_name -> harness.v1.Content
+	51, // 37: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	17, // 38: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
+	20, // 39: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
+	23, // 40: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
+	25, // 41: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
+	26, // 42: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
+	27, // 43: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
+	29, // 44: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	18, // 45: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
+	19, // 46: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
+	28, // 47: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
+	52, // 48: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
+	53, // 49: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
+	54, // 50: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
+	21, // 51: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	55, // 52: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	54, // 53: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	46, // 54: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	56, // 55: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	57, // 56: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
+	48, // 57: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
+	0,  // 58: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	58, // 59: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	50, // 60: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	59, // 61: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
+	60, // 62: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	22, // 63: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
+	61, // 64: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
+	62, // 65: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
+	50, // 66: harness.v1.Completion.summary:type_name -> harness.v1.Content
+	50, // 67: harness.v1.Completion.output:type_name -> harness.v1.Content
+	48, // 68: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	21, // 69: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	46, // 70: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	46, // 71: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	55, // 72: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	44, // 73: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	63, // 74: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	64, // 75: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 76: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	46, // 77: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	54, // 78: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	65, // 79: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
+	80, // [80:80] is the sub-list for method output_type
+	80, // [80:80] is the sub-list for method input_type
+	80, // [80:80] is the sub-list for extension type_name
+	80, // [80:80] is the sub-list for extension extendee
+	0,  // [0:80] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
@@ -3474,8 +3552,9 @@ func file_harness_v1_record_proto_init() {
 		(*Observation_Background)(nil),
 		(*Observation_WaitCheck)(nil),
 		(*Observation_Parent)(nil),
+		(*Observation_Worktree)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[13].OneofWrappers = []any{
+	file_harness_v1_record_proto_msgTypes[14].OneofWrappers = []any{
 		(*Journal_TurnStarted)(nil),
 		(*Journal_ModelRetried)(nil),
 		(*Journal_ModelResponded)(nil),
@@ -3487,14 +3566,14 @@ func file_harness_v1_record_proto_init() {
 		(*Journal_CallsJudged)(nil),
 		(*Journal_StepTaken)(nil),
 	}
-	file_harness_v1_record_proto_msgTypes[14].OneofWrappers = []any{}
+	file_harness_v1_record_proto_msgTypes[15].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_record_proto_rawDesc), len(file_harness_v1_record_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

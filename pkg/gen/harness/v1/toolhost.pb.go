@@ -1437,6 +1437,271 @@ func (x *CancelToolsResponse) GetBackground() []*BackgroundState {
 	return nil
 }
 
+// MakeWorktreeRequest asks for the worktree of a run.
+type MakeWorktreeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run's namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run that works in it.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The run whose call started it, and which alone may merge it.
+	ParentRunId string `protobuf:"bytes,3,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	// First sequence of that one.
+	ParentFirstSequence uint64 `protobuf:"varint,4,opt,name=parent_first_sequence,json=parentFirstSequence,proto3" json:"parent_first_sequence,omitempty"`
+	// The run at the top of the tree.
+	RootRunId string `protobuf:"bytes,5,opt,name=root_run_id,json=rootRunId,proto3" json:"root_run_id,omitempty"`
+	// Absolute path of the parent's workspace.
+	Workspace string `protobuf:"bytes,6,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// How commands of the run are confined: files that are hidden from them are left out.
+	Sandbox       *SandboxConfig `protobuf:"bytes,7,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MakeWorktreeRequest) Reset() {
+	*x = MakeWorktreeRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MakeWorktreeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MakeWorktreeRequest) ProtoMessage() {}
+
+func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MakeWorktreeRequest.ProtoReflect.Descriptor instead.
+func (*MakeWorktreeRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *MakeWorktreeRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *MakeWorktreeRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *MakeWorktreeRequest) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *MakeWorktreeRequest) GetParentFirstSequence() uint64 {
+	if x != nil {
+		return x.ParentFirstSequence
+	}
+	return 0
+}
+
+func (x *MakeWorktreeRequest) GetRootRunId() string {
+	if x != nil {
+		return x.RootRunId
+	}
+	return ""
+}
+
+func (x *MakeWorktreeRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *MakeWorktreeRequest) GetSandbox() *SandboxConfig {
+	if x != nil {
+		return x.Sandbox
+	}
+	return nil
+}
+
+// MakeWorktreeResponse is where a worktree is.
+type MakeWorktreeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Absolute path, which is the run's workspace; empty if there is a problem.
+	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// Why there is none, in one line; a request that is repeated then tries again.
+	Problem       string `protobuf:"bytes,2,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MakeWorktreeResponse) Reset() {
+	*x = MakeWorktreeResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MakeWorktreeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MakeWorktreeResponse) ProtoMessage() {}
+
+func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MakeWorktreeResponse.ProtoReflect.Descriptor instead.
+func (*MakeWorktreeResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *MakeWorktreeResponse) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *MakeWorktreeResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// EndWorktreeRequest reports that a run with a worktree has ended.
+type EndWorktreeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run's namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The run is deleted: its worktree is removed with all that was not merged.
+	Deleted       bool `protobuf:"varint,3,opt,name=deleted,proto3" json:"deleted,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndWorktreeRequest) Reset() {
+	*x = EndWorktreeRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndWorktreeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndWorktreeRequest) ProtoMessage() {}
+
+func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndWorktreeRequest.ProtoReflect.Descriptor instead.
+func (*EndWorktreeRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *EndWorktreeRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *EndWorktreeRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *EndWorktreeRequest) GetDeleted() bool {
+	if x != nil {
+		return x.Deleted
+	}
+	return false
+}
+
+// EndWorktreeResponse is what became of a worktree.
+type EndWorktreeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its files are still there, because they differ from those that it was made with.
+	Kept          bool `protobuf:"varint,1,opt,name=kept,proto3" json:"kept,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndWorktreeResponse) Reset() {
+	*x = EndWorktreeResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndWorktreeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndWorktreeResponse) ProtoMessage() {}
+
+func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndWorktreeResponse.ProtoReflect.Descriptor instead.
+func (*EndWorktreeResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *EndWorktreeResponse) GetKept() bool {
+	if x != nil {
+		return x.Kept
+	}
+	return false
+}
+
 var File_harness_v1_toolhost_proto protoreflect.FileDescriptor
 
 const file_harness_v1_toolhost_proto_rawDesc = "" +
@@ -1559,7 +1824,24 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\aunknown\x18\x03 \x03(\tR\aunknown\x12;\n" +
 	"\n" +
 	"background\x18\x04 \x03(\v2\x1b.harness.v1.BackgroundStateR\n" +
-	"background2\xbb\x05\n" +
+	"background\"\x95\x02\n" +
+	"\x13MakeWorktreeRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\"\n" +
+	"\rparent_run_id\x18\x03 \x01(\tR\vparentRunId\x122\n" +
+	"\x15parent_first_sequence\x18\x04 \x01(\x04R\x13parentFirstSequence\x12\x1e\n" +
+	"\vroot_run_id\x18\x05 \x01(\tR\trootRunId\x12\x1c\n" +
+	"\tworkspace\x18\x06 \x01(\tR\tworkspace\x123\n" +
+	"\asandbox\x18\a \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\"N\n" +
+	"\x14MakeWorktreeResponse\x12\x1c\n" +
+	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x18\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\"c\n" +
+	"\x12EndWorktreeRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
+	"\adeleted\x18\x03 \x01(\bR\adeleted\")\n" +
+	"\x13EndWorktreeResponse\x12\x12\n" +
+	"\x04kept\x18\x01 \x01(\bR\x04kept2\xde\x06\n" +
 	"\x0fToolHostService\x12Q\n" +
 	"\fDescribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n" +
 	"\x11DescribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n" +
@@ -1568,7 +1850,9 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x10InspectWorkspace\x12#.harness.v1.InspectWorkspaceRequest\x1a$.harness.v1.InspectWorkspaceResponse\x12H\n" +
 	"\tCheckFile\x12\x1c.harness.v1.CheckFileRequest\x1a\x1d.harness.v1.CheckFileResponse\x12Q\n" +
 	"\fCheckCommand\x12\x1f.harness.v1.CheckCommandRequest\x1a .harness.v1.CheckCommandResponse\x12N\n" +
-	"\vCancelTools\x12\x1e.harness.v1.CancelToolsRequest\x1a\x1f.harness.v1.CancelToolsResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\vCancelTools\x12\x1e.harness.v1.CancelToolsRequest\x1a\x1f.harness.v1.CancelToolsResponse\x12Q\n" +
+	"\fMakeWorktree\x12\x1f.harness.v1.MakeWorktreeRequest\x1a .harness.v1.MakeWorktreeResponse\x12N\n" +
+	"\vEndWorktree\x12\x1e.harness.v1.EndWorktreeRequest\x1a\x1f.harness.v1.EndWorktreeResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_toolhost_proto_rawDescOnce sync.Once
@@ -1582,7 +1866,7 @@ func file_harness_v1_toolhost_proto_rawDescGZIP() []byte {
 	return file_harness_v1_toolhost_proto_rawDescData
 }
 
-var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*DescribeHostRequest)(nil),       // 0: harness.v1.DescribeHostRequest
 	(*DescribeHostResponse)(nil),      // 1: harness.v1.DescribeHostResponse
@@ -1601,68 +1885,77 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*CheckCommandResponse)(nil),      // 14: harness.v1.CheckCommandResponse
 	(*CancelToolsRequest)(nil),        // 15: harness.v1.CancelToolsRequest
 	(*CancelToolsResponse)(nil),       // 16: harness.v1.CancelToolsResponse
-	(*ToolSpec)(nil),                  // 17: harness.v1.ToolSpec
-	(*SandboxSupport)(nil),            // 18: harness.v1.SandboxSupport
-	(*SandboxConfig)(nil),             // 19: harness.v1.SandboxConfig
-	(*Environment)(nil),               // 20: harness.v1.Environment
-	(*SandboxProblem)(nil),            // 21: harness.v1.SandboxProblem
-	(*durationpb.Duration)(nil),       // 22: google.protobuf.Duration
-	(*Confinement)(nil),               // 23: harness.v1.Confinement
-	(*FilePreview)(nil),               // 24: harness.v1.FilePreview
-	(ToolOutcome)(0),                  // 25: harness.v1.ToolOutcome
-	(*Media)(nil),                     // 26: harness.v1.Media
-	(SandboxLevel)(0),                 // 27: harness.v1.SandboxLevel
-	(*BackgroundCommand)(nil),         // 28: harness.v1.BackgroundCommand
-	(*InstructionFile)(nil),           // 29: harness.v1.InstructionFile
-	(*BackgroundState)(nil),           // 30: harness.v1.BackgroundState
-	(*CallPreview)(nil),               // 31: harness.v1.CallPreview
+	(*MakeWorktreeRequest)(nil),       // 17: harness.v1.MakeWorktreeRequest
+	(*MakeWorktreeResponse)(nil),      // 18: harness.v1.MakeWorktreeResponse
+	(*EndWorktreeRequest)(nil),        // 19: harness.v1.EndWorktreeRequest
+	(*EndWorktreeResponse)(nil),       // 20: harness.v1.EndWorktreeResponse
+	(*ToolSpec)(nil),                  // 21: harness.v1.ToolSpec
+	(*SandboxSupport)(nil),            // 22: harness.v1.SandboxSupport
+	(*SandboxConfig)(nil),             // 23: harness.v1.SandboxConfig
+	(*Environment)(nil),               // 24: harness.v1.Environment
+	(*SandboxProblem)(nil),            // 25: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil),       // 26: google.protobuf.Duration
+	(*Confinement)(nil),               // 27: harness.v1.Confinement
+	(*FilePreview)(nil),               // 28: harness.v1.FilePreview
+	(ToolOutcome)(0),                  // 29: harness.v1.ToolOutcome
+	(*Media)(nil),                     // 30: harness.v1.Media
+	(SandboxLevel)(0),                 // 31: harness.v1.SandboxLevel
+	(*BackgroundCommand)(nil),         // 32: harness.v1.BackgroundCommand
+	(*InstructionFile)(nil),           // 33: harness.v1.InstructionFile
+	(*BackgroundState)(nil),           // 34: harness.v1.BackgroundState
+	(*CallPreview)(nil),               // 35: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
-	17, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
-	18, // 1: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
-	19, // 2: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	20, // 3: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	21, // 4: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
-	22, // 5: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	23, // 6: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
-	24, // 7: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
-	25, // 8: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	22, // 9: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	26, // 10: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	27, // 11: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	28, // 12: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	22, // 13: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	28, // 14: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	21, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
+	22, // 1: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
+	23, // 2: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	24, // 3: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	25, // 4: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
+	26, // 5: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	27, // 6: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
+	28, // 7: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
+	29, // 8: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	26, // 9: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	30, // 10: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	31, // 11: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	32, // 12: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	26, // 13: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	32, // 14: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
 	9,  // 15: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	29, // 16: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	30, // 17: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	31, // 18: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	22, // 19: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	23, // 20: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	25, // 21: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	27, // 22: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	30, // 23: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	0,  // 24: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	2,  // 25: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	4,  // 26: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	6,  // 27: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	8,  // 28: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	11, // 29: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	13, // 30: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	15, // 31: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	1,  // 32: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	3,  // 33: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	5,  // 34: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	7,  // 35: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	10, // 36: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	12, // 37: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	14, // 38: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	16, // 39: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	32, // [32:40] is the sub-list for method output_type
-	24, // [24:32] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	33, // 16: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	34, // 17: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	35, // 18: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	26, // 19: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	27, // 20: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	29, // 21: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	31, // 22: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	34, // 23: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	23, // 24: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	0,  // 25: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	2,  // 26: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	4,  // 27: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	6,  // 28: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	8,  // 29: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	11, // 30: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	13, // 31: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	15, // 32: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	17, // 33: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	19, // 34: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	1,  // 35: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	3,  // 36: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	5,  // 37: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	7,  // 38: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	10, // 39: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	12, // 40: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	14, // 41: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	16, // 42: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	18, // 43: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	20, // 44: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	35, // [35:45] is the sub-list for method output_type
+	25, // [25:35] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -1684,7 +1977,7 @@ func file_harness_v1_toolhost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_toolhost_proto_rawDesc), len(file_harness_v1_toolhost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   17,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

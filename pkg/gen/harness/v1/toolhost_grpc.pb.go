@@ -27,6 +27,8 @@ const (
 	ToolHostService_CheckFile_FullMethodName         = "/harness.v1.ToolHostService/CheckFile"
 	ToolHostService_CheckCommand_FullMethodName      = "/harness.v1.ToolHostService/CheckCommand"
 	ToolHostService_CancelTools_FullMethodName       = "/harness.v1.ToolHostService/CancelTools"
+	ToolHostService_MakeWorktree_FullMethodName      = "/harness.v1.ToolHostService/MakeWorktree"
+	ToolHostService_EndWorktree_FullMethodName       = "/harness.v1.ToolHostService/EndWorktree"
 )
 
 // ToolHostServiceClient is the client API for ToolHostService service.
@@ -59,6 +61,13 @@ type ToolHostServiceClient interface {
 	// CancelTools kills calls with everything that they started and returns when
 	// all of it is dead. A cancelled call can no longer start.
 	CancelTools(ctx context.Context, in *CancelToolsRequest, opts ...grpc.CallOption) (*CancelToolsResponse, error)
+	// MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
+	// the host with the present files of the parent's workspace. A second request for the
+	// same run changes nothing. A workspace that can have none is a response with problem.
+	MakeWorktree(ctx context.Context, in *MakeWorktreeRequest, opts ...grpc.CallOption) (*MakeWorktreeResponse, error)
+	// EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
+	// that of a deleted run in any case. Nothing happens to one that the host does not know.
+	EndWorktree(ctx context.Context, in *EndWorktreeRequest, opts ...grpc.CallOption) (*EndWorktreeResponse, error)
 }
 
 type toolHostServiceClient struct {
@@ -149,6 +158,26 @@ func (c *toolHostServiceClient) CancelTools(ctx context.Context, in *CancelTools
 	return out, nil
 }
 
+func (c *toolHostServiceClient) MakeWorktree(ctx context.Context, in *MakeWorktreeRequest, opts ...grpc.CallOption) (*MakeWorktreeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(MakeWorktreeResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_MakeWorktree_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolHostServiceClient) EndWorktree(ctx context.Context, in *EndWorktreeRequest, opts ...grpc.CallOption) (*EndWorktreeResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndWorktreeResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_EndWorktree_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolHostServiceServer is the server API for ToolHostService service.
 // All implementations must embed UnimplementedToolHostServiceServer
 // for forward compatibility.
@@ -179,6 +208,13 @@ type ToolHostServiceServer interface {
 	// CancelTools kills calls with everything that they started and returns when
 	// all of it is dead. A cancelled call can no longer start.
 	CancelTools(context.Context, *CancelToolsRequest) (*CancelToolsResponse, error)
+	// MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
+	// the host with the present files of the parent's workspace. A second request for the
+	// same run changes nothing. A workspace that can have none is a response with problem.
+	MakeWorktree(context.Context, *MakeWorktreeRequest) (*MakeWorktreeResponse, error)
+	// EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
+	// that of a deleted run in any case. Nothing happens to one that the host does not know.
+	EndWorktree(context.Context, *EndWorktreeRequest) (*EndWorktreeResponse, error)
 	mustEmbedUnimplementedToolHostServiceServer()
 }
 
@@ -212,6 +248,12 @@ func (UnimplementedToolHostServiceServer) CheckCommand(context.Context, *CheckCo
 }
 func (UnimplementedToolHostServiceServer) CancelTools(context.Context, *CancelToolsRequest) (*CancelToolsResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CancelTools not implemented")
+}
+func (UnimplementedToolHostServiceServer) MakeWorktree(context.Context, *MakeWorktreeRequest) (*MakeWorktreeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method MakeWorktree not implemented")
+}
+func (UnimplementedToolHostServiceServer) EndWorktree(context.Context, *EndWorktreeRequest) (*EndWorktreeResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndWorktree not implemented")
 }
 func (UnimplementedToolHostServiceServer) mustEmbedUnimplementedToolHostServiceServer() {}
 func (UnimplementedToolHostServiceServer) testEmbeddedByValue()                         {}
@@ -378,6 +420,42 @@ func _ToolHostService_CancelTools_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ToolHostService_MakeWorktree_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(MakeWorktreeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).MakeWorktree(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_MakeWorktree_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).MakeWorktree(ctx, req.(*MakeWorktreeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolHostService_EndWorktree_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndWorktreeRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).EndWorktree(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_EndWorktree_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).EndWorktree(ctx, req.(*EndWorktreeRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ToolHostService_ServiceDesc is the grpc.ServiceDesc for ToolHostService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -416,6 +494,14 @@ var ToolHostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CancelTools",
 			Handler:    _ToolHostService_CancelTools_Handler,
+		},
+		{
+			MethodName: "MakeWorktree",
+			Handler:    _ToolHostService_MakeWorktree_Handler,
+		},
+		{
+			MethodName: "EndWorktree",
+			Handler:    _ToolHostService_EndWorktree_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -52,6 +52,8 @@ type Environment struct {
 	// Stop kills a background command, and returns how it ended when nothing of it is
 	// running. If there is none, end is empty and known has those that there are.
 	Stop func(ctx context.Context, id string) (end string, known []string, err error)
+	// Merge merges the worktree of a run that a call of this run started.
+	Merge func(ctx context.Context, run string) Result
 }
 
 // Launch is a background command that has begun.

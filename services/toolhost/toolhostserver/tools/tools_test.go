@@ -7,6 +7,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 func TestSchemasAcceptTheArguments(t *testing.T) {
@@ -39,7 +40,7 @@ func TestAllHasTheOrderThatModelsSee(t *testing.T) {
 	for _, tool := range All() {
 		names = append(names, tool.Spec.GetName())
 	}
-	want := []string{ReadFile, WriteFile, EditFile, ListDirectory, FindFiles, SearchFiles, RunCommand, CommandOutput, StopCommand, CountWords}
+	want := []string{ReadFile, WriteFile, EditFile, tree.MergeTool, ListDirectory, FindFiles, SearchFiles, RunCommand, CommandOutput, StopCommand, CountWords}
 	if !slices.Equal(names, want) {
 		t.Fatalf("got %v, want %v", names, want)
 	}

@@ -42,7 +42,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/record.proto.
  */
 export const file_harness_v1_record: GenFile = /*@__PURE__*/
-  fileDesc("ChdoYXJuZXNzL3YxL3JlY29yZC5wcm90bxIKaGFybmVzcy52MSKBAwoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIVCg1wcmV2X3NlcXVlbmNlGAQgASgEEg4KBnNjaGVtYRgFIAEoDRIvCgtjb21taXRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoGd3JpdGVyGAcgASgLMhIuaGFybmVzcy52MS5Xcml0ZXISJQoIYXBwZW5kZWQYCCADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAkgAygLMhEuaGFybmVzcy52MS5FdmVudBIgCgRzdGVwGAogASgLMhAuaGFybmVzcy52MS5TdGVwSAASJgoHam91cm5hbBgLIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEhcKD2FwcGVuZGVkX2JlZm9yZRgMIAEoBBISCgpwcmV2X25vbmNlGA0gASgGQgYKBGJvZHkiOwoGV3JpdGVyEhAKCGV4ZWN1dG9yGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg0KBW5vbmNlGAMgASgGIt8DCgRTdGVwEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSJgoIc25hcHNob3QYAyABKAsyFC5oYXJuZXNzLnYxLlNuYXBzaG90Ei4KDXBoYXNlX2NoYW5nZXMYBCADKAsyFy5oYXJuZXNzLnYxLlBoYXNlQ2hhbmdlEikKCG9ic2VydmVkGAUgAygLMhcuaGFybmVzcy52MS5PYnNlcnZhdGlvbhIzCg5yZXBhaXJfdHJpZ2dlchgKIAEoCzIZLmhhcm5lc3MudjEuUmVwYWlyVHJpZ2dlckgAEjUKD3JlcGFpcl9jb21wbGV0ZRgLIAEoCzIaLmhhcm5lc3MudjEuUmVwYWlyQ29tcGxldGVIABI9ChNjb21wYWN0aW9uX2NvbXBsZXRlGAwgASgLMh4uaGFybmVzcy52MS5Db21wYWN0aW9uQ29tcGxldGVIABIxCg10dXJuX2NvbXBsZXRlGA0gASgLMhguaGFybmVzcy52MS5UdXJuQ29tcGxldGVIABIkCgZwYXJrZWQYDiABKAsyEi5oYXJuZXNzLnYxLlBhcmtlZEgAEisKBnJlc3VsdBgPIAEoCzIZLmhhcm5lc3MudjEuSGFybmVzc1Jlc3VsdEgAQgkKB21lc3NhZ2UitQUKC09ic2VydmF0aW9uEgsKA2tleRgBIAEoCRInCgVpbmJveBgCIAEoCzIWLmhhcm5lc3MudjEuSW5ib3hCYXRjaEgAEi4KC2Vudmlyb25tZW50GAMgASgLMhcuaGFybmVzcy52MS5FbnZpcm9ubWVudEgAEhAKBnRva2VucxgEIAEoDUgAEicKBGhvb2sYBSABKAsyFy5oYXJuZXNzLnYxLkhvb2tPdXRjb21lSAASMAoFY2hlY2sYBiABKAsyHy5oYXJuZXNzLnYxLlJlcXVpcmVtZW50Q292ZXJhZ2VIABIUCgpzdG9wX2Fza2VkGAcgASgISAASKgoHY29udGV4dBgIIAEoCzIXLmhhcm5lc3MudjEuQ29udGV4dFRleHRIABImCgd3ZWlnaHRzGAkgASgLMhMuaGFybmVzcy52MS5XZWlnaHRzSAASNAoMY29udmVyc2F0aW9uGAogASgLMhwuaGFybmVzcy52MS5Db252ZXJzYXRpb25SZWFkSAASKwoHc3VtbWFyeRgLIAEoCzIYLmhhcm5lc3MudjEuU3VtbWFyeVN0YXRlSAASOQoRc3VtbWFyeV9yZXF1ZXN0ZWQYDCABKAsyHC5oYXJuZXNzLnYxLlN1bW1hcnlSZXF1ZXN0ZWRIABIXCg1pbmJveF93YWl0aW5nGA0gASgISAASHQoTaW5mZXJlbmNlX2F2YWlsYWJsZRgOIAEoCEgAEjIKCmJhY2tncm91bmQYDyABKAsyHC5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZXNIABIrCgp3YWl0X2NoZWNrGB4gASgLMhUuaGFybmVzcy52MS5XYWl0Q2hlY2tIABIpCgZwYXJlbnQYHyABKAsyFy5oYXJuZXNzLnYxLlBhcmVudFN0YXRlSABCBwoFdmFsdWUiXgoLUGFyZW50U3RhdGUSDQoFd2FpdHMYASABKAgSIwoEd2FudBgCIAEoDjIVLmhhcm5lc3MudjEuQ2hpbGRXYW50Eg0KBW9yZGVyGAMgASgNEgwKBGdvbmUYBCABKAgifgoJV2FpdENoZWNrEg4KBmRpZ2VzdBgBIAEoCRIRCglleGl0X2NvZGUYAiABKAUSDgoGb3V0cHV0GAMgASgJEi8KCmJhY2tncm91bmQYBCABKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZRINCgVlcnJvchgFIAEoCSJBChBCYWNrZ3JvdW5kU3RhdGVzEi0KCGNvbW1hbmRzGAEgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUihAEKD0JhY2tncm91bmRTdGF0ZRIKCgJpZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg8KB3J1bm5pbmcYAyABKAgSKAoHb3V0Y29tZRgEIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSCwoDZW5kGAUgASgJEgwKBHRhaWwYBiABKAkiUQoQQ29udmVyc2F0aW9uUmVhZBIQCghtZXNzYWdlcxgBIAEoBBIrCghkdXJhdGlvbhgCIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ3CgxTdW1tYXJ5U3RhdGUSDQoFZW5kZWQYASABKAgSJwoHc3VtbWFyeRgCIAEoCzIWLmhhcm5lc3MudjEuU3VtbWFyeVJlZhINCgVlcnJvchgDIAEoCRIgCgV1c2FnZRgEIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2UiRgoQU3VtbWFyeVJlcXVlc3RlZBIjCgNqb2IYASABKAsyFi5oYXJuZXNzLnYxLlN1bW1hcnlKb2ISDQoFZXJyb3IYAiABKAkiPwoLQ29udGV4dFRleHQSIQoEdGV4dBgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBINCgVlcnJvchgCIAEoCSJCCgpJbmJveEJhdGNoEiQKBWl0ZW1zGAEgAygLMhUuaGFybmVzcy52MS5JbmJveEl0ZW0SDgoGY3Vyc29yGAIgASgEIpIECgdKb3VybmFsEi8KDHR1cm5fc3RhcnRlZBgBIAEoCzIXLmhhcm5lc3MudjEuVHVyblN0YXJ0ZWRIABIxCg1tb2RlbF9yZXRyaWVkGAIgASgLMhguaGFybmVzcy52MS5Nb2RlbFJldHJpZWRIABI1Cg9tb2RlbF9yZXNwb25kZWQYAyABKAsyGi5oYXJuZXNzLnYxLk1vZGVsUmVzcG9uZGVkSAASMQoNdG9vbHNfc3RhcnRlZBgEIAEoCzIYLmhhcm5lc3MudjEuVG9vbHNTdGFydGVkSAASMQoNdG9vbF9maW5pc2hlZBgFIAEoCzIYLmhhcm5lc3MudjEuVG9vbEZpbmlzaGVkSAASNQoPZXhlY3V0b3JfZmFpbGVkGAYgASgLMhouaGFybmVzcy52MS5FeGVjdXRvckZhaWxlZEgAEjUKD2V4ZWN1dG9yX2Fic2VudBgHIAEoCzIaLmhhcm5lc3MudjEuRXhlY3V0b3JBYnNlbnRIABIxCg10dXJuX2FkbWl0dGVkGAggASgLMhguaGFybmVzcy52MS5UdXJuQWRtaXR0ZWRIABIvCgxjYWxsc19qdWRnZWQYCSABKAsyFy5oYXJuZXNzLnYxLkNhbGxzSnVkZ2VkSAASKwoKc3RlcF90YWtlbhgKIAEoCzIVLmhhcm5lc3MudjEuU3RlcFRha2VuSABCBwoFZW50cnki7wEKC1R1cm5TdGFydGVkEhMKC3R1cm5fbnVtYmVyGAEgASgNEg8KB2F0dGVtcHQYAiABKA0SEwoLZmlyZWRfcnVsZXMYAyADKAkSEwoLaXRlbXNfc2hvd24YBCABKAYSFQoNdG9sZF9jb250cm9scxgFIAMoCRIxChFpbnN0cnVjdGlvbl9maWxlcxgGIAMoCzIWLmhhcm5lc3MudjEuRmlsZURpZ2VzdBIaCg1maWxlc19jaGFuZ2VkGAcgASgNSACIAQESGAoQZW5kZWRfYmFja2dyb3VuZBgIIAMoCUIQCg5fZmlsZXNfY2hhbmdlZCJsCgxUdXJuQWRtaXR0ZWQSJgoGYWN0aW9uGAEgASgOMhYuaGFybmVzcy52MS5Ib29rQWN0aW9uEg4KBnJlYXNvbhgCIAEoCRIkCgVob29rcxgDIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlIoYBCgtDYWxsc0p1ZGdlZBInCgVjYWxscxgBIAMoCzIYLmhhcm5lc3MudjEuUHJlcGFyZWRDYWxsEigKCndvcmtfaXRlbXMYAiADKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEiQKBWhvb2tzGAMgASgLMhUuaGFybmVzcy52MS5Ib29rU3RhdGUirwIKDE1vZGVsUmV0cmllZBILCgN0cnkYASABKA0SDQoFbW9kZWwYAiABKAkSDQoFZXJyb3IYAyABKAkSJwoEd2FpdBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIMCgRsYXN0GAUgASgIEicKBGtpbmQYBiABKA4yGS5oYXJuZXNzLnYxLlR1cm5FcnJvcktpbmQSLwoKYWRqdXN0bWVudBgHIAEoCzIbLmhhcm5lc3MudjEuTW9kZWxBZGp1c3RtZW50EiAKBXVzYWdlGAggASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1wcm9tcHRfdG9rZW5zGAkgASgNEhUKDXdpbmRvd190b2tlbnMYCiABKA0SEwoLa2V5X21pc3NpbmcYCyABKAgizgQKDFByZXBhcmVkQ2FsbBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSMAoLZGlzcG9zaXRpb24YAyABKA4yGy5oYXJuZXNzLnYxLkNhbGxEaXNwb3NpdGlvbhIPCgdtZXNzYWdlGAQgASgJEhUKDXBhcmFsbGVsX3NhZmUYBSABKAgSEgoKaWRlbXBvdGVudBgGIAEoCBImCgZvcmlnaW4YByABKA4yFi5oYXJuZXNzLnYxLlRvb2xPcmlnaW4SDQoFcmVhZHMYCCABKAgSDgoGd3JpdGVzGAkgASgIEhAKCGV4cGxvcmVzGAogASgIEiYKCWFyZ3VtZW50cxgLIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIPCgdvZmZlcmVkGAwgASgIEg4KBnJldmlldxgNIAEoCBImCgVtYXJrcxgOIAEoCzIXLmhhcm5lc3MudjEuUmVzdWx0TWFya3MSLwoNc2FuZGJveF9sZXZlbBgPIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEhEKCW9ubHlfb25jZRgQIAEoCBIVCg1zYW5kYm94X2hvc3RzGBEgAygJEg8KB2d1YXJkZWQYEiABKAgSKgoKY29tcGxldGlvbhgeIAEoCzIWLmhhcm5lc3MudjEuQ29tcGxldGlvbhIjCgR3YWl0GB8gASgLMhUuaGFybmVzcy52MS5XYWl0U3RhdGUSKgoKZGVsZWdhdGlvbhggIAEoCzIWLmhhcm5lc3MudjEuRGVsZWdhdGlvbiJoCgpDb21wbGV0aW9uEiQKB3N1bW1hcnkYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSIwoGb3V0cHV0GAIgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg8KB3Byb2JsZW0YAyABKAkiowMKDk1vZGVsUmVzcG9uZGVkEg0KBW1vZGVsGAEgASgJEiAKBXVzYWdlGAIgASgLMhEuaGFybmVzcy52MS5Vc2FnZRIVCg1maW5pc2hfcmVhc29uGAMgASgJEicKBWNhbGxzGAQgAygLMhguaGFybmVzcy52MS5QcmVwYXJlZENhbGwSKgoHbGF0ZW5jeRgFIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIuCgtwcmVwYXJhdGlvbhgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIoCgp3b3JrX2l0ZW1zGAcgAygLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIQCgh1bmp1ZGdlZBgIIAEoCBIRCgljdXRfc2hvcnQYCSABKAgSJAoHd2VpZ2h0cxgKIAEoCzITLmhhcm5lc3MudjEuV2VpZ2h0cxITCgt2aWV3X2RpZ2VzdBgLIAEoDBIiCgV0b29scxgMIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhIWCg5jb3VudGVkX3Rva2VucxgNIAEoDSIvCghUb29sTGlzdBIjCgV0b29scxgBIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMiMwoMVG9vbHNTdGFydGVkEhAKCGNhbGxfaWRzGAEgAygJEhEKCWxlZGdlcl9pZBgCIAEoCSLmAQoMVG9vbEZpbmlzaGVkEg8KB2NhbGxfaWQYASABKAkSKAoHb3V0Y29tZRgCIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSKwoIZHVyYXRpb24YAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFQoNZmlsZXNfY2hhbmdlZBgEIAMoCRIkCgVob29rcxgFIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlEjEKCmJhY2tncm91bmQYBiABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kIlIKDkV4ZWN1dG9yRmFpbGVkEhAKCGV4ZWN1dG9yGAEgASgJEg0KBWVycm9yGAIgASgJEg0KBWNvdW50GAMgASgNEhAKCGRlbGl2ZXJ5GAQgASgEImIKCVN0ZXBUYWtlbhIQCghleGVjdXRvchgBIAEoCRIQCghkZWxpdmVyeRgCIAEoBBIOCgZkZWF0aHMYAyABKA0SEAoIcmV0dXJuZWQYBCABKAgSDwoHY29tcGFueRgFIAEoDSIiCg5FeGVjdXRvckFic2VudBIQCghleGVjdXRvchgBIAEoCSqzAgoPQ2FsbERpc3Bvc2l0aW9uEiAKHENBTExfRElTUE9TSVRJT05fVU5TUEVDSUZJRUQQABIYChRDQUxMX0RJU1BPU0lUSU9OX1JVThABEhwKGENBTExfRElTUE9TSVRJT05fSEFSTkVTUxACEhgKFENBTExfRElTUE9TSVRJT05fQVNLEAMSHAoYQ0FMTF9ESVNQT1NJVElPTl9JTlZBTElEEAQSGwoXQ0FMTF9ESVNQT1NJVElPTl9ERU5JRUQQBRIbChdDQUxMX0RJU1BPU0lUSU9OX0NMSUVOVBAGEh0KGUNBTExfRElTUE9TSVRJT05fUVVFU1RJT04QBxIZChVDQUxMX0RJU1BPU0lUSU9OX1dBSVQQCBIaChZDQUxMX0RJU1BPU0lUSU9OX0FHRU5UEAkqsQEKC1Rvb2xPdXRjb21lEhwKGFRPT0xfT1VUQ09NRV9VTlNQRUNJRklFRBAAEhUKEVRPT0xfT1VUQ09NRV9ET05FEAESGAoUVE9PTF9PVVRDT01FX1VOS05PV04QAhIaChZUT09MX09VVENPTUVfQ0FOQ0VMTEVEEAMSHQoZVE9PTF9PVVRDT01FX05PVF9DT05GSU5FRBAEEhgKFFRPT0xfT1VUQ09NRV9SRUZVU0VEEAVCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_tree, file_harness_v1_workitem]);
+  fileDesc("ChdoYXJuZXNzL3YxL3JlY29yZC5wcm90bxIKaGFybmVzcy52MSKBAwoGUmVjb3JkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBIVCg1wcmV2X3NlcXVlbmNlGAQgASgEEg4KBnNjaGVtYRgFIAEoDRIvCgtjb21taXRfdGltZRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIgoGd3JpdGVyGAcgASgLMhIuaGFybmVzcy52MS5Xcml0ZXISJQoIYXBwZW5kZWQYCCADKAsyEy5oYXJuZXNzLnYxLk1lc3NhZ2USIQoGZXZlbnRzGAkgAygLMhEuaGFybmVzcy52MS5FdmVudBIgCgRzdGVwGAogASgLMhAuaGFybmVzcy52MS5TdGVwSAASJgoHam91cm5hbBgLIAEoCzITLmhhcm5lc3MudjEuSm91cm5hbEgAEhcKD2FwcGVuZGVkX2JlZm9yZRgMIAEoBBISCgpwcmV2X25vbmNlGA0gASgGQgYKBGJvZHkiOwoGV3JpdGVyEhAKCGV4ZWN1dG9yGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEg0KBW5vbmNlGAMgASgGIt8DCgRTdGVwEgwKBGZyb20YASABKAkSCgoCdG8YAiABKAkSJgoIc25hcHNob3QYAyABKAsyFC5oYXJuZXNzLnYxLlNuYXBzaG90Ei4KDXBoYXNlX2NoYW5nZXMYBCADKAsyFy5oYXJuZXNzLnYxLlBoYXNlQ2hhbmdlEikKCG9ic2VydmVkGAUgAygLMhcuaGFybmVzcy52MS5PYnNlcnZhdGlvbhIzCg5yZXBhaXJfdHJpZ2dlchgKIAEoCzIZLmhhcm5lc3MudjEuUmVwYWlyVHJpZ2dlckgAEjUKD3JlcGFpcl9jb21wbGV0ZRgLIAEoCzIaLmhhcm5lc3MudjEuUmVwYWlyQ29tcGxldGVIABI9ChNjb21wYWN0aW9uX2NvbXBsZXRlGAwgASgLMh4uaGFybmVzcy52MS5Db21wYWN0aW9uQ29tcGxldGVIABIxCg10dXJuX2NvbXBsZXRlGA0gASgLMhguaGFybmVzcy52MS5UdXJuQ29tcGxldGVIABIkCgZwYXJrZWQYDiABKAsyEi5oYXJuZXNzLnYxLlBhcmtlZEgAEisKBnJlc3VsdBgPIAEoCzIZLmhhcm5lc3MudjEuSGFybmVzc1Jlc3VsdEgAQgkKB21lc3NhZ2Ui5AUKC09ic2VydmF0aW9uEgsKA2tleRgBIAEoCRInCgVpbmJveBgCIAEoCzIWLmhhcm5lc3MudjEuSW5ib3hCYXRjaEgAEi4KC2Vudmlyb25tZW50GAMgASgLMhcuaGFybmVzcy52MS5FbnZpcm9ubWVudEgAEhAKBnRva2VucxgEIAEoDUgAEicKBGhvb2sYBSABKAsyFy5oYXJuZXNzLnYxLkhvb2tPdXRjb21lSAASMAoFY2hlY2sYBiABKAsyHy5oYXJuZXNzLnYxLlJlcXVpcmVtZW50Q292ZXJhZ2VIABIUCgpzdG9wX2Fza2VkGAcgASgISAASKgoHY29udGV4dBgIIAEoCzIXLmhhcm5lc3MudjEuQ29udGV4dFRleHRIABImCgd3ZWlnaHRzGAkgASgLMhMuaGFybmVzcy52MS5XZWlnaHRzSAASNAoMY29udmVyc2F0aW9uGAogASgLMhwuaGFybmVzcy52MS5Db252ZXJzYXRpb25SZWFkSAASKwoHc3VtbWFyeRgLIAEoCzIYLmhhcm5lc3MudjEuU3VtbWFyeVN0YXRlSAASOQoRc3VtbWFyeV9yZXF1ZXN0ZWQYDCABKAsyHC5oYXJuZXNzLnYxLlN1bW1hcnlSZXF1ZXN0ZWRIABIXCg1pbmJveF93YWl0aW5nGA0gASgISAASHQoTaW5mZXJlbmNlX2F2YWlsYWJsZRgOIAEoCEgAEjIKCmJhY2tncm91bmQYDyABKAsyHC5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZXNIABIrCgp3YWl0X2NoZWNrGB4gASgLMhUuaGFybmVzcy52MS5XYWl0Q2hlY2tIABIpCgZwYXJlbnQYHyABKAsyFy5oYXJuZXNzLnYxLlBhcmVudFN0YXRlSAASLQoId29ya3RyZWUYICABKAsyGS5oYXJuZXNzLnYxLldvcmt0cmVlU3RhdGVIAEIHCgV2YWx1ZSIzCg1Xb3JrdHJlZVN0YXRlEhEKCXdvcmtzcGFjZRgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIl4KC1BhcmVudFN0YXRlEg0KBXdhaXRzGAEgASgIEiMKBHdhbnQYAiABKA4yFS5oYXJuZXNzLnYxLkNoaWxkV2FudBINCgVvcmRlchgDIAEoDRIMCgRnb25lGAQgASgIIn4KCVdhaXRDaGVjaxIOCgZkaWdlc3QYASABKAkSEQoJZXhpdF9jb2RlGAIgASgFEg4KBm91dHB1dBgDIAEoCRIvCgpiYWNrZ3JvdW5kGAQgASgLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUSDQoFZXJyb3IYBSABKAkiQQoQQmFja2dyb3VuZFN0YXRlcxItCghjb21tYW5kcxgBIAMoCzIbLmhhcm5lc3MudjEuQmFja2dyb3VuZFN0YXRlIoQBCg9CYWNrZ3JvdW5kU3RhdGUSCgoCaWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIPCgdydW5uaW5nGAMgASgIEigKB291dGNvbWUYBCABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEgsKA2VuZBgFIAEoCRIMCgR0YWlsGAYgASgJIlEKEENvbnZlcnNhdGlvblJlYWQSEAoIbWVzc2FnZXMYASABKAQSKwoIZHVyYXRpb24YAiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24idwoMU3VtbWFyeVN0YXRlEg0KBWVuZGVkGAEgASgIEicKB3N1bW1hcnkYAiABKAsyFi5oYXJuZXNzLnYxLlN1bW1hcnlSZWYSDQoFZXJyb3IYAyABKAkSIAoFdXNhZ2UYBCABKAsyES5oYXJuZXNzLnYxLlVzYWdlIkYKEFN1bW1hcnlSZXF1ZXN0ZWQSIwoDam9iGAEgASgLMhYuaGFybmVzcy52MS5TdW1tYXJ5Sm9iEg0KBWVycm9yGAIgASgJIj8KC0NvbnRleHRUZXh0EiEKBHRleHQYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFZXJyb3IYAiABKAkiQgoKSW5ib3hCYXRjaBIkCgVpdGVtcxgBIAMoCzIVLmhhcm5lc3MudjEuSW5ib3hJdGVtEg4KBmN1cnNvchgCIAEoBCKSBAoHSm91cm5hbBIvCgx0dXJuX3N0YXJ0ZWQYASABKAsyFy5oYXJuZXNzLnYxLlR1cm5TdGFydGVkSAASMQoNbW9kZWxfcmV0cmllZBgCIAEoCzIYLmhhcm5lc3MudjEuTW9kZWxSZXRyaWVkSAASNQoPbW9kZWxfcmVzcG9uZGVkGAMgASgLMhouaGFybmVzcy52MS5Nb2RlbFJlc3BvbmRlZEgAEjEKDXRvb2xzX3N0YXJ0ZWQYBCABKAsyGC5oYXJuZXNzLnYxLlRvb2xzU3RhcnRlZEgAEjEKDXRvb2xfZmluaXNoZWQYBSABKAsyGC5oYXJuZXNzLnYxLlRvb2xGaW5pc2hlZEgAEjUKD2V4ZWN1dG9yX2ZhaWxlZBgGIAEoCzIaLmhhcm5lc3MudjEuRXhlY3V0b3JGYWlsZWRIABI1Cg9leGVjdXRvcl9hYnNlbnQYByABKAsyGi5oYXJuZXNzLnYxLkV4ZWN1dG9yQWJzZW50SAASMQoNdHVybl9hZG1pdHRlZBgIIAEoCzIYLmhhcm5lc3MudjEuVHVybkFkbWl0dGVkSAASLwoMY2FsbHNfanVkZ2VkGAkgASgLMhcuaGFybmVzcy52MS5DYWxsc0p1ZGdlZEgAEisKCnN0ZXBfdGFrZW4YCiABKAsyFS5oYXJuZXNzLnYxLlN0ZXBUYWtlbkgAQgcKBWVudHJ5Iu8BCgtUdXJuU3RhcnRlZBITCgt0dXJuX251bWJlchgBIAEoDRIPCgdhdHRlbXB0GAIgASgNEhMKC2ZpcmVkX3J1bGVzGAMgAygJEhMKC2l0ZW1zX3Nob3duGAQgASgGEhUKDXRvbGRfY29udHJvbHMYBSADKAkSMQoRaW5zdHJ1Y3Rpb25fZmlsZXMYBiADKAsyFi5oYXJuZXNzLnYxLkZpbGVEaWdlc3QSGgoNZmlsZXNfY2hhbmdlZBgHIAEoDUgAiAEBEhgKEGVuZGVkX2JhY2tncm91bmQYCCADKAlCEAoOX2ZpbGVzX2NoYW5nZWQibAoMVHVybkFkbWl0dGVkEiYKBmFjdGlvbhgBIAEoDjIWLmhhcm5lc3MudjEuSG9va0FjdGlvbhIOCgZyZWFzb24YAiABKAkSJAoFaG9va3MYAyABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZSKGAQoLQ2FsbHNKdWRnZWQSJwoFY2FsbHMYASADKAsyGC5oYXJuZXNzLnYxLlByZXBhcmVkQ2FsbBIoCgp3b3JrX2l0ZW1zGAIgAygLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRIkCgVob29rcxgDIAEoCzIVLmhhcm5lc3MudjEuSG9va1N0YXRlIq8CCgxNb2RlbFJldHJpZWQSCwoDdHJ5GAEgASgNEg0KBW1vZGVsGAIgASgJEg0KBWVycm9yGAMgASgJEicKBHdhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDAoEbGFzdBgFIAEoCBInCgRraW5kGAYgASgOMhkuaGFybmVzcy52MS5UdXJuRXJyb3JLaW5kEi8KCmFkanVzdG1lbnQYByABKAsyGy5oYXJuZXNzLnYxLk1vZGVsQWRqdXN0bWVudBIgCgV1c2FnZRgIIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USFQoNcHJvbXB0X3Rva2VucxgJIAEoDRIVCg13aW5kb3dfdG9rZW5zGAogASgNEhMKC2tleV9taXNzaW5nGAsgASgIIs4ECgxQcmVwYXJlZENhbGwSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEjAKC2Rpc3Bvc2l0aW9uGAMgASgOMhsuaGFybmVzcy52MS5DYWxsRGlzcG9zaXRpb24SDwoHbWVzc2FnZRgEIAEoCRIVCg1wYXJhbGxlbF9zYWZlGAUgASgIEhIKCmlkZW1wb3RlbnQYBiABKAgSJgoGb3JpZ2luGAcgASgOMhYuaGFybmVzcy52MS5Ub29sT3JpZ2luEg0KBXJlYWRzGAggASgIEg4KBndyaXRlcxgJIAEoCBIQCghleHBsb3JlcxgKIAEoCBImCglhcmd1bWVudHMYCyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDwoHb2ZmZXJlZBgMIAEoCBIOCgZyZXZpZXcYDSABKAgSJgoFbWFya3MYDiABKAsyFy5oYXJuZXNzLnYxLlJlc3VsdE1hcmtzEi8KDXNhbmRib3hfbGV2ZWwYDyABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbBIRCglvbmx5X29uY2UYECABKAgSFQoNc2FuZGJveF9ob3N0cxgRIAMoCRIPCgdndWFyZGVkGBIgASgIEioKCmNvbXBsZXRpb24YHiABKAsyFi5oYXJuZXNzLnYxLkNvbXBsZXRpb24SIwoEd2FpdBgfIAEoCzIVLmhhcm5lc3MudjEuV2FpdFN0YXRlEioKCmRlbGVnYXRpb24YICABKAsyFi5oYXJuZXNzLnYxLkRlbGVnYXRpb24iaAoKQ29tcGxldGlvbhIkCgdzdW1tYXJ5GAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50EiMKBm91dHB1dBgCIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIPCgdwcm9ibGVtGAMgASgJIqMDCg5Nb2RlbFJlc3BvbmRlZBINCgVtb2RlbBgBIAEoCRIgCgV1c2FnZRgCIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USFQoNZmluaXNoX3JlYXNvbhgDIAEoCRInCgVjYWxscxgEIAMoCzIYLmhhcm5lc3MudjEuUHJlcGFyZWRDYWxsEioKB2xhdGVuY3kYBSABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SLgoLcHJlcGFyYXRpb24YBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKAoKd29ya19pdGVtcxgHIAMoCzIULmhhcm5lc3MudjEuV29ya0l0ZW0SEAoIdW5qdWRnZWQYCCABKAgSEQoJY3V0X3Nob3J0GAkgASgIEiQKB3dlaWdodHMYCiABKAsyEy5oYXJuZXNzLnYxLldlaWdodHMSEwoLdmlld19kaWdlc3QYCyABKAwSIgoFdG9vbHMYDCABKAsyEy5oYXJuZXNzLnYxLkJsb2JSZWYSFgoOY291bnRlZF90b2tlbnMYDSABKA0iLwoIVG9vbExpc3QSIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjIjMKDFRvb2xzU3RhcnRlZBIQCghjYWxsX2lkcxgBIAMoCRIRCglsZWRnZXJfaWQYAiABKAki5gEKDFRvb2xGaW5pc2hlZBIPCgdjYWxsX2lkGAEgASgJEigKB291dGNvbWUYAiABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEisKCGR1cmF0aW9uGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhUKDWZpbGVzX2NoYW5nZWQYBCADKAkSJAoFaG9va3MYBSABKAsyFS5oYXJuZXNzLnYxLkhvb2tTdGF0ZRIxCgpiYWNrZ3JvdW5kGAYgASgLMh0uaGFybmVzcy52MS5CYWNrZ3JvdW5kQ29tbWFuZCJSCg5FeGVjdXRvckZhaWxlZBIQCghleGVjdXRvchgBIAEoCRINCgVlcnJvchgCIAEoCRINCgVjb3VudBgDIAEoDRIQCghkZWxpdmVyeRgEIAEoBCJiCglTdGVwVGFrZW4SEAoIZXhlY3V0b3IYASABKAkSEAoIZGVsaXZlcnkYAiABKAQSDgoGZGVhdGhzGAMgASgNEhAKCHJldHVybmVkGAQgASgIEg8KB2NvbXBhbnkYBSABKA0iIgoORXhlY3V0b3JBYnNlbnQSEAoIZXhlY3V0b3IYASABKAkqswIKD0NhbGxEaXNwb3NpdGlvbhIgChxDQUxMX0RJU1BPU0lUSU9OX1VOU1BFQ0lGSUVEEAASGAoUQ0FMTF9ESVNQT1NJVElPTl9SVU4QARIcChhDQUxMX0RJU1BPU0lUSU9OX0hBUk5FU1MQAhIYChRDQUxMX0RJU1BPU0lUSU9OX0FTSxADEhwKGENBTExfRElTUE9TSVRJT05fSU5WQUxJRBAEEhsKF0NBTExfRElTUE9TSVRJT05fREVOSUVEEAUSGwoXQ0FMTF9ESVNQT1NJVElPTl9DTElFTlQQBhIdChlDQUxMX0RJU1BPU0lUSU9OX1FVRVNUSU9OEAcSGQoVQ0FMTF9ESVNQT1NJVElPTl9XQUlUEAgSGgoWQ0FMTF9ESVNQT1NJVElPTl9BR0VOVBAJKrEBCgtUb29sT3V0Y29tZRIcChhUT09MX09VVENPTUVfVU5TUEVDSUZJRUQQABIVChFUT09MX09VVENPTUVfRE9ORRABEhgKFFRPT0xfT1VUQ09NRV9VTktOT1dOEAISGgoWVE9PTF9PVVRDT01FX0NBTkNFTExFRBADEh0KGVRPT0xfT1VUQ09NRV9OT1RfQ09ORklORUQQBBIYChRUT09MX09VVENPTUVfUkVGVVNFRBAFQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_compaction, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_event, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_steering, file_harness_v1_tool, file_harness_v1_tree, file_harness_v1_workitem]);
 
 /**
  * Record is one entry of a run's log. Appending it is the commit, the hand-off
@@ -451,6 +451,14 @@ export type Observation = Message<"harness.v1.Observation"> & {
      */
     value: ParentState;
     case: "parent";
+  } | {
+    /**
+     * The worktree of the run.
+     *
+     * @generated from field: harness.v1.WorktreeState worktree = 32;
+     */
+    value: WorktreeState;
+    case: "worktree";
   } | { case: undefined; value?: undefined };
 };
 
@@ -460,6 +468,34 @@ export type Observation = Message<"harness.v1.Observation"> & {
  */
 export const ObservationSchema: GenMessage<Observation> = /*@__PURE__*/
   messageDesc(file_harness_v1_record, 3);
+
+/**
+ * WorktreeState is what the tool host has made for a run that works in a worktree.
+ *
+ * @generated from message harness.v1.WorktreeState
+ */
+export type WorktreeState = Message<"harness.v1.WorktreeState"> & {
+  /**
+   * Absolute path; empty if there is none.
+   *
+   * @generated from field: string workspace = 1;
+   */
+  workspace: string;
+
+  /**
+   * Why there is none.
+   *
+   * @generated from field: string problem = 2;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message harness.v1.WorktreeState.
+ * Use `create(WorktreeStateSchema)` to create a new message.
+ */
+export const WorktreeStateSchema: GenMessage<WorktreeState> = /*@__PURE__*/
+  messageDesc(file_harness_v1_record, 4);
 
 /**
  * ParentState is what a run has seen of its parent.
@@ -502,7 +538,7 @@ export type ParentState = Message<"harness.v1.ParentState"> & {
  * Use `create(ParentStateSchema)` to create a new message.
  */
 export const ParentStateSchema: GenMessage<ParentState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 4);
+  messageDesc(file_harness_v1_record, 5);
 
 /**
  * WaitCheck is what a check of a call of the tool wait has found.
@@ -551,7 +587,7 @@ export type WaitCheck = Message<"harness.v1.WaitCheck"> & {
  * Use `create(WaitCheckSchema)` to create a new message.
  */
 export const WaitCheckSchema: GenMessage<WaitCheck> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 5);
+  messageDesc(file_harness_v1_record, 6);
 
 /**
  * BackgroundStates are how background commands are or ended.
@@ -572,7 +608,7 @@ export type BackgroundStates = Message<"harness.v1.BackgroundStates"> & {
  * Use `create(BackgroundStatesSchema)` to create a new message.
  */
 export const BackgroundStatesSchema: GenMessage<BackgroundStates> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 6);
+  messageDesc(file_harness_v1_record, 7);
 
 /**
  * BackgroundState is how a background command is or ended.
@@ -629,7 +665,7 @@ export type BackgroundState = Message<"harness.v1.BackgroundState"> & {
  * Use `create(BackgroundStateSchema)` to create a new message.
  */
 export const BackgroundStateSchema: GenMessage<BackgroundState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 7);
+  messageDesc(file_harness_v1_record, 8);
 
 /**
  * ConversationRead records that a decision used the index of the conversation.
@@ -657,7 +693,7 @@ export type ConversationRead = Message<"harness.v1.ConversationRead"> & {
  * Use `create(ConversationReadSchema)` to create a new message.
  */
 export const ConversationReadSchema: GenMessage<ConversationRead> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 8);
+  messageDesc(file_harness_v1_record, 9);
 
 /**
  * SummaryState is how far a requested summary is.
@@ -699,7 +735,7 @@ export type SummaryState = Message<"harness.v1.SummaryState"> & {
  * Use `create(SummaryStateSchema)` to create a new message.
  */
 export const SummaryStateSchema: GenMessage<SummaryState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 9);
+  messageDesc(file_harness_v1_record, 10);
 
 /**
  * SummaryRequested names a job that was created.
@@ -727,7 +763,7 @@ export type SummaryRequested = Message<"harness.v1.SummaryRequested"> & {
  * Use `create(SummaryRequestedSchema)` to create a new message.
  */
 export const SummaryRequestedSchema: GenMessage<SummaryRequested> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 10);
+  messageDesc(file_harness_v1_record, 11);
 
 /**
  * ContextText is what a context provider gave.
@@ -755,7 +791,7 @@ export type ContextText = Message<"harness.v1.ContextText"> & {
  * Use `create(ContextTextSchema)` to create a new message.
  */
 export const ContextTextSchema: GenMessage<ContextText> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 11);
+  messageDesc(file_harness_v1_record, 12);
 
 /**
  * InboxBatch is a part of the inbox.
@@ -783,7 +819,7 @@ export type InboxBatch = Message<"harness.v1.InboxBatch"> & {
  * Use `create(InboxBatchSchema)` to create a new message.
  */
 export const InboxBatchSchema: GenMessage<InboxBatch> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 12);
+  messageDesc(file_harness_v1_record, 13);
 
 /**
  * Journal is an entry inside a step's execution, written before or after an
@@ -885,7 +921,7 @@ export type Journal = Message<"harness.v1.Journal"> & {
  * Use `create(JournalSchema)` to create a new message.
  */
 export const JournalSchema: GenMessage<Journal> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 13);
+  messageDesc(file_harness_v1_record, 14);
 
 /**
  * TurnStarted claims a turn before any effect of it.
@@ -955,7 +991,7 @@ export type TurnStarted = Message<"harness.v1.TurnStarted"> & {
  * Use `create(TurnStartedSchema)` to create a new message.
  */
 export const TurnStartedSchema: GenMessage<TurnStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 14);
+  messageDesc(file_harness_v1_record, 15);
 
 /**
  * TurnAdmitted records what the subscribers of before_step made of a turn.
@@ -990,7 +1026,7 @@ export type TurnAdmitted = Message<"harness.v1.TurnAdmitted"> & {
  * Use `create(TurnAdmittedSchema)` to create a new message.
  */
 export const TurnAdmittedSchema: GenMessage<TurnAdmitted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 15);
+  messageDesc(file_harness_v1_record, 16);
 
 /**
  * CallsJudged records what becomes of the calls of the response before it, after
@@ -1026,7 +1062,7 @@ export type CallsJudged = Message<"harness.v1.CallsJudged"> & {
  * Use `create(CallsJudgedSchema)` to create a new message.
  */
 export const CallsJudgedSchema: GenMessage<CallsJudged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 16);
+  messageDesc(file_harness_v1_record, 17);
 
 /**
  * ModelRetried: a try at the model failed.
@@ -1121,7 +1157,7 @@ export type ModelRetried = Message<"harness.v1.ModelRetried"> & {
  * Use `create(ModelRetriedSchema)` to create a new message.
  */
 export const ModelRetriedSchema: GenMessage<ModelRetried> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 17);
+  messageDesc(file_harness_v1_record, 18);
 
 /**
  * PreparedCall is a call with what was decided of it.
@@ -1287,7 +1323,7 @@ export type PreparedCall = Message<"harness.v1.PreparedCall"> & {
  * Use `create(PreparedCallSchema)` to create a new message.
  */
 export const PreparedCallSchema: GenMessage<PreparedCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 18);
+  messageDesc(file_harness_v1_record, 19);
 
 /**
  * Completion is what work_complete was given in a run with an output schema.
@@ -1322,7 +1358,7 @@ export type Completion = Message<"harness.v1.Completion"> & {
  * Use `create(CompletionSchema)` to create a new message.
  */
 export const CompletionSchema: GenMessage<Completion> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 19);
+  messageDesc(file_harness_v1_record, 20);
 
 /**
  * ModelResponded records the model's answer, which the same record appends to
@@ -1430,7 +1466,7 @@ export type ModelResponded = Message<"harness.v1.ModelResponded"> & {
  * Use `create(ModelRespondedSchema)` to create a new message.
  */
 export const ModelRespondedSchema: GenMessage<ModelResponded> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 20);
+  messageDesc(file_harness_v1_record, 21);
 
 /**
  * ToolList is the tools of a request.
@@ -1451,7 +1487,7 @@ export type ToolList = Message<"harness.v1.ToolList"> & {
  * Use `create(ToolListSchema)` to create a new message.
  */
 export const ToolListSchema: GenMessage<ToolList> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 21);
+  messageDesc(file_harness_v1_record, 22);
 
 /**
  * ToolsStarted makes calls runnable: only a call named here is ever sent.
@@ -1479,7 +1515,7 @@ export type ToolsStarted = Message<"harness.v1.ToolsStarted"> & {
  * Use `create(ToolsStartedSchema)` to create a new message.
  */
 export const ToolsStartedSchema: GenMessage<ToolsStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 22);
+  messageDesc(file_harness_v1_record, 23);
 
 /**
  * ToolFinished records the end of a call. Its result is the message that the
@@ -1536,7 +1572,7 @@ export type ToolFinished = Message<"harness.v1.ToolFinished"> & {
  * Use `create(ToolFinishedSchema)` to create a new message.
  */
 export const ToolFinishedSchema: GenMessage<ToolFinished> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 23);
+  messageDesc(file_harness_v1_record, 24);
 
 /**
  * ExecutorFailed records that an executor could not process a step.
@@ -1578,7 +1614,7 @@ export type ExecutorFailed = Message<"harness.v1.ExecutorFailed"> & {
  * Use `create(ExecutorFailedSchema)` to create a new message.
  */
 export const ExecutorFailedSchema: GenMessage<ExecutorFailed> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 24);
+  messageDesc(file_harness_v1_record, 25);
 
 /**
  * StepTaken records that a worker takes a step of which another worker may have died, or
@@ -1631,7 +1667,7 @@ export type StepTaken = Message<"harness.v1.StepTaken"> & {
  * Use `create(StepTakenSchema)` to create a new message.
  */
 export const StepTakenSchema: GenMessage<StepTaken> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 25);
+  messageDesc(file_harness_v1_record, 26);
 
 /**
  * ExecutorAbsent records that the executor that the newest step is addressed to
@@ -1653,7 +1689,7 @@ export type ExecutorAbsent = Message<"harness.v1.ExecutorAbsent"> & {
  * Use `create(ExecutorAbsentSchema)` to create a new message.
  */
 export const ExecutorAbsentSchema: GenMessage<ExecutorAbsent> = /*@__PURE__*/
-  messageDesc(file_harness_v1_record, 26);
+  messageDesc(file_harness_v1_record, 27);
 
 /**
  * CallDisposition is what happens to a call.

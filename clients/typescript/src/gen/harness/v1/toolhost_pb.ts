@@ -26,7 +26,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/toolhost.proto.
  */
 export const file_harness_v1_toolhost: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIhUKE0Rlc2NyaWJlSG9zdFJlcXVlc3QiewoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCRIrCgdzYW5kYm94GAMgASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydCJZChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEioKB3NhbmRib3gYAiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcidgoZRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRIsCgtlbnZpcm9ubWVudBgBIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnQSKwoHcHJvYmxlbRgCIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveFByb2JsZW0iugIKEkV4ZWN1dGVUb29sUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdG9vbBgEIAEoCRIRCglhcmd1bWVudHMYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJbGVkZ2VyX2lkGAggASgJEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEiwKC2NvbmZpbmVtZW50GAogASgLMhcuaGFybmVzcy52MS5Db25maW5lbWVudBIPCgdndWFyZGVkGAsgASgIEiYKBXNob3duGAwgAygLMhcuaGFybmVzcy52MS5GaWxlUHJldmlldyLRAgoTRXhlY3V0ZVRvb2xSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIOCgZyZXN1bHQYAiABKAkSEAoIaXNfZXJyb3IYAyABKAgSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJZXhpdF9jb2RlGAUgASgFSACIAQESFQoNZmlsZXNfY2hhbmdlZBgGIAMoCRIgCgVtZWRpYRgHIAMoCzIRLmhhcm5lc3MudjEuTWVkaWESLwoNc2FuZGJveF9sZXZlbBgIIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEjEKCmJhY2tncm91bmQYCSABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kQgwKCl9leGl0X2NvZGUirwEKFVJlYWRDYWxsT3V0cHV0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEg4KBm9mZnNldBgGIAEoBBInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKFlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USDgoGb2Zmc2V0GAEgASgEEgwKBHRleHQYAiABKAkSDwoHcnVubmluZxgDIAEoCCL0AQoXSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIOCgZydW5faWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSGQoRaW5zdHJ1Y3Rpb25zX29ubHkYBSABKAgSMQoKYmFja2dyb3VuZBgGIAMoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmQSEQoJbGVkZ2VyX2lkGAcgASgJEioKCHByb3Bvc2VkGAggAygLMhguaGFybmVzcy52MS5Qcm9wb3NlZENhbGwiLwoMUHJvcG9zZWRDYWxsEgwKBHRvb2wYASABKAkSEQoJYXJndW1lbnRzGAIgASgJIsUBChhJbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USFQoNZmlsZXNfY2hhbmdlZBgBIAEoDRI2ChFpbnN0cnVjdGlvbl9maWxlcxgCIAMoCzIbLmhhcm5lc3MudjEuSW5zdHJ1Y3Rpb25GaWxlEi8KCmJhY2tncm91bmQYAyADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZRIpCghwcmV2aWV3cxgEIAMoCzIXLmhhcm5lc3MudjEuQ2FsbFByZXZpZXciRwoQQ2hlY2tGaWxlUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSDAoEcGF0aBgCIAEoCRISCgp0ZXh0X2J5dGVzGAMgASgNIm8KEUNoZWNrRmlsZVJlc3BvbnNlEg4KBmV4aXN0cxgBIAEoCBILCgN3aHkYAiABKAkSDgoGZGlnZXN0GAMgASgJEgwKBHNpemUYBCABKAQSDAoEdGV4dBgFIAEoCRIRCgl0cnVuY2F0ZWQYBiABKAgi6gEKE0NoZWNrQ29tbWFuZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRILCgNrZXkYAyABKAkSDwoHY29tbWFuZBgEIAEoCRINCgVpbnB1dBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCg5maXJzdF9zZXF1ZW5jZRgIIAEoBBIsCgtjb25maW5lbWVudBgJIAEoCzIXLmhhcm5lc3MudjEuQ29uZmluZW1lbnQiuQEKFENoZWNrQ29tbWFuZFJlc3BvbnNlEigKB291dGNvbWUYASABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZvdXRwdXQYAyABKAkSFAoMZXJyb3Jfb3V0cHV0GAQgASgJEg0KBWVycm9yGAUgASgJEi8KDXNhbmRib3hfbGV2ZWwYBiABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbCKIAQoSQ2FuY2VsVG9vbHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEAoIY2FsbF9pZHMYAyADKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEhIKCmJhY2tncm91bmQYBiABKAgieQoTQ2FuY2VsVG9vbHNSZXNwb25zZRIOCgZraWxsZWQYASADKAkSEAoIZmluaXNoZWQYAiADKAkSDwoHdW5rbm93bhgDIAMoCRIvCgpiYWNrZ3JvdW5kGAQgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUyuwUKD1Rvb2xIb3N0U2VydmljZRJRCgxEZXNjcmliZUhvc3QSHy5oYXJuZXNzLnYxLkRlc2NyaWJlSG9zdFJlcXVlc3QaIC5oYXJuZXNzLnYxLkRlc2NyaWJlSG9zdFJlc3BvbnNlEmAKEURlc2NyaWJlV29ya3NwYWNlEiQuaGFybmVzcy52MS5EZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QaJS5oYXJuZXNzLnYxLkRlc2NyaWJlV29ya3NwYWNlUmVzcG9uc2USTgoLRXhlY3V0ZVRvb2wSHi5oYXJuZXNzLnYxLkV4ZWN1dGVUb29sUmVxdWVzdBofLmhhcm5lc3MudjEuRXhlY3V0ZVRvb2xSZXNwb25zZRJXCg5SZWFkQ2FsbE91dHB1dBIhLmhhcm5lc3MudjEuUmVhZENhbGxPdXRwdXRSZXF1ZXN0GiIuaGFybmVzcy52MS5SZWFkQ2FsbE91dHB1dFJlc3BvbnNlEl0KEEluc3BlY3RXb3Jrc3BhY2USIy5oYXJuZXNzLnYxLkluc3BlY3RXb3Jrc3BhY2VSZXF1ZXN0GiQuaGFybmVzcy52MS5JbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USSAoJQ2hlY2tGaWxlEhwuaGFybmVzcy52MS5DaGVja0ZpbGVSZXF1ZXN0Gh0uaGFybmVzcy52MS5DaGVja0ZpbGVSZXNwb25zZRJRCgxDaGVja0NvbW1hbmQSHy5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlcXVlc3QaIC5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlc3BvbnNlEk4KC0NhbmNlbFRvb2xzEh4uaGFybmVzcy52MS5DYW5jZWxUb29sc1JlcXVlc3QaHy5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool]);
+  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIhUKE0Rlc2NyaWJlSG9zdFJlcXVlc3QiewoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCRIrCgdzYW5kYm94GAMgASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydCJZChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEioKB3NhbmRib3gYAiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcidgoZRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRIsCgtlbnZpcm9ubWVudBgBIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnQSKwoHcHJvYmxlbRgCIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveFByb2JsZW0iugIKEkV4ZWN1dGVUb29sUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdG9vbBgEIAEoCRIRCglhcmd1bWVudHMYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJbGVkZ2VyX2lkGAggASgJEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEiwKC2NvbmZpbmVtZW50GAogASgLMhcuaGFybmVzcy52MS5Db25maW5lbWVudBIPCgdndWFyZGVkGAsgASgIEiYKBXNob3duGAwgAygLMhcuaGFybmVzcy52MS5GaWxlUHJldmlldyLRAgoTRXhlY3V0ZVRvb2xSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIOCgZyZXN1bHQYAiABKAkSEAoIaXNfZXJyb3IYAyABKAgSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJZXhpdF9jb2RlGAUgASgFSACIAQESFQoNZmlsZXNfY2hhbmdlZBgGIAMoCRIgCgVtZWRpYRgHIAMoCzIRLmhhcm5lc3MudjEuTWVkaWESLwoNc2FuZGJveF9sZXZlbBgIIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEjEKCmJhY2tncm91bmQYCSABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kQgwKCl9leGl0X2NvZGUirwEKFVJlYWRDYWxsT3V0cHV0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEg4KBm9mZnNldBgGIAEoBBInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKFlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USDgoGb2Zmc2V0GAEgASgEEgwKBHRleHQYAiABKAkSDwoHcnVubmluZxgDIAEoCCL0AQoXSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIOCgZydW5faWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSGQoRaW5zdHJ1Y3Rpb25zX29ubHkYBSABKAgSMQoKYmFja2dyb3VuZBgGIAMoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmQSEQoJbGVkZ2VyX2lkGAcgASgJEioKCHByb3Bvc2VkGAggAygLMhguaGFybmVzcy52MS5Qcm9wb3NlZENhbGwiLwoMUHJvcG9zZWRDYWxsEgwKBHRvb2wYASABKAkSEQoJYXJndW1lbnRzGAIgASgJIsUBChhJbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USFQoNZmlsZXNfY2hhbmdlZBgBIAEoDRI2ChFpbnN0cnVjdGlvbl9maWxlcxgCIAMoCzIbLmhhcm5lc3MudjEuSW5zdHJ1Y3Rpb25GaWxlEi8KCmJhY2tncm91bmQYAyADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZRIpCghwcmV2aWV3cxgEIAMoCzIXLmhhcm5lc3MudjEuQ2FsbFByZXZpZXciRwoQQ2hlY2tGaWxlUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSDAoEcGF0aBgCIAEoCRISCgp0ZXh0X2J5dGVzGAMgASgNIm8KEUNoZWNrRmlsZVJlc3BvbnNlEg4KBmV4aXN0cxgBIAEoCBILCgN3aHkYAiABKAkSDgoGZGlnZXN0GAMgASgJEgwKBHNpemUYBCABKAQSDAoEdGV4dBgFIAEoCRIRCgl0cnVuY2F0ZWQYBiABKAgi6gEKE0NoZWNrQ29tbWFuZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRILCgNrZXkYAyABKAkSDwoHY29tbWFuZBgEIAEoCRINCgVpbnB1dBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCg5maXJzdF9zZXF1ZW5jZRgIIAEoBBIsCgtjb25maW5lbWVudBgJIAEoCzIXLmhhcm5lc3MudjEuQ29uZmluZW1lbnQiuQEKFENoZWNrQ29tbWFuZFJlc3BvbnNlEigKB291dGNvbWUYASABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZvdXRwdXQYAyABKAkSFAoMZXJyb3Jfb3V0cHV0GAQgASgJEg0KBWVycm9yGAUgASgJEi8KDXNhbmRib3hfbGV2ZWwYBiABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbCKIAQoSQ2FuY2VsVG9vbHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEAoIY2FsbF9pZHMYAyADKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEhIKCmJhY2tncm91bmQYBiABKAgieQoTQ2FuY2VsVG9vbHNSZXNwb25zZRIOCgZraWxsZWQYASADKAkSEAoIZmluaXNoZWQYAiADKAkSDwoHdW5rbm93bhgDIAMoCRIvCgpiYWNrZ3JvdW5kGAQgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUiwgEKE01ha2VXb3JrdHJlZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIVCg1wYXJlbnRfcnVuX2lkGAMgASgJEh0KFXBhcmVudF9maXJzdF9zZXF1ZW5jZRgEIAEoBBITCgtyb290X3J1bl9pZBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHc2FuZGJveBgHIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveENvbmZpZyI6ChRNYWtlV29ya3RyZWVSZXNwb25zZRIRCgl3b3Jrc3BhY2UYASABKAkSDwoHcHJvYmxlbRgCIAEoCSJIChJFbmRXb3JrdHJlZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdkZWxldGVkGAMgASgIIiMKE0VuZFdvcmt0cmVlUmVzcG9uc2USDAoEa2VwdBgBIAEoCDLeBgoPVG9vbEhvc3RTZXJ2aWNlElEKDERlc2NyaWJlSG9zdBIfLmhhcm5lc3MudjEuRGVzY3JpYmVIb3N0UmVxdWVzdBogLmhhcm5lc3MudjEuRGVzY3JpYmVIb3N0UmVzcG9uc2USYAoRRGVzY3JpYmVXb3Jrc3BhY2USJC5oYXJuZXNzLnYxLkRlc2NyaWJlV29ya3NwYWNlUmVxdWVzdBolLmhhcm5lc3MudjEuRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRJOCgtFeGVjdXRlVG9vbBIeLmhhcm5lc3MudjEuRXhlY3V0ZVRvb2xSZXF1ZXN0Gh8uaGFybmVzcy52MS5FeGVjdXRlVG9vbFJlc3BvbnNlElcKDlJlYWRDYWxsT3V0cHV0EiEuaGFybmVzcy52MS5SZWFkQ2FsbE91dHB1dFJlcXVlc3QaIi5oYXJuZXNzLnYxLlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USXQoQSW5zcGVjdFdvcmtzcGFjZRIjLmhhcm5lc3MudjEuSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QaJC5oYXJuZXNzLnYxLkluc3BlY3RXb3Jrc3BhY2VSZXNwb25zZRJICglDaGVja0ZpbGUSHC5oYXJuZXNzLnYxLkNoZWNrRmlsZVJlcXVlc3QaHS5oYXJuZXNzLnYxLkNoZWNrRmlsZVJlc3BvbnNlElEKDENoZWNrQ29tbWFuZBIfLmhhcm5lc3MudjEuQ2hlY2tDb21tYW5kUmVxdWVzdBogLmhhcm5lc3MudjEuQ2hlY2tDb21tYW5kUmVzcG9uc2USTgoLQ2FuY2VsVG9vbHMSHi5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVxdWVzdBofLmhhcm5lc3MudjEuQ2FuY2VsVG9vbHNSZXNwb25zZRJRCgxNYWtlV29ya3RyZWUSHy5oYXJuZXNzLnYxLk1ha2VXb3JrdHJlZVJlcXVlc3QaIC5oYXJuZXNzLnYxLk1ha2VXb3JrdHJlZVJlc3BvbnNlEk4KC0VuZFdvcmt0cmVlEh4uaGFybmVzcy52MS5FbmRXb3JrdHJlZVJlcXVlc3QaHy5oYXJuZXNzLnYxLkVuZFdvcmt0cmVlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool]);
 
 /**
  * DescribeHostRequest asks for the tools of a host.
@@ -882,6 +882,153 @@ export const CancelToolsResponseSchema: GenMessage<CancelToolsResponse> = /*@__P
   messageDesc(file_harness_v1_toolhost, 16);
 
 /**
+ * MakeWorktreeRequest asks for the worktree of a run.
+ *
+ * @generated from message harness.v1.MakeWorktreeRequest
+ */
+export type MakeWorktreeRequest = Message<"harness.v1.MakeWorktreeRequest"> & {
+  /**
+   * The run's namespace.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The run that works in it.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * The run whose call started it, and which alone may merge it.
+   *
+   * @generated from field: string parent_run_id = 3;
+   */
+  parentRunId: string;
+
+  /**
+   * First sequence of that one.
+   *
+   * @generated from field: uint64 parent_first_sequence = 4;
+   */
+  parentFirstSequence: bigint;
+
+  /**
+   * The run at the top of the tree.
+   *
+   * @generated from field: string root_run_id = 5;
+   */
+  rootRunId: string;
+
+  /**
+   * Absolute path of the parent's workspace.
+   *
+   * @generated from field: string workspace = 6;
+   */
+  workspace: string;
+
+  /**
+   * How commands of the run are confined: files that are hidden from them are left out.
+   *
+   * @generated from field: harness.v1.SandboxConfig sandbox = 7;
+   */
+  sandbox?: SandboxConfig | undefined;
+};
+
+/**
+ * Describes the message harness.v1.MakeWorktreeRequest.
+ * Use `create(MakeWorktreeRequestSchema)` to create a new message.
+ */
+export const MakeWorktreeRequestSchema: GenMessage<MakeWorktreeRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 17);
+
+/**
+ * MakeWorktreeResponse is where a worktree is.
+ *
+ * @generated from message harness.v1.MakeWorktreeResponse
+ */
+export type MakeWorktreeResponse = Message<"harness.v1.MakeWorktreeResponse"> & {
+  /**
+   * Absolute path, which is the run's workspace; empty if there is a problem.
+   *
+   * @generated from field: string workspace = 1;
+   */
+  workspace: string;
+
+  /**
+   * Why there is none, in one line; a request that is repeated then tries again.
+   *
+   * @generated from field: string problem = 2;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message harness.v1.MakeWorktreeResponse.
+ * Use `create(MakeWorktreeResponseSchema)` to create a new message.
+ */
+export const MakeWorktreeResponseSchema: GenMessage<MakeWorktreeResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 18);
+
+/**
+ * EndWorktreeRequest reports that a run with a worktree has ended.
+ *
+ * @generated from message harness.v1.EndWorktreeRequest
+ */
+export type EndWorktreeRequest = Message<"harness.v1.EndWorktreeRequest"> & {
+  /**
+   * The run's namespace.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * The run is deleted: its worktree is removed with all that was not merged.
+   *
+   * @generated from field: bool deleted = 3;
+   */
+  deleted: boolean;
+};
+
+/**
+ * Describes the message harness.v1.EndWorktreeRequest.
+ * Use `create(EndWorktreeRequestSchema)` to create a new message.
+ */
+export const EndWorktreeRequestSchema: GenMessage<EndWorktreeRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 19);
+
+/**
+ * EndWorktreeResponse is what became of a worktree.
+ *
+ * @generated from message harness.v1.EndWorktreeResponse
+ */
+export type EndWorktreeResponse = Message<"harness.v1.EndWorktreeResponse"> & {
+  /**
+   * Its files are still there, because they differ from those that it was made with.
+   *
+   * @generated from field: bool kept = 1;
+   */
+  kept: boolean;
+};
+
+/**
+ * Describes the message harness.v1.EndWorktreeResponse.
+ * Use `create(EndWorktreeResponseSchema)` to create a new message.
+ */
+export const EndWorktreeResponseSchema: GenMessage<EndWorktreeResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 20);
+
+/**
  * ToolHostService owns workspaces: files, commands and, later, MCP servers. It
  * holds no model credentials and is the only place where tools have effects.
  *
@@ -974,6 +1121,29 @@ export const ToolHostService: GenService<{
     methodKind: "unary";
     input: typeof CancelToolsRequestSchema;
     output: typeof CancelToolsResponseSchema;
+  },
+  /**
+   * MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
+   * the host with the present files of the parent's workspace. A second request for the
+   * same run changes nothing. A workspace that can have none is a response with problem.
+   *
+   * @generated from rpc harness.v1.ToolHostService.MakeWorktree
+   */
+  makeWorktree: {
+    methodKind: "unary";
+    input: typeof MakeWorktreeRequestSchema;
+    output: typeof MakeWorktreeResponseSchema;
+  },
+  /**
+   * EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
+   * that of a deleted run in any case. Nothing happens to one that the host does not know.
+   *
+   * @generated from rpc harness.v1.ToolHostService.EndWorktree
+   */
+  endWorktree: {
+    methodKind: "unary";
+    input: typeof EndWorktreeRequestSchema;
+    output: typeof EndWorktreeResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_harness_v1_toolhost, 0);

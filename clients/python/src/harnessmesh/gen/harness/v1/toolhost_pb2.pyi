@@ -748,3 +748,129 @@ class CancelToolsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CancelToolsResponse: _TypeAlias = CancelToolsResponse  # noqa: Y015
+
+@_typing.final
+class MakeWorktreeRequest(_message.Message):
+    """MakeWorktreeRequest asks for the worktree of a run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    PARENT_RUN_ID_FIELD_NUMBER: _builtins.int
+    PARENT_FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    ROOT_RUN_ID_FIELD_NUMBER: _builtins.int
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    SANDBOX_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The run's namespace."""
+    run_id: _builtins.str
+    """The run that works in it."""
+    parent_run_id: _builtins.str
+    """The run whose call started it, and which alone may merge it."""
+    parent_first_sequence: _builtins.int
+    """First sequence of that one."""
+    root_run_id: _builtins.str
+    """The run at the top of the tree."""
+    workspace: _builtins.str
+    """Absolute path of the parent's workspace."""
+    @_builtins.property
+    def sandbox(self) -> _sandbox_pb2.SandboxConfig:
+        """How commands of the run are confined: files that are hidden from them are left out."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        parent_run_id: _builtins.str = ...,
+        parent_first_sequence: _builtins.int = ...,
+        root_run_id: _builtins.str = ...,
+        workspace: _builtins.str = ...,
+        sandbox: _sandbox_pb2.SandboxConfig | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "parent_first_sequence", b"parent_first_sequence", "parent_run_id", b"parent_run_id", "root_run_id", b"root_run_id", "run_id", b"run_id", "sandbox", b"sandbox", "workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MakeWorktreeRequest: _TypeAlias = MakeWorktreeRequest  # noqa: Y015
+
+@_typing.final
+class MakeWorktreeResponse(_message.Message):
+    """MakeWorktreeResponse is where a worktree is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    workspace: _builtins.str
+    """Absolute path, which is the run's workspace; empty if there is a problem."""
+    problem: _builtins.str
+    """Why there is none, in one line; a request that is repeated then tries again."""
+    def __init__(
+        self,
+        *,
+        workspace: _builtins.str = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["problem", b"problem", "workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MakeWorktreeResponse: _TypeAlias = MakeWorktreeResponse  # noqa: Y015
+
+@_typing.final
+class EndWorktreeRequest(_message.Message):
+    """EndWorktreeRequest reports that a run with a worktree has ended."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    DELETED_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The run's namespace."""
+    run_id: _builtins.str
+    """The run."""
+    deleted: _builtins.bool
+    """The run is deleted: its worktree is removed with all that was not merged."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        deleted: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deleted", b"deleted", "namespace", b"namespace", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndWorktreeRequest: _TypeAlias = EndWorktreeRequest  # noqa: Y015
+
+@_typing.final
+class EndWorktreeResponse(_message.Message):
+    """EndWorktreeResponse is what became of a worktree."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEPT_FIELD_NUMBER: _builtins.int
+    kept: _builtins.bool
+    """Its files are still there, because they differ from those that it was made with."""
+    def __init__(
+        self,
+        *,
+        kept: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndWorktreeResponse: _TypeAlias = EndWorktreeResponse  # noqa: Y015

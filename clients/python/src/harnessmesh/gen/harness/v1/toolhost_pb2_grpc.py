@@ -76,6 +76,16 @@ class ToolHostServiceStub:
                 request_serializer=harness_dot_v1_dot_toolhost__pb2.CancelToolsRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_toolhost__pb2.CancelToolsResponse.FromString,
                 _registered_method=True)
+        self.MakeWorktree = channel.unary_unary(
+                '/harness.v1.ToolHostService/MakeWorktree',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.MakeWorktreeRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.MakeWorktreeResponse.FromString,
+                _registered_method=True)
+        self.EndWorktree = channel.unary_unary(
+                '/harness.v1.ToolHostService/EndWorktree',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeResponse.FromString,
+                _registered_method=True)
 
 
 class ToolHostServiceServicer:
@@ -146,6 +156,23 @@ class ToolHostServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def MakeWorktree(self, request, context):
+        """MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
+        the host with the present files of the parent's workspace. A second request for the
+        same run changes nothing. A workspace that can have none is a response with problem.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndWorktree(self, request, context):
+        """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
+        that of a deleted run in any case. Nothing happens to one that the host does not know.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolHostServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -188,6 +215,16 @@ def add_ToolHostServiceServicer_to_server(servicer, server):
                     servicer.CancelTools,
                     request_deserializer=harness_dot_v1_dot_toolhost__pb2.CancelToolsRequest.FromString,
                     response_serializer=harness_dot_v1_dot_toolhost__pb2.CancelToolsResponse.SerializeToString,
+            ),
+            'MakeWorktree': grpc.unary_unary_rpc_method_handler(
+                    servicer.MakeWorktree,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.MakeWorktreeRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.MakeWorktreeResponse.SerializeToString,
+            ),
+            'EndWorktree': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndWorktree,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -408,6 +445,60 @@ class ToolHostService:
             '/harness.v1.ToolHostService/CancelTools',
             harness_dot_v1_dot_toolhost__pb2.CancelToolsRequest.SerializeToString,
             harness_dot_v1_dot_toolhost__pb2.CancelToolsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def MakeWorktree(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/MakeWorktree',
+            harness_dot_v1_dot_toolhost__pb2.MakeWorktreeRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.MakeWorktreeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndWorktree(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/EndWorktree',
+            harness_dot_v1_dot_toolhost__pb2.EndWorktreeRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.EndWorktreeResponse.FromString,
             options,
             channel_credentials,
             insecure,

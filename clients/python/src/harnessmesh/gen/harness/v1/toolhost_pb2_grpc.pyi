@@ -63,6 +63,15 @@ class ToolHostServiceStub:
     """CancelTools kills calls with everything that they started and returns when
     all of it is dead. A cancelled call can no longer start.
     """
+    MakeWorktree: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.MakeWorktreeRequest, _toolhost_pb2.MakeWorktreeResponse]
+    """MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
+    the host with the present files of the parent's workspace. A second request for the
+    same run changes nothing. A workspace that can have none is a response with problem.
+    """
+    EndWorktree: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.EndWorktreeRequest, _toolhost_pb2.EndWorktreeResponse]
+    """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
+    that of a deleted run in any case. Nothing happens to one that the host does not know.
+    """
 
 @_typing.type_check_only
 class ToolHostServiceAsyncStub(ToolHostServiceStub):
@@ -98,6 +107,15 @@ class ToolHostServiceAsyncStub(ToolHostServiceStub):
     CancelTools: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.CancelToolsRequest, _toolhost_pb2.CancelToolsResponse]  # type: ignore[assignment]
     """CancelTools kills calls with everything that they started and returns when
     all of it is dead. A cancelled call can no longer start.
+    """
+    MakeWorktree: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.MakeWorktreeRequest, _toolhost_pb2.MakeWorktreeResponse]  # type: ignore[assignment]
+    """MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
+    the host with the present files of the parent's workspace. A second request for the
+    same run changes nothing. A workspace that can have none is a response with problem.
+    """
+    EndWorktree: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.EndWorktreeRequest, _toolhost_pb2.EndWorktreeResponse]  # type: ignore[assignment]
+    """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
+    that of a deleted run in any case. Nothing happens to one that the host does not know.
     """
 
 class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -179,6 +197,27 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_toolhost_pb2.CancelToolsResponse, _abc.Awaitable[_toolhost_pb2.CancelToolsResponse]]:
         """CancelTools kills calls with everything that they started and returns when
         all of it is dead. A cancelled call can no longer start.
+        """
+
+    @_abc_1.abstractmethod
+    def MakeWorktree(
+        self,
+        request: _toolhost_pb2.MakeWorktreeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.MakeWorktreeResponse, _abc.Awaitable[_toolhost_pb2.MakeWorktreeResponse]]:
+        """MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
+        the host with the present files of the parent's workspace. A second request for the
+        same run changes nothing. A workspace that can have none is a response with problem.
+        """
+
+    @_abc_1.abstractmethod
+    def EndWorktree(
+        self,
+        request: _toolhost_pb2.EndWorktreeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.EndWorktreeResponse, _abc.Awaitable[_toolhost_pb2.EndWorktreeResponse]]:
+        """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
+        that of a deleted run in any case. Nothing happens to one that the host does not know.
         """
 
 def add_ToolHostServiceServicer_to_server(servicer: ToolHostServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,20 @@
+package tree
+
+import (
+	"slices"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// MergeTool is the name of the tool that brings the work of a sub-agent with a worktree to the
+// workspace of its caller.
+const MergeTool = "merge_agent_work"
+
+// HostTools returns the tools of a tool host that an agent with these sub-agents has: only
+// one with sub-agents has MergeTool.
+func HostTools(tools []*harnessv1.ToolSpec, agents []*harnessv1.SubAgent) []*harnessv1.ToolSpec {
+	if len(agents) > 0 {
+		return tools
+	}
+	return slices.DeleteFunc(slices.Clone(tools), func(t *harnessv1.ToolSpec) bool { return t.GetName() == MergeTool })
+}

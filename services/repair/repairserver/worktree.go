@@ -1,0 +1,72 @@
+package repairserver
+
+import (
+	"context"
+	"fmt"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/services/repair"
+)
+
+// workspace returns the workspace of a run that starts; empty if it has none.
+func (o *observer) workspace(ctx context.Context) (string, error) {
+	trigger := o.task.Step().GetRepairTrigger()
+	if !trigger.GetParent().GetWorktree() {
+		return trigger.GetSpec().GetWorkspace(), nil
+	}
+	made, err := o.makeWorktree(ctx)
+	return made.GetWorkspace(), err
+}
+
+// makeWorktree has the tool host make the worktree of a run that starts, once.
+func (o *observer) makeWorktree(ctx context.Context) (*harnessv1.WorktreeState, error) {
+	if o.worktree != nil {
+		return o.worktree, nil
+	}
+	trigger := o.task.Step().GetRepairTrigger()
+	if trigger.GetSpec().GetWorkspace() == "" {
+		return &harnessv1.WorktreeState{Problem: "the run that started it has no workspace"}, nil
+	}
+	r, err := o.s.toolHost.MakeWorktree(ctx, &harnessv1.MakeWorktreeRequest{
+		Namespace: o.task.Run.Namespace, RunId: o.task.Run.ID, ParentRunId: trigger.GetParent().GetRunId(),
+		ParentFirstSequence: trigger.GetParent().GetFirstSequence(), RootRunId: trigger.GetParent().GetRootRunId(),
+		Workspace: trigger.GetSpec().GetWorkspace(), Sandbox: trigger.GetSpec().GetConfig().GetSandbox(),
+	})
+	failpoint.Hit(repair.Name, "worktree")
+	switch status.Code(err) {
+	case codes.OK:
+		o.worktree = &harnessv1.WorktreeState{Workspace: r.GetWorkspace(), Problem: r.GetProblem()}
+	case codes.InvalidArgument, codes.Unimplemented: // Unimplemented: an older tool host
+		o.worktree = &harnessv1.WorktreeState{Problem: status.Convert(err).Message()}
+	default:
+		return nil, executor.Retry("tool host", err)
+	}
+	return o.worktree, nil
+}
+
+// endWorktree has the tool host remove the worktree of a run that has ended, if it is not needed, or of one
+// that is deleted.
+func (s *Server) endWorktree(ctx context.Context, e runlog.Entry) error {
+	snapshot := e.Record.GetStep().GetSnapshot()
+	if !snapshot.GetParent().GetWorktree() || !runstate.Ended(snapshot) && !runstate.Expired(snapshot) {
+		return nil
+	}
+	_, err := s.toolHost.EndWorktree(ctx, &harnessv1.EndWorktreeRequest{
+		Namespace: e.Run.Namespace, RunId: e.Run.ID, Deleted: runstate.Expired(snapshot),
+	})
+	failpoint.Hit(repair.Name, "worktree_ended")
+	if status.Code(err) == codes.Unimplemented {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("tool host: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package mesh
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+)
+
+// mergeCalls returns calls that merge the work of the first call of a run, whatever the sequence of its first record is
+// among the first ones of a log. All but one name no run.
+func mergeCalls(run runlog.Run) string {
+	var calls []string
+	for sequence := range uint64(16) {
+		calls = append(calls, fmt.Sprintf("{name: %s, arguments: {run: %s}}", tree.MergeTool, tree.ID(run, sequence+1, "call_1_0")))
+	}
+	return "[" + strings.Join(calls, ", ") + "]"
+}
+
+// separate has two sub-agents work in worktrees, one of which changes nothing.
+var separate = scenario{
+	name: "separate",
+	script: `turns:
+  - {calls: [{name: helper, arguments: {prompt: Write.}}]}
+  - {calls: [{name: looker, arguments: {prompt: Look.}}]}
+  - {calls: [{name: work_complete, arguments: {summary: both}}]}
+`,
+	edit: func(s *harnessv1.RunSpec) {
+		work := "turns:\n  - {calls: [{name: run_command, arguments: {command: '%s'}}]}\n  - {text: Done., calls: [{name: work_complete, arguments: {summary: done}}]}\n"
+		inWorktree(fmt.Sprintf(work, "cat uncommitted >> out"), true)(s)
+		looker := helper(fmt.Sprintf(work, "cat uncommitted"))
+		both := s.GetAgent().GetAgents()
+		looker(s)
+		s.Agent.Agents[0].Name, s.Agent.Agents[0].Workspace = "looker", tree.Worktree
+		s.Agent.Agents = append(both, s.GetAgent().GetAgents()...)
+	},
+}
+
+// inWorktree returns an edit that gives a run a sub-agent with a worktree, and its workspace a
+// repository with an uncommitted file.
+func inWorktree(script string, repository bool) func(*harnessv1.RunSpec) {
+	return func(s *harnessv1.RunSpec) {
+		helper(script)(s)
+		s.Agent.Agents[0].Workspace = tree.Worktree
+		if repository {
+			for _, arguments := range [][]string{{"init", "-q"}, {"-c", "user.name=u", "-c", "user.email=u", "commit", "-q", "--allow-empty", "-m", "first"}} {
+				cmd := exec.Command("git", arguments...)
+				cmd.Dir = s.GetWorkspace()
+				if out, err := cmd.CombinedOutput(); err != nil {
+					panic(fmt.Sprintf("git: %v: %s", err, out)) // a folder of the test itself
+				}
+			}
+		}
+		if err := os.WriteFile(filepath.Join(s.GetWorkspace(), "uncommitted"), []byte("here\n"), 0o600); err != nil {
+			panic(err) // as above
+		}
+	}
+}
+
+// results returns the results of a tool in a log.
+func results(entries []runlog.Entry, tool string) []string {
+	var found []string
+	for _, e := range entries {
+		for _, m := range e.Record.GetAppended() {
+			if m.GetToolName() == tool {
+				found = append(found, m.GetContent().GetInline())
+			}
+		}
+	}
+	return found
+}
+
+// TestASubAgentWorksInAWorktree: it sees the uncommitted files of its caller, whose folder stays as it is until
+// the caller merges the work. Then nothing is left on the host.
+func TestASubAgentWorksInAWorktree(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	run := runlog.Run{Namespace: "default", ID: "isolated"}
+	s := scenario{
+		name: "isolated",
+		script: `turns:
+  - {calls: [{name: helper, arguments: {prompt: Write a file.}}]}
+  - {calls: [{name: run_command, arguments: {command: 'ls'}}]}
+  - {calls: ` + mergeCalls(run) + `}
+  - {calls: [{name: work_complete, arguments: {summary: merged}}]}
+`,
+		lines: 1,
+		edit: inWorktree(`turns:
+  - {calls: [{name: run_command, arguments: {command: 'cat uncommitted > out && git add out && git -c user.name=u -c user.email=u commit -qm out && git status --short && pwd'}}]}
+  - {text: "Written.", calls: [{name: work_complete, arguments: {summary: written}}]}
+`, true),
+	}
+	d, entries := s.through(t.Context(), t, m, run.ID)
+	if got := results(entries, "helper"); len(got) != 1 || !strings.Contains(got[0], "DONE") || !strings.Contains(got[0], tree.MergeTool) {
+		t.Errorf("result of the sub-agent: %q", got)
+	}
+	if got := results(entries, "run_command"); len(got) != 1 || strings.Contains(got[0], "out") || !strings.Contains(got[0], "uncommitted") {
+		t.Errorf("files of the parent before the merge: %q", got)
+	}
+	merged := 0
+	for _, text := range results(entries, tree.MergeTool) {
+		if strings.Contains(text, "1 added") {
+			merged++
+		}
+	}
+	if lines := d.lines(); merged != 1 || len(lines) != 1 || lines[0] != "here" {
+		t.Errorf("%d merges, and the file is %q: %q", merged, lines, results(entries, tree.MergeTool))
+	}
+	children := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren()
+	view, err := m.Log().View(t.Context(), runlog.Run{Namespace: "default", ID: children[0].GetRunId()}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := view.Step.Record.GetStep().GetSnapshot().GetWorkspace()
+	if _, err := os.Stat(at); at == d.workspace || !os.IsNotExist(err) {
+		t.Errorf("the worktree %q is left: %v", at, err)
+	}
+}
+
+// TestNoWorktreeEndsTheCall: without a repository the call of the sub-agent has an error result, and the run continues.
+func TestNoWorktreeEndsTheCall(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	s := scenario{
+		name: "no-worktree",
+		script: `turns:
+  - {calls: [{name: helper, arguments: {prompt: Write a file.}}]}
+  - {calls: [{name: work_complete, arguments: {summary: it failed}}]}
+`,
+		edit: inWorktree("turns:\n  - {calls: [{name: run_command, arguments: {command: 'echo x >> out'}}]}\n", false),
+	}
+	d, entries := s.through(t.Context(), t, m, "no-worktree")
+	if got := results(entries, "helper"); len(got) != 1 || !strings.Contains(got[0], "FAILED") || !strings.Contains(got[0], "in no git repository") {
+		t.Errorf("result of the sub-agent: %q", got)
+	}
+	if lines := d.lines(); len(lines) > 0 {
+		t.Errorf("the sub-agent wrote %q", lines)
+	}
+}
