@@ -157,7 +157,7 @@ func (r *meshRun) follow(ctx context.Context) {
 		after = r.events[n-1].GetVersion()
 	}
 	stream, err := gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{
-		RunId: r.id, Until: harnessv1.WatchUntil_WATCH_UNTIL_REST, AfterVersion: after, NoDeltas: true,
+		RunId: r.id, Until: harnessv1.WatchUntil_WATCH_UNTIL_REST, AfterVersion: after, NoDeltas: true, Tree: proto.Bool(false),
 	})
 	if err != nil {
 		r.t.Fatal(err)

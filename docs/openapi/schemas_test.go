@@ -50,11 +50,22 @@ func (s *schemas) answer(m protoreflect.MessageDescriptor, name string, only ...
 			key += "_ms"
 		}
 		properties[key] = described(s.answered(f), s.comments[string(f.FullName())])
-		if one := f.ContainingOneof(); one == nil || one.IsSynthetic() {
+		if one := f.ContainingOneof(); (one == nil || one.IsSynthetic()) && !ofTrees(f) {
 			required = append(required, key)
 		}
 	}
 	object["properties"], object["required"] = properties, required
+}
+
+// ofTrees reports whether a field is left out where it is empty, as in runs without
+// sub-agents.
+func ofTrees(f protoreflect.FieldDescriptor) bool {
+	switch f.FullName() {
+	case "harness.v1.PendingCall.run_id", "harness.v1.Delta.run_id", "harness.v1.Event.run_id", "harness.v1.Event.parent_run_id",
+		"harness.v1.Event.call_id", "harness.v1.Event.agent", "harness.v1.Event.depth", "harness.v1.Event.offset":
+		return true
+	}
+	return false
 }
 
 func (s *schemas) answered(f protoreflect.FieldDescriptor) schema {
@@ -206,7 +217,7 @@ func (s *schemas) event(seed map[string]string) {
 func (s *schemas) envelope(name string, kind, data schema) schema {
 	title := "Event_" + strings.ReplaceAll(name, ".", "_")
 	m := (&harnessv1.Event{}).ProtoReflect().Descriptor()
-	s.answer(m, title, "id", "version", "time", "turn_number", "max_turns", "trace_id")
+	s.answer(m, title, "id", "version", "time", "turn_number", "max_turns", "trace_id", "run_id", "parent_run_id", "call_id", "agent", "depth", "offset")
 	object := s.made[title].(schema)
 	object["description"] = "The event " + name + "."
 	object["properties"].(schema)["type"], object["properties"].(schema)["data"] = kind, data

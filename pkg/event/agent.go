@@ -11,7 +11,7 @@ import (
 // AgentStarted reports that a call started a run, or continued one that had ended.
 func AgentStarted(c *harnessv1.Child) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_AgentStarted{AgentStarted: &harnessv1.AgentStarted{
-		CallId: callOf(c), RunId: c.GetRunId(), Agent: c.GetAgent(), Background: c.GetBackground(), Continued: c.GetContinuedBy() != "",
+		CallId: callOf(c), RunId: c.GetRunId(), Agent: c.GetAgent(), Background: c.GetBackground(), Continued: c.GetContinuedBy() != "", AfterVersion: c.GetReport().GetVersion(),
 	}}}
 }
 

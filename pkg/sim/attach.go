@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -122,7 +123,7 @@ func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) 
 				return struct{}{}, away(name)
 			}
 			return struct{}{}, g.WatchRun(&harnessv1.WatchRunRequest{
-				Namespace: run.Namespace, RunId: run.ID, AfterVersion: o.Last, Until: harnessv1.WatchUntil_WATCH_UNTIL_END,
+				Namespace: run.Namespace, RunId: run.ID, AfterVersion: o.Last, Until: harnessv1.WatchUntil_WATCH_UNTIL_END, Tree: proto.Bool(false),
 			}, &stream{ctx: ctx, receive: func(u *harnessv1.RunUpdate) {
 				if p.Dead() {
 					return // its connections are closed

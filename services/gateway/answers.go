@@ -102,6 +102,18 @@ func (s RunState) kindOf(callID string) string {
 	return ""
 }
 
+// Awaits reports whether a call waits for an answer of a client, or will.
+func (s RunState) Awaits(callID string) bool {
+	kind := s.kindOf(callID)
+	return kind != "" && kind != runstate.KindWait && kind != runstate.KindAgent
+}
+
+// Had reports whether a call had an answer.
+func (s RunState) Had(callID string) bool {
+	snapshot := s.Step.GetSnapshot()
+	return runstate.Decided(snapshot, callID) || runstate.Answered(snapshot, callID)
+}
+
 // reviewed reports whether a call waits for a review.
 func (s RunState) reviewed(callID string) bool { return s.kindOf(callID) == runstate.KindReview }
 

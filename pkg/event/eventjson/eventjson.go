@@ -6,7 +6,8 @@
 // counts are numbers of any size, a duration is a whole number of milliseconds under a
 // key that ends in _ms, a time is an ISO string in UTC, and a content is its text. Every
 // field of a message is always present, so a script never has to check whether a key
-// exists; only opaque bytes of providers are never written. Objects are encoded by reflection in declaration order: a new proto field
+// exists; only the run and the offset of an event, a delta or a call are left out where they are
+// empty, as without sub-agents, and opaque bytes of providers are never written. Objects are encoded by reflection in declaration order: a new proto field
 // appears without a change here. A new event needs its dotted name in the table below; a
 // test demands it.
 //
@@ -99,6 +100,12 @@ func Event(e *harnessv1.Event) ([]byte, error) {
 	w.str(Type(e))
 	m := e.ProtoReflect()
 	w.fields(m, "id", "version", "time", "turn_number", "max_turns", "trace_id")
+	if e.GetRunId() != "" {
+		w.fields(m, "run_id", "parent_run_id", "call_id", "agent", "depth")
+	}
+	if e.GetOffset() != "" {
+		w.fields(m, "offset")
+	}
 	w.key("data")
 	if set := eventCase(e); set != nil {
 		w.message(m.Get(set).Message())
@@ -139,6 +146,7 @@ func ToolOutput(d *harnessv1.Delta) ([]byte, error) {
 	w.key("type")
 	w.str(TypeToolOutput)
 	w.fields(d.ProtoReflect(), "turn_number")
+	w.runOf(d)
 	w.key("call_id")
 	w.str(out.GetCallId())
 	w.key("offset")
@@ -158,12 +166,20 @@ func delta(kind string, d *harnessv1.Delta, offset uint64, text string) ([]byte,
 	w.key("type")
 	w.str(kind)
 	w.fields(d.ProtoReflect(), "turn_number", "attempt", "try")
+	w.runOf(d)
 	w.key("offset")
 	w.raw(strconv.FormatUint(offset, 10))
 	w.key("text")
 	w.str(text)
 	w.close('}')
 	return w.bytes(), nil
+}
+
+// runOf writes the run of a delta, if it is one below the run that is watched.
+func (w *writer) runOf(d *harnessv1.Delta) {
+	if d.GetRunId() != "" {
+		w.fields(d.ProtoReflect(), "run_id")
+	}
 }
 
 // Result encodes the end or the current status of a run as one object.

@@ -261,11 +261,11 @@ func TestEveryFieldHasItsJSON(t *testing.T) {
 	})
 	// The keys of the reasoning are those of the text; output of commands has separate lines.
 	pieces := slices.DeleteFunc(fields((&harnessv1.Delta{}).ProtoReflect().Descriptor()), func(key string) bool { return strings.HasPrefix(key, "reasoning") || key == "tool_output" })
-	has("delta", must(t)(eventjson.Delta(&harnessv1.Delta{})), pieces)
-	has("reasoning.delta", must(t)(eventjson.ReasoningDelta(&harnessv1.Delta{})), pieces)
+	has("delta", must(t)(eventjson.Delta(&harnessv1.Delta{RunId: "a-1"})), pieces)
+	has("reasoning.delta", must(t)(eventjson.ReasoningDelta(&harnessv1.Delta{RunId: "a-1"})), pieces)
 	has("result", must(t)(eventjson.Result("r", &harnessv1.HarnessResult{})), fields((&harnessv1.HarnessResult{}).ProtoReflect().Descriptor()))
 	has("run", must(t)(eventjson.Run(&harnessv1.Run{})), fields((&harnessv1.Run{}).ProtoReflect().Descriptor()))
-	pending := must(t)(eventjson.Pending([]*harnessv1.PendingCall{{}}))
+	pending := must(t)(eventjson.Pending([]*harnessv1.PendingCall{{RunId: "a-1"}}))
 	has("pending call", bytes.Trim(pending, "[]"), fields((&harnessv1.PendingCall{}).ProtoReflect().Descriptor()))
 }
 

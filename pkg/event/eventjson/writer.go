@@ -59,6 +59,9 @@ func (w *writer) close(b byte) {
 	w.comma = true
 }
 
+// runBelow is the run of a call that waits below: only trees have it.
+const runBelow = "harness.v1.PendingCall.run_id"
+
 func (w *writer) separate() {
 	if w.comma {
 		w.buf.WriteByte(',')
@@ -100,7 +103,7 @@ func (w *writer) message(m protoreflect.Message) {
 	all := m.Descriptor().Fields()
 	for i := range all.Len() {
 		f := all.Get(i)
-		if one := f.ContainingOneof(); one != nil && !one.IsSynthetic() && !m.Has(f) || isMessage(f, opaqueName) {
+		if one := f.ContainingOneof(); one != nil && !one.IsSynthetic() && !m.Has(f) || isMessage(f, opaqueName) || f.FullName() == runBelow && !m.Has(f) {
 			continue
 		}
 		w.field(m, f)

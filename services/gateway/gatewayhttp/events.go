@@ -1,6 +1,7 @@
 package gatewayhttp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -35,7 +36,7 @@ type watch struct {
 // watchOf reads the watch of a request.
 func (s *server) watchOf(r *http.Request, q *query) (*watch, error) {
 	w := &watch{request: &harnessv1.WatchRunRequest{
-		Namespace: q.namespace(), RunId: r.PathValue("run_id"), Until: q.until(), NoDeltas: q.flag("no_deltas"),
+		Namespace: q.namespace(), RunId: r.PathValue("run_id"), Until: q.until(), NoDeltas: q.flag("no_deltas"), Tree: q.choice("tree"),
 	}, seed: q.seedNames()}
 	if q.err != nil {
 		return nil, q.err
@@ -51,7 +52,9 @@ func (s *server) watchOf(r *http.Request, q *query) (*watch, error) {
 			return nil, err
 		}
 	}
-	w.request.AfterVersion = w.place.after()
+	if w.request.After = w.place.offset(); w.request.GetAfter() == "" {
+		w.request.AfterVersion = w.place.after()
+	}
 	return w, nil
 }
 
@@ -61,7 +64,7 @@ func (s *server) events(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	watch, err := s.watchOf(r, queryOf(r, "after", "until", "no_deltas", "names"))
+	watch, err := s.watchOf(r, queryOf(r, "after", "until", "no_deltas", "names", "tree"))
 	if err != nil {
 		return err
 	}
@@ -123,7 +126,7 @@ func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harness
 		}
 		return l.event("", "attached", withType("attached", line))
 	case *harnessv1.RunUpdate_Event:
-		fresh, err := w.place.see(u.Event.GetId())
+		fresh, err := w.place.see(u.Event)
 		if err != nil || !fresh {
 			return err
 		}
@@ -131,7 +134,7 @@ func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harness
 		if err != nil {
 			return err
 		}
-		return l.event(u.Event.GetId(), name, line)
+		return l.event(cmp.Or(u.Event.GetOffset(), u.Event.GetId()), name, line)
 	case *harnessv1.RunUpdate_Delta:
 		return writeDelta(l, u.Delta)
 	case *harnessv1.RunUpdate_Result:

@@ -6,14 +6,16 @@ import (
 	"fmt"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // place is how much of a run a client has seen. Its text is the id of an event,
 // VERSION-INDEX; or VERSION, if all of that version was seen; or either with .r and a
-// hash, if the result after it was seen too.
+// hash, if the result after it was seen too. In a tree the rest of gateway.Offset follows.
 type place struct {
 	version uint64
 	// whole: all events of the version were seen; otherwise index is the last.
@@ -21,13 +23,17 @@ type place struct {
 	index uint64
 	// result is the hash of the last seen result; empty for none.
 	result string
+	// below is the part of a tree's offset that follows the root's position, with its first
+	// separator; empty outside of trees.
+	below string
 }
 
 var placeForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(\d{1,20})(?:-(\d{1,10}))?(?:\.r([0-9a-f]{16}))?$`) })
 
 // placeOf parses a place; field is where the text comes from.
 func placeOf(text, field string) (place, error) {
-	m := placeForm().FindStringSubmatch(text)
+	root, below, tree := strings.Cut(text, "~")
+	m := placeForm().FindStringSubmatch(root)
 	if m == nil {
 		return place{}, fault.Invalid(field, "%q: expected the id of an event, such as 14-0, or a version", clip(text))
 	}
@@ -39,7 +45,19 @@ func placeOf(text, field string) (place, error) {
 	if !p.whole {
 		p.index, _ = strconv.ParseUint(m[2], 10, 64) // ten digits fit
 	}
+	if tree {
+		p.below = "~" + below
+	}
 	return p, nil
+}
+
+// offset returns the offset to watch from in a tree; empty outside of trees.
+func (p place) offset() string {
+	if p.below == "" {
+		return ""
+	}
+	p.result = ""
+	return p.String()
 }
 
 // after returns the version after which the gateway is to send.
@@ -51,8 +69,13 @@ func (p place) after() uint64 {
 }
 
 // see records an event. It returns false if the event was seen before.
-func (p *place) see(id string) (bool, error) {
-	e, err := placeOf(id, "id")
+func (p *place) see(event *harnessv1.Event) (bool, error) {
+	if event.GetOffset() != "" && (p.below != "" || event.GetRunId() != "") {
+		e, err := placeOf(event.GetOffset(), "id")
+		*p = e
+		return true, err
+	}
+	e, err := placeOf(event.GetId(), "id")
 	if err != nil {
 		return false, err
 	}
@@ -60,7 +83,10 @@ func (p *place) see(id string) (bool, error) {
 		return false, nil
 	}
 	*p = place{version: e.version, index: e.index}
-	return true, nil
+	if event.GetOffset() != "" {
+		*p, err = placeOf(event.GetOffset(), "id")
+	}
+	return true, err
 }
 
 // rest records a result. It returns false if it was seen before, with nothing since.
@@ -86,5 +112,5 @@ func (p place) String() string {
 	if p.result != "" {
 		text = fmt.Sprintf("%s.r%s", text, p.result)
 	}
-	return text
+	return text + p.below
 }

@@ -77,6 +77,15 @@ func (q *query) flag(name string) bool {
 	return false
 }
 
+// choice reads a flag that may be unset.
+func (q *query) choice(name string) *bool {
+	if !q.values.Has(name) {
+		return nil
+	}
+	chosen := q.flag(name)
+	return &chosen
+}
+
 func (q *query) number(name string, bits int) uint64 {
 	if q.text(name) == "" {
 		return 0

@@ -74,7 +74,7 @@ func (s *server) description(w http.ResponseWriter, _ *http.Request) error {
 
 // start starts a run; a client that accepts a stream receives its events.
 func (s *server) start(w http.ResponseWriter, r *http.Request) error {
-	q := queryOf(r, "until", "no_deltas", "names")
+	q := queryOf(r, "until", "no_deltas", "names", "tree")
 	form, err := formOf(r, formJSON, formEvents, formLines)
 	if err != nil {
 		return err

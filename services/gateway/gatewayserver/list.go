@@ -86,6 +86,7 @@ func (s *Server) ListPending(ctx context.Context, r *harnessv1.ListPendingReques
 	return resp, nil
 }
 
+// pendingOf lists the calls that a run and the runs below it wait for.
 func (s *Server) pendingOf(ctx context.Context, run runlog.Run) (*harnessv1.ListPendingResponse, error) {
 	caller := ctx
 	ctx, cancel := s.bounded(ctx)
@@ -94,7 +95,14 @@ func (s *Server) pendingOf(ctx context.Context, run runlog.Run) (*harnessv1.List
 	if err != nil {
 		return nil, s.failure(caller, "read", run, err)
 	}
-	return &harnessv1.ListPendingResponse{Pending: s.pendingIn(ctx, v.Step)}, nil
+	resp := &harnessv1.ListPendingResponse{Pending: s.pendingIn(ctx, v.Step)}
+	err = s.below(ctx, v.Step, false, func(v runlog.View) error {
+		if v.Step.Record.GetStep().GetTo() == runlog.Park {
+			resp.Pending = append(resp.Pending, s.pendingIn(ctx, v.Step)...)
+		}
+		return nil
+	})
+	return resp, s.failure(caller, "read", run, err)
 }
 
 // pendingIn returns the calls that wait for an answer at a step.

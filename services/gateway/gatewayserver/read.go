@@ -97,8 +97,8 @@ func (s *Server) blobs(ctx context.Context, run runlog.Run) func(*harnessv1.Blob
 }
 
 // resultOf returns the result of a run that is parked or has ended at a step, with the
-// place of its conversation and the whole arguments of calls that a person decides about;
-// nil at any other record.
+// place of its conversation, the whole arguments of calls that a person decides about, and
+// what runs below wait for; nil at any other record.
 func (s *Server) resultOf(ctx context.Context, e runlog.Entry) *harnessv1.HarnessResult {
 	r := s.storedResult(ctx, e)
 	if r == nil {
@@ -108,6 +108,9 @@ func (s *Server) resultOf(ctx context.Context, e runlog.Entry) *harnessv1.Harnes
 	r.Transcript = gateway.TranscriptPath(e.Run.Namespace, e.Run.ID)
 	if len(r.GetPending()) > 0 {
 		r.Pending = s.whole(ctx, e.Run).calls(r.GetPending())
+	}
+	if err := s.withTree(ctx, e, r); err != nil {
+		s.logger.Warn("what the runs below wait for is left out of a result", "namespace", e.Run.Namespace, "run", e.Run.ID, "error", err)
 	}
 	return r
 }

@@ -63,6 +63,7 @@ func (s *Server) Run(stream grpc.BidiStreamingServer[harnessv1.RunRequest, harne
 
 // open carries out the first message of a Run stream.
 func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *watcher, hooks *callbacks) (err error) {
+	w.alone = request.Tree != nil && !request.GetTree()
 	switch first := request.GetRequest().(type) {
 	case *harnessv1.RunRequest_Start:
 		start := first.Start
@@ -73,7 +74,9 @@ func (s *Server) open(ctx context.Context, request *harnessv1.RunRequest, w *wat
 		return err
 	case *harnessv1.RunRequest_Attach:
 		w.stays = true
-		w.after = first.Attach.GetAfterVersion()
+		if w.from, err = gateway.OffsetOf(first.Attach.GetAfterVersion(), first.Attach.GetAfter()); err != nil {
+			return err
+		}
 		if w.run, err = gateway.Run(first.Attach.GetNamespace(), first.Attach.GetRunId()); err != nil {
 			return err
 		}

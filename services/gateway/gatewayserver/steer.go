@@ -95,7 +95,9 @@ func (s *Server) input(ctx context.Context, namespace, runID string, item *harne
 	}
 	item.Caller, item.NoApprovals = access.Name(ctx), !access.Approves(ctx)
 	failpoint.Hit(gateway.Writer, "input_received")
-	a, err = s.give(ctx, run, item)
+	if a, err = s.give(ctx, run, item); err != nil {
+		a, err = s.giveBelow(ctx, run, item, err)
+	}
 	return item.GetId(), a, s.failure(ctx, "give an input to", run, err)
 }
 

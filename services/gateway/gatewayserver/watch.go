@@ -35,9 +35,14 @@ func (s *Server) WatchRun(r *harnessv1.WatchRunRequest, stream grpc.ServerStream
 	if until == harnessv1.WatchUntil_WATCH_UNTIL_UNSPECIFIED {
 		until = harnessv1.WatchUntil_WATCH_UNTIL_END
 	}
+	from, err := gateway.OffsetOf(r.GetAfterVersion(), r.GetAfter())
+	if err != nil {
+		return err
+	}
 	return s.watch(stream.Context(), &watcher{
 		run:   run,
-		after: r.GetAfterVersion(),
+		from:  from,
+		alone: r.Tree != nil && !r.GetTree(),
 		until: until,
 		text:  !r.GetNoDeltas() && until != harnessv1.WatchUntil_WATCH_UNTIL_NOW,
 		send: func(u *harnessv1.RunUpdate) error {
@@ -49,8 +54,11 @@ func (s *Server) WatchRun(r *harnessv1.WatchRunRequest, stream grpc.ServerStream
 // watcher is one watch of a run. All of its fields belong to the goroutine that runs
 // watch.
 type watcher struct {
-	run   runlog.Run
-	after uint64
+	run runlog.Run
+	// from is what the client has received.
+	from gateway.Offset
+	// alone leaves out the runs below.
+	alone bool
 	until harnessv1.WatchUntil
 	// text: the client wants deltas.
 	text bool
@@ -67,10 +75,10 @@ type watcher struct {
 	// resultOf returns the result of a run that is parked or has ended at a step, nil
 	// for other records.
 	resultOf func(runlog.Entry) *harnessv1.HarnessResult
-	// whole puts texts that are stored as blobs into an event.
-	whole func(*harnessv1.Event)
+	// whole puts texts that are stored as blobs into an event of a run.
+	whole func(runID string, e *harnessv1.Event)
 
-	splice gateway.Splice
+	stream *gateway.TreeStream
 	// known is the sequence of a record that the run is known to have.
 	known uint64
 	// caughtUp: what was stored at the start was delivered.
@@ -85,18 +93,12 @@ type watcher struct {
 	again <-chan time.Time
 }
 
-// news is what the goroutine that follows the log sends to the watch.
-type news struct {
-	entry    runlog.Entry
-	caughtUp bool
-}
-
 func (s *Server) watch(ctx context.Context, w *watcher) error {
 	err := s.deliver(ctx, w)
 	var known *fault.Error
 	if errors.Is(err, runlog.ErrUnavailable) && !errors.As(err, &known) && ctx.Err() == nil {
 		return because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_LOG_UNAVAILABLE,
-			fmt.Sprintf("watch %s: %s; attach again with after_version %d", w.run, s.whyUnavailable(err), max(w.after, w.newest.Header.Version)))
+			fmt.Sprintf("watch %s: %s; attach again with after_version %d", w.run, s.whyUnavailable(err), max(w.from.Root.Version, w.newest.Header.Version)))
 	}
 	return s.failure(ctx, "watch", w.run, err)
 }
@@ -107,50 +109,17 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	w.splice = gateway.NewSplice(w.after)
 	w.resultOf = func(e runlog.Entry) *harnessv1.HarnessResult { return s.resultOf(ctx, e) }
-	w.whole = func(e *harnessv1.Event) { s.whole(ctx, w.run).event(e) }
-	deltas := make(chan *harnessv1.Delta, queuedDeltas)
-	if w.text {
-		stop, err := s.log.SubscribeDeltas(w.run, func(d *harnessv1.Delta) {
-			select {
-			case deltas <- d:
-			default: // the client is slow
-			}
-		})
-		if err != nil {
-			return err
-		}
-		defer stop()
+	w.whole = func(runID string, e *harnessv1.Event) {
+		s.whole(ctx, runlog.Run{Namespace: w.run.Namespace, ID: runID}).event(e)
 	}
-	entries := make(chan news)
-	tell := func(n news) error {
-		select {
-		case entries <- n:
-			return nil
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
+	f := s.newFollowers(ctx, w)
+	defer f.close()
+	if err := f.open(); err != nil {
+		return err
 	}
-	ended := make(chan error, 1)
-	follow := func() {
-		defer close(ended)
-		ended <- runlog.Watcher{
-			After: w.after, Contains: w.known, Patience: s.patience,
-			Handle:   func(e runlog.Entry) error { return tell(news{entry: e}) },
-			CaughtUp: func() error { return tell(news{caughtUp: true}) },
-		}.Watch(ctx, s.log, w.run)
-	}
-	if !s.spawn(follow) {
-		return errClosing()
-	}
-	defer func() {
-		cancel()
-		for range ended {
-		}
-	}()
 	for {
-		done, err := s.next(ctx, w, entries, deltas, ended)
+		done, err := s.next(ctx, w, f)
 		if err != nil {
 			return err
 		}
@@ -161,19 +130,14 @@ func (s *Server) deliver(ctx context.Context, w *watcher) error {
 }
 
 // next waits for one event and sends it to the client.
-func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, deltas <-chan *harnessv1.Delta, ended <-chan error) (done bool, err error) {
+func (s *Server) next(ctx context.Context, w *watcher, f *followers) (done bool, err error) {
 	select {
 	case <-s.closing:
 		return false, errClosing()
 	case <-ctx.Done():
 		return false, context.Cause(ctx)
-	case err := <-ended:
-		return false, fmt.Errorf("the log is no longer followed: %w", err)
-	case d := <-deltas:
-		if d = w.splice.Delta(d); d != nil {
-			return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Delta{Delta: d}})
-		}
-		return false, nil
+	case d := <-f.deltas:
+		return false, w.deltas(f.splice(d))
 	case r := <-w.receipts:
 		return false, w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Receipt{Receipt: r}})
 	case h := <-w.hooks:
@@ -183,20 +147,46 @@ func (s *Server) next(ctx context.Context, w *watcher, entries <-chan news, delt
 		return s.checkOver(ctx, w)
 	case <-w.again:
 		return s.checkOver(ctx, w)
-	case n := <-entries:
-		if n.caughtUp {
-			w.caughtUp = true
-			return s.checkOver(ctx, w)
+	case n := <-f.news:
+		if n.entry.Record != nil {
+			s.runs.heard(n.entry)
 		}
-		s.runs.heard(n.entry)
-		if err := w.record(n.entry); err != nil {
+		if err := f.take(n); err != nil {
 			return false, err
 		}
-		failpoint.Hit(gateway.Writer, "watching")
-		if w.caughtUp {
-			w.stays = false // the client sees any later end
+		if n.caughtUp && n.run == w.run.ID {
+			w.caughtUp = true
+		}
+		if err := s.pump(w, f); err != nil {
+			return false, err
+		}
+		if n.entry.Record != nil {
+			failpoint.Hit(gateway.Writer, "watching")
+			if w.caughtUp && n.run == w.run.ID {
+				w.stays = false // the client sees any later end
+			}
 		}
 		return s.checkOver(ctx, w)
+	}
+}
+
+// pump sends what may be delivered now.
+func (s *Server) pump(w *watcher, f *followers) error {
+	for {
+		d, ok := w.stream.Next()
+		switch {
+		case !ok:
+			return f.open()
+		case d.Event != nil:
+			w.whole(d.Run, d.Event)
+			if err := w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Event{Event: d.Event}}); err != nil {
+				return err
+			}
+		default:
+			if err := w.record(f, d); err != nil {
+				return err
+			}
+		}
 	}
 }
 
@@ -238,15 +228,19 @@ func (s *Server) attach(ctx context.Context, w *watcher) error {
 	if err != nil {
 		return err
 	}
-	if v.Newest.Header.Version < w.after {
+	after := w.from.Root.Version
+	if v.Newest.Header.Version < after {
 		if v, _, err = s.fresher(ctx, w.run, v); err != nil {
 			return err
 		}
 	}
-	if has := v.Newest.Header.Version; has < w.after {
+	if has := v.Newest.Header.Version; has < after {
 		return because(runlog.ErrLost, codes.DataLoss, harnessv1.ErrorReason_ERROR_REASON_NOT_STORED,
-			fmt.Sprintf("watch %s: it has no version %d: the bus has lost its newest versions; watch again with after_version %d", w.run, w.after, has),
+			fmt.Sprintf("watch %s: it has no version %d: the bus has lost its newest versions; watch again with after_version %d", w.run, after, has),
 			"version", strconv.FormatUint(has, 10))
+	}
+	if err := s.resume(ctx, w, v); err != nil {
+		return err
 	}
 	w.known = v.Newest.Sequence
 	w.stays = w.stays && v.Quiescent() && v.Step.Record.GetStep().GetTo() == runlog.End
@@ -263,7 +257,7 @@ func (s *Server) arrived(ctx context.Context, w *watcher) (done bool, err error)
 		if err != nil {
 			return false, err
 		}
-		if v.Quiescent() && v.Newest.Header.Version <= w.after {
+		if v.Quiescent() && v.Newest.Header.Version <= w.from.Root.Version {
 			w.newest = v.Newest
 			if err := w.rest(v.Newest); err != nil {
 				return false, err
@@ -271,7 +265,7 @@ func (s *Server) arrived(ctx context.Context, w *watcher) (done bool, err error)
 		}
 	}
 	if w.until == harnessv1.WatchUntil_WATCH_UNTIL_NOW {
-		return true, nil
+		return w.stream.Current(), nil
 	}
 	return s.over(ctx, w)
 }
@@ -283,8 +277,11 @@ func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 		to != runlog.End && w.until != harnessv1.WatchUntil_WATCH_UNTIL_REST {
 		return false, nil
 	}
-	if s := w.newest.Record.GetStep().GetSnapshot(); runstate.IsWaiting(s.GetStatus(), s.GetStopReason()) {
-		return false, nil // it continues by itself
+	if !w.stream.Complete() {
+		return false, nil
+	}
+	if waits, err := s.continues(ctx, w.newest); err != nil || waits {
+		return false, err
 	}
 	if runstate.Expired(w.newest.Record.GetStep().GetSnapshot()) {
 		return true, nil // whatever is in its inbox
@@ -297,21 +294,30 @@ func (s *Server) over(ctx context.Context, w *watcher) (bool, error) {
 	return v.Newest.Sequence == w.newest.Sequence && v.InboxSequence <= cursor, nil
 }
 
-// record sends one record.
-func (w *watcher) record(e runlog.Entry) error {
-	w.newest = e
-	for _, ev := range gateway.Deliver(e) {
-		w.whole(ev)
-		if err := w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Event{Event: ev}}); err != nil {
-			return err
-		}
+// record takes a record whose events were sent.
+func (w *watcher) record(f *followers, d gateway.Delivery) error {
+	released := f.delivered(d)
+	if d.Old {
+		return nil
 	}
-	for _, d := range w.splice.Record(e) {
+	if err := w.deltas(released); err != nil {
+		return err
+	}
+	if d.Run != w.run.ID {
+		return nil
+	}
+	w.newest = *d.Record
+	return w.rest(*d.Record)
+}
+
+// deltas sends deltas.
+func (w *watcher) deltas(deltas []*harnessv1.Delta) error {
+	for _, d := range deltas {
 		if err := w.send(&harnessv1.RunUpdate{Update: &harnessv1.RunUpdate_Delta{Delta: d}}); err != nil {
 			return err
 		}
 	}
-	return w.rest(e)
+	return nil
 }
 
 // rest sends the result if the run is parked or has ended.

@@ -278,7 +278,7 @@ func (r *Run) Follow(until harnessv1.WatchUntil, after uint64) *Transcript {
 	r.T.Helper()
 	ctx, cancel := context.WithTimeout(r.T.Context(), Limit)
 	defer cancel()
-	stream, err := Gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, Until: until, AfterVersion: after, NoDeltas: true})
+	stream, err := Gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: r.ID, Until: until, AfterVersion: after, NoDeltas: true, Tree: proto.Bool(false)})
 	if err != nil {
 		r.T.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -44,7 +45,7 @@ func Watch(ctx context.Context, client harnessv1.GatewayServiceClient, namespace
 	last := ""
 	for {
 		stream, err := client.WatchRun(ctx, &harnessv1.WatchRunRequest{
-			Namespace: namespace, RunId: run, AfterVersion: after, Until: until, NoDeltas: true,
+			Namespace: namespace, RunId: run, AfterVersion: after, Until: until, NoDeltas: true, Tree: proto.Bool(false),
 		})
 		version, skip := after, last != ""
 		for err == nil {

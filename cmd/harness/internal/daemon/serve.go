@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
@@ -272,7 +273,7 @@ func (p *process) interrupt(ctx context.Context) error {
 	}
 	for _, run := range working {
 		stream, err := p.node.Client().WatchRun(ctx, &harnessv1.WatchRunRequest{
-			Namespace: run.GetNamespace(), RunId: run.GetRunId(), Until: harnessv1.WatchUntil_WATCH_UNTIL_REST, NoDeltas: true, AfterVersion: 1 << 62,
+			Namespace: run.GetNamespace(), RunId: run.GetRunId(), Until: harnessv1.WatchUntil_WATCH_UNTIL_REST, NoDeltas: true, Tree: proto.Bool(false), AfterVersion: 1 << 62,
 		})
 		for err == nil {
 			_, err = stream.Recv()

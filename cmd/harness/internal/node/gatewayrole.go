@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook/hookcaller"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -119,7 +120,7 @@ func (n *Node) awaitInterrupted(ctx context.Context) {
 	for _, run := range n.interrupted {
 		stream, err := n.gateway.WatchRun(ctx, &harnessv1.WatchRunRequest{
 			Namespace: run.GetNamespace(), RunId: run.GetRunId(), Until: harnessv1.WatchUntil_WATCH_UNTIL_REST,
-			AfterVersion: run.GetVersion(), NoDeltas: true,
+			AfterVersion: run.GetVersion(), NoDeltas: true, Tree: proto.Bool(false),
 		})
 		for err == nil {
 			_, err = stream.Recv()

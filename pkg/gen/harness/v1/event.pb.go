@@ -27,7 +27,8 @@ const (
 // that emits each; the dotted name is in the comment of its oneof case.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// VERSION-INDEX, unique in the run. Filled on delivery, empty when stored.
+	// VERSION-INDEX, unique in the run; RUN/VERSION-INDEX in an event of a run below the run
+	// that is watched. Filled on delivery, empty when stored.
 	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	// Version of the record that holds it. Filled on delivery, 0 when stored.
 	Version uint64 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"`
@@ -40,6 +41,21 @@ type Event struct {
 	// Id of the trace in which it was made, 32 hexadecimal digits; empty when the run is
 	// not traced. Filled on delivery, empty when stored.
 	TraceId string `protobuf:"bytes,6,opt,name=trace_id,json=traceId,proto3" json:"trace_id,omitempty"`
+	// The run that it is of, if that is one below the run that is watched. This field and the
+	// five below are filled on delivery, in a watch of a tree; all but offset are empty in
+	// events of the run that is watched.
+	RunId string `protobuf:"bytes,7,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// The run whose call started that run.
+	ParentRunId string `protobuf:"bytes,8,opt,name=parent_run_id,json=parentRunId,proto3" json:"parent_run_id,omitempty"`
+	// That call.
+	CallId string `protobuf:"bytes,9,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// Name of the sub-agent.
+	Agent string `protobuf:"bytes,200,opt,name=agent,proto3" json:"agent,omitempty"`
+	// Levels below the run that is watched, from 1.
+	Depth uint32 `protobuf:"varint,201,opt,name=depth,proto3" json:"depth,omitempty"`
+	// Offset of the watch after this event, for WatchRunRequest.after. Empty in a run that has
+	// not called a sub-agent: there the id is the offset.
+	Offset string `protobuf:"bytes,202,opt,name=offset,proto3" json:"offset,omitempty"`
 	// What happened.
 	//
 	// Types that are valid to be assigned to Event:
@@ -162,6 +178,48 @@ func (x *Event) GetMaxTurns() uint32 {
 func (x *Event) GetTraceId() string {
 	if x != nil {
 		return x.TraceId
+	}
+	return ""
+}
+
+func (x *Event) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Event) GetParentRunId() string {
+	if x != nil {
+		return x.ParentRunId
+	}
+	return ""
+}
+
+func (x *Event) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *Event) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *Event) GetDepth() uint32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *Event) GetOffset() string {
+	if x != nil {
+		return x.Offset
 	}
 	return ""
 }
@@ -909,7 +967,10 @@ type AgentStarted struct {
 	// Nothing waits for it: the end comes as a message.
 	Background bool `protobuf:"varint,4,opt,name=background,proto3" json:"background,omitempty"`
 	// A call continues a run that had ended before.
-	Continued     bool `protobuf:"varint,5,opt,name=continued,proto3" json:"continued,omitempty"`
+	Continued bool `protobuf:"varint,5,opt,name=continued,proto3" json:"continued,omitempty"`
+	// Version of the child after which the work for this call begins; 0 unless the call
+	// continues a run that had ended.
+	AfterVersion  uint64 `protobuf:"varint,6,opt,name=after_version,json=afterVersion,proto3" json:"after_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -979,12 +1040,19 @@ func (x *AgentStarted) GetContinued() bool {
 	return false
 }
 
+func (x *AgentStarted) GetAfterVersion() uint64 {
+	if x != nil {
+		return x.AfterVersion
+	}
+	return 0
+}
+
 // AgentEnded: the run that a call started has ended.
 type AgentEnded struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
 	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
-	// The run.
+	// The run, in the same namespace.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Name of the sub-agent.
 	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
@@ -4071,7 +4139,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x98\x19\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb3\x1a\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -4079,7 +4147,13 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\vturn_number\x18\x04 \x01(\rR\n" +
 	"turnNumber\x12\x1b\n" +
 	"\tmax_turns\x18\x05 \x01(\rR\bmaxTurns\x12\x19\n" +
-	"\btrace_id\x18\x06 \x01(\tR\atraceId\x12?\n" +
+	"\btrace_id\x18\x06 \x01(\tR\atraceId\x12\x15\n" +
+	"\x06run_id\x18\a \x01(\tR\x05runId\x12\"\n" +
+	"\rparent_run_id\x18\b \x01(\tR\vparentRunId\x12\x17\n" +
+	"\acall_id\x18\t \x01(\tR\x06callId\x12\x15\n" +
+	"\x05agent\x18\xc8\x01 \x01(\tR\x05agent\x12\x15\n" +
+	"\x05depth\x18\xc9\x01 \x01(\rR\x05depth\x12\x17\n" +
+	"\x06offset\x18\xca\x01 \x01(\tR\x06offset\x12?\n" +
 	"\rsession_start\x18\n" +
 	" \x01(\v2\x18.harness.v1.SessionStartH\x00R\fsessionStart\x12?\n" +
 	"\rsession_pause\x18\v \x01(\v2\x18.harness.v1.SessionPauseH\x00R\fsessionPause\x12B\n" +
@@ -4137,7 +4211,7 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"agentEnded\x12E\n" +
 	"\x0fsubtask_started\x186 \x01(\v2\x1a.harness.v1.SubtaskStartedH\x00R\x0esubtaskStarted\x12K\n" +
 	"\x11subtask_completed\x187 \x01(\v2\x1c.harness.v1.SubtaskCompletedH\x00R\x10subtaskCompletedB\a\n" +
-	"\x05event\"\x92\x01\n" +
+	"\x05event\"\xb7\x01\n" +
 	"\fAgentStarted\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
@@ -4145,7 +4219,8 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"background\x18\x04 \x01(\bR\n" +
 	"background\x12\x1c\n" +
-	"\tcontinued\x18\x05 \x01(\bR\tcontinued\"\xb1\x02\n" +
+	"\tcontinued\x18\x05 \x01(\bR\tcontinued\x12#\n" +
+	"\rafter_version\x18\x06 \x01(\x04R\fafterVersion\"\xb1\x02\n" +
 	"\n" +
 	"AgentEnded\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +

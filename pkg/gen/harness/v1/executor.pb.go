@@ -1146,7 +1146,10 @@ type Delta struct {
 	ReasoningOffset uint64 `protobuf:"varint,7,opt,name=reasoning_offset,json=reasoningOffset,proto3" json:"reasoning_offset,omitempty"`
 	// Output of a running command; unset in a delta of text or reasoning, and the only part of
 	// its delta, which has no try.
-	ToolOutput    *ToolOutput `protobuf:"bytes,8,opt,name=tool_output,json=toolOutput,proto3" json:"tool_output,omitempty"`
+	ToolOutput *ToolOutput `protobuf:"bytes,8,opt,name=tool_output,json=toolOutput,proto3" json:"tool_output,omitempty"`
+	// The run that it is of, if that is one below the run that is watched; else empty. Filled
+	// on delivery.
+	RunId         string `protobuf:"bytes,9,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1235,6 +1238,13 @@ func (x *Delta) GetToolOutput() *ToolOutput {
 		return x.ToolOutput
 	}
 	return nil
+}
+
+func (x *Delta) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
 }
 
 // ToolOutput is what the command of a running call prints: at most ten pieces a second. What
@@ -1367,7 +1377,7 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\x05event\x18\x02 \x01(\v2\x11.harness.v1.EventH\x00R\x05event\x12/\n" +
 	"\ajournal\x18\x03 \x01(\v2\x13.harness.v1.JournalH\x00R\ajournal\x12/\n" +
 	"\aoutcome\x18\x04 \x01(\v2\x13.harness.v1.OutcomeH\x00R\aoutcomeB\b\n" +
-	"\x06update\"\x82\x02\n" +
+	"\x06update\"\x99\x02\n" +
 	"\x05Delta\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x18\n" +
@@ -1378,7 +1388,8 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\treasoning\x18\x06 \x01(\tR\treasoning\x12)\n" +
 	"\x10reasoning_offset\x18\a \x01(\x04R\x0freasoningOffset\x127\n" +
 	"\vtool_output\x18\b \x01(\v2\x16.harness.v1.ToolOutputR\n" +
-	"toolOutput\"Q\n" +
+	"toolOutput\x12\x15\n" +
+	"\x06run_id\x18\t \x01(\tR\x05runId\"Q\n" +
 	"\n" +
 	"ToolOutput\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x16\n" +

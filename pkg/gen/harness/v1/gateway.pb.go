@@ -22,7 +22,8 @@ const (
 )
 
 // WatchUntil sets when a watch ends. A run whose inbox has an item that
-// is not applied yet does not count as parked or ended.
+// is not applied yet does not count as parked or ended, nor does one that waits for
+// sub-agents of which one works.
 type WatchUntil int32
 
 const (
@@ -101,7 +102,9 @@ type RunRequest struct {
 	Request isRunRequest_Request `protobuf_oneof:"request"`
 	// Identifies an input, so that sending it again has no second effect. Empty
 	// means the server makes one up.
-	RequestId     string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	RequestId string `protobuf:"bytes,10,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// First message: false leaves out the runs below this one. Default true.
+	Tree          *bool `protobuf:"varint,15,opt,name=tree,proto3,oneof" json:"tree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -258,6 +261,13 @@ func (x *RunRequest) GetRequestId() string {
 	return ""
 }
 
+func (x *RunRequest) GetTree() bool {
+	if x != nil && x.Tree != nil {
+		return *x.Tree
+	}
+	return false
+}
+
 type isRunRequest_Request interface {
 	isRunRequest_Request()
 }
@@ -360,7 +370,9 @@ type AttachRun struct {
 	ClientTools []*ToolSpec `protobuf:"bytes,4,rep,name=client_tools,json=clientTools,proto3" json:"client_tools,omitempty"`
 	// This client answers hooks of kind callback from now on, as long as the stream
 	// lasts. A client that starts a run always does.
-	AnswersHooks  bool `protobuf:"varint,5,opt,name=answers_hooks,json=answersHooks,proto3" json:"answers_hooks,omitempty"`
+	AnswersHooks bool `protobuf:"varint,5,opt,name=answers_hooks,json=answersHooks,proto3" json:"answers_hooks,omitempty"`
+	// Deliver what came after this offset, as in WatchRunRequest. Excludes after_version.
+	After         string `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -428,6 +440,13 @@ func (x *AttachRun) GetAnswersHooks() bool {
 		return x.AnswersHooks
 	}
 	return false
+}
+
+func (x *AttachRun) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
 }
 
 // HookAnswer is a client's answer to a hook's call.
@@ -973,7 +992,14 @@ type WatchRunRequest struct {
 	// When to stop.
 	Until WatchUntil `protobuf:"varint,4,opt,name=until,proto3,enum=harness.v1.WatchUntil" json:"until,omitempty"`
 	// Leave the model's text out until it is committed.
-	NoDeltas      bool `protobuf:"varint,5,opt,name=no_deltas,json=noDeltas,proto3" json:"no_deltas,omitempty"`
+	NoDeltas bool `protobuf:"varint,5,opt,name=no_deltas,json=noDeltas,proto3" json:"no_deltas,omitempty"`
+	// Deliver what came after this offset: Event.offset of the last event received, the id of
+	// an event of this run, or a version. A version or an id does not name what was received of
+	// runs below that were open there, so these are delivered from their start. Excludes
+	// after_version.
+	After string `protobuf:"bytes,6,opt,name=after,proto3" json:"after,omitempty"`
+	// false leaves out the runs below this one. Default true.
+	Tree          *bool `protobuf:"varint,7,opt,name=tree,proto3,oneof" json:"tree,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1039,6 +1065,20 @@ func (x *WatchRunRequest) GetUntil() WatchUntil {
 func (x *WatchRunRequest) GetNoDeltas() bool {
 	if x != nil {
 		return x.NoDeltas
+	}
+	return false
+}
+
+func (x *WatchRunRequest) GetAfter() string {
+	if x != nil {
+		return x.After
+	}
+	return ""
+}
+
+func (x *WatchRunRequest) GetTree() bool {
+	if x != nil && x.Tree != nil {
+		return *x.Tree
 	}
 	return false
 }
@@ -1964,7 +2004,7 @@ type ListPendingRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means default, "*" means all.
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
-	// Only this run; empty means all.
+	// Only this run and the runs below it; empty means all.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	// Runs on a page, from 1 to 1,000. Default 100.
 	PageSize uint32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
@@ -2151,7 +2191,8 @@ func (x *PendingInRun) GetCall() *PendingCall {
 	return nil
 }
 
-// SendInputRequest gives a run something.
+// SendInputRequest gives a run something. An answer to a call that waits in a run below is
+// delivered there; FAILED_PRECONDITION if several runs below wait for a call of this id.
 type SendInputRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Namespace; empty means default.
@@ -3337,7 +3378,7 @@ var File_harness_v1_gateway_proto protoreflect.FileDescriptor
 const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/gateway.proto\x12\n" +
-	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xc5\x05\n" +
+	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xe7\x05\n" +
 	"\n" +
 	"RunRequest\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.harness.v1.StartRunRequestH\x00R\x05start\x12/\n" +
@@ -3357,14 +3398,17 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\fmodel_change\x18\x0e \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChange\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\n" +
-	" \x01(\tR\trequestIdB\t\n" +
-	"\arequest\"\xc3\x01\n" +
+	" \x01(\tR\trequestId\x12\x17\n" +
+	"\x04tree\x18\x0f \x01(\bH\x01R\x04tree\x88\x01\x01B\t\n" +
+	"\arequestB\a\n" +
+	"\x05_tree\"\xd9\x01\n" +
 	"\tAttachRun\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12#\n" +
 	"\rafter_version\x18\x03 \x01(\x04R\fafterVersion\x127\n" +
 	"\fclient_tools\x18\x04 \x03(\v2\x14.harness.v1.ToolSpecR\vclientTools\x12#\n" +
-	"\ranswers_hooks\x18\x05 \x01(\bR\fanswersHooks\"~\n" +
+	"\ranswers_hooks\x18\x05 \x01(\bR\fanswersHooks\x12\x14\n" +
+	"\x05after\x18\x06 \x01(\tR\x05after\"~\n" +
 	"\n" +
 	"HookAnswer\x12'\n" +
 	"\x0fidempotency_key\x18\x01 \x01(\tR\x0eidempotencyKey\x121\n" +
@@ -3398,13 +3442,16 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x10StartRunResponse\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
-	"\aexisted\x18\x03 \x01(\bR\aexisted\"\xb6\x01\n" +
+	"\aexisted\x18\x03 \x01(\bR\aexisted\"\xee\x01\n" +
 	"\x0fWatchRunRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12#\n" +
 	"\rafter_version\x18\x03 \x01(\x04R\fafterVersion\x12,\n" +
 	"\x05until\x18\x04 \x01(\x0e2\x16.harness.v1.WatchUntilR\x05until\x12\x1b\n" +
-	"\tno_deltas\x18\x05 \x01(\bR\bnoDeltas\"A\n" +
+	"\tno_deltas\x18\x05 \x01(\bR\bnoDeltas\x12\x14\n" +
+	"\x05after\x18\x06 \x01(\tR\x05after\x12\x17\n" +
+	"\x04tree\x18\a \x01(\bH\x00R\x04tree\x88\x01\x01B\a\n" +
+	"\x05_tree\"A\n" +
 	"\x10WatchRunResponse\x12-\n" +
 	"\x06update\x18\x01 \x01(\v2\x15.harness.v1.RunUpdateR\x06update\"\x86\x01\n" +
 	"\x10WatchRunsRequest\x12\x1c\n" +
@@ -3812,6 +3859,7 @@ func file_harness_v1_gateway_proto_init() {
 		(*RunUpdate_Receipt)(nil),
 		(*RunUpdate_Hook)(nil),
 	}
+	file_harness_v1_gateway_proto_msgTypes[9].OneofWrappers = []any{}
 	file_harness_v1_gateway_proto_msgTypes[12].OneofWrappers = []any{
 		(*WatchRunsResponse_Run)(nil),
 		(*WatchRunsResponse_CaughtUp)(nil),

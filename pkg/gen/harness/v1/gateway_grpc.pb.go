@@ -50,7 +50,8 @@ type GatewayServiceClient interface {
 	Run(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[RunRequest, RunResponse], error)
 	// StartRun starts a run and returns once it is durable.
 	StartRun(ctx context.Context, in *StartRunRequest, opts ...grpc.CallOption) (*StartRunResponse, error)
-	// WatchRun delivers what happens in a run, strictly by version.
+	// WatchRun delivers what happens in a run and in the runs below it: each run strictly by
+	// version, and the events of a child between agent.started and agent.ended of its parent.
 	WatchRun(ctx context.Context, in *WatchRunRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunResponse], error)
 	// WatchRuns lists runs and then sends each run that changes.
 	WatchRuns(ctx context.Context, in *WatchRunsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchRunsResponse], error)
@@ -295,7 +296,8 @@ type GatewayServiceServer interface {
 	Run(grpc.BidiStreamingServer[RunRequest, RunResponse]) error
 	// StartRun starts a run and returns once it is durable.
 	StartRun(context.Context, *StartRunRequest) (*StartRunResponse, error)
-	// WatchRun delivers what happens in a run, strictly by version.
+	// WatchRun delivers what happens in a run and in the runs below it: each run strictly by
+	// version, and the events of a child between agent.started and agent.ended of its parent.
 	WatchRun(*WatchRunRequest, grpc.ServerStreamingServer[WatchRunResponse]) error
 	// WatchRuns lists runs and then sends each run that changes.
 	WatchRuns(*WatchRunsRequest, grpc.ServerStreamingServer[WatchRunsResponse]) error

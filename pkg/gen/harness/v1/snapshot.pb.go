@@ -1729,7 +1729,10 @@ type PendingCall struct {
 	Wait *WaitState `protobuf:"bytes,30,opt,name=wait,proto3" json:"wait,omitempty"`
 	// Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
 	// sub-agents with a prompt alone.
-	Delegation    *Delegation `protobuf:"bytes,31,opt,name=delegation,proto3" json:"delegation,omitempty"`
+	Delegation *Delegation `protobuf:"bytes,31,opt,name=delegation,proto3" json:"delegation,omitempty"`
+	// The run that waits, if that is one below the run of the request; else empty. Filled
+	// on delivery, empty when stored.
+	RunId         string `protobuf:"bytes,32,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1909,6 +1912,13 @@ func (x *PendingCall) GetDelegation() *Delegation {
 		return x.Delegation
 	}
 	return nil
+}
+
+func (x *PendingCall) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
 }
 
 // PendingTool is the tool of pending calls.
@@ -2523,7 +2533,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\bexceeded\x18\x0e \x01(\bR\bexceeded\x12\x1a\n" +
 	"\brefusals\x18\x0f \x01(\rR\brefusals\x12\x1f\n" +
 	"\vmedia_bytes\x18\x10 \x01(\x04R\n" +
-	"mediaBytes\"\x90\x06\n" +
+	"mediaBytes\"\xa7\x06\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -2549,7 +2559,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\x126\n" +
 	"\n" +
 	"delegation\x18\x1f \x01(\v2\x16.harness.v1.DelegationR\n" +
-	"delegation\"\xd2\x01\n" +
+	"delegation\x12\x15\n" +
+	"\x06run_id\x18  \x01(\tR\x05runId\"\xd2\x01\n" +
 	"\vPendingTool\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12@\n" +
 	"\x11parameters_schema\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x10parametersSchema\x12.\n" +

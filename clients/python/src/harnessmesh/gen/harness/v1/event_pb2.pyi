@@ -43,6 +43,12 @@ class Event(_message.Message):
     TURN_NUMBER_FIELD_NUMBER: _builtins.int
     MAX_TURNS_FIELD_NUMBER: _builtins.int
     TRACE_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    PARENT_RUN_ID_FIELD_NUMBER: _builtins.int
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    DEPTH_FIELD_NUMBER: _builtins.int
+    OFFSET_FIELD_NUMBER: _builtins.int
     SESSION_START_FIELD_NUMBER: _builtins.int
     SESSION_PAUSE_FIELD_NUMBER: _builtins.int
     SESSION_RESUME_FIELD_NUMBER: _builtins.int
@@ -89,7 +95,9 @@ class Event(_message.Message):
     SUBTASK_STARTED_FIELD_NUMBER: _builtins.int
     SUBTASK_COMPLETED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
-    """VERSION-INDEX, unique in the run. Filled on delivery, empty when stored."""
+    """VERSION-INDEX, unique in the run; RUN/VERSION-INDEX in an event of a run below the run
+    that is watched. Filled on delivery, empty when stored.
+    """
     version: _builtins.int
     """Version of the record that holds it. Filled on delivery, 0 when stored."""
     turn_number: _builtins.int
@@ -99,6 +107,23 @@ class Event(_message.Message):
     trace_id: _builtins.str
     """Id of the trace in which it was made, 32 hexadecimal digits; empty when the run is
     not traced. Filled on delivery, empty when stored.
+    """
+    run_id: _builtins.str
+    """The run that it is of, if that is one below the run that is watched. This field and the
+    five below are filled on delivery, in a watch of a tree; all but offset are empty in
+    events of the run that is watched.
+    """
+    parent_run_id: _builtins.str
+    """The run whose call started that run."""
+    call_id: _builtins.str
+    """That call."""
+    agent: _builtins.str
+    """Name of the sub-agent."""
+    depth: _builtins.int
+    """Levels below the run that is watched, from 1."""
+    offset: _builtins.str
+    """Offset of the watch after this event, for WatchRunRequest.after. Empty in a run that has
+    not called a sub-agent: there the id is the offset.
     """
     @_builtins.property
     def time(self) -> _timestamp_pb2.Timestamp:
@@ -293,6 +318,12 @@ class Event(_message.Message):
         turn_number: _builtins.int = ...,
         max_turns: _builtins.int = ...,
         trace_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        parent_run_id: _builtins.str = ...,
+        call_id: _builtins.str = ...,
+        agent: _builtins.str = ...,
+        depth: _builtins.int = ...,
+        offset: _builtins.str = ...,
         session_start: Global___SessionStart | None = ...,
         session_pause: Global___SessionPause | None = ...,
         session_resume: Global___SessionResume | None = ...,
@@ -341,7 +372,7 @@ class Event(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
@@ -360,6 +391,7 @@ class AgentStarted(_message.Message):
     AGENT_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
     CONTINUED_FIELD_NUMBER: _builtins.int
+    AFTER_VERSION_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     run_id: _builtins.str
@@ -370,6 +402,10 @@ class AgentStarted(_message.Message):
     """Nothing waits for it: the end comes as a message."""
     continued: _builtins.bool
     """A call continues a run that had ended before."""
+    after_version: _builtins.int
+    """Version of the child after which the work for this call begins; 0 unless the call
+    continues a run that had ended.
+    """
     def __init__(
         self,
         *,
@@ -378,10 +414,11 @@ class AgentStarted(_message.Message):
         agent: _builtins.str = ...,
         background: _builtins.bool = ...,
         continued: _builtins.bool = ...,
+        after_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "background", b"background", "call_id", b"call_id", "continued", b"continued", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_version", b"after_version", "agent", b"agent", "background", b"background", "call_id", b"call_id", "continued", b"continued", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -405,7 +442,7 @@ class AgentEnded(_message.Message):
     call_id: _builtins.str
     """The call."""
     run_id: _builtins.str
-    """The run."""
+    """The run, in the same namespace."""
     agent: _builtins.str
     """Name of the sub-agent."""
     status: _run_pb2.RunStatus.ValueType

@@ -601,6 +601,7 @@ class Delta(_message.Message):
     REASONING_FIELD_NUMBER: _builtins.int
     REASONING_OFFSET_FIELD_NUMBER: _builtins.int
     TOOL_OUTPUT_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     turn_number: _builtins.int
     """The turn."""
     attempt: _builtins.int
@@ -613,6 +614,10 @@ class Delta(_message.Message):
     """Text of the model's reasoning for people; empty in a delta of text."""
     reasoning_offset: _builtins.int
     """Bytes of this try's reasoning that came before."""
+    run_id: _builtins.str
+    """The run that it is of, if that is one below the run that is watched; else empty. Filled
+    on delivery.
+    """
     @_builtins.property
     def tool_output(self) -> Global___ToolOutput:
         """Output of a running command; unset in a delta of text or reasoning, and the only part of
@@ -629,10 +634,11 @@ class Delta(_message.Message):
         reasoning: _builtins.str = ...,
         reasoning_offset: _builtins.int = ...,
         tool_output: Global___ToolOutput | None = ...,
+        run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["tool_output", b"tool_output"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "offset", b"offset", "reasoning", b"reasoning", "reasoning_offset", b"reasoning_offset", "text", b"text", "tool_output", b"tool_output", "try", b"try", "turn_number", b"turn_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "offset", b"offset", "reasoning", b"reasoning", "reasoning_offset", b"reasoning_offset", "run_id", b"run_id", "text", b"text", "tool_output", b"tool_output", "try", b"try", "turn_number", b"turn_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -47,7 +47,8 @@ class _WatchUntilEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_WatchUntil
 
 class WatchUntil(_WatchUntil, metaclass=_WatchUntilEnumTypeWrapper):
     """WatchUntil sets when a watch ends. A run whose inbox has an item that
-    is not applied yet does not count as parked or ended.
+    is not applied yet does not count as parked or ended, nor does one that waits for
+    sub-agents of which one works.
     """
 
 WATCH_UNTIL_UNSPECIFIED: WatchUntil.ValueType  # 0
@@ -79,10 +80,13 @@ class RunRequest(_message.Message):
     HOOK_ANSWER_FIELD_NUMBER: _builtins.int
     MODEL_CHANGE_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
+    TREE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Identifies an input, so that sending it again has no second effect. Empty
     means the server makes one up.
     """
+    tree: _builtins.bool
+    """First message: false leaves out the runs below this one. Default true."""
     @_builtins.property
     def start(self) -> Global___StartRunRequest:
         """Start a run and watch it."""
@@ -147,13 +151,19 @@ class RunRequest(_message.Message):
         hook_answer: Global___HookAnswer | None = ...,
         model_change: _inbox_pb2.ModelChange | None = ...,
         request_id: _builtins.str = ...,
+        tree: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "attach", b"attach", "cancel", b"cancel", "hook_answer", b"hook_answer", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "request", b"request", "resume", b"resume", "start", b"start", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tree", b"_tree", "approval", b"approval", "attach", b"attach", "cancel", b"cancel", "hook_answer", b"hook_answer", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "request", b"request", "resume", b"resume", "start", b"start", "tool_answer", b"tool_answer", "tree", b"tree", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "attach", b"attach", "cancel", b"cancel", "hook_answer", b"hook_answer", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "request", b"request", "request_id", b"request_id", "resume", b"resume", "start", b"start", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tree", b"_tree", "approval", b"approval", "attach", b"attach", "cancel", b"cancel", "hook_answer", b"hook_answer", "interrupt", b"interrupt", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "request", b"request", "request_id", b"request_id", "resume", b"resume", "start", b"start", "tool_answer", b"tool_answer", "tree", b"tree", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__tree: _TypeAlias = _typing.Literal["tree"]  # noqa: Y015
+    _WhichOneofArgType__tree: _TypeAlias = _typing.Literal["_tree", b"_tree"]  # noqa: Y015
     _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["start", "attach", "user_message", "approval", "interrupt", "resume", "cancel", "tool_answer", "mode_change", "replan", "hook_answer", "model_change"]  # noqa: Y015
     _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tree) -> _WhichOneofReturnType__tree | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
 
 Global___RunRequest: _TypeAlias = RunRequest  # noqa: Y015
@@ -169,6 +179,7 @@ class AttachRun(_message.Message):
     AFTER_VERSION_FIELD_NUMBER: _builtins.int
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
     ANSWERS_HOOKS_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means default."""
     run_id: _builtins.str
@@ -179,6 +190,8 @@ class AttachRun(_message.Message):
     """This client answers hooks of kind callback from now on, as long as the stream
     lasts. A client that starts a run always does.
     """
+    after: _builtins.str
+    """Deliver what came after this offset, as in WatchRunRequest. Excludes after_version."""
     @_builtins.property
     def client_tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolSpec]:
         """Tools that this client runs for the run from now on, at most 64: they replace
@@ -193,10 +206,11 @@ class AttachRun(_message.Message):
         after_version: _builtins.int = ...,
         client_tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
         answers_hooks: _builtins.bool = ...,
+        after: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_version", b"after_version", "answers_hooks", b"answers_hooks", "client_tools", b"client_tools", "namespace", b"namespace", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "after_version", b"after_version", "answers_hooks", b"answers_hooks", "client_tools", b"client_tools", "namespace", b"namespace", "run_id", b"run_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -453,6 +467,8 @@ class WatchRunRequest(_message.Message):
     AFTER_VERSION_FIELD_NUMBER: _builtins.int
     UNTIL_FIELD_NUMBER: _builtins.int
     NO_DELTAS_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    TREE_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means default."""
     run_id: _builtins.str
@@ -463,6 +479,14 @@ class WatchRunRequest(_message.Message):
     """When to stop."""
     no_deltas: _builtins.bool
     """Leave the model's text out until it is committed."""
+    after: _builtins.str
+    """Deliver what came after this offset: Event.offset of the last event received, the id of
+    an event of this run, or a version. A version or an id does not name what was received of
+    runs below that were open there, so these are delivered from their start. Excludes
+    after_version.
+    """
+    tree: _builtins.bool
+    """false leaves out the runs below this one. Default true."""
     def __init__(
         self,
         *,
@@ -471,12 +495,16 @@ class WatchRunRequest(_message.Message):
         after_version: _builtins.int = ...,
         until: Global___WatchUntil.ValueType = ...,
         no_deltas: _builtins.bool = ...,
+        after: _builtins.str = ...,
+        tree: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_tree", b"_tree", "tree", b"tree"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_version", b"after_version", "namespace", b"namespace", "no_deltas", b"no_deltas", "run_id", b"run_id", "until", b"until"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_tree", b"_tree", "after", b"after", "after_version", b"after_version", "namespace", b"namespace", "no_deltas", b"no_deltas", "run_id", b"run_id", "tree", b"tree", "until", b"until"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__tree: _TypeAlias = _typing.Literal["tree"]  # noqa: Y015
+    _WhichOneofArgType__tree: _TypeAlias = _typing.Literal["_tree", b"_tree"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__tree) -> _WhichOneofReturnType__tree | None: ...
 
 Global___WatchRunRequest: _TypeAlias = WatchRunRequest  # noqa: Y015
 
@@ -942,7 +970,7 @@ class ListPendingRequest(_message.Message):
     namespace: _builtins.str
     """Namespace; empty means default, "*" means all."""
     run_id: _builtins.str
-    """Only this run; empty means all."""
+    """Only this run and the runs below it; empty means all."""
     page_size: _builtins.int
     """Runs on a page, from 1 to 1,000. Default 100."""
     page_token: _builtins.str
@@ -1025,7 +1053,9 @@ Global___PendingInRun: _TypeAlias = PendingInRun  # noqa: Y015
 
 @_typing.final
 class SendInputRequest(_message.Message):
-    """SendInputRequest gives a run something."""
+    """SendInputRequest gives a run something. An answer to a call that waits in a run below is
+    delivered there; FAILED_PRECONDITION if several runs below wait for a call of this id.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -140,7 +140,8 @@ class GatewayServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def WatchRun(self, request, context):
-        """WatchRun delivers what happens in a run, strictly by version.
+        """WatchRun delivers what happens in a run and in the runs below it: each run strictly by
+        version, and the events of a child between agent.started and agent.ended of its parent.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -43,7 +43,9 @@ class GatewayServiceStub:
     StartRun: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.StartRunRequest, _gateway_pb2.StartRunResponse]
     """StartRun starts a run and returns once it is durable."""
     WatchRun: _grpc.UnaryStreamMultiCallable[_gateway_pb2.WatchRunRequest, _gateway_pb2.WatchRunResponse]
-    """WatchRun delivers what happens in a run, strictly by version."""
+    """WatchRun delivers what happens in a run and in the runs below it: each run strictly by
+    version, and the events of a child between agent.started and agent.ended of its parent.
+    """
     WatchRuns: _grpc.UnaryStreamMultiCallable[_gateway_pb2.WatchRunsRequest, _gateway_pb2.WatchRunsResponse]
     """WatchRuns lists runs and then sends each run that changes."""
     GetRun: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetRunRequest, _gateway_pb2.GetRunResponse]
@@ -93,7 +95,9 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     StartRun: _aio.UnaryUnaryMultiCallable[_gateway_pb2.StartRunRequest, _gateway_pb2.StartRunResponse]  # type: ignore[assignment]
     """StartRun starts a run and returns once it is durable."""
     WatchRun: _aio.UnaryStreamMultiCallable[_gateway_pb2.WatchRunRequest, _gateway_pb2.WatchRunResponse]  # type: ignore[assignment]
-    """WatchRun delivers what happens in a run, strictly by version."""
+    """WatchRun delivers what happens in a run and in the runs below it: each run strictly by
+    version, and the events of a child between agent.started and agent.ended of its parent.
+    """
     WatchRuns: _aio.UnaryStreamMultiCallable[_gateway_pb2.WatchRunsRequest, _gateway_pb2.WatchRunsResponse]  # type: ignore[assignment]
     """WatchRuns lists runs and then sends each run that changes."""
     GetRun: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetRunRequest, _gateway_pb2.GetRunResponse]  # type: ignore[assignment]
@@ -158,7 +162,9 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _gateway_pb2.WatchRunRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_gateway_pb2.WatchRunResponse], _abc.AsyncIterator[_gateway_pb2.WatchRunResponse]]:
-        """WatchRun delivers what happens in a run, strictly by version."""
+        """WatchRun delivers what happens in a run and in the runs below it: each run strictly by
+        version, and the events of a child between agent.started and agent.ended of its parent.
+        """
 
     @_abc_1.abstractmethod
     def WatchRuns(

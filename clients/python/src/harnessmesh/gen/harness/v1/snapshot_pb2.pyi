@@ -990,6 +990,7 @@ class PendingCall(_message.Message):
     CHANGES_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
     DELEGATION_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     tool: _builtins.str
@@ -1023,6 +1024,10 @@ class PendingCall(_message.Message):
     changes: _builtins.str
     """What the person who approved the call changed in its arguments, with which its result
     begins; empty: nothing.
+    """
+    run_id: _builtins.str
+    """The run that waits, if that is one below the run of the request; else empty. Filled
+    on delivery, empty when stored.
     """
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
@@ -1081,10 +1086,11 @@ class PendingCall(_message.Message):
         changes: _builtins.str = ...,
         wait: Global___WaitState | None = ...,
         delegation: _tree_pb2.Delegation | None = ...,
+        run_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "delegation", b"delegation", "marks", b"marks", "preview", b"preview", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "delegation", b"delegation", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "delegation", b"delegation", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "run_id", b"run_id", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
