@@ -72,7 +72,7 @@ func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 		After: f.after, Sent: f.sent, NoDeltas: f.noDeltas || f.output == "json",
 		Printer: printer, Signals: a.signals, Lost: f.session.Lost, Stored: f.stored, Unread: f.onlyWatch && f.output == "jsonl",
 	}
-	cfg.Leave = !f.session.Local
+	cfg.Leave, cfg.Tree = !f.session.Local, f.output == "jsonl"
 	if f.session.Process != nil {
 		cfg.Rejoin = func(ctx context.Context, resume bool) (harnessv1.GatewayServiceClient, string, error) {
 			return f.rejoin(ctx, a, resume)

@@ -83,6 +83,7 @@ export class Run {
       ...this.#name,
       until: serving ? pb.WatchUntil.END : UNTIL[until],
       noDeltas: !deltas,
+      tree: false,
     });
     try {
       for await (const update of watch(this.connection, request, seen, signal)) {

@@ -73,6 +73,7 @@ class Run:
             run_id=self.id,
             until=pb.WATCH_UNTIL_END if serving and until == "rest" else _UNTIL[until],
             no_deltas=not deltas,
+            tree=False,
         )
         try:
             async with aclosing(_run_tools_during(watch(self._connection, request, seen), serving)) as updates:

@@ -57,6 +57,8 @@ type Config struct {
 	NoDeltas bool
 	// Printer prints the run.
 	Printer Printer
+	// Tree prints the runs below too.
+	Tree bool
 	// Prompt prompts a user for approvals and answers; nil without a terminal.
 	Prompt *Prompt
 	// Signals interrupt the run; nil disables that.
@@ -120,7 +122,9 @@ func NewRunID() string { return "r-" + strings.ToLower(rand.Text()[:8]) }
 
 type follower struct {
 	Config
-	pos      position
+	pos position
+	// offset is that of the last event of a tree; empty without sub-agents.
+	offset   string
 	awaiting map[string]bool
 	// answers are the inputs that a user gave here.
 	answers map[string]bool
@@ -227,9 +231,15 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) {
 			f.grace = time.After(f.Grace)
 		}
 	case *harnessv1.RunUpdate_Event:
+		if v.Event.GetRunId() != "" { // of a run below: resumed by its offset, it comes once
+			f.offset = v.Event.GetOffset()
+			f.Printer.Event(v.Event)
+			return
+		}
 		if f.seen(v.Event) {
 			return
 		}
+		f.offset = v.Event.GetOffset()
 		if f.past {
 			f.held, f.grace, f.past = nil, nil, false
 		}
@@ -241,7 +251,7 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) {
 			f.next()
 		}
 	case *harnessv1.RunUpdate_Delta:
-		if v.Delta.GetToolOutput() != nil || f.text.add(v.Delta) {
+		if v.Delta.GetRunId() != "" || v.Delta.GetToolOutput() != nil || f.text.add(v.Delta) {
 			f.Printer.Delta(v.Delta)
 		}
 	case *harnessv1.RunUpdate_Result:

@@ -26,7 +26,10 @@ func (f *follower) watch(ctx context.Context) *stream {
 	}
 	request := &harnessv1.WatchRunRequest{
 		Namespace: f.Namespace, RunId: f.Run, AfterVersion: after,
-		Until: harnessv1.WatchUntil_WATCH_UNTIL_END, NoDeltas: f.NoDeltas,
+		Until: harnessv1.WatchUntil_WATCH_UNTIL_END, NoDeltas: f.NoDeltas, Tree: &f.Tree,
+	}
+	if f.offset != "" {
+		request.AfterVersion, request.After = 0, f.offset
 	}
 	if f.Stored {
 		request.Until = harnessv1.WatchUntil_WATCH_UNTIL_NOW
