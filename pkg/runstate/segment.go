@@ -18,7 +18,7 @@ func OpenSegment(s *harnessv1.Snapshot) {
 	spent.ActiveBeforeSegment = proto.CloneOf(spent.GetActive())
 	s.Segment++
 	s.MaxTurns = uint32(min(uint64(s.GetTurnCount())+uint64(s.GetConfig().GetStop().GetMaxTurns()), math.MaxUint32))
-	s.ContinuationCount, s.WorkCompleteRetries, s.OutputRejections = 0, 0, 0
+	s.ContinuationCount, s.WorkCompleteRetries, s.OutputRejections, s.AnswerSentBack = 0, 0, 0, false
 	s.Output, s.OutputProblem = nil, ""
 	s.Turn, s.Summary, s.Answer, s.StopReason, s.Accepted, s.WakeAt = nil, nil, nil, nil, false, nil
 	s.Status = harnessv1.RunStatus_RUN_STATUS_RUNNING

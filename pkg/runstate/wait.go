@@ -69,10 +69,11 @@ func IsWaiting(status harnessv1.RunStatus, reason *harnessv1.StopReason) bool {
 		(reason.GetKind() == KindWait || reason.GetKind() == KindAgent && reason.GetDetails().GetRunId() == "")
 }
 
-// ParkClock stops the clock of a run that is parked at now, unless it waits: waiting counts as
+// ParkClock stops the clock of a run that is parked at now, unless it waits, or sub-agents work for it: that counts as
 // time spent. It changes s.
 func ParkClock(s *harnessv1.Snapshot, now time.Time) {
-	if Waits(s) {
+	works := s.GetStopReason().GetKind() == KindAgent && s.GetStopReason().GetDetails().GetRunId() == "" && s.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED
+	if Waits(s) || works {
 		StartClock(s, now)
 		return
 	}

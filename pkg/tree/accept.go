@@ -54,7 +54,7 @@ func Accept(s *harnessv1.Snapshot, run runlog.Run, call *harnessv1.PendingCall, 
 	}
 	c.Arguments = proto.CloneOf(call.GetArguments())
 	return &Reply{Text: fmt.Sprintf("The sub-agent works in the background as run %s. Its result comes as a message. "+
-		"%s waits for it. It is ended if you finish first.", c.GetRunId(), AgentWait)}
+		"%s waits for it.", c.GetRunId(), AgentWait)}
 }
 
 // acceptWait has a call of agent_wait wait unless all that it names has ended.

@@ -93,7 +93,8 @@ func Wanted(s *harnessv1.Snapshot) []*harnessv1.Child {
 	return all
 }
 
-// awaited returns the children that a parked run waits for, in the order of its calls.
+// awaited returns the children that a parked run waits for, in the order of its calls; without
+// calls those in the background.
 func awaited(s *harnessv1.Snapshot) []*harnessv1.Child {
 	var all []*harnessv1.Child
 	for _, g := range s.GetGraphs() {
@@ -112,6 +113,9 @@ func awaited(s *harnessv1.Snapshot) []*harnessv1.Child {
 				all = append(all, c)
 			}
 		}
+	}
+	if len(all) == 0 {
+		return InBackground(s)
 	}
 	return all
 }
@@ -148,4 +152,16 @@ func RecordTold(c *harnessv1.Child) {
 // CallArguments returns the arguments of a call that waits for sub-agents; nil if there is none.
 func CallArguments(s *harnessv1.Snapshot, id string) *harnessv1.Content {
 	return agentCall(s, id).GetArguments()
+}
+
+// InBackground returns the children in the background that have not ended, or whose end the
+// model does not know.
+func InBackground(s *harnessv1.Snapshot) []*harnessv1.Child {
+	var all []*harnessv1.Child
+	for _, c := range s.GetChildren() {
+		if c.GetBackground() && !c.GetTold() {
+			all = append(all, c)
+		}
+	}
+	return all
 }

@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"strings"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -21,13 +23,30 @@ func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *har
 		Status: s.GetStatus(), Reason: briefly(s.GetStopReason()), Accepted: s.GetAccepted(), Turns: s.GetTurnCount(), Usage: proto.CloneOf(s.GetSpent().GetUsage()),
 	}
 	if ended(s.GetStatus()) {
-		answer = s.GetAnswer()
-		if size(answer) == 0 || s.GetTurn().GetCalledWorkComplete() && size(s.GetSummary()) > size(answer) {
-			answer = s.GetSummary()
-		}
+		answer = AnswerOf(s)
 	}
 	return report, answer, true
 }
+
+// AnswerOf returns what a run gives the one that started it: its last text, or its summary if
+// that says more.
+func AnswerOf(s *harnessv1.Snapshot) *harnessv1.Content {
+	if size(s.GetAnswer()) == 0 || s.GetTurn().GetCalledWorkComplete() && size(s.GetSummary()) > size(s.GetAnswer()) {
+		return s.GetSummary()
+	}
+	return s.GetAnswer()
+}
+
+// Words returns the number of words of a text; of one that is stored as a blob about, by its size.
+func Words(c *harnessv1.Content) int {
+	if ref := c.GetBlob(); ref != nil {
+		return int(min(ref.GetSize()/bytesAWord, 1<<30))
+	}
+	return len(strings.Fields(c.GetInline()))
+}
+
+// bytesAWord is about the size of a word with the space after it.
+const bytesAWord = 6
 
 // briefly returns a reason as a parent keeps it.
 func briefly(r *harnessv1.StopReason) *harnessv1.StopReason {

@@ -231,6 +231,7 @@ func (d *decision) routeTree() (decided bool, err error) {
 		d.interrupt = &harnessv1.Interrupt{Reason: "The run that started it was interrupted."}
 	}
 	s.Stopping = nil
+	waits := d.waitsForBackground()
 	switch {
 	case d.cancel != nil:
 		if !tree.Stop(s, harnessv1.ChildWant_CHILD_WANT_END) {
@@ -254,7 +255,20 @@ func (d *decision) routeTree() (decided bool, err error) {
 		}
 		tree.Continue(s, d.resumed == "resume")
 	}
-	return false, d.delegate()
+	if err := d.delegate(); err != nil || !waits {
+		return false, err
+	}
+	s.StopReason, s.ParkVersion, s.WakeAt = tree.WaitReason(s, d.Turn), 0, nil
+	return true, d.park()
+}
+
+// waitsForBackground reports whether the run is parked until a sub-agent in the background ends, and
+// none has.
+func (d *decision) waitsForBackground() bool {
+	s := d.s
+	return s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && s.GetPausedPhase() == unpaused && s.GetStopReason().GetKind() == runstate.KindAgent &&
+		d.resumed == "" && d.failure == nil && len(runstate.AwaitedCalls(s)) == 0 && !tree.Opening(s) &&
+		len(tree.Untold(s)) == 0 && len(tree.InBackground(s)) > 0
 }
 
 // finish ends the run as the stop decision has decided, once everything below it has ended.

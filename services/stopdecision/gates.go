@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
@@ -16,6 +17,7 @@ import (
 const (
 	rejectedNotCalled = "work_complete_not_called"
 	rejectedStrict    = "work_complete_required_strict"
+	rejectedLong      = "answer_too_long"
 	rejectedOutput    = "output_invalid"
 	rejectedContract  = "contract_not_satisfied"
 	rejectedItems     = "work_items_incomplete"
@@ -24,7 +26,7 @@ const (
 
 // gates decides whether an agent that considers itself done may stop. The required
 // questions of the contract are put to the user first. Then, in order: it called
-// work_complete, its output fits the output schema, the contract is satisfied, no work item
+// work_complete, its answer is not too long, its output fits the output schema, the contract is satisfied, no work item
 // is open, no subscriber of agent_stop blocks. The first gate that objects decides.
 func (d *decision) gates() error {
 	if asked, err := d.askQuestions(); asked || err != nil {
@@ -42,7 +44,7 @@ func (d *decision) gates() error {
 			return d.reject(rejectedStrict, "This run ends only with work_complete. Finish what is left with tool calls, then call work_complete with a summary.", nil)
 		}
 	}
-	for _, gate := range []func() (bool, error){d.outputGate, d.contractGate, d.itemsGate, d.hooksGate} {
+	for _, gate := range []func() (bool, error){d.lengthGate, d.outputGate, d.contractGate, d.itemsGate, d.hooksGate} {
 		if decided, err := gate(); decided || err != nil {
 			return err
 		}
@@ -59,6 +61,18 @@ func (d *decision) gates() error {
 		accepted, message = false, "The agent stopped without an output that fits the output schema."
 	}
 	return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "agent_done", message, accepted)
+}
+
+// lengthGate decides, once in a segment, if the answer has more words than it may have.
+func (d *decision) lengthGate() (decided bool, err error) {
+	limit := int(d.definition.MaxAnswerWords)
+	words := tree.Words(tree.AnswerOf(d.s))
+	if limit == 0 || words <= limit || d.s.GetAnswerSentBack() {
+		return false, nil
+	}
+	d.s.AnswerSentBack = true
+	return true, d.reject(rejectedLong, fmt.Sprintf(
+		"Your answer has %d words, and may have %d. Say the same in fewer words, the most important first, and stop again.", words, limit), nil)
 }
 
 // maxShownSchema bounds the schema in a rejection, in bytes. The tool shows all of it.

@@ -35,6 +35,18 @@ func (d *decision) parkForAnswers() error {
 	return nil
 }
 
+// parkForAgents parks the run until a sub-agent in the background has ended. It gets another
+// turn then.
+func (d *decision) parkForAgents() error {
+	if err := d.leaveReflection(); err != nil {
+		return err
+	}
+	reason := tree.WaitReason(d.s, d.turn.GetTurnNumber())
+	d.s.StopReason = reason
+	d.park(&harnessv1.Parked{Reason: reason})
+	return nil
+}
+
 // parkStopping parks the run until everything below it has ended, after which it ends as decided.
 func (d *decision) parkStopping(finish *harnessv1.Finish) {
 	d.s.Stopping = &harnessv1.Stopping{Finish: finish}

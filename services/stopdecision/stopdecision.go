@@ -13,7 +13,8 @@
 //  2. max_turns turns are used up: the run is done and not accepted.
 //  3. A strict loop survived its corrections, or nothing made progress: the run is
 //     stalled. A hook wants a review: it parks. A hook wants another plan: it continues.
-//  4. The agent considers itself done: the gates decide, in order (gates.go).
+//  4. The agent considers itself done: while sub-agents work in the background, the run parks until
+//     one ends, and gets another turn. Else the gates decide, in order (gates.go).
 //  5. Otherwise the run continues with another turn.
 //
 // A layer that rejects a stop appends a message with its reason for the model.
@@ -143,6 +144,12 @@ func (d *decision) decide() error {
 		return d.continueRun()
 	}
 	if t.GetAgentDone() {
+		switch {
+		case len(tree.Untold(s)) > 0:
+			return d.continueRun() // the agent has not read the result yet
+		case len(tree.InBackground(s)) > 0:
+			return d.parkForAgents()
+		}
 		return d.gates()
 	}
 	return d.continueRun()

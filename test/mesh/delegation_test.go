@@ -6,7 +6,6 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -97,22 +96,77 @@ func TestEndEndsWhatWorksBelow(t *testing.T) {
 		name: "left",
 		script: `turns:
   - {calls: [{name: reader, arguments: {prompt: Look., background: true}}]}
-  - {calls: [{name: work_complete, arguments: {summary: without it}}]}
+  - {calls: [{name: read_file, arguments: {path: a.txt}}]}
 `,
-		edit: reader(`turns:
+		edit: func(s *harnessv1.RunSpec) {
+			reader(`turns:
   - {delay: 10m, text: "Too late.", calls: [{name: work_complete, arguments: {summary: late}}]}
-`),
+`)(s)
+			s.Config.Stop = &harnessv1.StopConfig{MaxTurns: proto.Uint32(2)}
+		},
 	}
-	begin := time.Now()
-	d, entries := s.through(t.Context(), t, m, "left")
+	run := runlog.Run{Namespace: "default", ID: "left"}
+	if _, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: run.ID, RequestId: "left", Spec: s.spec(s.file(t), newWorkspace(t))}); err != nil {
+		t.Fatal(err)
+	}
+	entries := m.Ended(run, 0)
 	last := entries[len(entries)-1].Record.GetStep().GetSnapshot()
-	if took := time.Since(begin); took > 5*time.Minute || last.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || !last.GetAccepted() || len(last.GetChildren()) != 1 {
-		t.Fatalf("after %v it ended %v", took, last.GetStopReason())
+	if last.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || last.GetStopReason().GetKind() != "max_turns" || len(last.GetChildren()) != 1 {
+		t.Fatalf("it ended %v", last.GetStopReason())
 	}
-	r, err := d.client.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: last.GetChildren()[0].GetRunId()})
-	d.must(err)
-	if r.GetRun().GetStatus() != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
-		t.Errorf("its sub-agent is %v", r.GetRun().GetStatus())
+	child := m.Ended(runlog.Run{Namespace: run.Namespace, ID: last.GetChildren()[0].GetRunId()}, 0)
+	if status := child[len(child)-1].Record.GetStep().GetSnapshot().GetStatus(); status != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
+		t.Errorf("its sub-agent is %v", status)
+	}
+	if ended, end := child[len(child)-1].Record.GetCommitTime().AsTime(), entries[len(entries)-1].Record.GetCommitTime().AsTime(); end.Before(ended) {
+		t.Errorf("the run ended at %v, before its sub-agent at %v", end, ended)
+	}
+}
+
+// TestDoneWaitsForTheBackground: an agent that considers itself done while a sub-agent works gets
+// another turn with its result.
+func TestDoneWaitsForTheBackground(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	s := scenario{
+		name: "early",
+		script: `turns:
+  - {calls: [{name: reader, arguments: {prompt: Look., background: true}}]}
+  - {calls: [{name: work_complete, arguments: {summary: too early}}]}
+  - {when: {last_contains: It is so.}, calls: [{name: work_complete, arguments: {summary: with it}}]}
+`,
+		edit: reader(strings.Replace(looked, "300ms", "2s", 1)),
+	}
+	d, entries := s.through(t.Context(), t, m, "early")
+	sound(t, d, entries)
+	last := entries[len(entries)-1].Record.GetStep().GetSnapshot()
+	if last.GetTurnCount() != 3 || !last.GetAccepted() || content.Text(last.GetSummary()) != "with it" {
+		t.Errorf("after %d turns it ended %v", last.GetTurnCount(), last.GetStopReason())
+	}
+}
+
+// TestLongAnswersAreSentBackOnce: with the number of words, and then taken.
+func TestLongAnswersAreSentBackOnce(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	s := scenario{
+		name: "long",
+		script: `turns:
+  - {calls: [{name: reader, arguments: {prompt: Look.}}]}
+  - {calls: [{name: work_complete, arguments: {summary: read}}]}
+`,
+		edit: func(s *harnessv1.RunSpec) {
+			reader(`turns:
+  - {text: "one two three four five", calls: [{name: work_complete, arguments: {summary: looked}}]}
+  - {when: {last_contains: "has 5 words, and may have 3"}, text: "one two three four", calls: [{name: work_complete, arguments: {summary: looked}}]}
+`)(s)
+			s.Agent.Agents[0].MaxAnswerWords = proto.Uint32(3)
+		},
+	}
+	d, entries := s.through(t.Context(), t, m, "long")
+	sound(t, d, entries)
+	if r := texts(entries, "reader"); len(r) != 1 || !strings.HasSuffix(r[0], "one two three four") {
+		t.Errorf("the result is %q", r)
 	}
 }
 

@@ -541,6 +541,8 @@ type Snapshot struct {
 	Stopping *Stopping `protobuf:"bytes,98,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	// Graphs of tasks at work.
 	Graphs []*Graph `protobuf:"bytes,99,rep,name=graphs,proto3" json:"graphs,omitempty"`
+	// The answer was sent back for its length in this segment.
+	AnswerSentBack bool `protobuf:"varint,100,opt,name=answer_sent_back,json=answerSentBack,proto3" json:"answer_sent_back,omitempty"`
 	// What the view of the conversation leaves out; unset: nothing, ever.
 	CompactionPlan *CompactionPlan `protobuf:"bytes,40,opt,name=compaction_plan,json=compactionPlan,proto3" json:"compaction_plan,omitempty"`
 	// Digest of the tools of the last request, which is also that of the blob that holds
@@ -1089,6 +1091,13 @@ func (x *Snapshot) GetGraphs() []*Graph {
 		return x.Graphs
 	}
 	return nil
+}
+
+func (x *Snapshot) GetAnswerSentBack() bool {
+	if x != nil {
+		return x.AnswerSentBack
+	}
+	return false
 }
 
 func (x *Snapshot) GetCompactionPlan() *CompactionPlan {
@@ -2387,7 +2396,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x9e\x1b\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xc8\x1b\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2475,7 +2484,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x06parent\x18` \x01(\v2\x12.harness.v1.ParentR\x06parent\x12-\n" +
 	"\bchildren\x18a \x03(\v2\x11.harness.v1.ChildR\bchildren\x120\n" +
 	"\bstopping\x18b \x01(\v2\x14.harness.v1.StoppingR\bstopping\x12)\n" +
-	"\x06graphs\x18c \x03(\v2\x11.harness.v1.GraphR\x06graphs\x12C\n" +
+	"\x06graphs\x18c \x03(\v2\x11.harness.v1.GraphR\x06graphs\x12(\n" +
+	"\x10answer_sent_back\x18d \x01(\bR\x0eanswerSentBack\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
 	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xaf\x01\n" +
 	"\bStopping\x123\n" +
