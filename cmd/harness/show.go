@@ -135,6 +135,7 @@ func (c *showCmd) overview(ctx context.Context, a *app, s *backend.Session) ([]b
 	line("version", fmt.Sprint(run.GetVersion()))
 	text.WriteString(traceText(run.GetTraceIds(), a.env(envTraceURL)))
 	text.WriteString(workText(a.style(a.out), state.GetSnapshot()))
+	text.WriteString(c.agents(ctx, s, run))
 	if result := answer.GetResult(); result != nil {
 		text.WriteString("\n" + strings.Join(a.style(a.out).ResultLines(result), "\n") + "\n")
 		text.WriteString(c.waits(ctx, a, s, result))

@@ -214,3 +214,24 @@ func TestADataDirectoryThatDoesNotExist(t *testing.T) {
 		}
 	}
 }
+
+// TestShowHasTheTree: each sub-agent below the one that called it, with state, turns and cost.
+func TestShowHasTheTree(t *testing.T) {
+	f := serveFake(t)
+	f.add("root", "default", aSpec()).run.Children = []*harnessv1.ChildRun{
+		{RunId: "a-one", Agent: "explore", Status: harnessv1.RunStatus_RUN_STATUS_PARKED, Reason: &harnessv1.StopReason{Kind: "agent"}, Turns: 3, Usage: &harnessv1.Usage{InputTokens: 50, CostMicroUsd: 1200}},
+		{RunId: "a-two", Agent: "task"},
+	}
+	f.add("a-one", "default", aSpec()).run.Children = []*harnessv1.ChildRun{
+		{RunId: "a-below", Agent: "research", Status: harnessv1.RunStatus_RUN_STATUS_RUNNING, Turns: 1, Usage: &harnessv1.Usage{InputTokens: 7}},
+	}
+	want := `
+sub-agents
+  explore  PARKED agent  3 turns  50 tokens  $0.0012  a-one
+    research  RUNNING  1 turns  7 tokens  a-below
+  task  waits to start  0 turns  0 tokens  a-two
+`
+	if got := call(t, nil, "", "show", "root", "--server", f.address); got.code != 0 || !strings.Contains(got.out, want) {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -16,6 +16,7 @@ import (
 // volatile are the fields that differ between two runs of the same work: sequences,
 // writers, and numbers of attempts.
 var volatile = map[protoreflect.Name]bool{
+	"child_version": true, "after_version": true, // a child that was disturbed has more records
 	"version": true, "prev_sequence": true, "prev_nonce": true, "appended_before": true, "view_digest": true, "writer": true, "attempt": true, "sequence": true, "first_sequence": true,
 	"inbox_cursor": true, "inbox_sequence": true, "cursor": true, "park_version": true, "ledger_id": true, "worker": true,
 	"run_id": true, "id": true, "drained": true, "workspace": true, "item_id": true, "drained_items": true, "request_id": true, "waited_since": true,
