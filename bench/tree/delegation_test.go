@@ -73,7 +73,7 @@ func BenchmarkDelegation(b *testing.B) {
 	}
 	for i, name := range []string{"tree", "floor"} {
 		b.Logf("%-5s %6.1f ms of CPU, %6d bytes, %6.1f ms from the start to the end, each of %d rounds",
-			name, millis(used[i].cpu)/float64(n), used[i].bytes/uint64(n), millis(took[i])/float64(n), n) //nolint:gosec // small and positive
+			name, millis(used[i].cpu)/float64(n), used[i].bytes/uint64(n), millis(took[i])/float64(n), n)
 	}
 	b.ReportMetric(float64(used[0].cpu)/float64(used[1].cpu), "cpu/floor")
 	b.ReportMetric(float64(used[0].bytes)/float64(used[1].bytes), "bytes/floor")

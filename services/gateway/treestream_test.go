@@ -32,7 +32,6 @@ type grown struct {
 	call       string
 	calls      int
 	ended      bool
-	unreported bool
 }
 
 func (f *forest) append(g *grown, to string, events ...*harnessv1.Event) {
@@ -221,7 +220,7 @@ func TestTreeStream(t *testing.T) {
 	t.Parallel()
 	cut := 0
 	for seed := range uint64(24) {
-		f := &forest{r: rand.New(rand.NewPCG(seed, 19)), logs: map[string][]runlog.Entry{}, belongs: map[string]bool{}} //nolint:gosec // a test
+		f := &forest{r: rand.New(rand.NewPCG(seed, 19)), logs: map[string][]runlog.Entry{}, belongs: map[string]bool{}}
 		f.runs = []*grown{{id: "root"}}
 		f.append(f.runs[0], "turn", f.some()...)
 		for range 40 + f.r.IntN(40) {
@@ -368,7 +367,7 @@ func TestOffsetText(t *testing.T) {
 // and one whose child is found after all waits for it.
 func TestMissingChild(t *testing.T) {
 	t.Parallel()
-	f := &forest{r: rand.New(rand.NewPCG(1, 1)), logs: map[string][]runlog.Entry{}, belongs: map[string]bool{}} //nolint:gosec // a test
+	f := &forest{r: rand.New(rand.NewPCG(1, 1)), logs: map[string][]runlog.Entry{}, belongs: map[string]bool{}}
 	root, c := &grown{id: "root"}, &grown{id: "a-1", call: "call1"}
 	f.append(root, "park", started(c, 0))
 	f.append(root, "turn", &harnessv1.Event{Event: &harnessv1.Event_AgentEnded{AgentEnded: &harnessv1.AgentEnded{RunId: c.id, CallId: c.call, ChildVersion: 3}}})

@@ -142,12 +142,13 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 	defer stop()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
-		return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: repair.Name, Bind: func(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
+		bind := func(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
 			if err := s.sendOrders(ctx, cfg, runlog.Entry{Run: task.Run, Record: &harnessv1.Record{Body: &harnessv1.Record_Step{Step: task.Step()}}}); err != nil {
 				return nil, nil, err
 			}
 			return s.bind(ctx, task)
-		}})
+		}
+		return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: repair.Name, Bind: bind})
 	})
 	g.Go(func() error {
 		return unlessEnded(ctx, s.log.ConsumeWakes(ctx, wakeConcurrency, func(ctx context.Context, d runlog.Delivery) {

@@ -95,7 +95,7 @@ func (j *mergeJournal) put(tree *treeFolder, stage, name, staged string, old, fi
 		if err := tree.root.Remove(name); err != nil {
 			return err
 		}
-		for at := path.Dir(name); at != "." && tree.root.Remove(at) == nil; at = path.Dir(at) { //nolint:revive // empty ones only
+		for at := path.Dir(name); at != "." && tree.root.Remove(at) == nil; at = path.Dir(at) { // empty ones only
 		}
 		return nil
 	}

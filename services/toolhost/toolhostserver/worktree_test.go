@@ -214,9 +214,10 @@ func conflict(t *testing.T, h *host) {
 	t.Helper()
 	gitOutput(t, h.dir, "init", "-q")
 	for i, branch := range []string{"main", "other", "main"} {
-		if i == 1 {
+		switch i {
+		case 1:
 			gitOutput(t, h.dir, "checkout", "-q", "-b", branch)
-		} else if i == 2 {
+		case 2:
 			gitOutput(t, h.dir, "checkout", "-q", branch)
 		}
 		h.write("a", fmt.Sprint(i))
