@@ -29,9 +29,9 @@ type grown struct {
 	depth    int
 	children []*harnessv1.Child
 	// call is the call that it works for; empty between its end and the next one.
-	call       string
-	calls      int
-	ended      bool
+	call  string
+	calls int
+	ended bool
 }
 
 func (f *forest) append(g *grown, to string, events ...*harnessv1.Event) {
