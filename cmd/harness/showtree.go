@@ -57,5 +57,5 @@ func agentLine(child *harnessv1.ChildRun) string {
 	if cost := child.GetUsage().GetCostMicroUsd(); cost > 0 {
 		text += fmt.Sprintf("  $%.4f", float64(cost)/1e6)
 	}
-	return text + "  " + child.GetRunId()
+	return text + "  " + render.Clean(child.GetRunId())
 }

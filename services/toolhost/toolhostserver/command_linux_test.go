@@ -86,8 +86,9 @@ func TestCancelKillsAllProcesses(t *testing.T) {
 func TestBackgroundProcessesAreKilled_WhenTheShellEnds(t *testing.T) {
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
-	// The background processes keep standard output open.
-	resp := h.command("setsid sleep " + sleep + " & setsid sleep " + sleep + " & echo hello")
+	// The background processes keep standard output open. The shell ends once both are the program that they are named by.
+	started := "until [ \"$(pgrep -fc '^sleep " + sleep + "')\" = 2 ]; do :; done"
+	resp := h.command("setsid sleep " + sleep + " & setsid sleep " + sleep + " & " + started + "; echo hello")
 	expect(t, resp, done, false, "hello\n[exit code 0; killed the processes that it left running: sleep (2)]")
 	if left := sleeping(sleep); left != nil {
 		t.Fatalf("processes left: %v", left)
