@@ -120,6 +120,11 @@ func WasThere(c *harnessv1.Child) bool {
 	return c.GetReport() != nil && c.GetReport().GetVersion() > 0
 }
 
+// Took reports whether a child with a snapshot has taken the newest order, or a later one.
+func Took(s *harnessv1.Snapshot, c *harnessv1.Child) bool {
+	return s.GetParent().GetOrder() >= c.GetOrder()
+}
+
 // OrderItem returns the inbox item that gives a child its newest order, which is not the
 // start. prompt is that of a Message, stored for the child.
 func OrderItem(parent runlog.Run, c *harnessv1.Child, prompt *harnessv1.Content) *harnessv1.InboxItem {

@@ -12,10 +12,11 @@ import (
 )
 
 // ReportOf returns what a step to park or end of a child tells its parent, and where its
-// answer is: in the child's log. ok is false if the step is none of a child.
+// answer is: in the child's log. ok is false if the step is none of a child, or if the child
+// still stops: another report follows once everything below it has stopped.
 func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *harnessv1.ChildReport, answer *harnessv1.Content, ok bool) {
 	s := step.GetSnapshot()
-	if s.GetParent() == nil || !runlog.IsRest(step.GetTo()) {
+	if s.GetParent() == nil || !runlog.IsRest(step.GetTo()) || s.GetStopping() != nil && step.GetTo() == runlog.Park {
 		return nil, nil, false
 	}
 	report = &harnessv1.ChildReport{
@@ -54,6 +55,12 @@ func briefly(r *harnessv1.StopReason) *harnessv1.StopReason {
 		return nil
 	}
 	return &harnessv1.StopReason{Kind: r.GetKind(), Message: content.Clip(r.GetMessage(), maxReason)}
+}
+
+// Knows reports whether the snapshot of a parent has a report, or a later one of the same child.
+func Knows(s *harnessv1.Snapshot, r *harnessv1.ChildReport) bool {
+	c := FindRun(s, r.GetRunId())
+	return c != nil && !queued(c) && c.GetReport().GetVersion() >= r.GetVersion()
 }
 
 // ReportItem returns the inbox item that tells a parent of a report.

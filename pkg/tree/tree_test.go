@@ -163,6 +163,37 @@ func TestReportsAreCumulative(t *testing.T) {
 	}
 }
 
+// TestReportOfAStoppingRun: it reports once everything below it has stopped.
+func TestReportOfAStoppingRun(t *testing.T) {
+	s := &harnessv1.Snapshot{Parent: &harnessv1.Parent{CallId: "a", Order: 2}, Status: parked}
+	step := &harnessv1.Step{To: runlog.Park, Snapshot: s}
+	if r, _, ok := tree.ReportOf(parent, 4, step); !ok || r.GetOrder() != 2 || r.GetVersion() != 4 {
+		t.Errorf("a parked run reports %v, %v", r, ok)
+	}
+	s.Stopping = &harnessv1.Stopping{Interrupt: &harnessv1.Interrupt{}}
+	if r, _, ok := tree.ReportOf(parent, 4, step); ok {
+		t.Errorf("a run that still stops reports %v", r)
+	}
+}
+
+// TestKnownReportsAndOrders are not sent again.
+func TestKnownReportsAndOrders(t *testing.T) {
+	s := waiting("look")
+	schedule(s)
+	report(t, s, "a", 3, 1, parked, "approval")
+	c := tree.Find(s, "a")
+	for version, known := range map[uint64]bool{2: true, 3: true, 4: false} {
+		if tree.Knows(s, &harnessv1.ChildReport{RunId: c.GetRunId(), Version: version}) != known {
+			t.Errorf("report %d: known is not %v", version, known)
+		}
+	}
+	for order, taken := range map[uint32]bool{0: false, 1: true, 2: true} {
+		if tree.Took(&harnessv1.Snapshot{Parent: &harnessv1.Parent{Order: order}}, c) != taken {
+			t.Errorf("order %d: taken is not %v", order, taken)
+		}
+	}
+}
+
 // TestLeasesStayWithinTheBudget: what is leased and what is used are never more than there is.
 func TestLeasesStayWithinTheBudget(t *testing.T) {
 	s := waiting("look", "look", "look", "look", "look")

@@ -40,6 +40,7 @@ type Log interface {
 	runlog.TimerConsumer
 	runlog.RunFollower
 	runlog.PokeFeed
+	runlog.Poker
 	runlog.Consumers
 	runlog.Eraser
 }

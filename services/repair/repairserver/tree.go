@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 
+	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -18,8 +19,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
-// maxReportedAnswer bounds the answer that a child gives its parent, in bytes.
-const maxReportedAnswer = 1 << 20
+const (
+	// maxReportedAnswer bounds the answer that a child gives its parent, in bytes.
+	maxReportedAnswer = 1 << 20
+	// maxOrders bounds the orders of a run that are sent at the same time.
+	maxOrders = 8
+)
 
 // relate reports to the parent of a run that it is parked or has ended, and sends the orders of the
 // run to its children, before a step to park or end is acknowledged. Both may be repeated.
@@ -49,12 +54,21 @@ func (s *Server) relate(ctx context.Context, cfg executor.Config, e runlog.Entry
 // sendOrders sends the orders of a step to the children: before it is decided, so that the decision
 // knows them as sent.
 func (s *Server) sendOrders(ctx context.Context, cfg executor.Config, e runlog.Entry) error {
-	for _, c := range tree.Due(e.Record.GetStep().GetSnapshot()) {
-		if err := s.order(ctx, cfg, e, c); err != nil {
-			return fmt.Errorf("order to %s: %w", c.GetRunId(), err)
-		}
+	due := tree.Due(e.Record.GetStep().GetSnapshot())
+	if len(due) == 0 {
+		return nil
 	}
-	return nil
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(maxOrders)
+	for _, c := range due {
+		g.Go(func() error {
+			if err := s.order(ctx, cfg, e, c); err != nil {
+				return fmt.Errorf("order to %s: %w", c.GetRunId(), err)
+			}
+			return nil
+		})
+	}
+	return g.Wait()
 }
 
 // report appends the report of a child's step to the inbox of its parent.
@@ -65,17 +79,18 @@ func (s *Server) report(ctx context.Context, e runlog.Entry) error {
 	}
 	known := e.Record.GetStep().GetSnapshot().GetParent()
 	parent := runlog.Run{Namespace: e.Run.Namespace, ID: known.GetRunId()}
-	state, err := s.parentState(ctx, e.Run, known)
-	if err != nil || state.GetGone() {
+	step, err := s.newestStep(ctx, parent)
+	if err != nil || tree.StateOf(known, step).GetGone() {
 		return err // there is no parent to report to
+	}
+	if tree.Knows(step.GetSnapshot(), report) {
+		return nil
 	}
 	if report.Answer, err = s.hand(ctx, e.Run, parent, answer); err != nil {
 		return err
 	}
 	failpoint.Hit(repair.Name, "report")
-	item := tree.ReportItem(report)
-	item.Time = timestamppb.New(s.now())
-	_, _, err = s.log.AppendInbox(ctx, parent, item, 0)
+	err = s.give(ctx, parent, step, tree.ReportItem(report))
 	failpoint.Hit(repair.Name, "reported")
 	return err
 }
@@ -109,24 +124,17 @@ func (s *Server) store(ctx context.Context, run runlog.Run, text string) (*harne
 	return &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: ref}}, nil
 }
 
-// parentState returns what the parent of run wants by now, by the word of the leader.
-func (s *Server) parentState(ctx context.Context, run runlog.Run, p *harnessv1.Parent) (*harnessv1.ParentState, error) {
-	parent := runlog.Run{Namespace: run.Namespace, ID: p.GetRunId()}
-	newest, err := s.log.Newest(ctx, parent)
-	if err != nil {
+// newestStep returns the newest step of a run; nil if there is no such run.
+func (s *Server) newestStep(ctx context.Context, run runlog.Run) (*harnessv1.Step, error) {
+	newest, err := s.log.Newest(ctx, run)
+	if err != nil || newest == 0 {
 		return nil, err
 	}
-	if newest == 0 {
-		return tree.StateOf(p, nil), nil
-	}
-	view, err := s.log.View(ctx, parent, newest)
+	view, err := s.log.View(ctx, run, newest)
 	if errors.Is(err, runlog.ErrNotFound) {
-		return tree.StateOf(p, nil), nil
+		return nil, nil //nolint:nilnil // the run has been erased meanwhile
 	}
-	if err != nil {
-		return nil, err
-	}
-	return tree.StateOf(p, view.Step.Record.GetStep()), nil
+	return view.Step.Record.GetStep(), err
 }
 
 // expireChild deletes a child whose parent is deleted, and has it end first if it works.
@@ -165,18 +173,18 @@ func (s *Server) expireChild(ctx context.Context, cfg executor.Config, child run
 // for the child.
 func (s *Server) order(ctx context.Context, cfg executor.Config, parent runlog.Entry, c *harnessv1.Child) error {
 	child := runlog.Run{Namespace: parent.Run.Namespace, ID: c.GetRunId()}
-	there, err := s.log.Newest(ctx, child)
+	there, err := s.newestStep(ctx, child)
 	if err != nil {
 		return err
 	}
 	how := tree.OrderOf(c)
-	if there == 0 {
+	if there == nil {
 		if tree.WasThere(c) || c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK {
-			return s.give(ctx, parent.Run, tree.AbsentItem(parent.Run, c))
+			return s.give(ctx, parent.Run, parent.Record.GetStep(), tree.AbsentItem(parent.Run, c))
 		}
 		return s.startChild(ctx, cfg, parent, child, c) // its first decision sees the newest order
 	}
-	if how == tree.Start {
+	if how == tree.Start || tree.Took(there.GetSnapshot(), c) {
 		return nil
 	}
 	var prompt *harnessv1.Content
@@ -186,15 +194,21 @@ func (s *Server) order(ctx context.Context, cfg executor.Config, parent runlog.E
 		}
 	}
 	failpoint.Hit(repair.Name, "order")
-	err = s.give(ctx, child, tree.OrderItem(parent.Run, c, prompt))
+	err = s.give(ctx, child, there, tree.OrderItem(parent.Run, c, prompt))
+	if err == nil {
+		// The child's worker otherwise reads its inbox at the next heartbeat.
+		if err := s.log.Poke(child); err != nil {
+			s.logger.Warn("poke failed; the worker finds the order when it next reads the inbox", "namespace", child.Namespace, "run", child.ID, "error", err)
+		}
+	}
 	failpoint.Hit(repair.Name, "ordered")
 	return err
 }
 
-// give appends an item to the inbox of a run.
-func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) error {
+// give appends an item to the inbox of a run, unless the run has it there since step, one of its steps.
+func (s *Server) give(ctx context.Context, run runlog.Run, step *harnessv1.Step, item *harnessv1.InboxItem) error {
 	item.Time = timestamppb.New(s.now())
-	_, _, err := s.log.AppendInbox(ctx, run, item, 0)
+	_, _, err := s.log.AppendInbox(ctx, run, item, step.GetSnapshot().GetInboxCursor())
 	return err
 }
 
@@ -308,9 +322,10 @@ func (s *Server) textOf(ctx context.Context, run runlog.Run, c *harnessv1.Conten
 
 // seeParent observes the parent of a child that starts.
 func (o *observer) seeParent(ctx context.Context) (*harnessv1.Observation, error) {
-	state, err := o.s.parentState(ctx, o.task.Run, o.task.Step().GetRepairTrigger().GetParent())
+	parent := o.task.Step().GetRepairTrigger().GetParent()
+	step, err := o.s.newestStep(ctx, runlog.Run{Namespace: o.task.Run.Namespace, ID: parent.GetRunId()})
 	if err != nil {
 		return nil, err
 	}
-	return &harnessv1.Observation{Value: &harnessv1.Observation_Parent{Parent: state}}, nil
+	return &harnessv1.Observation{Value: &harnessv1.Observation_Parent{Parent: tree.StateOf(parent, step)}}, nil
 }

@@ -215,17 +215,26 @@ func watch(shell int, children <-chan os.Signal, gone <-chan struct{}, exceeded 
 // names by pid.
 func killDescendants() map[int]string {
 	killed := make(map[int]string)
-	pause := time.Millisecond
 	for reap() {
 		frozen := Freeze(func() []Process { return descendants(os.Getpid()) })
 		for pid, name := range frozen {
 			_ = unix.Kill(pid, unix.SIGKILL)
 			killed[pid] = name
 		}
-		time.Sleep(pause)
-		pause = min(2*pause, 20*time.Millisecond)
+		reapFor(dying)
 	}
 	return killed
+}
+
+// dying is how long the killed may take to die before the process table is read again, which
+// takes longer than their death where many processes are alive.
+const dying = 20 * time.Millisecond
+
+// reapFor reaps dead children until none is left, at most for d.
+func reapFor(d time.Duration) {
+	for end := time.Now().Add(d); time.Now().Before(end) && reap(); {
+		time.Sleep(time.Millisecond)
+	}
 }
 
 // bubblewrap is the name of the process that stays with a command in its namespaces.
