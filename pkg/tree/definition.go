@@ -100,6 +100,30 @@ func check(field string, agents []*harnessv1.SubAgent, modes []string, depth int
 	return nil
 }
 
+// CheckNames refuses sub-agents that have the name of a tool, at all levels: the model could not tell
+// them apart. Its error is a *fault.FieldError whose path begins with field.
+func CheckNames(field string, agents []*harnessv1.SubAgent, tools []string) error {
+	for i, a := range agents {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if slices.Contains(tools, a.GetName()) {
+			return fault.Invalid(at+".name", "a tool %q already exists; choose another name for the sub-agent", a.GetName())
+		}
+		if err := CheckNames(at+".agents", a.GetAgents(), tools); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Names returns the names of sub-agents, at all levels.
+func Names(agents []*harnessv1.SubAgent) []string {
+	var names []string
+	for _, a := range agents {
+		names = append(append(names, a.GetName()), Names(a.GetAgents())...)
+	}
+	return names
+}
+
 // Lookup returns a resolved definition by its name; nil if there is none.
 func Lookup(agents []*harnessv1.SubAgent, name string) *harnessv1.SubAgent {
 	for _, a := range agents {

@@ -36,12 +36,19 @@ func Idle(c *harnessv1.Child) bool {
 	case c.GetWant() == harnessv1.ChildWant_CHILD_WANT_END:
 		return false
 	}
-	return r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && r.GetOrder() == c.GetOrder() && !passes(r.GetReason().GetKind())
+	return r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && r.GetOrder() == c.GetOrder() && !passes(r.GetReason())
 }
 
-// passes reports whether a run that is parked for this reason continues by itself.
-func passes(kind string) bool {
-	return kind == runstate.KindWait || kind == "provider_unavailable" || kind == runstate.KindAgent
+// passes reports whether a run that is parked for this reason continues by itself. One that waits
+// for sub-agents does not once all of them wait: the reason then names the first.
+func passes(r *harnessv1.StopReason) bool {
+	switch r.GetKind() {
+	case runstate.KindWait, "provider_unavailable":
+		return true
+	case runstate.KindAgent:
+		return r.GetDetails().GetRunId() == ""
+	}
+	return false
 }
 
 // Live reports whether something below a run has been started and has not ended.

@@ -54,7 +54,11 @@ func briefly(r *harnessv1.StopReason) *harnessv1.StopReason {
 	if r == nil {
 		return nil
 	}
-	return &harnessv1.StopReason{Kind: r.GetKind(), Message: content.Clip(r.GetMessage(), maxReason)}
+	brief := &harnessv1.StopReason{Kind: r.GetKind(), Message: content.Clip(r.GetMessage(), maxReason)}
+	if id := r.GetDetails().GetRunId(); id != "" { // below it
+		brief.Details = &harnessv1.StopDetails{RunId: id}
+	}
+	return brief
 }
 
 // Knows reports whether the snapshot of a parent has a report, or a later one of the same child.

@@ -65,8 +65,11 @@ func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 	switch {
 	case len(working) == 0 && first != nil:
 		r := first.GetReport().GetReason()
-		reason.Details.RunId = first.GetRunId()
-		reason.Message = fmt.Sprintf("Sub-agent %s (run %s) waits: %s", first.GetAgent(), first.GetRunId(), r.GetMessage())
+		reason.Details.RunId, reason.Message = r.GetDetails().GetRunId(), r.GetMessage() // of a run below the child
+		if reason.GetDetails().GetRunId() == "" {
+			reason.Details.RunId = first.GetRunId()
+			reason.Message = fmt.Sprintf("Sub-agent %s (run %s) waits: %s", first.GetAgent(), first.GetRunId(), r.GetMessage())
+		}
 		if strings.HasPrefix(r.GetKind(), "budget_exceeded:") {
 			reason.Kind = r.GetKind()
 		}

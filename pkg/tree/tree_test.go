@@ -163,6 +163,56 @@ func TestReportsAreCumulative(t *testing.T) {
 	}
 }
 
+// TestTheRunThatWaitsIsNamedAtEachLevel: a child whose own child waits for an answer does not work.
+func TestTheRunThatWaitsIsNamedAtEachLevel(t *testing.T) {
+	s := waiting("look")
+	schedule(s)
+	c := tree.Find(s, "a")
+	step := func(below string) *harnessv1.Step {
+		return &harnessv1.Step{To: runlog.Park, Snapshot: &harnessv1.Snapshot{
+			Parent: &harnessv1.Parent{CallId: "a", Order: 1}, Status: parked,
+			StopReason: &harnessv1.StopReason{Kind: runstate.KindAgent, Message: "Sub-agent b waits: why", Details: &harnessv1.StopDetails{Turn: 4, RunId: below}},
+		}}
+	}
+	take := func(version uint64, below string) *harnessv1.StopReason {
+		r, _, _ := tree.ReportOf(runlog.Run{Namespace: "n", ID: c.GetRunId()}, version, step(below))
+		tree.Take(s, r)
+		return tree.WaitReason(s, 1)
+	}
+	if r := take(3, ""); r.GetDetails().GetRunId() != "" || r.GetMessage() != "Sub-agent look works." {
+		t.Errorf("while something below works: %v", r)
+	}
+	if r := take(5, "a-leaf"); r.GetDetails().GetRunId() != "a-leaf" || r.GetMessage() != "Sub-agent b waits: why" {
+		t.Errorf("when a run below waits: %v", r)
+	}
+}
+
+// TestClientTools are passed on only where they are listed.
+func TestClientTools(t *testing.T) {
+	const stored = `{"tools":[{"name":"a","origin":"TOOL_ORIGIN_CLIENT"},{"name":"b","origin":"TOOL_ORIGIN_CLIENT"}]}`
+	for want, tools := range map[string][]string{
+		"": {"read_file"}, `{"tools":[{"name":"b","origin":"TOOL_ORIGIN_CLIENT"}]}`: {"read_file", "b"}, stored: {"a", "b"},
+	} {
+		if got, err := tree.ClientTools(stored, &harnessv1.SubAgent{Tools: tools}); got != want || err != nil {
+			t.Errorf("%v: %s, %v", tools, got, err)
+		}
+	}
+	if got, err := tree.ClientTools(stored, &harnessv1.SubAgent{}); got != "" || err != nil {
+		t.Errorf("a sub-agent that lists no tools has %s, %v", got, err)
+	}
+}
+
+// TestClash finds the first name, at all levels.
+func TestClash(t *testing.T) {
+	nested := []*harnessv1.SubAgent{{Name: "look"}, {Name: "write", Agents: []*harnessv1.SubAgent{{Name: "search"}}}}
+	for names, want := range map[string]string{"read_file": "", "look": "agents[0].name", "search": "agents[1].agents[0].name"} {
+		err := tree.CheckNames("agents", nested, []string{"run_command", names})
+		if got := fault.FieldOf(err); want == "" && err != nil || want != "" && (got == nil || got.Field != want) {
+			t.Errorf("%s: %v", names, err)
+		}
+	}
+}
+
 // TestReportOfAStoppingRun: it reports once everything below it has stopped.
 func TestReportOfAStoppingRun(t *testing.T) {
 	s := &harnessv1.Snapshot{Parent: &harnessv1.Parent{CallId: "a", Order: 2}, Status: parked}

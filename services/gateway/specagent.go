@@ -226,7 +226,7 @@ func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 
 // NamesTools reports whether a spec names tools.
 func NamesTools(s *harnessv1.RunSpec) bool {
-	return len(s.GetAgent().GetTools())+len(s.GetClientTools())+len(s.GetConfig().GetContext().GetDurability()) > 0 ||
+	return len(s.GetAgent().GetTools())+len(s.GetAgent().GetAgents())+len(s.GetClientTools())+len(s.GetConfig().GetContext().GetDurability()) > 0 ||
 		slices.ContainsFunc(s.GetAgent().GetHooks(), func(h *harnessv1.Hook) bool { return len(h.GetTools()) > 0 }) ||
 		slices.ContainsFunc(s.GetAgent().GetModes(), func(m *harnessv1.ModeSpec) bool { return len(m.GetTools()) > 0 }) ||
 		slices.ContainsFunc(s.GetContract().GetRequiredOutputs(), func(o *harnessv1.RequiredOutput) bool { return o.GetPredicate().GetTool() != "" })

@@ -90,6 +90,24 @@ func TestFirstTrigger(t *testing.T) {
 	}
 }
 
+// TestASubAgentWithTheNameOfATool fails the run before its first turn: the model could not tell them apart.
+func TestASubAgentWithTheNameOfATool(t *testing.T) {
+	agents := []*harnessv1.SubAgent{{Name: "look", Description: "d", Instructions: "i"}}
+	hosted, declared, fine := nothing(), spec(), spec()
+	hosted[1].GetEnvironment().Tools = []*harnessv1.ToolSpec{{Name: "look", ParametersSchema: "{}"}}
+	declared.ClientTools = []*harnessv1.ToolSpec{{Name: "look", ParametersSchema: "{}"}}
+	fine.Agent.Agents, declared.Agent.Agents = agents, agents
+	for name, in := range map[string]*harnessv1.StepInput{"of the tool host": first(begun(), fine, hosted...), "of a client": first(begun(), declared, nothing()...)} {
+		failure := decide(t, in).GetStep().GetTurnComplete().GetError()
+		if failure.GetKind() != harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED || !strings.Contains(failure.GetMessage(), "look") {
+			t.Errorf("%s: %v", name, failure)
+		}
+	}
+	if o := decide(t, first(begun(), fine, nothing()...)); verdict(o) != "turn" {
+		t.Errorf("another name: %s", verdict(o))
+	}
+}
+
 // TestFirstTriggerWithACrowdedInbox: what came before the first turn is taken in
 // after the start.
 func TestFirstTriggerWithACrowdedInbox(t *testing.T) {

@@ -63,6 +63,9 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		environment = proto.CloneOf(environment)
 		environment.Tools = tree.HostTools(environment.GetTools(), d.made.Agents)
 	}
+	if err := checkNames(d.made.Agents, environment.GetTools(), spec.GetClientTools()); err != nil {
+		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, err.Error())
+	}
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 	}
@@ -95,6 +98,15 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
 	}
 	return nil
+}
+
+// checkNames refuses sub-agents with the name of a tool of the tool host or of a client.
+func checkNames(agents []*harnessv1.SubAgent, tools ...[]*harnessv1.ToolSpec) error {
+	var names []string
+	for _, t := range slices.Concat(tools...) {
+		names = append(names, t.GetName())
+	}
+	return tree.CheckNames("agents", agents, names)
 }
 
 // setFactor sets how many tokens the model needs for one that is counted, until its reports

@@ -14,12 +14,17 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// mergeCalls returns calls that merge the work of the first call of a run, whatever the sequence of its first record is
-// among the first ones of a log. All but one name no run.
+// mergeCalls returns calls that merge the work of the first call of a run.
 func mergeCalls(run runlog.Run) string {
+	return callsWith(run, "{name: "+tree.MergeTool+", arguments: {run: %s}}")
+}
+
+// callsWith returns calls that name the child of the first call of a run, whatever the sequence of its first record is
+// among the first ones of a log. All but one name no run.
+func callsWith(run runlog.Run, call string) string {
 	var calls []string
 	for sequence := range uint64(16) {
-		calls = append(calls, fmt.Sprintf("{name: %s, arguments: {run: %s}}", tree.MergeTool, tree.ID(run, sequence+1, "call_1_0")))
+		calls = append(calls, fmt.Sprintf(call, tree.ID(run, sequence+1, "call_1_0")))
 	}
 	return "[" + strings.Join(calls, ", ") + "]"
 }
@@ -78,7 +83,7 @@ func results(entries []runlog.Entry, tool string) []string {
 }
 
 // TestASubAgentWorksInAWorktree: it sees the uncommitted files of its caller, whose folder stays as it is until
-// the caller merges the work. Then nothing is left on the host.
+// the caller merges the work. A call that continues it works in the same worktree. Then nothing is left on the host.
 func TestASubAgentWorksInAWorktree(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
@@ -88,18 +93,27 @@ func TestASubAgentWorksInAWorktree(t *testing.T) {
 		script: `turns:
   - {calls: [{name: helper, arguments: {prompt: Write a file.}}]}
   - {calls: [{name: run_command, arguments: {command: 'ls'}}]}
+  - {calls: ` + callsWith(run, "{name: helper, arguments: {prompt: Append a line., continue: %s}}") + `}
   - {calls: ` + mergeCalls(run) + `}
   - {calls: [{name: work_complete, arguments: {summary: merged}}]}
 `,
-		lines: 1,
+		lines: 2,
 		edit: inWorktree(`turns:
   - {calls: [{name: run_command, arguments: {command: 'cat uncommitted > out && git add out && git -c user.name=u -c user.email=u commit -qm out && git status --short && pwd'}}]}
   - {text: "Written.", calls: [{name: work_complete, arguments: {summary: written}}]}
+  - {calls: [{name: run_command, arguments: {command: 'git status --short && echo again >> out'}}]}
+  - {text: "Appended.", calls: [{name: work_complete, arguments: {summary: appended}}]}
 `, true),
 	}
 	d, entries := s.through(t.Context(), t, m, run.ID)
-	if got := results(entries, "helper"); len(got) != 1 || !strings.Contains(got[0], "DONE") || !strings.Contains(got[0], tree.MergeTool) {
-		t.Errorf("result of the sub-agent: %q", got)
+	var done []string
+	for _, text := range results(entries, "helper") {
+		if strings.Contains(text, "DONE") && strings.Contains(text, tree.MergeTool) {
+			done = append(done, text)
+		}
+	}
+	if len(done) != 2 || !strings.HasSuffix(done[0], "Written.") || !strings.HasSuffix(done[1], "Appended.") {
+		t.Errorf("results of the sub-agent: %q", done)
 	}
 	if got := results(entries, "run_command"); len(got) != 1 || strings.Contains(got[0], "out") || !strings.Contains(got[0], "uncommitted") {
 		t.Errorf("files of the parent before the merge: %q", got)
@@ -110,7 +124,7 @@ func TestASubAgentWorksInAWorktree(t *testing.T) {
 			merged++
 		}
 	}
-	if lines := d.lines(); merged != 1 || len(lines) != 1 || lines[0] != "here" {
+	if lines := d.lines(); merged != 1 || len(lines) != 2 || lines[0] != "here" || lines[1] != "again" {
 		t.Errorf("%d merges, and the file is %q: %q", merged, lines, results(entries, tree.MergeTool))
 	}
 	children := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren()

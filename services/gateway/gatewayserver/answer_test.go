@@ -213,6 +213,33 @@ func TestDeclaredTools(t *testing.T) {
 	}
 }
 
+// TestNamesOfSubAgentsAreNoTools: a start and an attach refuse a name that a tool and a sub-agent would have.
+func TestNamesOfSubAgentsAreNoTools(t *testing.T) {
+	b := newBed(t, func(cfg *gatewayserver.Config) {
+		cfg.Tools = hosting("read_file")
+	})
+	agent := func(name string) []*harnessv1.SubAgent {
+		return []*harnessv1.SubAgent{{Name: "outer", Description: "d", Instructions: "i", Agents: []*harnessv1.SubAgent{{Name: name, Description: "d", Instructions: "i"}}}}
+	}
+	for name, tools := range map[string][]*harnessv1.ToolSpec{"read_file": nil, "get_weather": {clientTool("get_weather")}} {
+		start := b.start("", "do it")
+		start.Spec.Agent.Agents, start.Spec.ClientTools = agent(name), tools
+		_, err := b.client.StartRun(b.ctx, start)
+		b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
+	}
+	start := b.start("r1", "do it")
+	start.Spec.Agent.Agents = agent("looker")
+	_, err := b.client.StartRun(b.ctx, start)
+	b.must(err)
+	stream, err := b.client.Run(b.ctx)
+	b.must(err)
+	b.must(stream.Send(&harnessv1.RunRequest{Request: &harnessv1.RunRequest_Attach{Attach: &harnessv1.AttachRun{
+		Namespace: b.namespace, RunId: "r1", ClientTools: []*harnessv1.ToolSpec{clientTool("looker")},
+	}}}))
+	_, err = stream.Recv()
+	b.refused(err, codes.InvalidArgument, "INVALID_FIELD")
+}
+
 // The budgets of a running run can be changed, but not to less than it has used.
 func TestBudgetsOfARunningRun(t *testing.T) {
 	b := newBed(t)

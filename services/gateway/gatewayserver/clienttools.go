@@ -8,6 +8,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -24,8 +25,16 @@ func (s *Server) declare(ctx context.Context, run runlog.Run, requestID string, 
 	if err := gateway.CheckClientNames(field, tools, names); err != nil {
 		return err
 	}
-	if _, err := s.view(ctx, run); err != nil { // before anything is stored for a run that does not exist
+	view, err := s.view(ctx, run) // before anything is stored for a run that does not exist
+	if err != nil {
 		return s.failure(ctx, "attach to", run, err)
+	}
+	agents, err := s.agents(ctx, run, view.Step.Record.GetStep())
+	if err != nil {
+		return s.failure(ctx, "attach to", run, err)
+	}
+	if err := gateway.CheckClientNames(field, tools, tree.Names(agents)); err != nil {
+		return err
 	}
 	stored, cancel := s.committing(ctx)
 	defer cancel()

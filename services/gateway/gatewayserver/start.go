@@ -20,6 +20,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/spans"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
@@ -134,6 +135,9 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 		}
 		for _, t := range spec.GetClientTools() {
 			names = append(names, t.GetName())
+		}
+		if err := tree.CheckNames("spec.agent.agents", spec.GetAgent().GetAgents(), names); err != nil {
+			return err
 		}
 		if s.tools != nil {
 			slices.Sort(names)

@@ -212,6 +212,21 @@ func (s *Server) modes(ctx context.Context, run runlog.Run, step *harnessv1.Step
 	return definition.GetModes(), err
 }
 
+// agents returns the agent's sub-agents. Until repair has processed a new run, they are in its spec.
+func (s *Server) agents(ctx context.Context, run runlog.Run, step *harnessv1.Step) ([]*harnessv1.SubAgent, error) {
+	if spec := step.GetRepairTrigger().GetSpec(); spec != nil {
+		return spec.GetAgent().GetAgents(), nil
+	}
+	if step.GetSnapshot().GetDefinition() == nil {
+		return nil, nil
+	}
+	definition, err := s.definitions.Load(ctx, run, step.GetSnapshot())
+	if err != nil {
+		return nil, err
+	}
+	return definition.Agents, nil
+}
+
 // waiting reads the items in (after, upTo], at most a few more than an inbox may have.
 // upTo is the sequence of an item.
 func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {

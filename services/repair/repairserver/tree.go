@@ -227,8 +227,12 @@ func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent run
 	if def == nil {
 		return fmt.Errorf("sub-agent %q is not defined", c.GetAgent())
 	}
+	tools, err := s.clientTools(ctx, parent, child, def)
+	if err != nil {
+		return err
+	}
 	now := s.now()
-	step := runstate.FirstStep(repair.Name, tree.Spec(spec, snapshot, def, c, goal), nil, snapshot.GetStartedBy(), now)
+	step := runstate.FirstStep(repair.Name, tree.Spec(spec, snapshot, def, c, goal), tools, snapshot.GetStartedBy(), now)
 	step.GetRepairTrigger().Parent = tree.ParentOf(parent.Run, snapshot, c)
 	step.Snapshot.GrantedTools = snapshot.GetGrantedTools()
 	rec := &harnessv1.Record{
@@ -242,6 +246,23 @@ func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent run
 	}
 	failpoint.Hit(repair.Name, "child_started")
 	return err
+}
+
+// clientTools returns the tools of clients that a child has, stored for it; nil for none.
+func (s *Server) clientTools(ctx context.Context, parent runlog.Entry, child runlog.Run, def *harnessv1.SubAgent) (*harnessv1.Content, error) {
+	stored := parent.Record.GetStep().GetSnapshot().GetClientTools()
+	if stored == nil || len(def.GetTools()) == 0 {
+		return nil, nil //nolint:nilnil // the child has none
+	}
+	text, err := s.textOf(ctx, parent.Run, stored)
+	if err != nil {
+		return nil, err
+	}
+	text, err = tree.ClientTools(text, def)
+	if err != nil || text == "" {
+		return nil, err
+	}
+	return s.store(ctx, child, text)
 }
 
 // spec returns what a run was started with.

@@ -1,0 +1,99 @@
+package mesh
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+)
+
+// looker returns a sub-agent that changes nothing.
+func looker(name, script string, agents ...*harnessv1.SubAgent) *harnessv1.SubAgent {
+	return &harnessv1.SubAgent{
+		Name: name, Description: "Looks.", Instructions: "Look.", ReadOnly: proto.Bool(true), Model: "script:" + scriptFile("trees-"+name, script), Agents: agents,
+	}
+}
+
+// TestTreesOnOneSlot: a caller that waits for its sub-agents takes no slot of a worker, so 64 runs on 3 levels end on
+// one worker with one slot. Then a sub-agent on the second level calls a tool that a client of the root runs, and the
+// root takes the answer.
+func TestTreesOnOneSlot(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{Without: []string{"turn"}})
+	m.Start("turn", meshtest.Args("--concurrency", "1"))
+	m.AwaitReady("turn")
+	const upper, lower = 7, 8 // calls: 1 + 7 + 7 * 8 runs
+	calls := func(n int, agent string) string {
+		list := strings.Repeat(fmt.Sprintf("{name: %s, arguments: {prompt: Look.}}, ", agent), n)
+		return "turns:\n  - {calls: [" + strings.TrimSuffix(list, ", ") + "]}\n  - {text: All looked., calls: [{name: work_complete, arguments: {summary: looked}}]}\n"
+	}
+	leaf := looker("leaf", "turns:\n  - {text: It is so., calls: [{name: work_complete, arguments: {summary: looked}}]}\n")
+	wide := scenario{name: "wide", script: calls(upper, "middle"), edit: func(s *harnessv1.RunSpec) {
+		s.Agent.Agents = []*harnessv1.SubAgent{looker("middle", calls(lower, "leaf"), leaf)}
+	}}
+	_, entries := wide.through(t.Context(), t, m, "wide")
+	runs := 1
+	for _, c := range entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren() {
+		below := m.Ended(runlog.Run{Namespace: "default", ID: c.GetRunId()}, 0)
+		s := below[len(below)-1].Record.GetStep().GetSnapshot()
+		runs += 1 + len(s.GetChildren())
+		if c.GetReport().GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE {
+			t.Errorf("%s ended %v", c.GetRunId(), s.GetStopReason())
+		}
+	}
+	if got := texts(entries, "middle"); runs != 1+upper+upper*lower || len(got) != upper || !strings.Contains(got[0], "All looked.") {
+		t.Errorf("%d runs, and the root has the results %q", runs, got)
+	}
+	clientTool(t, m, leaf)
+}
+
+// clientTool checks that a sub-agent has a client's tool that its definition lists, and its sub-agent one that both list.
+func clientTool(t *testing.T, m *meshtest.Mesh, unlisted *harnessv1.SubAgent) {
+	t.Helper()
+	asks := "turns:\n  - {calls: [{name: weather, arguments: {}}]}\n  - {when: {last_contains: sunny}, text: It is sunny., calls: [{name: work_complete, arguments: {summary: sunny}}]}\n"
+	through := "turns:\n  - {calls: [{name: asker, arguments: {prompt: Ask.}}]}\n  - {text: Asked., calls: [{name: work_complete, arguments: {summary: asked}}]}\n"
+	asker := looker("asker", asks)
+	asker.Tools = []string{"weather"}
+	outer := looker("outer", through, asker)
+	outer.Tools = []string{"weather", "asker"}
+	spec := spec(scriptFile("weather", strings.ReplaceAll(through, "asker", "outer")), newWorkspace(t))
+	spec.Agent.Agents = []*harnessv1.SubAgent{outer, unlisted}
+	spec.ClientTools = []*harnessv1.ToolSpec{{
+		Name: "weather", Description: "The weather.", ParametersSchema: `{"type":"object"}`, Annotations: &harnessv1.ToolAnnotations{Reads: true},
+	}}
+	if _, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: "weather", RequestId: "weather", Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	stream, err := m.Client().WatchRun(t.Context(), &harnessv1.WatchRunRequest{RunId: "weather"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for asked := false; !asked; {
+		r, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := r.GetUpdate().GetEvent()
+		if call := e.GetToolCall(); call.GetTool() == "weather" {
+			if asked = true; e.GetRunId() == "" || e.GetAgent() != "asker" || call.GetAwaits() != "client_tool" {
+				t.Errorf("the call is announced as %v", e)
+			}
+			_, err := m.Client().SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: "weather", RequestId: "sun", Input: &harnessv1.SendInputRequest_ToolAnswer{
+				ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: content.Inline("sunny")},
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	entries := m.Ended(runlog.Run{Namespace: "default", ID: "weather"}, 0)
+	if got := texts(entries, "outer"); len(got) != 1 || !strings.Contains(got[0], "Asked.") || !strings.Contains(got[0], "DONE") {
+		t.Errorf("the result is %q", got)
+	}
+}
