@@ -217,12 +217,12 @@ func (a *app) width(stream any) int {
 }
 
 // budgets returns the budgets that flags set; nil if none does.
-func budgets(turns, toolCalls *uint32, tokens *uint64, cost *float64, timeout *durationFlag) *harnessv1.Budgets {
-	b := &harnessv1.Budgets{Turns: turns, ToolCalls: toolCalls, Tokens: tokens, CostUsd: cost}
+func budgets(turns, toolCalls *uint32, tokens *uint64, cost *float64, runs *uint32, timeout *durationFlag) *harnessv1.Budgets {
+	b := &harnessv1.Budgets{Turns: turns, ToolCalls: toolCalls, Tokens: tokens, CostUsd: cost, Runs: runs}
 	if timeout != nil {
 		b.WallClock = durationpb.New(timeout.d)
 	}
-	if turns == nil && toolCalls == nil && tokens == nil && cost == nil && timeout == nil {
+	if turns == nil && toolCalls == nil && tokens == nil && cost == nil && runs == nil && timeout == nil {
 		return nil
 	}
 	return b

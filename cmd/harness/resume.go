@@ -23,6 +23,7 @@ type resumeCmd struct {
 	MaxToolCalls *uint32       `placeholder:"N" help:"New budget of tool calls."`
 	MaxTokens    *uint64       `placeholder:"N" help:"New budget of tokens."`
 	MaxCost      *float64      `placeholder:"USD" help:"New budget in US dollars."`
+	MaxRuns      *uint32       `placeholder:"N" help:"New budget of runs of sub-agents."`
 	Timeout      *durationFlag `placeholder:"D" help:"New budget of running time."`
 }
 
@@ -77,13 +78,13 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 func (c *resumeCmd) extends() *harnessv1.Budgets {
-	return budgets(c.MaxTurns, c.MaxToolCalls, c.MaxTokens, c.MaxCost, c.Timeout)
+	return budgets(c.MaxTurns, c.MaxToolCalls, c.MaxTokens, c.MaxCost, c.MaxRuns, c.Timeout)
 }
 
 // budgetFlags maps the field of a request to the flag of resume that sets it.
 var budgetFlags = map[string]string{
 	"budgets.turns": "--max-turns", "budgets.tool_calls": "--max-tool-calls", "budgets.tokens": "--max-tokens",
-	"budgets.cost_usd": "--max-cost", "budgets.wall_clock": "--timeout", "model": "--model",
+	"budgets.cost_usd": "--max-cost", "budgets.wall_clock": "--timeout", "budgets.runs": "--max-runs", "model": "--model",
 }
 
 // named replaces the field in an error by the flag that sets it.

@@ -31,6 +31,7 @@ type specFlags struct {
 	Allow        []string      `placeholder:"TOOL" help:"Tool that needs no approval; repeatable."`
 	MaxTurns     *uint32       `placeholder:"N" help:"Turns after which the run ends. Default: 50."`
 	MaxToolCalls *uint32       `placeholder:"N" help:"Tool calls after which the run parks. Default: 300."`
+	MaxRuns      *uint32       `placeholder:"N" help:"Runs of sub-agents that it may start, at all levels; 0 for none. Default: no limit."`
 	Timeout      *durationFlag `placeholder:"D" help:"Running time after which the run parks, such as 90s or 1h30m."`
 }
 
@@ -225,12 +226,15 @@ func (c *specFlags) limits(config *harnessv1.LoopConfig) error {
 	if c.MaxToolCalls != nil && *c.MaxToolCalls == 0 {
 		return errors.New("--max-tool-calls: 0: expected at least 1")
 	}
-	if b := budgets(nil, c.MaxToolCalls, nil, nil, c.Timeout); b != nil {
+	if b := budgets(nil, c.MaxToolCalls, nil, nil, c.MaxRuns, c.Timeout); b != nil {
 		if config.Budgets == nil {
 			config.Budgets = &harnessv1.Budgets{}
 		}
 		if b.ToolCalls != nil {
 			config.Budgets.ToolCalls = b.ToolCalls
+		}
+		if b.Runs != nil {
+			config.Budgets.Runs = b.Runs
 		}
 		if b.WallClock != nil {
 			config.Budgets.WallClock = b.WallClock

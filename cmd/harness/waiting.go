@@ -142,7 +142,7 @@ func extension(ctx context.Context, s *backend.Session, namespace, run string, r
 	}
 	return map[string]string{
 		"turns": " --max-turns N", "tool_calls": " --max-tool-calls N", "wall_clock": " --timeout D",
-		"tokens": " --max-tokens N", "cost": " --max-cost USD",
+		"tokens": " --max-tokens N", "cost": " --max-cost USD", "runs": " --max-runs N",
 	}[which]
 }
 
@@ -150,7 +150,7 @@ func extension(ctx context.Context, s *backend.Session, namespace, run string, r
 func extensions(s *harnessv1.Snapshot) string {
 	s = proto.CloneOf(s)
 	var flags strings.Builder
-	for range 5 { // the number of budgets
+	for range 6 { // the number of budgets
 		up := runstate.ExceededBudget(s, time.Time{})
 		if up == nil {
 			break
@@ -178,6 +178,10 @@ func extensions(s *harnessv1.Snapshot) string {
 			usd := max(math.Ceil(200*max(up.GetLimit(), up.GetUsed())), 1) / 100
 			b.CostUsd = &usd
 			fmt.Fprintf(&flags, " --max-cost %.2f", usd)
+		case "runs":
+			n := uint32(min(math.Ceil(more), math.MaxUint32))
+			b.Runs = &n
+			fmt.Fprintf(&flags, " --max-runs %d", n)
 		default:
 			return flags.String()
 		}

@@ -10,7 +10,7 @@ import (
 )
 
 // ExceededBudget returns the first budget of the segment that is used up at now,
-// in the order turns, tool_calls, wall_clock, tokens, cost; nil if none is.
+// in the order turns, tool_calls, wall_clock, tokens, cost, runs; nil if none is.
 func ExceededBudget(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn {
 	b, spent := s.GetConfig().GetBudgets(), s.GetSpent()
 	if b == nil {
@@ -51,8 +51,26 @@ func ExceededBudget(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn 
 			return w
 		}
 	}
+	if b.GetRuns() > 0 && spent.GetRunsRefused() > 0 { // a run may use all of them, and one without any is never extended
+		return reached("runs", float64(b.GetRuns()), float64(RunsUsed(s)))
+	}
 	return nil
 }
+
+// RunsUsed returns how many runs of sub-agents the segment has started, at all levels below.
+func RunsUsed(s *harnessv1.Snapshot) uint32 {
+	return s.GetSpent().GetRuns() - min(s.GetSpent().GetRuns(), s.GetSpent().GetRunsBeforeSegment())
+}
+
+// AddRuns counts runs of sub-agents that were started. It changes s.
+func AddRuns(s *harnessv1.Snapshot, n uint32) {
+	if n > 0 {
+		spentOf(s).Runs += n
+	}
+}
+
+// RefuseRun counts a call that got no run. It changes s.
+func RefuseRun(s *harnessv1.Snapshot) { spentOf(s).RunsRefused++ }
 
 // WallClockDeadline returns when the wall-clock budget of the segment is used up
 // if the run does not pause. ok is false if there is no such budget.
@@ -115,6 +133,12 @@ func ExtendBudgets(s *harnessv1.Snapshot, b *harnessv1.Budgets) {
 	}
 	if b.AllowUnpriced != nil {
 		have.AllowUnpriced = b.AllowUnpriced
+	}
+	if b.Runs != nil {
+		have.Runs = b.Runs
+		if s.GetSpent().GetRunsRefused() > 0 {
+			s.Spent.RunsRefused = 0
+		}
 	}
 }
 

@@ -25,12 +25,13 @@ func spent() *harnessv1.Snapshot {
 			Active: durationpb.New(13 * time.Second), ActiveBeforeSegment: durationpb.New(10 * time.Second),
 			Usage:              &harnessv1.Usage{InputTokens: 12, OutputTokens: 3, CostMicroUsd: 15_000_000},
 			UsageBeforeSegment: &harnessv1.Usage{InputTokens: 8, OutputTokens: 2, CostMicroUsd: 10_000_000},
+			Runs:               15, RunsBeforeSegment: 10, RunsRefused: 1,
 		},
 	}
 }
 
 // TestExceeded: each budget is reached at its limit and not before, and the
-// first in the order turns, tool_calls, wall_clock, tokens, cost is named.
+// first in the order turns, tool_calls, wall_clock, tokens, cost, runs is named.
 func TestExceeded(t *testing.T) {
 	limit := func(n int) map[string]*harnessv1.Budgets {
 		return map[string]*harnessv1.Budgets{
@@ -39,6 +40,7 @@ func TestExceeded(t *testing.T) {
 			"wall_clock": {WallClock: durationpb.New(time.Duration(n) * time.Second)},
 			"tokens":     {Tokens: proto.Uint64(uint64(n))},
 			"cost":       {CostUsd: proto.Float64(float64(n))},
+			"runs":       {Runs: proto.Uint32(uint32(n))},
 		}
 	}
 	for name, b := range limit(5) {
@@ -68,12 +70,35 @@ func TestExceeded(t *testing.T) {
 		lift func()
 	}{
 		{"turns", func() { b.Turns = nil }}, {"tool_calls", func() { b.ToolCalls = nil }}, {"wall_clock", func() { b.WallClock = nil }},
-		{"tokens", func() { b.Tokens = nil }}, {"cost", func() { b.CostUsd = nil }}, {"", func() {}},
+		{"tokens", func() { b.Tokens = nil }}, {"cost", func() { b.CostUsd = nil }}, {"runs", func() { b.Runs = nil }}, {"", func() {}},
 	} {
 		if got := runstate.ExceededBudget(s, noon).GetBudget(); got != step.want {
 			t.Errorf("first is %q, want %q", got, step.want)
 		}
 		step.lift()
+	}
+}
+
+// TestRunsAreExceededOnceOneIsRefused: a run may use all of them, and one that may have none does not park.
+func TestRunsAreExceededOnceOneIsRefused(t *testing.T) {
+	s := spent()
+	s.Config.Budgets.Runs = proto.Uint32(5)
+	s.Spent.RunsRefused = 0
+	if w := runstate.ExceededBudget(s, noon); w != nil {
+		t.Errorf("before a call is refused: %v", w)
+	}
+	runstate.RefuseRun(s)
+	if w := runstate.ExceededBudget(s, noon); w.GetBudget() != "runs" {
+		t.Errorf("then: %v", w)
+	}
+	none := spent()
+	none.Config.Budgets.Runs = proto.Uint32(0)
+	if w := runstate.ExceededBudget(none, noon); w != nil {
+		t.Errorf("a run that may have none: %v", w)
+	}
+	runstate.ExtendBudgets(s, &harnessv1.Budgets{Runs: proto.Uint32(5)})
+	if s.GetSpent().GetRunsRefused() != 0 {
+		t.Error("after an extension a former refusal counts")
 	}
 }
 
@@ -131,7 +156,7 @@ func TestExtendReplacesWhatIsSet(t *testing.T) {
 		t.Errorf("nothing was extended, and now %v", got)
 	}
 	all := &harnessv1.Budgets{
-		Turns: proto.Uint32(1), ToolCalls: proto.Uint32(2), WallClock: durationpb.New(3), Tokens: proto.Uint64(4), CostUsd: proto.Float64(5), AllowUnpriced: proto.Bool(true),
+		Turns: proto.Uint32(1), ToolCalls: proto.Uint32(2), WallClock: durationpb.New(3), Tokens: proto.Uint64(4), CostUsd: proto.Float64(5), AllowUnpriced: proto.Bool(true), Runs: proto.Uint32(6),
 	}
 	runstate.ExtendBudgets(s, all)
 	if got := s.GetConfig().GetBudgets(); !proto.Equal(got, all) {

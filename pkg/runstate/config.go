@@ -203,5 +203,8 @@ func unsetDuration(field **durationpb.Duration, value time.Duration) {
 
 // Mode returns the mode of work, mode.Execute by default.
 func Mode(s *harnessv1.Snapshot) string {
+	if s.GetParent().GetPlans() {
+		return mode.Plan
+	}
 	return cmp.Or(s.GetMode(), mode.Execute)
 }

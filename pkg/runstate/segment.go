@@ -16,6 +16,7 @@ func OpenSegment(s *harnessv1.Snapshot) {
 	spent.ToolCalls, spent.Turns = 0, 0
 	spent.UsageBeforeSegment = proto.CloneOf(spent.GetUsage())
 	spent.ActiveBeforeSegment = proto.CloneOf(spent.GetActive())
+	spent.RunsBeforeSegment, spent.RunsRefused = spent.GetRuns(), 0
 	s.Segment++
 	s.MaxTurns = uint32(min(uint64(s.GetTurnCount())+uint64(s.GetConfig().GetStop().GetMaxTurns()), math.MaxUint32))
 	s.ContinuationCount, s.WorkCompleteRetries, s.OutputRejections, s.AnswerSentBack = 0, 0, 0, false

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -45,7 +46,7 @@ func Accept(s *harnessv1.Snapshot, run runlog.Run, call *harnessv1.PendingCall, 
 			return &Reply{Text: fmt.Sprintf("Sub-agent run %s works already; wait for its end.", d.GetContinueRun()), Failed: true}
 		}
 		c.Want, c.ContinuedBy, c.Told, c.Overdue = harnessv1.ChildWant_CHILD_WANT_UNSPECIFIED, call.GetCallId(), false, false
-		c.UsageBefore, c.Arguments = proto.CloneOf(c.GetReport().GetUsage()), proto.CloneOf(call.GetArguments())
+		c.UsageBefore, c.RunsBefore, c.Arguments = proto.CloneOf(c.GetReport().GetUsage()), c.GetReport().GetRuns(), proto.CloneOf(call.GetArguments())
 	} else {
 		s.Children = append(s.Children, c)
 	}
@@ -122,8 +123,11 @@ func start(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, all *Batch) (fai
 		if !queued(c) || working >= MaxAtWork || writesShared(c) && writing {
 			continue
 		}
-		lease, ok := Lease(s, Lookup(agents, c.GetAgent()))
-		if !ok {
+		lease, broke := Lease(s, Lookup(agents, c.GetAgent()), c)
+		if broke != "" {
+			if broke == "runs" {
+				runstate.RefuseRun(s)
+			}
 			if _, task := taskOf(s, c); task != nil {
 				endTask(task, false, BrokeText)
 				failed = true
@@ -136,7 +140,10 @@ func start(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, all *Batch) (fai
 		c.Lease = lease
 		if c.GetContinuedBy() != "" {
 			c.Report.Status, c.ContinueOrder = harnessv1.RunStatus_RUN_STATUS_RUNNING, c.GetOrder()+1
+		} else {
+			runstate.AddRuns(s, 1)
 		}
+		c.Plans = runstate.Mode(s) == mode.Plan
 		order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
 		working++
 		writing = writing || writesShared(c)

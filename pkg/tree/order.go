@@ -3,6 +3,7 @@ package tree
 import (
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -47,6 +48,22 @@ func Continue(s *harnessv1.Snapshot, all bool) {
 	for _, c := range Wanted(s) {
 		if !Ended(c) && !queued(c) && (c.GetWant() == harnessv1.ChildWant_CHILD_WANT_HALT || all && Idle(c)) {
 			order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
+		}
+	}
+}
+
+// Inherit orders the children to be in plan mode while the run is, and to return to their own when the run leaves it.
+// It changes s.
+func Inherit(s *harnessv1.Snapshot) {
+	plans := runstate.Mode(s) == mode.Plan
+	for _, c := range s.GetChildren() {
+		if queued(c) || Ended(c) || c.GetWant() == harnessv1.ChildWant_CHILD_WANT_END || c.GetPlans() == plans {
+			continue
+		}
+		alone := c.GetModeOrder() == c.GetOrder() || c.GetOrder() <= max(c.GetSent(), c.GetReport().GetOrder()) // nothing else is to be sent
+		order(c, c.GetWant())
+		if c.Plans = plans; alone {
+			c.ModeOrder = c.GetOrder()
 		}
 	}
 }
@@ -128,7 +145,15 @@ func Took(s *harnessv1.Snapshot, c *harnessv1.Child) bool {
 // OrderItem returns the inbox item that gives a child its newest order, which is not the
 // start. prompt is that of a Message, stored for the child.
 func OrderItem(parent runlog.Run, c *harnessv1.Child, prompt *harnessv1.Content) *harnessv1.InboxItem {
-	item := &harnessv1.InboxItem{Id: "order-" + parent.ID + "-" + decimal(uint64(c.GetOrder())), Order: c.GetOrder()}
+	item := &harnessv1.InboxItem{Id: "order-" + parent.ID + "-" + decimal(uint64(c.GetOrder())), Order: c.GetOrder(), Plans: c.GetPlans()}
+	if c.GetModeOrder() == c.GetOrder() {
+		to := &harnessv1.ModeChange{} // the child's own
+		if c.GetPlans() {
+			to.Mode = mode.Plan
+		}
+		item.Input = &harnessv1.InboxItem_ModeChange{ModeChange: to}
+		return item
+	}
 	switch c.GetWant() {
 	case harnessv1.ChildWant_CHILD_WANT_HALT:
 		item.Input = &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: "The run that started it was interrupted."}}
@@ -173,7 +198,7 @@ func StateOf(p *harnessv1.Parent, parent *harnessv1.Step) *harnessv1.ParentState
 		return &harnessv1.ParentState{Gone: s == nil || runstate.Expired(s)}
 	}
 	c := Find(s, p.GetCallId())
-	return &harnessv1.ParentState{Waits: c != nil && wanted(s, c) && !runstate.Ended(s), Want: c.GetWant(), Order: c.GetOrder()}
+	return &harnessv1.ParentState{Waits: c != nil && wanted(s, c) && !runstate.Ended(s), Want: c.GetWant(), Order: c.GetOrder(), Plans: runstate.Mode(s) == mode.Plan}
 }
 
 // newest returns the report that replaces before; nil if r is not newer.
@@ -183,7 +208,7 @@ func newest(before, r *harnessv1.ChildReport) *harnessv1.ChildReport {
 			return nil
 		}
 		r = proto.CloneOf(r)
-		r.Version, r.Turns, r.Usage = before.GetVersion(), before.GetTurns(), before.GetUsage()
+		r.Version, r.Turns, r.Usage, r.Runs, r.Files = before.GetVersion(), before.GetTurns(), before.GetUsage(), before.GetRuns(), before.GetFiles()
 		return r
 	}
 	if r.GetVersion() <= before.GetVersion() {

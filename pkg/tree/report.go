@@ -22,6 +22,7 @@ func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *har
 	report = &harnessv1.ChildReport{
 		RunId: run.ID, CallId: s.GetParent().GetCallId(), Version: version, Order: s.GetParent().GetOrder(),
 		Status: s.GetStatus(), Reason: briefly(s.GetStopReason()), Accepted: s.GetAccepted(), Turns: s.GetTurnCount(), Usage: proto.CloneOf(s.GetSpent().GetUsage()),
+		Runs: s.GetSpent().GetRuns(), Files: proto.CloneOf(s.GetChangedFiles()),
 	}
 	if ended(s.GetStatus()) {
 		answer = AnswerOf(s)
@@ -82,6 +83,10 @@ func Take(s *harnessv1.Snapshot, r *harnessv1.ChildReport) *harnessv1.Child {
 		return nil
 	}
 	runstate.AddTokens(s, usedSince(c.GetReport().GetUsage(), taken.GetUsage()))
+	runstate.AddRuns(s, taken.GetRuns()-min(taken.GetRuns(), c.GetReport().GetRuns()))
+	if s.GetParent() != nil {
+		runstate.AddFiles(s, taken.GetFiles().GetPaths(), taken.GetFiles().GetMore())
+	}
 	c.Report = taken
 	if ended(taken.GetStatus()) && taken.GetOrder() < c.GetContinueOrder() {
 		taken.Status = harnessv1.RunStatus_RUN_STATUS_PARKED // an end from before it was continued

@@ -9,7 +9,7 @@ import (
 )
 
 // BrokeText is the result of a call for which nothing is left of the run's budgets.
-const BrokeText = "The sub-agent was not started: nothing is left of this run's budget of tokens or cost."
+const BrokeText = "The sub-agent was not started: nothing is left of this run's budget of tokens, cost or runs."
 
 const noAnswer = "It gave no answer."
 
@@ -26,7 +26,7 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 	if cost := r.GetUsage().GetCostMicroUsd(); cost > 0 {
 		head += fmt.Sprintf(", $%.4f", float64(cost)/1e6)
 	}
-	head += "; run " + c.GetRunId() + "]"
+	head += filesText(r.GetFiles()) + "; run " + c.GetRunId() + "]"
 	if c.GetWorktree() {
 		head += " Its changes are in its worktree: " + MergeTool + " with its run brings them here."
 	}
@@ -79,4 +79,27 @@ func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 		reason.Message = fmt.Sprintf("%d sub-agents work: %s.", len(working), strings.Join(working, ", "))
 	}
 	return reason
+}
+
+// maxNamed bounds the files that a result names.
+const maxNamed = 10
+
+// filesText returns which files a child has changed; empty for none.
+func filesText(f *harnessv1.ChangedFiles) string {
+	n := len(f.GetPaths())
+	if n == 0 {
+		return ""
+	}
+	text := fmt.Sprintf("; %d files changed: ", n)
+	switch {
+	case f.GetMore():
+		text = fmt.Sprintf("; more than %d files changed: ", n)
+	case n == 1:
+		text = "; 1 file changed: "
+	}
+	text += strings.Join(f.GetPaths()[:min(n, maxNamed)], ", ")
+	if n > maxNamed || f.GetMore() {
+		text += " and others"
+	}
+	return text
 }

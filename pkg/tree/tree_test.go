@@ -283,7 +283,7 @@ func TestSpecHasNoMoreRights(t *testing.T) {
 	def := &harnessv1.SubAgent{Name: "write", Mode: "execute", Tools: []string{"read_file"}, MaxTurns: proto.Uint32(3)}
 	got := tree.Spec(spec, s, def, &harnessv1.Child{Lease: &harnessv1.Budgets{Tokens: proto.Uint64(5)}}, content.Inline("go"))
 	a := got.GetAgent()
-	if len(a.GetTools()) != 1 || !a.GetReadOnly() || a.GetMode() != "plan" || len(a.GetHooks()) != 1 || !a.GetAutonomous() || a.GetModel() != "openai:x" ||
+	if len(a.GetTools()) != 1 || !a.GetReadOnly() || a.GetMode() != "execute" || len(a.GetHooks()) != 1 || !a.GetAutonomous() || a.GetModel() != "openai:x" ||
 		len(a.GetOnlyTools()) != 1 || len(a.GetAgents()) != 0 || got.GetConfig().GetSandbox() == nil || got.GetConfig().GetStop().GetMaxTurns() != 3 ||
 		got.GetConfig().GetBudgets().GetTokens() != 5 || got.GetWorkspace() != "/w" {
 		t.Errorf("got %v", got)

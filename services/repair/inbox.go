@@ -181,13 +181,19 @@ func (d *decision) applyMode(m *harnessv1.ModeChange) (refusal string) {
 		return "the run has ended"
 	case !mode.Exists(to, d.made.Modes):
 		return fmt.Sprintf("there is no mode %q; there are %s", content.Cut(to, 64), strings.Join(mode.Names(d.made.Modes), ", "))
-	case from == to:
-		return ""
+	case d.s.GetParent().GetPlans() && to != mode.Plan:
+		return "the run that started it is in plan mode"
 	}
-	d.s.Mode = to
+	if d.s.Mode = to; from != to {
+		d.changeMode(from, to)
+	}
+	return ""
+}
+
+// changeMode reports a change of the mode of work to observers and to the model.
+func (d *decision) changeMode(from, to string) {
 	d.Emit(event.ModeChanged(from, to))
 	d.GuideOn("mode", "mode", "", mode.ChangeText(from, to, d.made.Modes)).Kept = d.Marks()
-	return ""
 }
 
 // applyModel changes the model from the next model call on, and the window if it is not 0. What was learnt about the

@@ -199,6 +199,7 @@ func (d *decision) decide() error {
 	if err := d.drain(agent.Observation(d.in, NeedInbox).GetInbox()); err != nil {
 		return err
 	}
+	tree.Inherit(d.s)
 	if d.resumed == causeMessage && d.interrupt == nil && d.cancel == nil {
 		if err := d.endWaits(); err != nil {
 			return err

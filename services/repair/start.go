@@ -75,7 +75,12 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	s.Phase = harnessv1.Phase_PHASE_IDLE
 	runstate.StartClock(s, d.now)
-	prompt := SystemPrompt(spec, s.GetConfig(), environment, d.contexts(spec))
+	described := spec
+	if s.GetParent().GetPlans() {
+		described = proto.CloneOf(spec)
+		described.Agent.Mode = mode.Plan
+	}
+	prompt := SystemPrompt(described, s.GetConfig(), environment, d.contexts(spec))
 	if prompt != "" {
 		d.AppendTo(0, &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: content.Inline(prompt)})
 	}

@@ -22,6 +22,9 @@ func (d *decision) run() runlog.Run {
 // something else by now, or may be gone. state is nil for a root.
 func (d *decision) seeParent(state *harnessv1.ParentState) {
 	p := d.s.GetParent()
+	if p != nil && state.GetWaits() {
+		d.inheritMode(state.GetPlans())
+	}
 	switch {
 	case p == nil:
 	case !state.GetWaits():
@@ -47,7 +50,12 @@ func (d *decision) applyOrder(item *harnessv1.InboxItem) (kind, refusal string, 
 	case item.GetOrder() <= p.GetOrder():
 		return kind, "a newer order was taken before", nil
 	}
-	p.Order, p.Halted, d.halted = item.GetOrder(), false, false
+	p.Order = item.GetOrder()
+	d.inheritMode(item.GetPlans())
+	if item.GetModeChange() != nil {
+		return kind, "", nil
+	}
+	p.Halted, d.halted = false, false
 	if message, ok := item.GetInput().(*harnessv1.InboxItem_UserMessage); ok {
 		if err := d.applyMessage(message.UserMessage); err != nil {
 			return kind, "", err
@@ -70,6 +78,15 @@ func (d *decision) applyOrder(item *harnessv1.InboxItem) (kind, refusal string, 
 		return kind, "this program does not know such an order", nil
 	}
 	return kind, "", nil
+}
+
+// inheritMode has the run be in plan mode while its parent is, and in its own mode otherwise.
+func (d *decision) inheritMode(plans bool) {
+	from := runstate.Mode(d.s)
+	d.s.Parent.Plans = plans
+	if to := runstate.Mode(d.s); from != to && !runstate.Ended(d.s) {
+		d.changeMode(from, to)
+	}
 }
 
 // applyReport takes in what a child reports. One that has ended answers its call.

@@ -35,6 +35,9 @@ func (c *completion) addClaim() {
 	for _, b := range c.p.background {
 		runstate.AddBackground(s, b)
 	}
+	if s.GetParent() != nil { // its result names them
+		runstate.AddFiles(s, c.p.files, false)
+	}
 	if len(first.GetFiredRules()) > 0 {
 		if s.Jit == nil {
 			s.Jit = &harnessv1.JitState{}

@@ -12,7 +12,8 @@ import (
 
 // ModeAfter returns the mode of work of a run after the changes, in their order, that its
 // inbox asks for. It is empty if none of them changes the mode. Repair refuses a change to a
-// mode that the agent does not have, so that one has no effect here either.
+// mode that the agent does not have, so that one has no effect here either, and a run whose parent is in plan mode
+// stays in it.
 func ModeAfter(s *harnessv1.Snapshot, definition *agent.Definition, changes []string) string {
 	after := runstate.Mode(s)
 	for _, to := range changes {
@@ -20,7 +21,7 @@ func ModeAfter(s *harnessv1.Snapshot, definition *agent.Definition, changes []st
 			after = to
 		}
 	}
-	if len(changes) == 0 || after == runstate.Mode(s) {
+	if len(changes) == 0 || s.GetParent().GetPlans() || after == runstate.Mode(s) {
 		return ""
 	}
 	return after

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -143,5 +144,22 @@ func TestModeAfter(t *testing.T) {
 		if got := turn.ModeAfter(s, newState(t, s).Definition, strings.Fields(c.changes)); got != c.want {
 			t.Errorf("%q after %q is %q, want %q (%s)", c.changes, c.at, got, c.want, runstate.Mode(s))
 		}
+	}
+}
+
+// TestModeAfterOfAChildInPlanMode: only its parent ends it.
+func TestModeAfterOfAChildInPlanMode(t *testing.T) {
+	for name, c := range map[string]struct {
+		parent *harnessv1.Parent
+		want   string
+	}{"a root": {nil, "plan"}, "a child": {&harnessv1.Parent{}, "plan"}} {
+		s := &harnessv1.Snapshot{Parent: c.parent}
+		if got := turn.ModeAfter(s, &agent.Definition{}, []string{"plan"}); got != c.want {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+	s := &harnessv1.Snapshot{Parent: &harnessv1.Parent{Plans: true}, Mode: "execute"}
+	if got := turn.ModeAfter(s, &agent.Definition{}, []string{"", "execute"}); got != "" {
+		t.Errorf("it changes to %q", got)
 	}
 }

@@ -58,6 +58,7 @@ type Progress struct {
 	changedItems []*harnessv1.WorkItem          // as the work item tools left them
 	wants        *harnessv1.HookState           // what hooks want of the rest of the loop
 	background   []*harnessv1.BackgroundCommand // that calls have started
+	files        []string                       // that calls have changed
 	approved     []*harnessv1.PendingCall       // the calls that a resumed turn continues with
 
 	execution execution
@@ -149,6 +150,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		if b := e.ToolFinished.GetBackground(); b != nil {
 			p.background = append(p.background, b)
 		}
+		p.files = append(p.files, e.ToolFinished.GetFilesChanged()...)
 		p.followed += weight
 	}
 }

@@ -51,6 +51,85 @@ func TestTreesOnOneSlot(t *testing.T) {
 		t.Errorf("%d runs, and the root has the results %q", runs, got)
 	}
 	clientTool(t, m, leaf)
+	budgetOfRuns(t, m, leaf)
+	inheritedMode(t, m)
+}
+
+// budgetOfRuns checks that a run parks once a call gets no run, and that a resume with more continues it.
+func budgetOfRuns(t *testing.T, m *meshtest.Mesh, leaf *harnessv1.SubAgent) {
+	t.Helper()
+	resumed := 0
+	s := scenario{name: "runs", script: `turns:
+  - {calls: [{name: leaf, arguments: {prompt: Look.}}, {name: leaf, arguments: {prompt: Look.}}]}
+  - {calls: [{name: leaf, arguments: {prompt: Look.}}]}
+  - {text: All looked., calls: [{name: work_complete, arguments: {summary: looked}}]}
+`, edit: func(s *harnessv1.RunSpec) {
+		s.Agent.Agents = []*harnessv1.SubAgent{leaf}
+		s.Config.Budgets = &harnessv1.Budgets{Runs: proto.Uint32(1)}
+	}, drive: func(d *driver, e *harnessv1.Event) {
+		if e.GetSessionPause().GetReason().GetKind() != "budget_exceeded:runs" {
+			return
+		}
+		resumed++
+		_, err := d.client.ResumeRun(d.ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: fmt.Sprint("more", resumed), Budgets: &harnessv1.Budgets{Runs: proto.Uint32(2)}})
+		d.must(err)
+	}}
+	_, entries := s.through(t.Context(), t, m, "runs")
+	got := texts(entries, "leaf")
+	if len(got) != 3 || resumed != 1 || strings.Count(strings.Join(got, "\n"), "It is so.") != 2 || !strings.Contains(strings.Join(got, "\n"), "was not started") {
+		t.Errorf("after %d resumes the results are %q", resumed, got)
+	}
+}
+
+// inheritedMode checks that a sub-agent enters plan mode with its caller, and that its result names what it has changed.
+func inheritedMode(t *testing.T, m *meshtest.Mesh) {
+	t.Helper()
+	client := m.Client()
+	spec := spec(scriptFile("planned", `turns:
+  - {calls: [{name: helper, arguments: {prompt: Write.}}]}
+  - {text: Written., calls: [{name: work_complete, arguments: {summary: written}}]}
+`), newWorkspace(t))
+	helper(`turns:
+  - {calls: [{name: write_file, arguments: {path: first.txt, content: x}}]}
+  - {calls: [{name: ask_user, arguments: {question: Which file}}]}
+  - {calls: [{name: write_file, arguments: {path: second.txt, content: x}}]}
+  - {text: Planned., calls: [{name: work_complete, arguments: {summary: planned}}]}
+`)(spec)
+	if _, err := client.StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: "planned", RequestId: "planned", Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	send := func(request *harnessv1.SendInputRequest) {
+		t.Helper()
+		request.RunId = "planned"
+		if _, err := client.SendInput(t.Context(), request); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stream, err := client.WatchRun(t.Context(), &harnessv1.WatchRunRequest{RunId: "planned"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call, denied := "", false
+	for ended := false; !ended; {
+		r, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := r.GetUpdate().GetEvent()
+		switch asked := e.GetToolCall(); {
+		case asked.GetAwaits() == "question":
+			call = asked.GetCallId()
+			send(&harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "plan"}}})
+		case e.GetModeChanged().GetTo() == "plan" && e.GetAgent() == "helper":
+			send(&harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call, Result: content.Inline("yes")}}})
+		}
+		denied = denied || e.GetToolDenied() != nil && e.GetAgent() == "helper"
+		ended = e.GetSessionComplete() != nil && e.GetRunId() == ""
+	}
+	got := texts(m.Ended(runlog.Run{Namespace: "default", ID: "planned"}, 0), "helper")
+	if !denied || len(got) != 1 || !strings.Contains(got[0], "1 file changed: first.txt;") {
+		t.Errorf("denied: %v, and the result is %q", denied, got)
+	}
 }
 
 // clientTool checks that a sub-agent has a client's tool that its definition lists, and its sub-agent one that both list.

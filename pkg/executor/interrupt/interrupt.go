@@ -175,6 +175,7 @@ func (w *Watch) read(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot)
 	if err != nil || last <= cursor {
 		return found, err
 	}
+	plans := s.GetParent().GetPlans()
 	for cursor < last {
 		items, err := w.log.Inbox(ctx, run, cursor, last)
 		if err != nil {
@@ -190,6 +191,11 @@ func (w *Watch) read(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot)
 				found.stops = true
 				return found, nil
 			case *harnessv1.InboxItem_ModeChange:
+				if item.GetOrder() > 0 {
+					plans = item.GetPlans()
+				} else if plans {
+					continue // its parent is in plan mode
+				}
 				found.modes = append(found.modes, input.ModeChange.GetMode())
 			}
 		}

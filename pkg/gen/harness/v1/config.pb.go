@@ -1434,6 +1434,9 @@ type Budgets struct {
 	// The run may have models without a known price: cost_usd counts only the
 	// others. Default false.
 	AllowUnpriced *bool `protobuf:"varint,6,opt,name=allow_unpriced,json=allowUnpriced,proto3,oneof" json:"allow_unpriced,omitempty"`
+	// Runs of sub-agents, at all levels below; 0 allows none. A call for which none is left gets
+	// an error, and the run parks before its next turn unless it allows none.
+	Runs          *uint32 `protobuf:"varint,7,opt,name=runs,proto3,oneof" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1508,6 +1511,13 @@ func (x *Budgets) GetAllowUnpriced() bool {
 		return *x.AllowUnpriced
 	}
 	return false
+}
+
+func (x *Budgets) GetRuns() uint32 {
+	if x != nil && x.Runs != nil {
+		return *x.Runs
+	}
+	return 0
 }
 
 var File_harness_v1_config_proto protoreflect.FileDescriptor
@@ -1677,7 +1687,7 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\x04wait\x18\a \x01(\bH\x02R\x04wait\x88\x01\x01B\x0f\n" +
 	"\r_shown_tokensB\a\n" +
 	"\x05_yoloB\a\n" +
-	"\x05_waitJ\x04\b\x04\x10\x05R\x11approval_deadline\"\xaf\x02\n" +
+	"\x05_waitJ\x04\b\x04\x10\x05R\x11approval_deadline\"\xd1\x02\n" +
 	"\aBudgets\x12\x19\n" +
 	"\x05turns\x18\x01 \x01(\rH\x00R\x05turns\x88\x01\x01\x12\"\n" +
 	"\n" +
@@ -1686,12 +1696,14 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"wall_clock\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\twallClock\x12\x1b\n" +
 	"\x06tokens\x18\x04 \x01(\x04H\x02R\x06tokens\x88\x01\x01\x12\x1e\n" +
 	"\bcost_usd\x18\x05 \x01(\x01H\x03R\acostUsd\x88\x01\x01\x12*\n" +
-	"\x0eallow_unpriced\x18\x06 \x01(\bH\x04R\rallowUnpriced\x88\x01\x01B\b\n" +
+	"\x0eallow_unpriced\x18\x06 \x01(\bH\x04R\rallowUnpriced\x88\x01\x01\x12\x17\n" +
+	"\x04runs\x18\a \x01(\rH\x05R\x04runs\x88\x01\x01B\b\n" +
 	"\x06_turnsB\r\n" +
 	"\v_tool_callsB\t\n" +
 	"\a_tokensB\v\n" +
 	"\t_cost_usdB\x11\n" +
-	"\x0f_allow_unpriced*^\n" +
+	"\x0f_allow_unpricedB\a\n" +
+	"\x05_runs*^\n" +
 	"\n" +
 	"StopPolicy\x12\x1b\n" +
 	"\x17STOP_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +

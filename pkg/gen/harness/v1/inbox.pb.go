@@ -103,8 +103,10 @@ type InboxItem struct {
 	// keeps the one of the run.
 	MaxInputTokens uint32 `protobuf:"varint,8,opt,name=max_input_tokens,json=maxInputTokens,proto3" json:"max_input_tokens,omitempty"`
 	// Number of the parent's order that the item is, from 2; 0: it is none. Only an interrupt,
-	// a resume, a cancel or a user message is one.
+	// a resume, a cancel, a user message or a change of the mode is one.
 	Order uint32 `protobuf:"varint,9,opt,name=order,proto3" json:"order,omitempty"`
+	// An order: the parent is in plan mode.
+	Plans bool `protobuf:"varint,31,opt,name=plans,proto3" json:"plans,omitempty"`
 	// A user message that is an order: what the run may use up in the segment that it opens.
 	Lease *Budgets `protobuf:"bytes,30,opt,name=lease,proto3" json:"lease,omitempty"`
 	// What it is.
@@ -219,6 +221,13 @@ func (x *InboxItem) GetOrder() uint32 {
 		return x.Order
 	}
 	return 0
+}
+
+func (x *InboxItem) GetPlans() bool {
+	if x != nil {
+		return x.Plans
+	}
+	return false
 }
 
 func (x *InboxItem) GetLease() *Budgets {
@@ -1040,7 +1049,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\x88\b\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\x9e\b\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -1050,7 +1059,8 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\x06caller\x18\x06 \x01(\tR\x06caller\x12!\n" +
 	"\fno_approvals\x18\a \x01(\bR\vnoApprovals\x12(\n" +
 	"\x10max_input_tokens\x18\b \x01(\rR\x0emaxInputTokens\x12\x14\n" +
-	"\x05order\x18\t \x01(\rR\x05order\x12)\n" +
+	"\x05order\x18\t \x01(\rR\x05order\x12\x14\n" +
+	"\x05plans\x18\x1f \x01(\bR\x05plans\x12)\n" +
 	"\x05lease\x18\x1e \x01(\v2\x13.harness.v1.BudgetsR\x05lease\x12<\n" +
 	"\fuser_message\x18\n" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +

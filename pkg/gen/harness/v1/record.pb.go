@@ -1045,7 +1045,9 @@ type ParentState struct {
 	// Number of that order.
 	Order uint32 `protobuf:"varint,3,opt,name=order,proto3" json:"order,omitempty"`
 	// It is deleted, or not there.
-	Gone          bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	Gone bool `protobuf:"varint,4,opt,name=gone,proto3" json:"gone,omitempty"`
+	// It is in plan mode.
+	Plans         bool `protobuf:"varint,5,opt,name=plans,proto3" json:"plans,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1104,6 +1106,13 @@ func (x *ParentState) GetOrder() uint32 {
 func (x *ParentState) GetGone() bool {
 	if x != nil {
 		return x.Gone
+	}
+	return false
+}
+
+func (x *ParentState) GetPlans() bool {
+	if x != nil {
+		return x.Plans
 	}
 	return false
 }
@@ -3143,12 +3152,13 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05value\"G\n" +
 	"\rWorktreeState\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x18\n" +
-	"\aproblem\x18\x02 \x01(\tR\aproblem\"x\n" +
+	"\aproblem\x18\x02 \x01(\tR\aproblem\"\x8e\x01\n" +
 	"\vParentState\x12\x14\n" +
 	"\x05waits\x18\x01 \x01(\bR\x05waits\x12)\n" +
 	"\x04want\x18\x02 \x01(\x0e2\x15.harness.v1.ChildWantR\x04want\x12\x14\n" +
 	"\x05order\x18\x03 \x01(\rR\x05order\x12\x12\n" +
-	"\x04gone\x18\x04 \x01(\bR\x04gone\"\xab\x01\n" +
+	"\x04gone\x18\x04 \x01(\bR\x04gone\x12\x14\n" +
+	"\x05plans\x18\x05 \x01(\bR\x05plans\"\xab\x01\n" +
 	"\tWaitCheck\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +

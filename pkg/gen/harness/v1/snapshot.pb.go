@@ -543,6 +543,9 @@ type Snapshot struct {
 	Graphs []*Graph `protobuf:"bytes,99,rep,name=graphs,proto3" json:"graphs,omitempty"`
 	// The answer was sent back for its length in this segment.
 	AnswerSentBack bool `protobuf:"varint,100,opt,name=answer_sent_back,json=answerSentBack,proto3" json:"answer_sent_back,omitempty"`
+	// Files that calls of the run and of all below it have changed, as far as their records tell.
+	// Only for a run with a parent, which gets them with its result.
+	ChangedFiles *ChangedFiles `protobuf:"bytes,103,opt,name=changed_files,json=changedFiles,proto3" json:"changed_files,omitempty"`
 	// What the view of the conversation leaves out; unset: nothing, ever.
 	CompactionPlan *CompactionPlan `protobuf:"bytes,40,opt,name=compaction_plan,json=compactionPlan,proto3" json:"compaction_plan,omitempty"`
 	// Digest of the tools of the last request, which is also that of the blob that holds
@@ -1098,6 +1101,13 @@ func (x *Snapshot) GetAnswerSentBack() bool {
 		return x.AnswerSentBack
 	}
 	return false
+}
+
+func (x *Snapshot) GetChangedFiles() *ChangedFiles {
+	if x != nil {
+		return x.ChangedFiles
+	}
+	return nil
 }
 
 func (x *Snapshot) GetCompactionPlan() *CompactionPlan {
@@ -2133,8 +2143,14 @@ type Spent struct {
 	UsageBeforeSegment *Usage `protobuf:"bytes,7,opt,name=usage_before_segment,json=usageBeforeSegment,proto3" json:"usage_before_segment,omitempty"`
 	// Time spent running when the segment began.
 	ActiveBeforeSegment *durationpb.Duration `protobuf:"bytes,8,opt,name=active_before_segment,json=activeBeforeSegment,proto3" json:"active_before_segment,omitempty"`
-	unknownFields       protoimpl.UnknownFields
-	sizeCache           protoimpl.SizeCache
+	// Runs of sub-agents that were started below the run, at all levels.
+	Runs uint32 `protobuf:"varint,9,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Those when the segment began.
+	RunsBeforeSegment uint32 `protobuf:"varint,10,opt,name=runs_before_segment,json=runsBeforeSegment,proto3" json:"runs_before_segment,omitempty"`
+	// Calls that got no run since the segment began or the budget of runs was extended.
+	RunsRefused   uint32 `protobuf:"varint,11,opt,name=runs_refused,json=runsRefused,proto3" json:"runs_refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Spent) Reset() {
@@ -2221,6 +2237,27 @@ func (x *Spent) GetActiveBeforeSegment() *durationpb.Duration {
 		return x.ActiveBeforeSegment
 	}
 	return nil
+}
+
+func (x *Spent) GetRuns() uint32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *Spent) GetRunsBeforeSegment() uint32 {
+	if x != nil {
+		return x.RunsBeforeSegment
+	}
+	return 0
+}
+
+func (x *Spent) GetRunsRefused() uint32 {
+	if x != nil {
+		return x.RunsRefused
+	}
+	return 0
 }
 
 // TurnState is the turn that is under way or ended last.
@@ -2396,7 +2433,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xc8\x1b\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x87\x1c\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2485,7 +2522,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\bchildren\x18a \x03(\v2\x11.harness.v1.ChildR\bchildren\x120\n" +
 	"\bstopping\x18b \x01(\v2\x14.harness.v1.StoppingR\bstopping\x12)\n" +
 	"\x06graphs\x18c \x03(\v2\x11.harness.v1.GraphR\x06graphs\x12(\n" +
-	"\x10answer_sent_back\x18d \x01(\bR\x0eanswerSentBack\x12C\n" +
+	"\x10answer_sent_back\x18d \x01(\bR\x0eanswerSentBack\x12=\n" +
+	"\rchanged_files\x18g \x01(\v2\x18.harness.v1.ChangedFilesR\fchangedFiles\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
 	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xaf\x01\n" +
 	"\bStopping\x123\n" +
@@ -2588,7 +2626,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"check_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcheckTime\x12\x16\n" +
 	"\x06checks\x18\a \x01(\rR\x06checks\x12\x16\n" +
-	"\x06digest\x18\b \x01(\tR\x06digest\"\xf7\x02\n" +
+	"\x06digest\x18\b \x01(\tR\x06digest\"\xde\x03\n" +
 	"\x05Spent\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\x01 \x01(\rR\ttoolCalls\x12(\n" +
@@ -2599,7 +2637,11 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vmodel_calls\x18\x06 \x01(\rR\n" +
 	"modelCalls\x12C\n" +
 	"\x14usage_before_segment\x18\a \x01(\v2\x11.harness.v1.UsageR\x12usageBeforeSegment\x12M\n" +
-	"\x15active_before_segment\x18\b \x01(\v2\x19.google.protobuf.DurationR\x13activeBeforeSegment\"\xde\x01\n" +
+	"\x15active_before_segment\x18\b \x01(\v2\x19.google.protobuf.DurationR\x13activeBeforeSegment\x12\x12\n" +
+	"\x04runs\x18\t \x01(\rR\x04runs\x12.\n" +
+	"\x13runs_before_segment\x18\n" +
+	" \x01(\rR\x11runsBeforeSegment\x12!\n" +
+	"\fruns_refused\x18\v \x01(\rR\vrunsRefused\"\xde\x01\n" +
 	"\tTurnState\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\bR\x04open\x12\x1d\n" +
@@ -2710,17 +2752,18 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*Parent)(nil),                // 35: harness.v1.Parent
 	(*Child)(nil),                 // 36: harness.v1.Child
 	(*Graph)(nil),                 // 37: harness.v1.Graph
-	(*CompactionPlan)(nil),        // 38: harness.v1.CompactionPlan
-	(*Interrupt)(nil),             // 39: harness.v1.Interrupt
-	(*Cancel)(nil),                // 40: harness.v1.Cancel
-	(ToolOrigin)(0),               // 41: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 42: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 43: harness.v1.SandboxLevel
-	(*CallPreview)(nil),           // 44: harness.v1.CallPreview
-	(*Delegation)(nil),            // 45: harness.v1.Delegation
-	(*ToolAnnotations)(nil),       // 46: harness.v1.ToolAnnotations
-	(*Usage)(nil),                 // 47: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 48: google.protobuf.Duration
+	(*ChangedFiles)(nil),          // 38: harness.v1.ChangedFiles
+	(*CompactionPlan)(nil),        // 39: harness.v1.CompactionPlan
+	(*Interrupt)(nil),             // 40: harness.v1.Interrupt
+	(*Cancel)(nil),                // 41: harness.v1.Cancel
+	(ToolOrigin)(0),               // 42: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 43: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 44: harness.v1.SandboxLevel
+	(*CallPreview)(nil),           // 45: harness.v1.CallPreview
+	(*Delegation)(nil),            // 46: harness.v1.Delegation
+	(*ToolAnnotations)(nil),       // 47: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 48: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 49: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -2766,39 +2809,40 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	36, // 40: harness.v1.Snapshot.children:type_name -> harness.v1.Child
 	6,  // 41: harness.v1.Snapshot.stopping:type_name -> harness.v1.Stopping
 	37, // 42: harness.v1.Snapshot.graphs:type_name -> harness.v1.Graph
-	38, // 43: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
-	39, // 44: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
-	40, // 45: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
-	7,  // 46: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
-	17, // 47: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
-	1,  // 48: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
-	21, // 49: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
-	21, // 50: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	21, // 51: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	22, // 52: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 53: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	21, // 54: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	41, // 55: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	42, // 56: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
-	43, // 57: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	44, // 58: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
-	13, // 59: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	45, // 60: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
-	22, // 61: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
-	41, // 62: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
-	46, // 63: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
-	21, // 64: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	21, // 65: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	47, // 66: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	48, // 67: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	47, // 68: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	48, // 69: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 70: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	71, // [71:71] is the sub-list for method output_type
-	71, // [71:71] is the sub-list for method input_type
-	71, // [71:71] is the sub-list for extension type_name
-	71, // [71:71] is the sub-list for extension extendee
-	0,  // [0:71] is the sub-list for field type_name
+	38, // 43: harness.v1.Snapshot.changed_files:type_name -> harness.v1.ChangedFiles
+	39, // 44: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	40, // 45: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
+	41, // 46: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
+	7,  // 47: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
+	17, // 48: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
+	1,  // 49: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
+	21, // 50: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
+	21, // 51: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	21, // 52: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	22, // 53: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 54: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	21, // 55: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	42, // 56: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	43, // 57: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	44, // 58: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	45, // 59: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
+	13, // 60: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	46, // 61: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
+	22, // 62: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	42, // 63: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	47, // 64: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	21, // 65: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	21, // 66: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	48, // 67: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	49, // 68: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	48, // 69: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	49, // 70: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 71: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	72, // [72:72] is the sub-list for method output_type
+	72, // [72:72] is the sub-list for method input_type
+	72, // [72:72] is the sub-list for extension type_name
+	72, // [72:72] is the sub-list for extension extendee
+	0,  // [0:72] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }

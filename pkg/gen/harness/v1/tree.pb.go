@@ -156,7 +156,9 @@ type Parent struct {
 	// The parent has halted it: only a later order resumes it.
 	Halted bool `protobuf:"varint,8,opt,name=halted,proto3" json:"halted,omitempty"`
 	// It works in a worktree, which its first decision has the tool host make.
-	Worktree      bool `protobuf:"varint,9,opt,name=worktree,proto3" json:"worktree,omitempty"`
+	Worktree bool `protobuf:"varint,9,opt,name=worktree,proto3" json:"worktree,omitempty"`
+	// The parent is in plan mode, and so is the run, whatever its own mode.
+	Plans         bool `protobuf:"varint,10,opt,name=plans,proto3" json:"plans,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -254,6 +256,13 @@ func (x *Parent) GetWorktree() bool {
 	return false
 }
 
+func (x *Parent) GetPlans() bool {
+	if x != nil {
+		return x.Plans
+	}
+	return false
+}
+
 // Child is what a parent keeps of a child.
 type Child struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -292,6 +301,12 @@ type Child struct {
 	Worktree bool `protobuf:"varint,16,opt,name=worktree,proto3" json:"worktree,omitempty"`
 	// Number of the order that continued it: ends that confirm only older ones are earlier ones.
 	ContinueOrder uint32 `protobuf:"varint,17,opt,name=continue_order,json=continueOrder,proto3" json:"continue_order,omitempty"`
+	// Runs that had been started below it when it was continued.
+	RunsBefore uint32 `protobuf:"varint,18,opt,name=runs_before,json=runsBefore,proto3" json:"runs_before,omitempty"`
+	// The newest order has it be in plan mode, because the parent is.
+	Plans bool `protobuf:"varint,19,opt,name=plans,proto3" json:"plans,omitempty"`
+	// Number of the order that changes its mode of work and nothing else, if it is the newest.
+	ModeOrder     uint32 `protobuf:"varint,20,opt,name=mode_order,json=modeOrder,proto3" json:"mode_order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -441,6 +456,27 @@ func (x *Child) GetWorktree() bool {
 func (x *Child) GetContinueOrder() uint32 {
 	if x != nil {
 		return x.ContinueOrder
+	}
+	return 0
+}
+
+func (x *Child) GetRunsBefore() uint32 {
+	if x != nil {
+		return x.RunsBefore
+	}
+	return 0
+}
+
+func (x *Child) GetPlans() bool {
+	if x != nil {
+		return x.Plans
+	}
+	return false
+}
+
+func (x *Child) GetModeOrder() uint32 {
+	if x != nil {
+		return x.ModeOrder
 	}
 	return 0
 }
@@ -690,7 +726,11 @@ type ChildReport struct {
 	// What it and all below it have used so far.
 	Usage *Usage `protobuf:"bytes,10,opt,name=usage,proto3" json:"usage,omitempty"`
 	// There is no such run any more: the sender of an order reports so.
-	Absent        bool `protobuf:"varint,11,opt,name=absent,proto3" json:"absent,omitempty"`
+	Absent bool `protobuf:"varint,11,opt,name=absent,proto3" json:"absent,omitempty"`
+	// Runs that were started below it so far.
+	Runs uint32 `protobuf:"varint,12,opt,name=runs,proto3" json:"runs,omitempty"`
+	// Files that it and all below it have changed so far, as far as their records tell.
+	Files         *ChangedFiles `protobuf:"bytes,13,opt,name=files,proto3" json:"files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -802,12 +842,81 @@ func (x *ChildReport) GetAbsent() bool {
 	return false
 }
 
+func (x *ChildReport) GetRuns() uint32 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *ChildReport) GetFiles() *ChangedFiles {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+// ChangedFiles are files that calls of a run have changed.
+type ChangedFiles struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Paths relative to the workspace, each once, in the order of their first change; at most 64.
+	Paths []string `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
+	// There are more.
+	More          bool `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChangedFiles) Reset() {
+	*x = ChangedFiles{}
+	mi := &file_harness_v1_tree_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChangedFiles) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChangedFiles) ProtoMessage() {}
+
+func (x *ChangedFiles) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_tree_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChangedFiles.ProtoReflect.Descriptor instead.
+func (*ChangedFiles) Descriptor() ([]byte, []int) {
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ChangedFiles) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *ChangedFiles) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 var File_harness_v1_tree_proto protoreflect.FileDescriptor
 
 const file_harness_v1_tree_proto_rawDesc = "" +
 	"\n" +
 	"\x15harness/v1/tree.proto\x12\n" +
-	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/subagent.proto\"\xf5\x01\n" +
+	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/subagent.proto\"\x8b\x02\n" +
 	"\x06Parent\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12%\n" +
 	"\x0efirst_sequence\x18\x02 \x01(\x04R\rfirstSequence\x12\x17\n" +
@@ -817,7 +926,9 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\vroot_run_id\x18\x06 \x01(\tR\trootRunId\x12\x14\n" +
 	"\x05order\x18\a \x01(\rR\x05order\x12\x16\n" +
 	"\x06halted\x18\b \x01(\bR\x06halted\x12\x1a\n" +
-	"\bworktree\x18\t \x01(\bR\bworktree\"\xb3\x04\n" +
+	"\bworktree\x18\t \x01(\bR\bworktree\x12\x14\n" +
+	"\x05plans\x18\n" +
+	" \x01(\bR\x05plans\"\x89\x05\n" +
 	"\x05Child\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
@@ -838,7 +949,12 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x04sent\x18\x0e \x01(\rR\x04sent\x124\n" +
 	"\fusage_before\x18\x0f \x01(\v2\x11.harness.v1.UsageR\vusageBefore\x12\x1a\n" +
 	"\bworktree\x18\x10 \x01(\bR\bworktree\x12%\n" +
-	"\x0econtinue_order\x18\x11 \x01(\rR\rcontinueOrder\"\xb3\x01\n" +
+	"\x0econtinue_order\x18\x11 \x01(\rR\rcontinueOrder\x12\x1f\n" +
+	"\vruns_before\x18\x12 \x01(\rR\n" +
+	"runsBefore\x12\x14\n" +
+	"\x05plans\x18\x13 \x01(\bR\x05plans\x12\x1d\n" +
+	"\n" +
+	"mode_order\x18\x14 \x01(\rR\tmodeOrder\"\xb3\x01\n" +
 	"\x11GraphTaskProgress\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.harness.v1.GraphTaskR\x04task\x12\x14\n" +
 	"\x05layer\x18\x02 \x01(\rR\x05layer\x120\n" +
@@ -856,7 +972,7 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\fcontinue_run\x18\x02 \x01(\tR\vcontinueRun\x12\x18\n" +
 	"\aisolate\x18\x03 \x01(\bR\aisolate\x12\x12\n" +
 	"\x04runs\x18\x04 \x03(\tR\x04runs\x12+\n" +
-	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xec\x02\n" +
+	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xb0\x03\n" +
 	"\vChildReport\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
@@ -869,7 +985,12 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x05turns\x18\t \x01(\rR\x05turns\x12'\n" +
 	"\x05usage\x18\n" +
 	" \x01(\v2\x11.harness.v1.UsageR\x05usage\x12\x16\n" +
-	"\x06absent\x18\v \x01(\bR\x06absent*e\n" +
+	"\x06absent\x18\v \x01(\bR\x06absent\x12\x12\n" +
+	"\x04runs\x18\f \x01(\rR\x04runs\x12.\n" +
+	"\x05files\x18\r \x01(\v2\x18.harness.v1.ChangedFilesR\x05files\"8\n" +
+	"\fChangedFiles\x12\x14\n" +
+	"\x05paths\x18\x01 \x03(\tR\x05paths\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more*e\n" +
 	"\tChildWant\x12\x1a\n" +
 	"\x16CHILD_WANT_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fCHILD_WANT_WORK\x10\x01\x12\x13\n" +
@@ -894,7 +1015,7 @@ func file_harness_v1_tree_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_tree_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_tree_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_harness_v1_tree_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
 var file_harness_v1_tree_proto_goTypes = []any{
 	(ChildWant)(0),            // 0: harness.v1.ChildWant
 	(GraphTaskState)(0),       // 1: harness.v1.GraphTaskState
@@ -904,33 +1025,35 @@ var file_harness_v1_tree_proto_goTypes = []any{
 	(*Graph)(nil),             // 5: harness.v1.Graph
 	(*Delegation)(nil),        // 6: harness.v1.Delegation
 	(*ChildReport)(nil),       // 7: harness.v1.ChildReport
-	(*Budgets)(nil),           // 8: harness.v1.Budgets
-	(*Content)(nil),           // 9: harness.v1.Content
-	(*Usage)(nil),             // 10: harness.v1.Usage
-	(*GraphTask)(nil),         // 11: harness.v1.GraphTask
-	(RunStatus)(0),            // 12: harness.v1.RunStatus
-	(*StopReason)(nil),        // 13: harness.v1.StopReason
+	(*ChangedFiles)(nil),      // 8: harness.v1.ChangedFiles
+	(*Budgets)(nil),           // 9: harness.v1.Budgets
+	(*Content)(nil),           // 10: harness.v1.Content
+	(*Usage)(nil),             // 11: harness.v1.Usage
+	(*GraphTask)(nil),         // 12: harness.v1.GraphTask
+	(RunStatus)(0),            // 13: harness.v1.RunStatus
+	(*StopReason)(nil),        // 14: harness.v1.StopReason
 }
 var file_harness_v1_tree_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.Child.want:type_name -> harness.v1.ChildWant
-	8,  // 1: harness.v1.Child.lease:type_name -> harness.v1.Budgets
+	9,  // 1: harness.v1.Child.lease:type_name -> harness.v1.Budgets
 	7,  // 2: harness.v1.Child.report:type_name -> harness.v1.ChildReport
-	9,  // 3: harness.v1.Child.arguments:type_name -> harness.v1.Content
-	10, // 4: harness.v1.Child.usage_before:type_name -> harness.v1.Usage
-	11, // 5: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
+	10, // 3: harness.v1.Child.arguments:type_name -> harness.v1.Content
+	11, // 4: harness.v1.Child.usage_before:type_name -> harness.v1.Usage
+	12, // 5: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
 	1,  // 6: harness.v1.GraphTaskProgress.state:type_name -> harness.v1.GraphTaskState
-	9,  // 7: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
+	10, // 7: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
 	4,  // 8: harness.v1.Graph.tasks:type_name -> harness.v1.GraphTaskProgress
-	11, // 9: harness.v1.Delegation.tasks:type_name -> harness.v1.GraphTask
-	12, // 10: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
-	13, // 11: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
-	9,  // 12: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
-	10, // 13: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
-	14, // [14:14] is the sub-list for method output_type
-	14, // [14:14] is the sub-list for method input_type
-	14, // [14:14] is the sub-list for extension type_name
-	14, // [14:14] is the sub-list for extension extendee
-	0,  // [0:14] is the sub-list for field type_name
+	12, // 9: harness.v1.Delegation.tasks:type_name -> harness.v1.GraphTask
+	13, // 10: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
+	14, // 11: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
+	10, // 12: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
+	11, // 13: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
+	8,  // 14: harness.v1.ChildReport.files:type_name -> harness.v1.ChangedFiles
+	15, // [15:15] is the sub-list for method output_type
+	15, // [15:15] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_tree_proto_init() }
@@ -948,7 +1071,7 @@ func file_harness_v1_tree_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_tree_proto_rawDesc), len(file_harness_v1_tree_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   6,
+			NumMessages:   7,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

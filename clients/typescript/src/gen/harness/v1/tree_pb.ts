@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/tree.proto.
  */
 export const file_harness_v1_tree: GenFile = /*@__PURE__*/
-  fileDesc("ChVoYXJuZXNzL3YxL3RyZWUucHJvdG8SCmhhcm5lc3MudjEipQEKBlBhcmVudBIOCgZydW5faWQYASABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAiABKAQSDwoHY2FsbF9pZBgDIAEoCRINCgVhZ2VudBgEIAEoCRINCgVkZXB0aBgFIAEoDRITCgtyb290X3J1bl9pZBgGIAEoCRINCgVvcmRlchgHIAEoDRIOCgZoYWx0ZWQYCCABKAgSEAoId29ya3RyZWUYCSABKAgimgMKBUNoaWxkEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBndyaXRlcxgEIAEoCBIjCgR3YW50GAUgASgOMhUuaGFybmVzcy52MS5DaGlsZFdhbnQSDQoFb3JkZXIYBiABKA0SIgoFbGVhc2UYByABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJwoGcmVwb3J0GAggASgLMhcuaGFybmVzcy52MS5DaGlsZFJlcG9ydBIPCgdvdmVyZHVlGAkgASgIEhIKCmJhY2tncm91bmQYCiABKAgSFAoMY29udGludWVkX2J5GAsgASgJEgwKBHRvbGQYDCABKAgSJgoJYXJndW1lbnRzGA0gASgLMhMuaGFybmVzcy52MS5Db250ZW50EgwKBHNlbnQYDiABKA0SJwoMdXNhZ2VfYmVmb3JlGA8gASgLMhEuaGFybmVzcy52MS5Vc2FnZRIQCgh3b3JrdHJlZRgQIAEoCBIWCg5jb250aW51ZV9vcmRlchgRIAEoDSKXAQoRR3JhcGhUYXNrUHJvZ3Jlc3MSIwoEdGFzaxgBIAEoCzIVLmhhcm5lc3MudjEuR3JhcGhUYXNrEg0KBWxheWVyGAIgASgNEikKBXN0YXRlGAMgASgOMhouaGFybmVzcy52MS5HcmFwaFRhc2tTdGF0ZRIjCgZyZXN1bHQYBCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiVQoFR3JhcGgSDwoHY2FsbF9pZBgBIAEoCRIsCgV0YXNrcxgCIAMoCzIdLmhhcm5lc3MudjEuR3JhcGhUYXNrUHJvZ3Jlc3MSDQoFbGF5ZXIYAyABKA0iewoKRGVsZWdhdGlvbhISCgpiYWNrZ3JvdW5kGAEgASgIEhQKDGNvbnRpbnVlX3J1bhgCIAEoCRIPCgdpc29sYXRlGAMgASgIEgwKBHJ1bnMYBCADKAkSJAoFdGFza3MYBSADKAsyFS5oYXJuZXNzLnYxLkdyYXBoVGFzayKVAgoLQ2hpbGRSZXBvcnQSDgoGcnVuX2lkGAEgASgJEg8KB2NhbGxfaWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBBINCgVvcmRlchgEIAEoDRIlCgZzdGF0dXMYBSABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxImCgZyZWFzb24YBiABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEAoIYWNjZXB0ZWQYByABKAgSIwoGYW5zd2VyGAggASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg0KBXR1cm5zGAkgASgNEiAKBXVzYWdlGAogASgLMhEuaGFybmVzcy52MS5Vc2FnZRIOCgZhYnNlbnQYCyABKAgqZQoJQ2hpbGRXYW50EhoKFkNISUxEX1dBTlRfVU5TUEVDSUZJRUQQABITCg9DSElMRF9XQU5UX1dPUksQARITCg9DSElMRF9XQU5UX0hBTFQQAhISCg5DSElMRF9XQU5UX0VORBADKogBCg5HcmFwaFRhc2tTdGF0ZRIgChxHUkFQSF9UQVNLX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYR1JBUEhfVEFTS19TVEFURV9TVEFSVEVEEAESGQoVR1JBUEhfVEFTS19TVEFURV9ET05FEAISGwoXR1JBUEhfVEFTS19TVEFURV9GQUlMRUQQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_config, file_harness_v1_content, file_harness_v1_run, file_harness_v1_subagent]);
+  fileDesc("ChVoYXJuZXNzL3YxL3RyZWUucHJvdG8SCmhhcm5lc3MudjEitAEKBlBhcmVudBIOCgZydW5faWQYASABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAiABKAQSDwoHY2FsbF9pZBgDIAEoCRINCgVhZ2VudBgEIAEoCRINCgVkZXB0aBgFIAEoDRITCgtyb290X3J1bl9pZBgGIAEoCRINCgVvcmRlchgHIAEoDRIOCgZoYWx0ZWQYCCABKAgSEAoId29ya3RyZWUYCSABKAgSDQoFcGxhbnMYCiABKAgi0gMKBUNoaWxkEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBndyaXRlcxgEIAEoCBIjCgR3YW50GAUgASgOMhUuaGFybmVzcy52MS5DaGlsZFdhbnQSDQoFb3JkZXIYBiABKA0SIgoFbGVhc2UYByABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJwoGcmVwb3J0GAggASgLMhcuaGFybmVzcy52MS5DaGlsZFJlcG9ydBIPCgdvdmVyZHVlGAkgASgIEhIKCmJhY2tncm91bmQYCiABKAgSFAoMY29udGludWVkX2J5GAsgASgJEgwKBHRvbGQYDCABKAgSJgoJYXJndW1lbnRzGA0gASgLMhMuaGFybmVzcy52MS5Db250ZW50EgwKBHNlbnQYDiABKA0SJwoMdXNhZ2VfYmVmb3JlGA8gASgLMhEuaGFybmVzcy52MS5Vc2FnZRIQCgh3b3JrdHJlZRgQIAEoCBIWCg5jb250aW51ZV9vcmRlchgRIAEoDRITCgtydW5zX2JlZm9yZRgSIAEoDRINCgVwbGFucxgTIAEoCBISCgptb2RlX29yZGVyGBQgASgNIpcBChFHcmFwaFRhc2tQcm9ncmVzcxIjCgR0YXNrGAEgASgLMhUuaGFybmVzcy52MS5HcmFwaFRhc2sSDQoFbGF5ZXIYAiABKA0SKQoFc3RhdGUYAyABKA4yGi5oYXJuZXNzLnYxLkdyYXBoVGFza1N0YXRlEiMKBnJlc3VsdBgEIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCJVCgVHcmFwaBIPCgdjYWxsX2lkGAEgASgJEiwKBXRhc2tzGAIgAygLMh0uaGFybmVzcy52MS5HcmFwaFRhc2tQcm9ncmVzcxINCgVsYXllchgDIAEoDSJ7CgpEZWxlZ2F0aW9uEhIKCmJhY2tncm91bmQYASABKAgSFAoMY29udGludWVfcnVuGAIgASgJEg8KB2lzb2xhdGUYAyABKAgSDAoEcnVucxgEIAMoCRIkCgV0YXNrcxgFIAMoCzIVLmhhcm5lc3MudjEuR3JhcGhUYXNrIswCCgtDaGlsZFJlcG9ydBIOCgZydW5faWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEEg0KBW9yZGVyGAQgASgNEiUKBnN0YXR1cxgFIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEiYKBnJlYXNvbhgGIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIQCghhY2NlcHRlZBgHIAEoCBIjCgZhbnN3ZXIYCCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFdHVybnMYCSABKA0SIAoFdXNhZ2UYCiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEg4KBmFic2VudBgLIAEoCBIMCgRydW5zGAwgASgNEicKBWZpbGVzGA0gASgLMhguaGFybmVzcy52MS5DaGFuZ2VkRmlsZXMiKwoMQ2hhbmdlZEZpbGVzEg0KBXBhdGhzGAEgAygJEgwKBG1vcmUYAiABKAgqZQoJQ2hpbGRXYW50EhoKFkNISUxEX1dBTlRfVU5TUEVDSUZJRUQQABITCg9DSElMRF9XQU5UX1dPUksQARITCg9DSElMRF9XQU5UX0hBTFQQAhISCg5DSElMRF9XQU5UX0VORBADKogBCg5HcmFwaFRhc2tTdGF0ZRIgChxHUkFQSF9UQVNLX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYR1JBUEhfVEFTS19TVEFURV9TVEFSVEVEEAESGQoVR1JBUEhfVEFTS19TVEFURV9ET05FEAISGwoXR1JBUEhfVEFTS19TVEFURV9GQUlMRUQQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_config, file_harness_v1_content, file_harness_v1_run, file_harness_v1_subagent]);
 
 /**
  * Parent is what a child knows of the run whose call started it. The child's id is derived
@@ -89,6 +89,13 @@ export type Parent = Message<"harness.v1.Parent"> & {
    * @generated from field: bool worktree = 9;
    */
   worktree: boolean;
+
+  /**
+   * The parent is in plan mode, and so is the run, whatever its own mode.
+   *
+   * @generated from field: bool plans = 10;
+   */
+  plans: boolean;
 };
 
 /**
@@ -223,6 +230,27 @@ export type Child = Message<"harness.v1.Child"> & {
    * @generated from field: uint32 continue_order = 17;
    */
   continueOrder: number;
+
+  /**
+   * Runs that had been started below it when it was continued.
+   *
+   * @generated from field: uint32 runs_before = 18;
+   */
+  runsBefore: number;
+
+  /**
+   * The newest order has it be in plan mode, because the parent is.
+   *
+   * @generated from field: bool plans = 19;
+   */
+  plans: boolean;
+
+  /**
+   * Number of the order that changes its mode of work and nothing else, if it is the newest.
+   *
+   * @generated from field: uint32 mode_order = 20;
+   */
+  modeOrder: number;
 };
 
 /**
@@ -442,6 +470,20 @@ export type ChildReport = Message<"harness.v1.ChildReport"> & {
    * @generated from field: bool absent = 11;
    */
   absent: boolean;
+
+  /**
+   * Runs that were started below it so far.
+   *
+   * @generated from field: uint32 runs = 12;
+   */
+  runs: number;
+
+  /**
+   * Files that it and all below it have changed so far, as far as their records tell.
+   *
+   * @generated from field: harness.v1.ChangedFiles files = 13;
+   */
+  files?: ChangedFiles | undefined;
 };
 
 /**
@@ -450,6 +492,34 @@ export type ChildReport = Message<"harness.v1.ChildReport"> & {
  */
 export const ChildReportSchema: GenMessage<ChildReport> = /*@__PURE__*/
   messageDesc(file_harness_v1_tree, 5);
+
+/**
+ * ChangedFiles are files that calls of a run have changed.
+ *
+ * @generated from message harness.v1.ChangedFiles
+ */
+export type ChangedFiles = Message<"harness.v1.ChangedFiles"> & {
+  /**
+   * Paths relative to the workspace, each once, in the order of their first change; at most 64.
+   *
+   * @generated from field: repeated string paths = 1;
+   */
+  paths: string[];
+
+  /**
+   * There are more.
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+};
+
+/**
+ * Describes the message harness.v1.ChangedFiles.
+ * Use `create(ChangedFilesSchema)` to create a new message.
+ */
+export const ChangedFilesSchema: GenMessage<ChangedFiles> = /*@__PURE__*/
+  messageDesc(file_harness_v1_tree, 6);
 
 /**
  * ChildWant is what a parent wants of a child.

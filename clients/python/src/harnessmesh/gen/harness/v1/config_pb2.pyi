@@ -915,6 +915,7 @@ class Budgets(_message.Message):
     TOKENS_FIELD_NUMBER: _builtins.int
     COST_USD_FIELD_NUMBER: _builtins.int
     ALLOW_UNPRICED_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
     turns: _builtins.int
     """Turns."""
     tool_calls: _builtins.int
@@ -929,6 +930,10 @@ class Budgets(_message.Message):
     """The run may have models without a known price: cost_usd counts only the
     others. Default false.
     """
+    runs: _builtins.int
+    """Runs of sub-agents, at all levels below; 0 allows none. A call for which none is left gets
+    an error, and the run parks before its next turn unless it allows none.
+    """
     @_builtins.property
     def wall_clock(self) -> _duration_pb2.Duration:
         """Time spent running; parked time does not count."""
@@ -942,15 +947,18 @@ class Budgets(_message.Message):
         tokens: _builtins.int | None = ...,
         cost_usd: _builtins.float | None = ...,
         allow_unpriced: _builtins.bool | None = ...,
+        runs: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_unpriced", b"_allow_unpriced", "_cost_usd", b"_cost_usd", "_tokens", b"_tokens", "_tool_calls", b"_tool_calls", "_turns", b"_turns", "allow_unpriced", b"allow_unpriced", "cost_usd", b"cost_usd", "tokens", b"tokens", "tool_calls", b"tool_calls", "turns", b"turns", "wall_clock", b"wall_clock"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_allow_unpriced", b"_allow_unpriced", "_cost_usd", b"_cost_usd", "_runs", b"_runs", "_tokens", b"_tokens", "_tool_calls", b"_tool_calls", "_turns", b"_turns", "allow_unpriced", b"allow_unpriced", "cost_usd", b"cost_usd", "runs", b"runs", "tokens", b"tokens", "tool_calls", b"tool_calls", "turns", b"turns", "wall_clock", b"wall_clock"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_unpriced", b"_allow_unpriced", "_cost_usd", b"_cost_usd", "_tokens", b"_tokens", "_tool_calls", b"_tool_calls", "_turns", b"_turns", "allow_unpriced", b"allow_unpriced", "cost_usd", b"cost_usd", "tokens", b"tokens", "tool_calls", b"tool_calls", "turns", b"turns", "wall_clock", b"wall_clock"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_allow_unpriced", b"_allow_unpriced", "_cost_usd", b"_cost_usd", "_runs", b"_runs", "_tokens", b"_tokens", "_tool_calls", b"_tool_calls", "_turns", b"_turns", "allow_unpriced", b"allow_unpriced", "cost_usd", b"cost_usd", "runs", b"runs", "tokens", b"tokens", "tool_calls", b"tool_calls", "turns", b"turns", "wall_clock", b"wall_clock"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__allow_unpriced: _TypeAlias = _typing.Literal["allow_unpriced"]  # noqa: Y015
     _WhichOneofArgType__allow_unpriced: _TypeAlias = _typing.Literal["_allow_unpriced", b"_allow_unpriced"]  # noqa: Y015
     _WhichOneofReturnType__cost_usd: _TypeAlias = _typing.Literal["cost_usd"]  # noqa: Y015
     _WhichOneofArgType__cost_usd: _TypeAlias = _typing.Literal["_cost_usd", b"_cost_usd"]  # noqa: Y015
+    _WhichOneofReturnType__runs: _TypeAlias = _typing.Literal["runs"]  # noqa: Y015
+    _WhichOneofArgType__runs: _TypeAlias = _typing.Literal["_runs", b"_runs"]  # noqa: Y015
     _WhichOneofReturnType__tokens: _TypeAlias = _typing.Literal["tokens"]  # noqa: Y015
     _WhichOneofArgType__tokens: _TypeAlias = _typing.Literal["_tokens", b"_tokens"]  # noqa: Y015
     _WhichOneofReturnType__tool_calls: _TypeAlias = _typing.Literal["tool_calls"]  # noqa: Y015
@@ -961,6 +969,8 @@ class Budgets(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__allow_unpriced) -> _WhichOneofReturnType__allow_unpriced | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cost_usd) -> _WhichOneofReturnType__cost_usd | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__runs) -> _WhichOneofReturnType__runs | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__tokens) -> _WhichOneofReturnType__tokens | None: ...
     @_typing.overload

@@ -489,6 +489,7 @@ class ParentState(_message.Message):
     WANT_FIELD_NUMBER: _builtins.int
     ORDER_FIELD_NUMBER: _builtins.int
     GONE_FIELD_NUMBER: _builtins.int
+    PLANS_FIELD_NUMBER: _builtins.int
     waits: _builtins.bool
     """Its call waits for the run. False: the parent has ended, is gone, is another one of the
     same name, or the call is over.
@@ -499,6 +500,8 @@ class ParentState(_message.Message):
     """Number of that order."""
     gone: _builtins.bool
     """It is deleted, or not there."""
+    plans: _builtins.bool
+    """It is in plan mode."""
     def __init__(
         self,
         *,
@@ -506,10 +509,11 @@ class ParentState(_message.Message):
         want: _tree_pb2.ChildWant.ValueType = ...,
         order: _builtins.int = ...,
         gone: _builtins.bool = ...,
+        plans: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["gone", b"gone", "order", b"order", "waits", b"waits", "want", b"want"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["gone", b"gone", "order", b"order", "plans", b"plans", "waits", b"waits", "want", b"want"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -322,6 +322,7 @@ class Snapshot(_message.Message):
     STOPPING_FIELD_NUMBER: _builtins.int
     GRAPHS_FIELD_NUMBER: _builtins.int
     ANSWER_SENT_BACK_FIELD_NUMBER: _builtins.int
+    CHANGED_FILES_FIELD_NUMBER: _builtins.int
     COMPACTION_PLAN_FIELD_NUMBER: _builtins.int
     TOOLS_DIGEST_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
@@ -587,6 +588,12 @@ class Snapshot(_message.Message):
         """Graphs of tasks at work."""
 
     @_builtins.property
+    def changed_files(self) -> _tree_pb2.ChangedFiles:
+        """Files that calls of the run and of all below it have changed, as far as their records tell.
+        Only for a run with a parent, which gets them with its result.
+        """
+
+    @_builtins.property
     def compaction_plan(self) -> _compaction_pb2.CompactionPlan:
         """What the view of the conversation leaves out; unset: nothing, ever."""
 
@@ -667,12 +674,13 @@ class Snapshot(_message.Message):
         stopping: Global___Stopping | None = ...,
         graphs: _abc.Iterable[_tree_pb2.Graph] | None = ...,
         answer_sent_back: _builtins.bool = ...,
+        changed_files: _tree_pb2.ChangedFiles | None = ...,
         compaction_plan: _compaction_pb2.CompactionPlan | None = ...,
         tools_digest: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "changed_files", b"changed_files", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1210,6 +1218,9 @@ class Spent(_message.Message):
     MODEL_CALLS_FIELD_NUMBER: _builtins.int
     USAGE_BEFORE_SEGMENT_FIELD_NUMBER: _builtins.int
     ACTIVE_BEFORE_SEGMENT_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    RUNS_BEFORE_SEGMENT_FIELD_NUMBER: _builtins.int
+    RUNS_REFUSED_FIELD_NUMBER: _builtins.int
     tool_calls: _builtins.int
     """Tool calls in the segment."""
     tool_calls_total: _builtins.int
@@ -1218,6 +1229,12 @@ class Spent(_message.Message):
     """Turns in the segment."""
     model_calls: _builtins.int
     """Model calls in the run, tries not counted."""
+    runs: _builtins.int
+    """Runs of sub-agents that were started below the run, at all levels."""
+    runs_before_segment: _builtins.int
+    """Those when the segment began."""
+    runs_refused: _builtins.int
+    """Calls that got no run since the segment began or the budget of runs was extended."""
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
         """Model usage in the run."""
@@ -1245,10 +1262,13 @@ class Spent(_message.Message):
         model_calls: _builtins.int = ...,
         usage_before_segment: _content_pb2.Usage | None = ...,
         active_before_segment: _duration_pb2.Duration | None = ...,
+        runs: _builtins.int = ...,
+        runs_before_segment: _builtins.int = ...,
+        runs_refused: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "active_before_segment", b"active_before_segment", "usage", b"usage", "usage_before_segment", b"usage_before_segment"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "active_before_segment", b"active_before_segment", "model_calls", b"model_calls", "tool_calls", b"tool_calls", "tool_calls_total", b"tool_calls_total", "turns", b"turns", "usage", b"usage", "usage_before_segment", b"usage_before_segment"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "active_before_segment", b"active_before_segment", "model_calls", b"model_calls", "runs", b"runs", "runs_before_segment", b"runs_before_segment", "runs_refused", b"runs_refused", "tool_calls", b"tool_calls", "tool_calls_total", b"tool_calls_total", "turns", b"turns", "usage", b"usage", "usage_before_segment", b"usage_before_segment"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -96,6 +96,7 @@ class Parent(_message.Message):
     ORDER_FIELD_NUMBER: _builtins.int
     HALTED_FIELD_NUMBER: _builtins.int
     WORKTREE_FIELD_NUMBER: _builtins.int
+    PLANS_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The run, in the same namespace."""
     first_sequence: _builtins.int
@@ -114,6 +115,8 @@ class Parent(_message.Message):
     """The parent has halted it: only a later order resumes it."""
     worktree: _builtins.bool
     """It works in a worktree, which its first decision has the tool host make."""
+    plans: _builtins.bool
+    """The parent is in plan mode, and so is the run, whatever its own mode."""
     def __init__(
         self,
         *,
@@ -126,10 +129,11 @@ class Parent(_message.Message):
         order: _builtins.int = ...,
         halted: _builtins.bool = ...,
         worktree: _builtins.bool = ...,
+        plans: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "call_id", b"call_id", "depth", b"depth", "first_sequence", b"first_sequence", "halted", b"halted", "order", b"order", "root_run_id", b"root_run_id", "run_id", b"run_id", "worktree", b"worktree"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "call_id", b"call_id", "depth", b"depth", "first_sequence", b"first_sequence", "halted", b"halted", "order", b"order", "plans", b"plans", "root_run_id", b"root_run_id", "run_id", b"run_id", "worktree", b"worktree"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -158,6 +162,9 @@ class Child(_message.Message):
     USAGE_BEFORE_FIELD_NUMBER: _builtins.int
     WORKTREE_FIELD_NUMBER: _builtins.int
     CONTINUE_ORDER_FIELD_NUMBER: _builtins.int
+    RUNS_BEFORE_FIELD_NUMBER: _builtins.int
+    PLANS_FIELD_NUMBER: _builtins.int
+    MODE_ORDER_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Its run, in the same namespace."""
     call_id: _builtins.str
@@ -186,6 +193,12 @@ class Child(_message.Message):
     """It works in a worktree: next to others that write."""
     continue_order: _builtins.int
     """Number of the order that continued it: ends that confirm only older ones are earlier ones."""
+    runs_before: _builtins.int
+    """Runs that had been started below it when it was continued."""
+    plans: _builtins.bool
+    """The newest order has it be in plan mode, because the parent is."""
+    mode_order: _builtins.int
+    """Number of the order that changes its mode of work and nothing else, if it is the newest."""
     @_builtins.property
     def lease(self) -> _config_pb2.Budgets:
         """What it may use up before it asks for more; unset: no limit."""
@@ -222,10 +235,13 @@ class Child(_message.Message):
         usage_before: _content_pb2.Usage | None = ...,
         worktree: _builtins.bool = ...,
         continue_order: _builtins.int = ...,
+        runs_before: _builtins.int = ...,
+        plans: _builtins.bool = ...,
+        mode_order: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "lease", b"lease", "report", b"report", "usage_before", b"usage_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continue_order", b"continue_order", "continued_by", b"continued_by", "lease", b"lease", "order", b"order", "overdue", b"overdue", "report", b"report", "run_id", b"run_id", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continue_order", b"continue_order", "continued_by", b"continued_by", "lease", b"lease", "mode_order", b"mode_order", "order", b"order", "overdue", b"overdue", "plans", b"plans", "report", b"report", "run_id", b"run_id", "runs_before", b"runs_before", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -364,6 +380,8 @@ class ChildReport(_message.Message):
     TURNS_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     ABSENT_FIELD_NUMBER: _builtins.int
+    RUNS_FIELD_NUMBER: _builtins.int
+    FILES_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The child."""
     call_id: _builtins.str
@@ -380,6 +398,8 @@ class ChildReport(_message.Message):
     """Turns so far."""
     absent: _builtins.bool
     """There is no such run any more: the sender of an order reports so."""
+    runs: _builtins.int
+    """Runs that were started below it so far."""
     @_builtins.property
     def reason(self) -> _run_pb2.StopReason:
         """Why it is parked or ended."""
@@ -391,6 +411,10 @@ class ChildReport(_message.Message):
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
         """What it and all below it have used so far."""
+
+    @_builtins.property
+    def files(self) -> Global___ChangedFiles:
+        """Files that it and all below it have changed so far, as far as their records tell."""
 
     def __init__(
         self,
@@ -406,11 +430,41 @@ class ChildReport(_message.Message):
         turns: _builtins.int = ...,
         usage: _content_pb2.Usage | None = ...,
         absent: _builtins.bool = ...,
+        runs: _builtins.int = ...,
+        files: Global___ChangedFiles | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "reason", b"reason", "usage", b"usage"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "files", b"files", "reason", b"reason", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "order", b"order", "reason", b"reason", "run_id", b"run_id", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "files", b"files", "order", b"order", "reason", b"reason", "run_id", b"run_id", "runs", b"runs", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ChildReport: _TypeAlias = ChildReport  # noqa: Y015
+
+@_typing.final
+class ChangedFiles(_message.Message):
+    """ChangedFiles are files that calls of a run have changed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PATHS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """There are more."""
+    @_builtins.property
+    def paths(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Paths relative to the workspace, each once, in the order of their first change; at most 64."""
+
+    def __init__(
+        self,
+        *,
+        paths: _abc.Iterable[_builtins.str] | None = ...,
+        more: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["more", b"more", "paths", b"paths"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangedFiles: _TypeAlias = ChangedFiles  # noqa: Y015

@@ -1,0 +1,143 @@
+package tree
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// The least that a child gets while there is as much.
+const (
+	minTokens = 20_000
+	minCost   = 0.02
+	minRuns   = 1
+)
+
+// budgetExceeded is the prefix of the kinds of parks for a budget; the budget follows.
+const budgetExceeded = "budget_exceeded:"
+
+// Lease returns what a child may use up from its start, or from where it is continued: a quarter of what the parent
+// has left in tokens, cost and runs, at least 20,000 tokens, 2 cents and, if it may delegate, one run, and at most what
+// its definition says. broke names the budget of which nothing is left; empty if there is none. Unset: no limit.
+func Lease(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (lease *harnessv1.Budgets, broke string) {
+	lease = proto.CloneOf(def.GetBudgets())
+	if lease == nil {
+		lease = &harnessv1.Budgets{}
+	}
+	if b := s.GetConfig().GetBudgets(); b != nil {
+		lease.AllowUnpriced = b.AllowUnpriced
+	}
+	left := remaining(s)
+	if left.Tokens != nil {
+		if left.GetTokens() == 0 {
+			return nil, "tokens"
+		}
+		lease.Tokens = least(lease.Tokens, share(left.GetTokens(), minTokens))
+	}
+	if left.CostUsd != nil {
+		if left.GetCostUsd() <= 0 {
+			return nil, "cost"
+		}
+		lease.CostUsd = least(lease.CostUsd, share(left.GetCostUsd(), minCost))
+	}
+	if left.Runs != nil && c.GetContinuedBy() == "" {
+		if left.GetRuns() == 0 {
+			return nil, "runs"
+		}
+		*left.Runs-- // the child itself
+	}
+	switch {
+	case len(def.GetAgents()) == 0:
+		lease.Runs = nil
+	case left.Runs != nil:
+		lease.Runs = least(lease.Runs, share(left.GetRuns(), minRuns))
+	}
+	return lease, ""
+}
+
+// share returns the part of what is left that a child gets: a quarter, at least floor.
+func share[T uint32 | uint64 | float64](left, floor T) T { return min(max(left/4, floor), left) }
+
+// least returns the smaller limit; nil is none.
+func least[T uint32 | uint64 | float64](limit *T, other T) *T {
+	if limit != nil && *limit <= other {
+		return limit
+	}
+	return &other
+}
+
+// More returns a greater lease for a child that has used up a part of the present one, by the rule of Lease.
+// ok is false if nothing is left of what it has used up, or if its definition allows no more.
+func More(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (lease *harnessv1.Budgets, ok bool) {
+	lease, left, r := proto.CloneOf(c.GetLease()), remaining(s), c.GetReport()
+	if lease == nil {
+		return nil, false
+	}
+	used := usedSince(c.GetUsageBefore(), r.GetUsage())
+	grown := map[string]bool{}
+	if lease.Tokens != nil && left.Tokens != nil {
+		most := runstate.TotalTokens(used) + share(left.GetTokens(), minTokens)
+		if def.GetBudgets().GetTokens() > 0 {
+			most = min(most, def.GetBudgets().GetTokens())
+		}
+		grown["tokens"] = most > lease.GetTokens()
+		lease.Tokens = proto.Uint64(max(most, lease.GetTokens()))
+	}
+	if lease.CostUsd != nil && left.CostUsd != nil {
+		most := float64(used.GetCostMicroUsd())/1e6 + share(left.GetCostUsd(), minCost)
+		if def.GetBudgets().GetCostUsd() > 0 {
+			most = min(most, def.GetBudgets().GetCostUsd())
+		}
+		grown["cost"] = most > lease.GetCostUsd()
+		lease.CostUsd = proto.Float64(max(most, lease.GetCostUsd()))
+	}
+	if lease.Runs != nil && left.Runs != nil {
+		most := runsOf(c) + share(left.GetRuns(), minRuns)
+		if limit := def.GetBudgets(); limit != nil && limit.Runs != nil {
+			most = min(most, limit.GetRuns())
+		}
+		grown["runs"] = most > lease.GetRuns()
+		lease.Runs = proto.Uint32(max(most, lease.GetRuns()))
+	}
+	return lease, grown[strings.TrimPrefix(r.GetReason().GetKind(), budgetExceeded)]
+}
+
+// runsOf returns how many runs a child has started since its lease began.
+func runsOf(c *harnessv1.Child) uint32 {
+	return c.GetReport().GetRuns() - min(c.GetReport().GetRuns(), c.GetRunsBefore())
+}
+
+// remaining returns what a run has left of its budgets of tokens, cost and runs, without what it
+// has leased to children that have not ended and not used it yet. Unset: no limit.
+func remaining(s *harnessv1.Snapshot) *harnessv1.Budgets {
+	b, spent := s.GetConfig().GetBudgets(), s.GetSpent()
+	left := &harnessv1.Budgets{}
+	var leasedTokens uint64
+	var leasedCost float64
+	var leasedRuns uint32
+	for _, c := range s.GetChildren() {
+		if queued(c) || Ended(c) {
+			continue
+		}
+		used := usedSince(c.GetUsageBefore(), c.GetReport().GetUsage())
+		leasedTokens += c.GetLease().GetTokens() - min(c.GetLease().GetTokens(), runstate.TotalTokens(used))
+		leasedCost += max(0, c.GetLease().GetCostUsd()-float64(used.GetCostMicroUsd())/1e6)
+		leasedRuns += c.GetLease().GetRuns() - min(c.GetLease().GetRuns(), runsOf(c))
+	}
+	if b != nil && b.Tokens != nil {
+		taken := runstate.TotalTokens(spent.GetUsage()) - min(runstate.TotalTokens(spent.GetUsage()), runstate.TotalTokens(spent.GetUsageBeforeSegment())) + leasedTokens
+		left.Tokens = proto.Uint64(b.GetTokens() - min(b.GetTokens(), taken))
+	}
+	if b != nil && b.CostUsd != nil {
+		taken := float64(spent.GetUsage().GetCostMicroUsd()-min(spent.GetUsage().GetCostMicroUsd(), spent.GetUsageBeforeSegment().GetCostMicroUsd()))/1e6 + leasedCost
+		left.CostUsd = proto.Float64(max(0, b.GetCostUsd()-taken))
+	}
+	if b != nil && b.Runs != nil {
+		taken := runstate.RunsUsed(s) + leasedRuns
+		left.Runs = proto.Uint32(b.GetRuns() - min(b.GetRuns(), taken))
+	}
+	return left
+}

@@ -1,0 +1,138 @@
+package tree_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
+)
+
+// delegates is a sub-agent that may delegate in turn.
+var delegates = &harnessv1.SubAgent{
+	Name: "look", ReadOnly: proto.Bool(true), Agents: []*harnessv1.SubAgent{{Name: "deeper"}},
+}
+
+// withRuns returns the state of a parent with calls of look and a budget of runs.
+func withRuns(runs uint32, calls int) *harnessv1.Snapshot {
+	names := make([]string, calls)
+	for i := range names {
+		names[i] = "look"
+	}
+	s := waiting(names...)
+	s.Config = &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{Runs: &runs}}
+	return s
+}
+
+// TestLeasesOfRuns: what is started and what is leased are never more than there is, and a child that may not
+// delegate gets none.
+func TestLeasesOfRuns(t *testing.T) {
+	for _, c := range []struct {
+		budget  uint32
+		leases  []uint32
+		refused uint32
+	}{{0, nil, 1}, {1, []uint32{0}, 1}, {2, []uint32{1}, 1}, {5, []uint32{1, 1, 0}, 0}, {41, []uint32{10, 7, 5}, 0}} {
+		s := withRuns(c.budget, 3)
+		scheduled := tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates})
+		var taken uint32
+		for i, lease := range c.leases {
+			if got := s.GetChildren()[i].GetLease(); got.Runs == nil || got.GetRuns() != lease {
+				t.Errorf("of %d runs, child %d gets %v, want %d", c.budget, i, got, lease)
+			}
+			taken += 1 + s.GetChildren()[i].GetLease().GetRuns()
+		}
+		if len(scheduled.Broke) != 3-len(c.leases) || taken > c.budget || int(s.GetSpent().GetRuns()) != len(c.leases) || min(s.GetSpent().GetRunsRefused(), 1) != c.refused {
+			t.Errorf("of %d runs, %d are taken, %d calls got none, and %v is spent", c.budget, taken, len(scheduled.Broke), s.GetSpent())
+		}
+		if up := runstate.ExceededBudget(s, time.Time{}); (up.GetBudget() == "runs") != (c.budget == 1) {
+			t.Errorf("of %d runs: %v", c.budget, up)
+		}
+	}
+	s := withRuns(9, 1)
+	schedule(s)
+	if lease := s.GetChildren()[0].GetLease(); lease.Runs != nil {
+		t.Errorf("a child that may not delegate has %v", lease)
+	}
+}
+
+// TestRunsOfChildrenCount once, and a child that has used up its share gets more.
+func TestRunsOfChildrenCount(t *testing.T) {
+	s := withRuns(41, 1)
+	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates})
+	c := tree.Find(s, "a")
+	told := func(version uint64, runs uint32) {
+		tree.Take(s, &harnessv1.ChildReport{
+			RunId: c.GetRunId(), Version: version, Order: 1, Status: parked, Reason: &harnessv1.StopReason{Kind: "budget_exceeded:runs"}, Runs: runs,
+		})
+	}
+	told(3, 4)
+	told(5, 10)
+	if s.GetSpent().GetRuns() != 11 {
+		t.Errorf("%d runs are counted, want 11", s.GetSpent().GetRuns())
+	}
+	if more, ok := tree.More(s, delegates, c); !ok || more.GetRuns() != 10+30/4 {
+		t.Errorf("it gets %v, %v", more, ok)
+	}
+	if more, ok := tree.More(s, &harnessv1.SubAgent{Budgets: &harnessv1.Budgets{Runs: proto.Uint32(10)}}, c); ok {
+		t.Errorf("beyond its definition it gets %v", more)
+	}
+	s.Config.Budgets.Tokens, c.Lease.Tokens = proto.Uint64(1_000_000), proto.Uint64(1)
+	s.Config.Budgets.Runs = proto.Uint32(11)
+	if more, ok := tree.More(s, delegates, c); ok {
+		t.Errorf("it gets no runs but %v", more)
+	}
+}
+
+// TestInherit: children enter plan mode with their parent, and return to their own mode.
+func TestInherit(t *testing.T) {
+	s := waiting("look", "look")
+	schedule(s)
+	tree.Sent(s)
+	a, b := tree.Find(s, "a"), tree.Find(s, "b")
+	b.Lease = &harnessv1.Budgets{Tokens: proto.Uint64(5)}
+	change := func(mode string) {
+		s.Mode = mode
+		tree.Inherit(s)
+		tree.Inherit(s)
+	}
+	change("plan")
+	item := tree.OrderItem(parent, a, nil)
+	if item.GetModeChange().GetMode() != "plan" || !item.GetPlans() || item.GetOrder() != 2 || len(tree.Due(s)) != 2 {
+		t.Errorf("in plan mode the order is %v", item)
+	}
+	if p := tree.ParentOf(parent, s, a); !p.GetPlans() || !tree.StateOf(p, &harnessv1.Step{Snapshot: s}).GetPlans() {
+		t.Error("a child that starts does not learn it")
+	}
+	tree.Extend(b, b.GetLease()) // before the change is sent
+	change("execute")
+	if item := tree.OrderItem(parent, a, nil); item.GetModeChange() == nil || item.GetModeChange().GetMode() != "" || item.GetPlans() || item.GetOrder() != 3 {
+		t.Errorf("after it the order is %v", item)
+	}
+	if item := tree.OrderItem(parent, b, nil); item.GetResume().GetBudgets().GetTokens() != 5 || item.GetPlans() || item.GetOrder() != 4 {
+		t.Errorf("the order to continue is lost: %v", item)
+	}
+	s.Mode = "plan"
+	s.Children[0].Want = end
+	if tree.Inherit(s); a.GetOrder() != 3 {
+		t.Error("a child that is to end gets another order")
+	}
+}
+
+// TestResultNamesTheFiles that were changed, the first 10.
+func TestResultNamesTheFiles(t *testing.T) {
+	c := &harnessv1.Child{RunId: "a-1", Agent: "look", Report: &harnessv1.ChildReport{Status: done, Accepted: true}}
+	for want, files := range map[string]*harnessv1.ChangedFiles{
+		"[look: DONE; 0 turns, 0 tokens; 1 file changed: a; run a-1]":                                         {Paths: []string{"a"}},
+		"[look: DONE; 0 turns, 0 tokens; 2 files changed: a, b; run a-1]":                                     {Paths: []string{"a", "b"}},
+		"[look: DONE; 0 turns, 0 tokens; more than 1 files changed: a and others; run a-1]":                   {Paths: []string{"a"}, More: true},
+		"[look: DONE; 0 turns, 0 tokens; 11 files changed: 0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and others; run a-1]": {Paths: []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "10"}},
+	} {
+		c.Report.Files = files
+		if got, _ := tree.ResultText(c, "x"); got != want+"\n\nx" {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
