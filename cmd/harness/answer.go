@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -55,7 +56,7 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	if call.GetKind() == runstate.KindQuestion && strings.TrimSpace(text) == "" {
 		return follow.ExitError, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
 	}
-	return c.answered(ctx, a, f, call.GetCallId(), resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
+	return c.answered(ctx, a, f, call, resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
 		ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: inline(text), IsError: c.Error},
 	}})
 }
@@ -173,7 +174,7 @@ func checkSaid(from, text string) error {
 	return nil
 }
 
-// pending returns the calls of the run that wait for an answer.
+// pending returns the calls of the run, and of the runs below it, that wait for an answer.
 func (o *oneRun) pending(ctx context.Context, s *backend.Session) ([]*harnessv1.PendingCall, error) {
 	all, err := pendingOf(ctx, s, o.Namespace, o.RunID)
 	if err != nil {
@@ -182,6 +183,9 @@ func (o *oneRun) pending(ctx context.Context, s *backend.Session) ([]*harnessv1.
 	calls := make([]*harnessv1.PendingCall, len(all))
 	for i, p := range all {
 		calls[i] = p.GetCall()
+		if p.GetRunId() != o.RunID {
+			calls[i].RunId = p.GetRunId()
+		}
 	}
 	return calls, nil
 }
@@ -202,27 +206,32 @@ func (o *oneRun) choose(a *app, pending []*harnessv1.PendingCall, id string, kin
 		case runstate.KindReview:
 			waits = "a review"
 		}
-		return fmt.Errorf("call %s of run %s waits for %s, not for %s: %s", p.GetCallId(), o.RunID, waits, what, answering(o.RunID, p, o.words(a)))
+		return fmt.Errorf("call %s of run %s waits for %s, not for %s: %s", p.GetCallId(), cmp.Or(p.GetRunId(), o.RunID), waits, what, answering(runOf(o.RunID, p, pending), p, o.words(a)))
 	}
 	var fit, rest []*harnessv1.PendingCall
 	for _, p := range pending {
-		fits := slices.Contains(kinds, p.GetKind())
-		switch {
-		case p.GetCallId() == id && !fits:
-			return nil, other(p)
-		case p.GetCallId() == id:
-			return p, nil
+		switch fits := slices.Contains(kinds, p.GetKind()); {
+		case id != "" && p.GetCallId() != id:
 		case fits:
 			fit = append(fit, p)
 		default:
 			rest = append(rest, p)
 		}
 	}
+	below := slices.ContainsFunc(fit, func(p *harnessv1.PendingCall) bool { return p.GetRunId() != "" })
 	switch {
-	case id != "":
-		return &harnessv1.PendingCall{CallId: id}, nil
 	case len(fit) == 1:
 		return fit[0], nil
+	case len(fit) > 1 && below:
+		commands := make([]string, len(fit))
+		for i, p := range fit {
+			commands[i] = answering(runOf(o.RunID, p, pending), p, o.words(a)) + " (run " + cmp.Or(p.GetRunId(), o.RunID) + ")"
+		}
+		return nil, fmt.Errorf("%d calls of run %s and its sub-agents wait for %s, so name one: %s", len(fit), o.RunID, what, strings.Join(commands, "; "))
+	case id != "" && len(rest) > 0:
+		return nil, other(rest[0])
+	case id != "":
+		return &harnessv1.PendingCall{CallId: id}, nil
 	case len(fit) > 1:
 		var ids []string
 		for _, p := range fit {

@@ -31,15 +31,16 @@ func (r *continuation) resumes(a *app) bool {
 	return a.interactive()
 }
 
-// answered sends an answer to a call and, if the run is to continue, follows it.
-func (o *oneRun) answered(ctx context.Context, a *app, f *runFollower, call string, resumes bool, request *harnessv1.SendInputRequest) (int, error) {
-	request.Namespace, request.RunId, request.RequestId = o.Namespace, o.RunID, follow.NewID()
+// answered sends an answer to a call, to the run in which it waits, and, if the run is to continue,
+// follows it.
+func (o *oneRun) answered(ctx context.Context, a *app, f *runFollower, call *harnessv1.PendingCall, resumes bool, request *harnessv1.SendInputRequest) (int, error) {
+	request.Namespace, request.RunId, request.RequestId = o.Namespace, cmp.Or(call.GetRunId(), o.RunID), follow.NewID()
 	if resumes {
 		current, err := f.current(ctx)
 		if err != nil {
 			return follow.ExitError, err
 		}
-		f.after, f.sent = current.GetRun().GetVersion(), []string{request.GetRequestId()}
+		f.after, f.since, f.sent = current.GetRun().GetVersion(), current.GetRun().GetUpdateTime().AsTime(), []string{request.GetRequestId()}
 	}
 	if _, err := f.session.Client.SendInput(ctx, request); err != nil {
 		return follow.ExitError, err
@@ -47,7 +48,7 @@ func (o *oneRun) answered(ctx context.Context, a *app, f *runFollower, call stri
 	if resumes {
 		return f.follow(ctx, a)
 	}
-	o.stored(a, f.session, "the answer to "+call+" is stored")
+	o.stored(a, f.session, "the answer to "+call.GetCallId()+" is stored")
 	return follow.ExitDone, nil
 }
 
@@ -128,7 +129,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	var code int
 	send := func(v follow.Verdict) error {
 		request := &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: v.Approval(call)}}
-		code, err = c.answered(ctx, a, f, c.Call, resumes, request)
+		code, err = c.answered(ctx, a, f, call, resumes, request)
 		return err
 	}
 	if v.Decision == 0 && call.GetTool() != "" { // one that is announced cannot be shown
@@ -190,7 +191,7 @@ func (c *approveCmd) pick(ctx context.Context, a *app, s *backend.Session) (*har
 	case c.lasts() != "" && call.GetOnlyOnce():
 		return nil, fmt.Errorf("%s: call %s leaves the sandbox, which is allowed for one call at a time: leave out %s", c.lasts(), c.Call, c.lasts())
 	}
-	return backend.WholeCall(ctx, s.Client, c.Namespace, c.RunID, call), nil
+	return backend.WholeCall(ctx, s.Client, c.Namespace, cmp.Or(call.GetRunId(), c.RunID), call), nil
 }
 
 // lasts returns the flag that approves later calls too; empty without one.
@@ -210,7 +211,11 @@ func (c *approveCmd) print(a *app, call *harnessv1.PendingCall, v follow.Verdict
 		return
 	}
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s (call %s):\n", render.Clean(call.GetTool()), render.Clean(call.GetCallId()))
+	of := ""
+	if call.GetRunId() != "" {
+		of = " of run " + render.Clean(call.GetRunId())
+	}
+	fmt.Fprintf(&text, "%s (call %s%s):\n", render.Clean(call.GetTool()), render.Clean(call.GetCallId()), of)
 	style := a.style(a.err)
 	if style.Width > 0 {
 		style.Width -= 2

@@ -8,6 +8,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/term"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -31,9 +32,12 @@ type runFollower struct {
 	render string
 	// guidance shows the guidance that opens every run.
 	guidance bool
+	// alone leaves out the runs of sub-agents.
+	alone    bool
 	noDeltas bool
-	// after is the version after which events are shown.
+	// after is the version after which events are shown, and since when those of runs below.
 	after uint64
+	since time.Time
 	// sent are our inputs that are not accepted yet.
 	sent []string
 	// resume is the one of them that only resumes the run.
@@ -72,7 +76,7 @@ func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 		After: f.after, Sent: f.sent, NoDeltas: f.noDeltas || f.output == "json",
 		Printer: printer, Signals: a.signals, Lost: f.session.Lost, Stored: f.stored, Unread: f.onlyWatch && f.output == "jsonl",
 	}
-	cfg.Leave, cfg.Tree = !f.session.Local, f.output == "jsonl"
+	cfg.Leave, cfg.Tree, cfg.Since = !f.session.Local, !f.alone, f.since
 	if f.session.Process != nil {
 		cfg.Rejoin = func(ctx context.Context, resume bool) (harnessv1.GatewayServiceClient, string, error) {
 			return f.rejoin(ctx, a, resume)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -16,7 +17,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 const (
@@ -30,6 +30,12 @@ const (
 type runKey struct{ namespace, run string }
 
 func keyOf(r *harnessv1.Run) runKey { return runKey{r.GetNamespace(), r.GetRunId()} }
+
+// waitingCall identifies a call of a run.
+type waitingCall struct {
+	run  runKey
+	call string
+}
 
 // runResults are the results of parked runs that were read.
 type runResults map[runKey]*harnessv1.HarnessResult
@@ -100,21 +106,26 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 	calls, timers := waiting(runs)
 	shown := append(calls, timers...)
 	left := max(len(shown)-shownWaits, 0)
-	shown, err := c.leaves(ctx, s, shown[:len(shown)-left])
-	if err != nil {
-		return "", err
-	}
+	shown = shown[:len(shown)-left]
 	results, err := c.ask(ctx, s, shown)
 	if err != nil {
 		return "", err
 	}
 	style, now := a.style(a.out), time.Now()
 	var text strings.Builder
+	printed := map[waitingCall]bool{} // a call of a sub-agent is one of the run above it, too
 	for _, r := range shown {
 		own := c.target
 		own.Namespace = r.GetNamespace()
-		for _, p := range results.of(r).GetPending() {
-			call := render.PendingCall{Call: p, Run: c.name(r), Command: answering(r.GetRunId(), p, own.words(a))}
+		pending := results.of(r).GetPending()
+		for _, p := range pending {
+			in := &harnessv1.Run{Namespace: r.GetNamespace(), RunId: cmp.Or(p.GetRunId(), r.GetRunId())}
+			if key := (waitingCall{keyOf(in), p.GetCallId()}); printed[key] {
+				continue
+			} else {
+				printed[key] = true
+			}
+			call := render.PendingCall{Call: p, Run: c.name(in), Command: answering(runOf(r.GetRunId(), p, pending), p, own.words(a))}
 			text.WriteString("\n" + strings.Join(style.PendingLines(call, now), "\n") + "\n")
 		}
 		if wakes := style.WakeLine(results.of(r), now); wakes != "" {
@@ -125,28 +136,6 @@ func (c *listCmd) below(ctx context.Context, a *app, s *backend.Session, runs []
 		fmt.Fprintf(&text, "\nmore runs that wait: %d (harness show RUN says for what)\n", left)
 	}
 	return text.String(), nil
-}
-
-// leaves returns runs, and instead of each that waits for a sub-agent which waits itself the
-// run of that sub-agent.
-func (c *listCmd) leaves(ctx context.Context, s *backend.Session, runs []*harnessv1.Run) ([]*harnessv1.Run, error) {
-	leaves := make([]*harnessv1.Run, 0, len(runs))
-	for _, r := range runs {
-		for range tree.MaxDepth {
-			if r.GetReason().GetDetails().GetRunId() == "" {
-				break
-			}
-			below, err := s.Client.GetRun(ctx, &harnessv1.GetRunRequest{Namespace: r.GetNamespace(), RunId: r.GetReason().GetDetails().GetRunId()})
-			if code := status.Code(err); code == codes.NotFound || code == codes.FailedPrecondition {
-				break // deleted meanwhile
-			} else if err != nil {
-				return nil, err
-			}
-			r = below.GetRun()
-		}
-		leaves = append(leaves, r)
-	}
-	return leaves, nil
 }
 
 // runJSON returns a run with its pending calls and the time at which it continues by

@@ -50,17 +50,24 @@ func (a *app) capable(stream any) bool {
 
 // tell returns the narrator of the run.
 func (f *runFollower) newNarrator(ctx context.Context, a *app) narrator {
-	fetch := func(c *harnessv1.Content) string {
-		whole, err := backend.Text(ctx, f.session.Client, f.target.Namespace, f.run, c)
-		if err != nil {
-			return c.GetBlob().GetPreview() + "..."
+	fetchOf := func(run string) func(*harnessv1.Content) string {
+		return func(c *harnessv1.Content) string {
+			whole, err := backend.Text(ctx, f.session.Client, f.target.Namespace, run, c)
+			if err != nil {
+				return c.GetBlob().GetPreview() + "..."
+			}
+			return whole
 		}
-		return whole
 	}
+	fetch := fetchOf(f.run)
 	style := a.style(a.err)
 	style.Guidance = f.guidance
 	if !f.laidOut(a, a.err) {
-		return render.NewText(a.err, style, fetch)
+		text := render.NewText(a.err, style, fetch)
+		if f.alone {
+			return text
+		}
+		return render.NewTree(text, style, fetchOf)
 	}
 	initial := render.Initial{Begun: f.after > 0}
 	if answer, err := f.session.Client.GetState(ctx, &harnessv1.GetStateRequest{Namespace: f.target.Namespace, RunId: f.run, Version: f.after}); err == nil {
@@ -71,7 +78,10 @@ func (f *runFollower) newNarrator(ctx context.Context, a *app) narrator {
 		Fetch: fetch, Initial: initial, Still: !a.capable(a.err),
 	})
 	a.logs.redirect(live)
-	return live
+	if f.alone {
+		return live
+	}
+	return render.NewTree(live, style, fetchOf)
 }
 
 // size returns the size of the terminal in columns and rows; 80 by 24 without one.

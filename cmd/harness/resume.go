@@ -18,6 +18,7 @@ type resumeCmd struct {
 	Output       string        `enum:"text,json,jsonl" default:"text" help:"As in run."`
 	Render       string        `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
 	Guidance     bool          `help:"As in run."`
+	Tree         bool          `default:"true" negatable:"" help:"As in run."`
 	NoStream     bool          `help:"Show the model's text only once it is complete."`
 	MaxTurns     *uint32       `placeholder:"N" help:"New budget of turns."`
 	MaxToolCalls *uint32       `placeholder:"N" help:"New budget of tool calls."`
@@ -34,14 +35,14 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := checkModel(a, &c.Model, c.Server == ""); err != nil {
 		return follow.ExitError, err
 	}
-	f := &runFollower{target: &c.target, run: c.RunID, newModel: c.Model, output: c.Output, render: c.Render, guidance: c.Guidance, noDeltas: c.NoStream}
+	f := &runFollower{target: &c.target, run: c.RunID, newModel: c.Model, output: c.Output, render: c.Render, guidance: c.Guidance, alone: !c.Tree, noDeltas: c.NoStream}
 	defer func() { a.disconnect(ctx, f.session) }()
 	current, err := f.drive(ctx, a)
 	if err != nil {
 		return before(err)
 	}
 	c.RunID = f.run
-	f.after = current.GetRun().GetVersion()
+	f.after, f.since = current.GetRun().GetVersion(), current.GetRun().GetUpdateTime().AsTime()
 	if c.Model != "" {
 		f.model = c.Model
 	}

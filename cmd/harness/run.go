@@ -29,6 +29,7 @@ type runCmd struct {
 	Output      string   `enum:"text,json,jsonl" default:"text" help:"Format of stdout: the answer (text), one object (json), or one line per event (jsonl)."`
 	Render      string   `enum:"auto,markdown,plain" default:"auto" help:"How text output shows the run: live with rendered Markdown (markdown), or line by line (plain). auto: markdown on a terminal."`
 	Guidance    bool     `help:"Also show the guidance that opens every run, in text output."`
+	Tree        bool     `default:"true" negatable:"" help:"Also show the runs of sub-agents, nested in the run."`
 	Transcript  string   `placeholder:"FILE" help:"Write the conversation to FILE when the command ends: one JSON object per message and line."`
 	NoStream    bool     `help:"Request complete responses from the model instead of a stream."`
 	Goal        []string `arg:"" optional:"" help:"The task for the agent; - reads it from stdin."`
@@ -120,7 +121,7 @@ func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, fil
 	if err != nil {
 		return before(err)
 	}
-	f := &runFollower{target: &c.target, session: session, output: c.Output, render: c.Render, guidance: c.Guidance, noDeltas: c.NoStream, transcript: c.Transcript}
+	f := &runFollower{target: &c.target, session: session, output: c.Output, render: c.Render, guidance: c.Guidance, alone: !c.Tree, noDeltas: c.NoStream, transcript: c.Transcript}
 	defer func() { a.disconnect(ctx, f.session) }()
 
 	started, err := startRun(ctx, a, session, request)
@@ -198,14 +199,14 @@ func (c *runCmd) continueRun(ctx context.Context, a *app, text string, files []*
 	if err := checkModel(a, &c.Model, c.Server == ""); err != nil {
 		return follow.ExitError, err
 	}
-	f := &runFollower{target: &c.target, run: c.Continue, newModel: c.Model, output: c.Output, render: c.Render, guidance: c.Guidance,
+	f := &runFollower{target: &c.target, run: c.Continue, newModel: c.Model, output: c.Output, render: c.Render, guidance: c.Guidance, alone: !c.Tree,
 		noDeltas: c.NoStream, transcript: c.Transcript, goal: text}
 	defer func() { a.disconnect(ctx, f.session) }()
 	current, err := f.drive(ctx, a)
 	if err != nil {
 		return before(err)
 	}
-	f.after = current.GetRun().GetVersion()
+	f.after, f.since = current.GetRun().GetVersion(), current.GetRun().GetUpdateTime().AsTime()
 	if err := f.changeModel(ctx); err != nil {
 		return follow.ExitError, err
 	}

@@ -185,7 +185,7 @@ func (c *showCmd) waits(ctx context.Context, a *app, s *backend.Session, r *harn
 	style, words, now := a.style(a.out), c.words(a), time.Now()
 	var text strings.Builder
 	for _, p := range r.GetPending() {
-		waiting := render.PendingCall{Call: p, Command: answering(c.RunID, p, words), Or: alternatives(p)}
+		waiting := render.PendingCall{Call: p, Run: p.GetRunId(), Command: answering(runOf(c.RunID, p, r.GetPending()), p, words), Or: alternatives(p)}
 		text.WriteString("\n" + strings.Join(style.PendingLines(waiting, now), "\n") + "\n")
 	}
 	if wakes := style.WakeLine(r, now); wakes != "" {

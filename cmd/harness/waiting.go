@@ -46,6 +46,18 @@ func answering(run string, p *harnessv1.PendingCall, words string) string {
 	return "harness " + verb + " " + run + " " + quote(p.GetCallId()) + rest + words
 }
 
+// runOf returns the run that an answer to a call names, given all calls that wait in a run and
+// below it: the run itself, which takes the answer to where the call waits, unless another call
+// there has the same id.
+func runOf(run string, call *harnessv1.PendingCall, pending []*harnessv1.PendingCall) string {
+	for _, p := range pending {
+		if p.GetCallId() == call.GetCallId() && p.GetRunId() != call.GetRunId() && p.GetKind() != runstate.KindAgent {
+			return cmp.Or(call.GetRunId(), run)
+		}
+	}
+	return run
+}
+
 // alternatives returns the other answers to a call.
 func alternatives(p *harnessv1.PendingCall) string {
 	switch p.GetKind() {
@@ -109,13 +121,17 @@ func (f *runFollower) waits(a *app, text narrator, r *harnessv1.HarnessResult) {
 		if p.GetKind() == runstate.KindAgent {
 			continue // its sub-agent has the answer
 		}
-		how := answering(f.run, p, words)
+		how := answering(runOf(f.run, p, r.GetPending()), p, words)
+		if text == nil && p.GetRunId() != "" {
+			a.printNote("call %s (%s) of run %s waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), p.GetRunId(), render.Short(p.GetKind(), 64), how)
+			continue
+		}
 		if text == nil {
 			a.printNote("call %s (%s) waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), render.Short(p.GetKind(), 64), how)
 			continue
 		}
 		text.Lines("")
-		text.Lines(style.PendingLines(render.PendingCall{Call: p, Command: how, Or: alternatives(p)}, now)...)
+		text.Lines(style.PendingLines(render.PendingCall{Call: p, Run: p.GetRunId(), Command: how, Or: alternatives(p)}, now)...)
 	}
 	if wakes := style.WakeLine(r, now); wakes != "" {
 		if f.session.Local {

@@ -14,6 +14,7 @@ type watchCmd struct {
 	Output   string `enum:"text,jsonl" default:"text" help:"Format of the output: text, or jsonl with one line per event."`
 	Render   string `enum:"auto,markdown,plain" default:"auto" help:"As in run."`
 	Guidance bool   `help:"As in run."`
+	Tree     bool   `default:"true" negatable:"" help:"As in run."`
 	From     uint64 `placeholder:"VERSION" help:"First version to show. Default: 1."`
 	NoStream bool   `help:"Show the model's text only once it is complete."`
 }
@@ -26,7 +27,7 @@ func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return before(err)
 	}
-	f := &runFollower{target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, guidance: c.Guidance, noDeltas: c.NoStream, onlyWatch: true}
+	f := &runFollower{target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, guidance: c.Guidance, alone: !c.Tree, noDeltas: c.NoStream, onlyWatch: true}
 	defer func() { a.disconnect(ctx, f.session) }()
 
 	current, err := f.current(ctx)

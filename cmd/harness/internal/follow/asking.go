@@ -1,6 +1,7 @@
 package follow
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -33,8 +34,14 @@ type dialogue struct {
 	lines <-chan string
 	// resolved are the calls that are not prompted for again: they have an answer, or the
 	// user left them open.
-	resolved map[string]bool
+	resolved map[callKey]bool
 }
+
+// callKey identifies a call: its run, empty for the run that is followed, and its id, which is
+// unique within the run.
+type callKey struct{ run, call string }
+
+func keyOf(c *harnessv1.PendingCall) callKey { return callKey{c.GetRunId(), c.GetCallId()} }
 
 func (a *dialogue) open() bool { return len(a.calls) > 0 }
 
@@ -44,8 +51,8 @@ func (f *follower) ask(ctx context.Context, r *harnessv1.HarnessResult) (asked b
 	var open []*harnessv1.PendingCall
 	if r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED {
 		for _, call := range r.GetPending() {
-			if asks(call) && !a.resolved[call.GetCallId()] {
-				open = append(open, backend.WholeCall(ctx, f.Client, f.Namespace, f.Run, call))
+			if asks(call) && !a.resolved[keyOf(call)] {
+				open = append(open, backend.WholeCall(ctx, f.Client, f.Namespace, cmp.Or(call.GetRunId(), f.Run), call))
 			}
 		}
 	}
@@ -56,7 +63,7 @@ func (f *follower) ask(ctx context.Context, r *harnessv1.HarnessResult) (asked b
 			a.calls, a.lines, a.decision = nil, nil, nil
 		}
 		return false
-	case a.open() && a.calls[0].GetCallId() == open[0].GetCallId():
+	case a.open() && keyOf(a.calls[0]) == keyOf(open[0]):
 		a.park, a.calls = r, open // its prompt is already open
 	default:
 		a.park, a.calls, a.decision = r, open, nil
@@ -88,23 +95,23 @@ func (f *follower) next() {
 	}
 	f.Printer.Asking(true)
 	if call := a.calls[0]; call.GetKind() == kindQuestion {
-		f.Prompt.question(call)
+		f.Prompt.question(call, f.asker(call))
 	} else {
-		a.decision = f.Prompt.decide(call)
+		a.decision = f.Prompt.decide(call, f.asker(call))
 	}
 	a.lines = f.Prompt.read()
 }
 
 // settle removes a call from the open ones permanently.
-func (a *dialogue) resolve(id string) {
+func (a *dialogue) resolve(key callKey) {
 	if a.resolved == nil {
-		a.resolved = map[string]bool{}
+		a.resolved = map[callKey]bool{}
 	}
-	a.resolved[id] = true
-	if a.open() && a.calls[0].GetCallId() == id {
+	a.resolved[key] = true
+	if a.open() && keyOf(a.calls[0]) == key {
 		a.decision = nil
 	}
-	a.calls = slices.DeleteFunc(slices.Clone(a.calls), func(c *harnessv1.PendingCall) bool { return c.GetCallId() == id })
+	a.calls = slices.DeleteFunc(slices.Clone(a.calls), func(c *harnessv1.PendingCall) bool { return keyOf(c) == key })
 }
 
 // answer processes a line; !ok: the input has ended.
@@ -134,7 +141,7 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 // approve answers the first open call, which waits for an approval.
 func (f *follower) approve(ctx context.Context, v Verdict) error {
 	call := f.asking.calls[0]
-	err := f.reply(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: v.Approval(call)}})
+	err := f.reply(ctx, call, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: v.Approval(call)}})
 	if Refused(err) {
 		f.asking.decision.refused(status.Convert(err).Message())
 		f.asking.lines = f.Prompt.read()
@@ -143,7 +150,7 @@ func (f *follower) approve(ctx context.Context, v Verdict) error {
 	if err != nil {
 		return err
 	}
-	f.asking.resolve(call.GetCallId())
+	f.asking.resolve(keyOf(call))
 	f.next()
 	return nil
 }
@@ -156,14 +163,14 @@ func (f *follower) answerQuestion(ctx context.Context, line string) error {
 	_, options := render.Question(call)
 	text := chosen(line, options)
 	if text != "" {
-		err := f.reply(ctx, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
+		err := f.reply(ctx, call, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
 			ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: text}}},
 		}})
 		if err != nil {
 			return err
 		}
 	}
-	a.resolve(call.GetCallId())
+	a.resolve(keyOf(call))
 	if text == "" && !a.open() && len(f.awaiting) == 0 {
 		f.out.Result = a.park
 	}
@@ -171,10 +178,10 @@ func (f *follower) answerQuestion(ctx context.Context, line string) error {
 	return nil
 }
 
-// reply sends an answer. An answer that comes second is only a remark: the run continues
+// reply sends the answer to a call to its run. An answer that comes second is only a remark: the run continues
 // with the first.
-func (f *follower) reply(ctx context.Context, request *harnessv1.SendInputRequest) error {
-	request.Namespace, request.RunId, request.RequestId = f.Namespace, f.Run, NewID()
+func (f *follower) reply(ctx context.Context, call *harnessv1.PendingCall, request *harnessv1.SendInputRequest) error {
+	request.Namespace, request.RunId, request.RequestId = f.Namespace, cmp.Or(call.GetRunId(), f.Run), NewID()
 	err := f.callWithRetry(ctx, f.Signals, func(ctx context.Context) error {
 		_, err := f.Client.SendInput(ctx, request)
 		return err
@@ -217,7 +224,7 @@ func answeredBy(e *harnessv1.Event) (call, told string) {
 // its prompt is open: the prompt is then closed, and the next one opens after the event.
 func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 	a := &f.asking
-	if e.GetSessionResume() != nil && a.open() {
+	if e.GetSessionResume() != nil && a.open() && e.GetRunId() == "" && a.calls[0].GetRunId() == "" {
 		// A question of the contract has no event. Calls that still wait are prompted
 		// for when the run parks for them again.
 		f.Prompt.print("\n")
@@ -229,8 +236,9 @@ func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 	if id == "" || !a.open() {
 		return false
 	}
-	asked = a.calls[0].GetCallId() == id
-	a.resolve(id)
+	key := callKey{e.GetRunId(), id}
+	asked = keyOf(a.calls[0]) == key
+	a.resolve(key)
 	if asked {
 		f.Prompt.print("\n")
 		f.Printer.Remark(told)

@@ -46,6 +46,8 @@ const (
 type decision struct {
 	p    *Prompt
 	call *harnessv1.PendingCall
+	// asker names the sub-agent whose call it is; empty: it is that of the run itself.
+	asker string
 	// lines are all lines of the call; shown is how many were printed.
 	lines []string
 	shown int
@@ -64,22 +66,25 @@ type decision struct {
 }
 
 // decide shows a call, or its first page, and prompts for a decision.
-func (p *Prompt) decide(call *harnessv1.PendingCall) *decision {
-	d := &decision{p: p, call: call}
+func (p *Prompt) decide(call *harnessv1.PendingCall, asker string) *decision {
+	d := &decision{p: p, call: call, asker: asker}
 	d.show(call)
 	return d
 }
 
 // show shows a call from its first page on.
 func (d *decision) show(call *harnessv1.PendingCall) {
-	p := d.p
+	p, of := d.p, ""
+	if d.asker != "" {
+		of = " of " + p.clean(d.asker)
+	}
 	d.lines, d.shown, d.page = p.style().CallLines(call), 0, max(p.rows()-reserved, minPage)
 	if d.edit != nil {
-		p.print("\n%s would run like this, changed by you:\n", p.clean(call.GetTool()))
+		p.print("\n%s%s would run like this, changed by you:\n", p.clean(call.GetTool()), of)
 	} else if call.GetKind() == kindReview {
-		p.print("\nA hook requests a review of %s before it runs:\n", p.clean(call.GetTool()))
+		p.print("\nA hook requests a review of %s%s before it runs:\n", p.clean(call.GetTool()), of)
 	} else {
-		p.print("\n%s asks to be run:\n", p.clean(call.GetTool()))
+		p.print("\n%s%s asks to be run:\n", p.clean(call.GetTool()), of)
 	}
 	if len(d.lines) <= d.page+1 { // no page of one line
 		d.page = len(d.lines)
@@ -226,7 +231,11 @@ var ErrUndecided = errors.New("no decision; the call still waits")
 // returns an error for which Refused is true if the run does not. It returns ErrUndecided at the end of
 // the input and at a signal, otherwise the error of send.
 func (p *Prompt) Decide(ctx context.Context, call *harnessv1.PendingCall, signals <-chan os.Signal, send func(Verdict) error) error {
-	d := p.decide(call)
+	asker := ""
+	if call.GetRunId() != "" {
+		asker = "run " + call.GetRunId()
+	}
+	d := p.decide(call, asker)
 	for {
 		select {
 		case line, ok := <-p.read():

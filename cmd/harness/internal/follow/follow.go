@@ -57,8 +57,9 @@ type Config struct {
 	NoDeltas bool
 	// Printer prints the run.
 	Printer Printer
-	// Tree prints the runs below too.
-	Tree bool
+	// Tree prints the runs below too: what happened in them from Since on.
+	Tree  bool
+	Since time.Time
 	// Prompt prompts a user for approvals and answers; nil without a terminal.
 	Prompt *Prompt
 	// Signals interrupt the run; nil disables that.
@@ -143,6 +144,7 @@ type follower struct {
 	stopped chan error
 	text    textPosition
 	out     Outcome
+	below   below
 }
 
 // position is the last event that was seen.
@@ -161,7 +163,7 @@ func Follow(ctx context.Context, cfg Config) (*Outcome, error) {
 	}
 	f := &follower{
 		Config: cfg, pos: position{version: cfg.After, index: 1 << 30},
-		awaiting: map[string]bool{}, answers: map[string]bool{}, stopped: make(chan error, 1),
+		awaiting: map[string]bool{}, answers: map[string]bool{}, below: newBelow(), stopped: make(chan error, 1),
 		out: Outcome{Rejected: map[string]string{}},
 	}
 	for _, id := range cfg.Sent {
@@ -195,6 +197,10 @@ func (f *follower) loop(ctx context.Context) error {
 			f.grace = nil
 			f.awaiting = map[string]bool{}
 			f.out.Result = f.held
+		case <-f.below.lag:
+			f.below.lag = nil
+			f.rest(ctx, f.below.late)
+			f.below.late = nil
 		case line, ok := <-f.asking.lines:
 			err = f.answer(ctx, line, ok)
 		case s := <-f.Signals:
@@ -231,27 +237,27 @@ func (f *follower) update(ctx context.Context, u *harnessv1.RunUpdate) {
 			f.grace = time.After(f.Grace)
 		}
 	case *harnessv1.RunUpdate_Event:
-		if v.Event.GetRunId() != "" { // of a run below: resumed by its offset, it comes once
-			f.offset = v.Event.GetOffset()
-			f.Printer.Event(v.Event)
-			return
-		}
-		if f.seen(v.Event) {
+		below := v.Event.GetRunId() != "" // resumed by its offset, it comes once
+		if !below && f.seen(v.Event) {
 			return
 		}
 		f.offset = v.Event.GetOffset()
-		if f.past {
+		f.below.event(v.Event)
+		if f.past && !below {
 			f.held, f.grace, f.past = nil, nil, false
 		}
 		asked := f.answeredElsewhere(v.Event)
-		f.Printer.Event(v.Event)
-		f.out.Moved = f.out.Moved || v.Event.GetSessionStart() != nil || v.Event.GetSessionResume() != nil || v.Event.GetStepStart() != nil
+		f.print(v.Event)
+		moved := v.Event.GetSessionStart() != nil || v.Event.GetSessionResume() != nil || v.Event.GetStepStart() != nil
+		f.out.Moved = f.out.Moved || moved && !below
 		f.resolve(v.Event)
 		if asked {
 			f.next()
 		}
+		f.catchUp(ctx)
 	case *harnessv1.RunUpdate_Delta:
-		if v.Delta.GetRunId() != "" || v.Delta.GetToolOutput() != nil || f.text.add(v.Delta) {
+		below := v.Delta.GetRunId() != ""
+		if below && f.Tree || !below && (v.Delta.GetToolOutput() != nil || f.text.add(v.Delta)) {
 			f.Printer.Delta(v.Delta)
 		}
 	case *harnessv1.RunUpdate_Result:
@@ -316,6 +322,9 @@ func (f *follower) rest(ctx context.Context, r *harnessv1.HarnessResult) {
 	}
 	if !f.Stored && runstate.IsWaiting(r.GetStatus(), r.GetReason()) {
 		return // it continues by itself
+	}
+	if f.below.delays(r) {
+		return
 	}
 	if f.Prompt != nil && f.signals == 0 && f.ask(ctx, r) {
 		return

@@ -110,12 +110,19 @@ func (p *Prompt) style() render.Style {
 	return s
 }
 
-// question shows a question of the agent or of its contract.
-func (p *Prompt) question(call *harnessv1.PendingCall) {
+// question shows a question of the agent or of its contract; asker names the sub-agent whose
+// it is, empty for that of the run itself.
+func (p *Prompt) question(call *harnessv1.PendingCall, asker string) {
 	text, options := render.Question(call)
 	who := "The agent"
-	if _, ok := runstate.QuestionOf(call); ok {
+	_, contract := runstate.QuestionOf(call)
+	switch {
+	case contract && asker != "":
+		who = "The contract of " + p.clean(asker)
+	case contract:
 		who = "The contract"
+	case asker != "":
+		who = "The " + p.clean(asker)
 	}
 	p.print("\n%s asks:\n", who)
 	p.indented(text)

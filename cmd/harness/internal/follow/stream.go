@@ -15,7 +15,8 @@ type stream struct {
 	cancel context.CancelFunc
 }
 
-// watch starts to read the events after the last one that was seen.
+// watch starts to read the events after the last one that was seen, always of the whole tree:
+// answers are accepted in the runs below, too.
 func (f *follower) watch(ctx context.Context) *stream {
 	f.text.rejoin()
 	ctx, cancel := context.WithCancel(ctx)
@@ -26,7 +27,7 @@ func (f *follower) watch(ctx context.Context) *stream {
 	}
 	request := &harnessv1.WatchRunRequest{
 		Namespace: f.Namespace, RunId: f.Run, AfterVersion: after,
-		Until: harnessv1.WatchUntil_WATCH_UNTIL_END, NoDeltas: f.NoDeltas, Tree: &f.Tree,
+		Until: harnessv1.WatchUntil_WATCH_UNTIL_END, NoDeltas: f.NoDeltas,
 	}
 	if f.offset != "" {
 		request.AfterVersion, request.After = 0, f.offset

@@ -55,6 +55,9 @@ type Live struct {
 	text    openText
 	calls   calls
 	gauge   gauges
+	// nests show the runs of sub-agents that are open; below reports that this shows one.
+	nests []*nestLive
+	below bool
 	// asking reports whether a prompt is open below: no live lines are drawn.
 	asking bool
 	closed bool
@@ -80,6 +83,16 @@ const (
 type lineBuffer struct{ b strings.Builder }
 
 func (c *lineBuffer) Write(p []byte) (int, error) { return c.b.Write(p) }
+
+// take removes and returns the lines.
+func (c *lineBuffer) take() []string {
+	text := strings.TrimSuffix(c.b.String(), "\n")
+	c.b.Reset()
+	if text == "" {
+		return nil
+	}
+	return strings.Split(text, "\n")
+}
 
 // NewLive returns a Live that draws until Close.
 func NewLive(cfg LiveConfig) *Live {
@@ -231,11 +244,12 @@ func (l *Live) draw() {
 func (l *Live) live() []string {
 	now := l.cfg.Now()
 	status := l.gauge.lines(l.cfg.Style, l.width-1, now, l.calls.running())
+	agents := l.nestLines()
 	if len(status) == 0 {
-		return nil
+		return agents
 	}
 	calls := l.calls.lines(l.cfg.Style, l.width-1, now)
-	room := l.height - 1 - len(status) - len(calls) - 3
+	room := l.height - 1 - len(status) - len(calls) - len(agents) - 3
 	thought := l.thought.lines(l.cfg.Style, room)
 	text := l.openLines(room)
 	var live []string
@@ -253,7 +267,7 @@ func (l *Live) live() []string {
 		live = append(live, part.lines...)
 		prev = part.sort
 	}
-	return append(append(live, ""), status...)
+	return append(append(append(live, agents...), ""), status...)
 }
 
 // apart reports whether a blank line separates two sorts of lines.
@@ -272,7 +286,7 @@ func (l *Live) up(what sort, lines ...string) {
 	if len(lines) == 0 {
 		return
 	}
-	if apart(l.ended, what) {
+	if apart(l.ended, what) && (!l.below || what == l.ended) {
 		l.above = append(l.above, "")
 	}
 	l.above, l.ended = append(l.above, lines...), what
@@ -280,10 +294,8 @@ func (l *Live) up(what sort, lines ...string) {
 
 // take adds the lines of plain to the next frame, broken at the width.
 func (l *Live) take() {
-	text := l.lines.b.String()
-	l.lines.b.Reset()
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSuffix(line, "\n"); line != "" {
+	for _, line := range l.lines.take() {
+		if line != "" {
 			l.up(sortLine, hang(line, l.width-1)...)
 		}
 	}

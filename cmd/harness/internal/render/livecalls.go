@@ -22,6 +22,8 @@ const (
 	callFailed
 	callDenied
 	callLeft
+	// callDelegates is that of a call whose sub-agent works: its run is shown below it.
+	callDelegates
 )
 
 // shownCall is a call on the terminal.
@@ -113,7 +115,7 @@ func (c *calls) over(all bool) []*shownCall {
 	c.open = slices.Clone(c.open[n:])
 	for _, call := range over {
 		if call.state == callRuns {
-			call.state = callLeft
+			call.state, call.took = callLeft, -1
 		}
 	}
 	return over
@@ -163,6 +165,8 @@ func (s Style) callLine(c *shownCall, width int, now time.Time) string {
 		mark, paint = s.warn("?"), s.warn
 	case callWaits:
 		mark = s.mark("○", "o")
+	case callDelegates:
+		mark = s.arrow()
 	case callDone:
 		mark = s.good(s.tick())
 	case callFailed:

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"fmt"
 	"strings"
 	"time"
 
@@ -44,13 +43,14 @@ func (l *Live) head(turn, limit uint32) {
 	l.endAnswer()
 	l.flush(true)
 	s := l.cfg.Style
-	title := fmt.Sprintf("turn %d", turn)
-	if limit = max(limit, l.gauge.maxTurns); limit > 0 {
-		title += fmt.Sprintf("/%d", limit)
-	}
+	title := turnTitle(turn, max(limit, l.gauge.maxTurns))
 	bar := s.mark("─", "-")
 	line := s.dim(bar+bar) + " " + s.bold(title) + " "
 	l.take()
+	if l.below {
+		l.up(sortHead, s.bold(title))
+		return
+	}
 	l.above = append(l.above, "")
 	l.ended = sortNone
 	l.up(sortHead, line+s.dim(strings.Repeat(bar, max(0, min(l.width-1, widest)-ansi.StringWidth(line)))))
@@ -194,6 +194,9 @@ func (l *Live) toolCall(e *harnessv1.Event, c *harnessv1.ToolCalled) {
 		l.take()
 	case "client_tool":
 		call.state, call.said = callAsks, "waits for its client"
+		l.calls.park(call)
+	case "agent":
+		call.state, call.took = callDelegates, -1
 		l.calls.park(call)
 	case "review":
 		l.plain.toolCall(c) // its request shows that it waits

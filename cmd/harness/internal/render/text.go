@@ -157,13 +157,19 @@ func (t *Text) heading(turn, limit uint32) {
 		t.head(turn, limit)
 		return
 	}
+	t.endText()
+	t.out.print("\n")
+	t.line(t.style.bold(turnTitle(turn, limit)))
+}
+
+// turnTitle returns the title of a turn; limit is the turn after which the run ends, 0 if that
+// is unknown.
+func turnTitle(turn, limit uint32) string {
 	title := fmt.Sprintf("turn %d", turn)
 	if limit > 0 {
 		title += fmt.Sprintf("/%d", limit)
 	}
-	t.endText()
-	t.out.print("\n")
-	t.line(t.style.bold(title))
+	return title
 }
 
 // Event prints an event.
