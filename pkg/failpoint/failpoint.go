@@ -86,6 +86,10 @@ var rolePoints = map[string][]string{
 		"worktree_made",     // they are at its path, no answer sent
 		"worktree_ended",    // its run has ended, its files are there
 		"worktree_aside",    // its files are about to be removed
+		"merge_stored",      // what a merge changes is on disk, nothing is changed
+		"merge_changing",    // a file of the workspace is changed
+		"merge_changed",     // all are, and the merge is not recorded
+		"merged",            // it is recorded, its worktree is there
 	},
 	workflow.Gateway: {
 		"start_received", // a start request has arrived, nothing stored

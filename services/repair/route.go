@@ -107,6 +107,9 @@ func (d *decision) continueTurn() error {
 		if err := d.addEnded(); err != nil {
 			return err
 		}
+		if d.failure != nil { // a hook has broken off the run
+			return d.handOnFailed()
+		}
 	}
 	d.Step.To = workflow.Next(s.GetWorkflow(), Name)
 	d.Step.Message = &harnessv1.Step_RepairComplete{RepairComplete: &harnessv1.RepairComplete{

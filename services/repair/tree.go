@@ -1,10 +1,13 @@
 package repair
 
 import (
+	"maps"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -173,8 +176,40 @@ func (d *decision) childResult(c *harnessv1.Child) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	text, _ := tree.ResultText(c, said)
+	text, failed := tree.ResultText(c, said)
+	if text, err = d.hookResult(c, text, failed); err != nil {
+		return "", err
+	}
 	tree.RecordTold(c)
+	return text, nil
+}
+
+// hookResult calls on_error and after_tool_call for a call in the background whose run has ended, and returns the
+// result with what they replaced. Its arguments are not known any more.
+func (d *decision) hookResult(c *harnessv1.Child, text string, failed bool) (string, error) {
+	id := tree.StartedBy(c)
+	payload := agent.CallPayload(id, c.GetAgent(), "{}", text, failed)
+	var effects hook.Effects
+	if failed {
+		p := maps.Clone(payload)
+		p["error"] = text
+		var err error
+		if effects, err = d.fire(harnessv1.HookTopic_HOOK_TOPIC_ON_ERROR, id, c.GetAgent(), p); err != nil {
+			return "", err
+		}
+	}
+	after, err := d.fire(harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, id, c.GetAgent(), payload)
+	if err != nil {
+		return "", err
+	}
+	if replaced, ok := after.Text("result"); ok {
+		text = replaced
+	}
+	if after.Abort != "" {
+		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, after.Abort)
+	}
+	effects.Merge(after)
+	d.record(effects)
 	return text, nil
 }
 

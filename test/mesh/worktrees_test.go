@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
@@ -157,4 +159,86 @@ func TestNoWorktreeEndsTheCall(t *testing.T) {
 	if lines := d.lines(); len(lines) > 0 {
 		t.Errorf("the sub-agent wrote %q", lines)
 	}
+}
+
+// TestMergesSurviveKills: the tool host dies at each point of a merge. The workspace has all changes of the sub-agent or
+// none of them, and the next merge finds what the first one has left.
+func TestMergesSurviveKills(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	points := []string{"merge_changing", "merged", "merge_stored", "merge_changed"}
+	if *rounds <= 3 { // as in CI
+		points = points[:2]
+	}
+	for _, point := range points {
+		s := scenario{
+			name:   "merging",
+			script: "turns:\n  - {calls: [{name: helper, arguments: {prompt: Write.}}]}\n  - {calls: [{name: work_complete, arguments: {summary: written}}]}\n",
+			edit: inWorktree(`turns:
+  - {calls: [{name: run_command, arguments: {command: 'echo one >> out; echo two > second; rm uncommitted'}}]}
+  - {text: Written., calls: [{name: work_complete, arguments: {summary: written}}]}
+`, true),
+		}
+		d, entries := s.through(t.Context(), t, m, point)
+		child := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren()[0]
+		merge := fmt.Sprintf("[{name: %s, arguments: {run: %s}}]", tree.MergeTool, child.GetRunId())
+		d.changeModel(scriptFile(point, s.script+"  - {calls: "+merge+"}\n  - {calls: "+merge+"}\n  - {calls: [{name: work_complete, arguments: {summary: merged}}]}\n"))
+		entries = m.Ended(d.run, len(entries))
+		m.Process("toolhost").Kill()
+		host := m.Start("toolhost", meshtest.Arm("toolhost."+point+"=kill"))
+		m.AwaitReady("toolhost")
+		d.say("Merge it.")
+		meshtest.Eventually(t, "the tool host dies", func() bool { _, died := host.Line("failpoint toolhost." + point); return died })
+		host.Kill()
+		whole := filesBelow(t, d.workspace)
+		m.Start("toolhost")
+		entries = m.Ended(d.run, len(entries))
+		got := filesBelow(t, d.workspace)
+		if got != "a.txt:a\n out:one\n second:two\n " {
+			t.Errorf("%s: after a kill with %q and another merge the workspace has %q: %q", point, whole, got, results(entries, tree.MergeTool))
+		}
+	}
+}
+
+// filesBelow returns the names and contents of the files of a folder, in order, without those of git.
+func filesBelow(t *testing.T, dir string) string {
+	t.Helper()
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, n := range names {
+		if n.Name() == ".git" {
+			continue
+		}
+		data, err := os.ReadFile(filepath.Join(dir, n.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&all, "%s:%s ", n.Name(), data)
+	}
+	return all.String()
+}
+
+// changeModel has the run continue with another script.
+func (d *driver) changeModel(script string) {
+	d.t.Helper()
+	d.send("model", &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ModelChange{ModelChange: &harnessv1.ModelChange{Model: "script:" + script}}})
+}
+
+// say sends the run a message.
+func (d *driver) say(text string) {
+	d.t.Helper()
+	d.send(text, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)}}})
+}
+
+// send sends the run an input until it is accepted.
+func (d *driver) send(id string, request *harnessv1.SendInputRequest) {
+	d.t.Helper()
+	_, err := meshtest.Retry(d.t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+		request.RunId, request.RequestId = d.run.ID, strings.ReplaceAll(id, " ", "-")
+		return d.client.SendInput(ctx, request)
+	})
+	d.must(err)
 }

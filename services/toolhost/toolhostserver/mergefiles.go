@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
@@ -117,6 +118,7 @@ func (m *merge) apply(call, stage string, stray []string) (result tools.Result, 
 	if err := journal.store(stage); err != nil {
 		return result, "", err
 	}
+	failpoint.Hit(role, "merge_stored")
 	if conflict, err := journal.carryOut(stage, m.s.config.Sync); err != nil || conflict != "" {
 		m.s.log.Warn("a merge is undone", "path", conflict, "error", err)
 		return result, conflict, errors.Join(err, journal.undo(stage))
@@ -140,9 +142,11 @@ func (m *merge) apply(call, stage string, stray []string) (result tools.Result, 
 	if m.record.Merged == nil {
 		m.record.Merged = map[string]worktreeResult{}
 	}
+	failpoint.Hit(role, "merge_changed")
 	m.record.Merged[call], m.record.Merge = worktreeResult{Text: result.Text, Changed: result.Changed}, journal.ID
 	if err := m.s.worktrees.store(m.folder, m.record); err != nil {
 		return tools.Result{}, "", errors.Join(err, journal.undo(stage))
 	}
+	failpoint.Hit(role, "merged")
 	return result, "", nil
 }

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 )
 
@@ -80,6 +81,7 @@ func (j *mergeJournal) carryOut(stage string, sync bool) (conflict string, err e
 			if err := j.put(tree, stage, name, c.Staged, c.Old, c.New, sync); err != nil {
 				return name, nil //nolint:nilerr // all is undone, and the path named
 			}
+			failpoint.Hit(role, "merge_changing")
 		}
 	}
 	return "", nil
