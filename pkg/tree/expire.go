@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -18,7 +19,8 @@ const Deleted = "deleted"
 
 // Expire returns the record that closes the log of a run permanently, to be appended
 // fenced on view.Newest. It contains nothing about the run, because it is the last
-// record to be removed. caller deletes the run. A running run is refused. Inputs that repair has not accepted
+// record to be removed. caller deletes the run. A run that works, or below which
+// something works, is refused. Inputs that repair has not accepted
 // are deleted with the run.
 func Expire(view runlog.View, caller string, now time.Time, writer *harnessv1.Writer) (*harnessv1.Record, error) {
 	run := view.Newest.Run
@@ -27,6 +29,10 @@ func Expire(view runlog.View, caller string, now time.Time, writer *harnessv1.Wr
 			"run "+run.String()+" works; interrupt or cancel it first", "namespace", run.Namespace, "run_id", run.ID)
 	}
 	before := view.Step.Record.GetStep().GetSnapshot()
+	if slices.ContainsFunc(before.GetChildren(), func(c *harnessv1.Child) bool { return !Idle(c) }) {
+		return nil, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ACTIVE,
+			"runs below "+run.String()+" work; interrupt or cancel it first", "namespace", run.Namespace, "run_id", run.ID)
+	}
 	s := &harnessv1.Snapshot{
 		Status: before.GetStatus(), Phase: before.GetPhase(), PausedPhase: before.GetPausedPhase(),
 		StopReason: &harnessv1.StopReason{Kind: before.GetStopReason().GetKind()},

@@ -75,19 +75,25 @@ func ReportItem(r *harnessv1.ChildReport) *harnessv1.InboxItem {
 
 // Take takes a report in, and counts what the child has used since its last one. It returns
 // the child; nil if the report is not of a child of the run, or not newer than the one
-// before. The answer is kept only for a child in the background. It changes s.
+// before. The answer is kept only for a child in the background. The end of a child counts until
+// the parent continues it: if a client has it work again, only what it uses counts. It changes s.
 func Take(s *harnessv1.Snapshot, r *harnessv1.ChildReport) *harnessv1.Child {
 	c := FindRun(s, r.GetRunId())
 	taken := newest(c.GetReport(), r)
 	if c == nil || taken == nil {
 		return nil
 	}
-	runstate.AddTokens(s, usedSince(c.GetReport().GetUsage(), taken.GetUsage()))
-	runstate.AddRuns(s, taken.GetRuns()-min(taken.GetRuns(), c.GetReport().GetRuns()))
+	before := c.GetReport()
+	runstate.AddTokens(s, usedSince(before.GetUsage(), taken.GetUsage()))
+	runstate.AddRuns(s, taken.GetRuns()-min(taken.GetRuns(), before.GetRuns()))
 	if s.GetParent() != nil {
 		runstate.AddFiles(s, taken.GetFiles().GetPaths(), taken.GetFiles().GetMore())
 	}
 	c.Report = taken
+	if ended(before.GetStatus()) {
+		taken.Status, taken.Reason, taken.Accepted, taken.Answer = before.GetStatus(), before.GetReason(), before.GetAccepted(), before.GetAnswer()
+		return c
+	}
 	if ended(taken.GetStatus()) && taken.GetOrder() < c.GetContinueOrder() {
 		taken.Status = harnessv1.RunStatus_RUN_STATUS_PARKED // an end from before it was continued
 	}

@@ -94,10 +94,12 @@ func (d *decision) inheritMode(plans bool) {
 
 // applyReport takes in what a child reports. One that has ended answers its call.
 func (d *decision) applyReport(r *harnessv1.ChildReport) (refusal string, err error) {
+	before := tree.Ended(tree.FindRun(d.s, r.GetRunId()))
 	c := tree.Take(d.s, r)
 	switch {
 	case c == nil:
 		return "it is not a newer report of a child of this run", nil
+	case before: // a client had it work again
 	case tree.Ended(c):
 		d.Emit(event.AgentEnded(c))
 		if runstate.Ended(d.s) {

@@ -86,7 +86,7 @@ func (s *Server) tend(ctx context.Context, cfg executor.Config, work repair.Work
 		}
 	}
 	for _, e := range work.Expired {
-		if err := s.tolerate(e.Run, s.eraseClosing(ctx, e)); err != nil {
+		if err := s.tolerate(e.Run, s.eraseClosing(ctx, cfg, e)); err != nil {
 			return err
 		}
 	}
@@ -121,9 +121,12 @@ func (s *Server) recoverRun(ctx context.Context, cfg executor.Config, r repair.R
 	return rejected(end)
 }
 
-// eraseClosing erases the closing record of a deleted run, unless its name belongs
-// to another run by now.
-func (s *Server) eraseClosing(ctx context.Context, e runlog.Entry) error {
+// eraseClosing erases the closing record of a deleted run whose children are deleted, unless its
+// name belongs to another run by now.
+func (s *Server) eraseClosing(ctx context.Context, cfg executor.Config, e runlog.Entry) error {
+	if err := s.expireBelow(ctx, cfg, e); err != nil {
+		return err
+	}
 	newest, err := s.log.Newest(ctx, e.Run)
 	if err != nil || newest != e.Sequence {
 		return err

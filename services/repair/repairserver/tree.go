@@ -36,17 +36,11 @@ func (s *Server) relate(ctx context.Context, cfg executor.Config, e runlog.Entry
 	if err := s.endWorktree(ctx, e); err != nil {
 		return fmt.Errorf("end of the worktree: %w", err)
 	}
-	if err := s.report(ctx, e); err != nil {
+	if err := s.report(ctx, cfg, e); err != nil {
 		return fmt.Errorf("report to the parent: %w", err)
 	}
 	if runstate.Expired(step.GetSnapshot()) {
-		for _, c := range step.GetSnapshot().GetChildren() {
-			child := runlog.Run{Namespace: e.Run.Namespace, ID: c.GetRunId()}
-			if err := s.expireChild(ctx, cfg, child); err != nil {
-				return fmt.Errorf("delete %s: %w", c.GetRunId(), err)
-			}
-		}
-		return nil
+		return nil // its children are deleted before it is erased
 	}
 	return s.sendOrders(ctx, cfg, e)
 }
@@ -71,8 +65,9 @@ func (s *Server) sendOrders(ctx context.Context, cfg executor.Config, e runlog.E
 	return g.Wait()
 }
 
-// report appends the report of a child's step to the inbox of its parent.
-func (s *Server) report(ctx context.Context, e runlog.Entry) error {
+// report appends the report of a child's step to the inbox of its parent. A child whose parent was deleted is deleted
+// too.
+func (s *Server) report(ctx context.Context, cfg executor.Config, e runlog.Entry) error {
 	report, answer, ok := tree.ReportOf(e.Run, e.Header.Version, e.Record.GetStep())
 	if !ok {
 		return nil
@@ -80,8 +75,14 @@ func (s *Server) report(ctx context.Context, e runlog.Entry) error {
 	known := e.Record.GetStep().GetSnapshot().GetParent()
 	parent := runlog.Run{Namespace: e.Run.Namespace, ID: known.GetRunId()}
 	step, err := s.newestStep(ctx, parent)
-	if err != nil || tree.StateOf(known, step).GetGone() {
-		return err // there is no parent to report to
+	if err != nil {
+		return err
+	}
+	if tree.StateOf(known, step).GetGone() {
+		if err := s.expireChild(ctx, cfg, e.Run); !errors.Is(err, errWorks) {
+			return err
+		}
+		return nil // its end is reported too
 	}
 	if tree.Knows(step.GetSnapshot(), report) {
 		return nil
@@ -137,7 +138,21 @@ func (s *Server) newestStep(ctx context.Context, run runlog.Run) (*harnessv1.Ste
 	return view.Step.Record.GetStep(), err
 }
 
-// expireChild deletes a child whose parent is deleted, and has it end first if it works.
+// expireBelow deletes the children of a deleted run. It has to succeed before the run is erased, because nothing else
+// knows them.
+func (s *Server) expireBelow(ctx context.Context, cfg executor.Config, closing runlog.Entry) error {
+	for _, c := range closing.Record.GetStep().GetSnapshot().GetChildren() {
+		if err := s.expireChild(ctx, cfg, runlog.Run{Namespace: closing.Run.Namespace, ID: c.GetRunId()}); err != nil {
+			return fmt.Errorf("delete %s: %w", c.GetRunId(), err)
+		}
+	}
+	return nil
+}
+
+var errWorks = errors.New("an order to end is sent")
+
+// expireChild deletes a child whose parent is deleted, and has it end first if it works; then the error is
+// errWorks.
 func (s *Server) expireChild(ctx context.Context, cfg executor.Config, child runlog.Run) error {
 	newest, err := s.log.Newest(ctx, child)
 	if err != nil || newest == 0 {
@@ -151,19 +166,17 @@ func (s *Server) expireChild(ctx context.Context, cfg executor.Config, child run
 		return err
 	case runstate.Expired(view.Step.Record.GetStep().GetSnapshot()):
 		return nil
-	case !view.Quiescent():
+	}
+	rec, refused := tree.Expire(view, "", s.now(), &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()})
+	if refused != nil {
 		item := &harnessv1.InboxItem{
-			Id: "deleted", Time: timestamppb.New(s.now()),
+			Id: fmt.Sprintf("deleted-%d", view.Newest.Header.Version), Time: timestamppb.New(s.now()),
 			Input: &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: "The run that started it was deleted."}},
 		}
 		if _, _, err := s.log.AppendInbox(ctx, child, item, 0); err != nil {
 			return err
 		}
-		return errors.New("it works; an order to end is sent")
-	}
-	rec, err := tree.Expire(view, "", s.now(), &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()})
-	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", errWorks, refused)
 	}
 	_, err = s.log.Append(ctx, rec)
 	return err

@@ -33,11 +33,21 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		_ = d.Nak(time.Second)
 		return
 	}
+	var step runlog.Entry // the newest step
 	end := repair.Run(repair.Wake{Message: d.Entry().Sequence, KeepDeleted: s.keepDeleted}, func(a repair.Action) repair.Event {
-		switch a.(type) {
+		switch a := a.(type) {
 		case repair.Append:
 			failpoint.Hit(repair.Name, "wake_seen")
+			// Its park or end is reported before what follows, whose reports replace it.
+			if err := s.report(ctx, cfg, step); err != nil {
+				return repair.Failure{Err: err}
+			}
 		case repair.Erase:
+			if a.Keep > 0 {
+				if err := s.expireBelow(ctx, cfg, step); err != nil {
+					return repair.Failure{Err: err}
+				}
+			}
 			select {
 			case s.erasures <- struct{}{}:
 			default:
@@ -49,6 +59,9 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 			failpoint.Hit(repair.Name, "erased")
 		}
 		e := s.do(ctx, cfg, run, a)
+		if read, ok := e.(repair.ViewRead); ok {
+			step = read.View.Step
+		}
 		if _, appends := a.(repair.Append); appends {
 			if _, stored := e.(repair.Done); stored {
 				failpoint.Hit(repair.Name, "woken")

@@ -1,0 +1,33 @@
+package tree_test
+
+import (
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
+)
+
+// TestTheEndOfAChildCounts: a client that has a child work again after its end changes neither its
+// result nor that it has ended; what it uses counts.
+func TestTheEndOfAChildCounts(t *testing.T) {
+	s := &harnessv1.Snapshot{Children: []*harnessv1.Child{{RunId: "a-1", CallId: "c", Want: harnessv1.ChildWant_CHILD_WANT_END, Order: 2, Background: true}}}
+	report := func(version uint64, status harnessv1.RunStatus, answer string, tokens uint64) *harnessv1.Child {
+		return tree.Take(s, &harnessv1.ChildReport{
+			RunId: "a-1", Version: version, Order: 2, Status: status, Answer: content.Inline(answer), Usage: &harnessv1.Usage{InputTokens: tokens},
+		})
+	}
+	report(5, harnessv1.RunStatus_RUN_STATUS_DONE, "found", 10)
+	for _, later := range []harnessv1.RunStatus{harnessv1.RunStatus_RUN_STATUS_PARKED, harnessv1.RunStatus_RUN_STATUS_FAILED} {
+		c := report(s.GetChildren()[0].GetReport().GetVersion()+1, later, "else", 30)
+		if !tree.Ended(c) || c.GetReport().GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE || c.GetReport().GetAnswer().GetInline() != "found" {
+			t.Errorf("after %v: %v", later, c.GetReport())
+		}
+	}
+	if used := s.GetSpent().GetUsage().GetInputTokens(); used != 30 {
+		t.Errorf("%d tokens count, want 30", used)
+	}
+	if !tree.Stop(s, harnessv1.ChildWant_CHILD_WANT_END) {
+		t.Error("the parent waits for a child that has ended")
+	}
+}
