@@ -72,7 +72,7 @@ func (c *Clients) Attach(ctx context.Context, run runlog.Run, random *rand.Rand,
 	if random.IntN(2) == 0 {
 		attach.ClientTools = ClientTools()
 	}
-	requests <- &harnessv1.RunRequest{RequestId: id, Request: &harnessv1.RunRequest_Attach{Attach: attach}}
+	requests <- &harnessv1.RunRequest{RequestId: id, Tree: proto.Bool(false), Request: &harnessv1.RunRequest_Attach{Attach: attach}}
 	if random.IntN(2) == 0 {
 		requests <- &harnessv1.RunRequest{RequestId: id + "-said", Request: &harnessv1.RunRequest_UserMessage{
 			UserMessage: &harnessv1.UserMessage{Content: content.Inline(uniqueText + id + "-said")},
@@ -108,7 +108,7 @@ var errLeft = errors.New("the watcher has left")
 // its questions.
 func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) {
 	o := c.w.Observe(run)
-	answered := 0
+	answered, followed := 0, 0
 	pause := 1
 	for ctx.Err() == nil && !o.deleted() {
 		before := o.Last
@@ -129,6 +129,9 @@ func (c *Clients) Watch(ctx context.Context, run runlog.Run, random *rand.Rand) 
 					return // its connections are closed
 				}
 				o.Receive(u)
+				for ; followed < len(o.Agents); followed++ {
+					c.follow(runlog.Run{Namespace: run.Namespace, ID: o.Agents[followed]})
+				}
 				for answered < len(o.Awaited) && !c.w.Healing() {
 					c.consider(run, random, answered, o.Awaited[answered])
 					answered++

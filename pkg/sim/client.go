@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -19,8 +20,15 @@ import (
 // Clients drive runs over gateways, as people and programs do: they repeat a request
 // when its answer is lost, and continue a watch from the last version.
 type Clients struct {
+	// Trees has the clients act as those of runs that delegate do: half of the resumes give
+	// more tokens, and some runs are deleted with all that is below them.
+	Trees bool
+
 	w        *World
 	gateways []string
+
+	mu       sync.Mutex
+	followed map[runlog.Run]bool // sub-agents, guarded by mu
 }
 
 // Clients returns clients of the named processes, which serve a gateway.
@@ -93,6 +101,9 @@ func (c *Clients) Drive(name string, spec *harnessv1.RunSpec) {
 			}
 			c.steer(ctx, run, random, n)
 		}
+		if c.Trees && random.IntN(3) == 0 {
+			c.remove(ctx, run, random)
+		}
 	})
 }
 
@@ -157,6 +168,10 @@ func (c *Clients) Resume(ctx context.Context, run runlog.Run, random *rand.Rand,
 	if random.IntN(2) == 0 {
 		calls := uint32(100)
 		r.Budgets = &harnessv1.Budgets{ToolCalls: &calls}
+		if c.Trees && !strings.HasPrefix(run.ID, "a-") { // a root
+			tokens := uint64(200_000)
+			r.Budgets.Tokens = &tokens
+		}
 	}
 	answer, err := ask(ctx, c, random, func(ctx context.Context, g harnessv1.GatewayServiceServer) (*harnessv1.ResumeRunResponse, error) {
 		return g.ResumeRun(ctx, r)

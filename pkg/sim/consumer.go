@@ -274,7 +274,7 @@ func (d *delivery) send(what string, delay time.Duration, holding bool) error {
 	if d.l.p.dead || w.ended {
 		return errNoAnswer
 	}
-	if m := d.h.message; what == progress && m != nil && m.record() != nil && d.l.p.foreign[m.log.Run] > foreignViews {
+	if m := d.h.message; what == progress && m != nil && m.record() != nil && !m.log.state.expired && d.l.p.foreign[m.log.Run] > foreignViews {
 		w.broken("a worker extends only a step that it holds",
 			fmt.Sprintf("%s extends sequence %d of %s, whose newest record is of another worker in %d views", d.l.p.Instance, m.sequence, m.log.Run, d.l.p.foreign[m.log.Run]))
 	}

@@ -55,6 +55,7 @@ type logState struct {
 	counted  map[string]bool                  // jobs whose usage is counted
 	spans    map[string]*harnessv1.SummaryJob // by key
 	outcomes map[string]harnessv1.ToolOutcome // of calls that have ended
+	tree     treeState
 }
 
 // busInvariants returns what holds for every log, whatever its writers do.
@@ -67,7 +68,7 @@ func busInvariants() []Invariant {
 
 // stock returns the invariants that hold for every log that executors write.
 func (w *World) stock() []Invariant {
-	return append(summaryInvariants(), []Invariant{
+	return append(append(summaryInvariants(), w.treeInvariants()...), []Invariant{
 		{Name: "gap-free log", Stored: gapFree},
 		{Name: "nothing after the end", Stored: nothingAfter},
 		{Name: "legal phases", Stored: legalPhases},

@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // Model returns the simulated model of a process. Its responses depend on the
@@ -148,7 +149,7 @@ func (w *World) healModel() {
 			continue
 		}
 		for _, l := range w.store.order {
-			if l.Run.ID == c.run && l.Newest().Record.GetWriter().GetInstance() == c.p.Instance {
+			if l.name() == c.run && l.Newest().Record.GetWriter().GetInstance() == c.p.Instance {
 				c.ready, c.hangs = true, false
 			}
 		}
@@ -169,6 +170,9 @@ type plan struct {
 	words, last int
 	// bytes is the size of the request.
 	bytes int
+	// tree: the run is part of a tree. ended is the newest sub-agent that has ended.
+	tree  bool
+	ended endedAgent
 }
 
 // planOf returns the next response in a conversation.
@@ -196,6 +200,7 @@ func planOf(seed uint64, r *model.Request) plan {
 		p.bytes += len(t.GetDescription()) + len(t.GetParametersSchema())
 	}
 	p.text = fmt.Sprintf("response %d", p.at+1) + strings.Repeat(" and so on", p.words/3)
+	p.tree = strings.Contains(p.name, ".") || has(r.Tools, tree.Delegate)
 	if p.at >= turns+2*(inputs-1) {
 		p.kind = "complete"
 		if random.IntN(6) == 0 && p.at < turns+2*inputs+6 {
@@ -203,8 +208,15 @@ func planOf(seed uint64, r *model.Request) plan {
 		}
 		return p
 	}
-	kinds := [...]string{"look", "set", "act", "act", "act", "beside", "run", "run", "mixed", "asked", "phone", "fax", "question", "silent", "garbage", "length"}
+	kinds := []string{"look", "set", "act", "act", "act", "beside", "run", "run", "mixed", "asked", "phone", "fax", "question", "silent", "garbage", "length"}
+	if p.tree {
+		kinds = treeKinds(r.Tools)
+		p.ended = lastEnded(r.Messages)
+	}
 	p.kind = kinds[random.IntN(len(kinds))]
+	if p.kind == "continue" && p.ended.run == "" {
+		p.kind = "look"
+	}
 	p.ops = 1 + random.IntN(3)
 	return p
 }
@@ -220,6 +232,9 @@ func (p plan) response(w *World) *model.Response {
 	}
 	if p.words > 0 {
 		r.Usage.InputTokens = uint64(p.bytes / bytesPerToken) //nolint:gosec // positive
+	}
+	if p.tree {
+		r.Usage = treeUsage()
 	}
 	add := func(tool, arguments string) {
 		w.nextCall++
@@ -258,6 +273,9 @@ func (p plan) response(w *World) *model.Response {
 		op("run")
 		op("run")
 	default:
+		if p.tree && p.delegate(add) {
+			return r
+		}
 		for range p.ops {
 			op(p.kind)
 		}

@@ -81,6 +81,9 @@ func (w *World) launch(p *Process) {
 // Log returns the process's run log.
 func (p *Process) Log() runlog.Log { return &handle{p: p} }
 
+// Context returns the context of the instance.
+func (p *Process) Context() context.Context { return p.ctx }
+
 // Executor returns the config of a loop that runs in the process.
 func (p *Process) Executor() executor.Config {
 	return executor.Config{Log: p.Log(), Instance: p.Instance}

@@ -7,6 +7,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // unfinished returns what keeps the simulation from ending; empty if nothing does.
@@ -83,6 +84,12 @@ func (w *World) unfinishedRun(l *Log) string {
 	if step.GetTo() == runlog.End {
 		return ""
 	}
+	if why := unstopped(step.GetSnapshot()); why != "" {
+		return l.Run.String() + " " + why
+	}
+	if step.GetSnapshot().GetStopReason().GetKind() == "interrupted" {
+		return ""
+	}
 	if awaited := runstate.AwaitedCalls(step.GetSnapshot()); len(awaited) > 0 {
 		if at := runstate.FirstDeadline(step.GetSnapshot()); at != nil && at.AsTime().Before(w.healedAt.Add(w.cfg.Healing/2)) {
 			return fmt.Sprintf("a call of %s waits for an answer until %v", l.Run, at.AsTime().Sub(w.began))
@@ -90,7 +97,9 @@ func (w *World) unfinishedRun(l *Log) string {
 		return ""
 	}
 	switch kind := step.GetSnapshot().GetStopReason().GetKind(); {
-	case kind == "interrupted", strings.HasPrefix(kind, "budget_exceeded:"):
+	case strings.HasPrefix(kind, "budget_exceeded:"):
+		return ""
+	case kind == runstate.KindAgent && len(tree.Awaited(step.GetSnapshot())) > 0: // of these each is looked at by itself
 		return ""
 	default:
 		return fmt.Sprintf("%s is parked for %q", l.Run, kind)

@@ -24,6 +24,8 @@ type Observer struct {
 	fresh              bool
 	// Awaited contains the announced calls that wait for an answer, in order.
 	Awaited []PendingCall
+	// Agents contains the runs of the sub-agents that were started, in order.
+	Agents []string
 	// Result is the newest result.
 	Result *harnessv1.HarnessResult
 }
@@ -125,6 +127,8 @@ func (o *Observer) event(ev *harnessv1.Event) string {
 		if kind := b.ToolCall.GetAwaits(); kind != "" {
 			o.Awaited = append(o.Awaited, PendingCall{ID: b.ToolCall.GetCallId(), Kind: kind})
 		}
+	case *harnessv1.Event_AgentStarted:
+		o.Agents = append(o.Agents, b.AgentStarted.GetRunId())
 	case *harnessv1.Event_ApprovalAnswered: // a call of a client's tool waits for the client now
 		if b.ApprovalAnswered.GetTool() == "fax" && b.ApprovalAnswered.GetDecision() != harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
 			o.Awaited = append(o.Awaited, PendingCall{ID: b.ApprovalAnswered.GetCallId(), Kind: runstate.KindClientTool})

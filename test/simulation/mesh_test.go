@@ -27,19 +27,25 @@ import (
 // mesh is a whole mesh in a world: two processes for each role, two tool hosts and
 // clients that drive a few runs. log decorates the run log of each process, and hosts the
 // tool hosts of the turn workers; nil leaves them unchanged. With summaries, it has inference workers, and runs with small windows.
+// With trees, the runs delegate to sub-agents.
 type mesh struct {
 	log       func(role string, p *sim.Process, log runlog.Log) runlog.Log
 	hosts     func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
 	runs      int
 	summaries bool
+	trees     bool
 }
 
 func (m mesh) start(w *sim.World) {
 	logOf := func(role string, p *sim.Process) runlog.Log {
-		if m.log == nil {
-			return p.Log()
+		log := p.Log()
+		if m.trees && role == workflow.Repair {
+			log = &lateStartLog{Log: log, ctx: p.Context(), random: w.Random(p.Instance + " starts")}
 		}
-		return m.log(role, p, p.Log())
+		if m.log == nil {
+			return log
+		}
+		return m.log(role, p, log)
 	}
 	config := func(p *sim.Process, log runlog.Log) executor.Config {
 		c := p.Executor()
@@ -126,6 +132,10 @@ func (m mesh) start(w *sim.World) {
 		}
 		if m.summaries && random.IntN(4) > 0 {
 			fill(name, spec, random)
+		}
+		if m.trees {
+			clients.Trees = true
+			delegate(name, spec, random)
 		}
 		clients.Drive(name, spec)
 	}

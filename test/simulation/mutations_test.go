@@ -32,8 +32,10 @@ type mutation struct {
 	hosts func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
 	// invariant is what has to detect the fault. Empty: any.
 	invariant string
-	// summaries restricts the fault to a world with summaries.
-	summaries bool
+	// summaries restricts the fault to a world with summaries, trees to one with sub-agents.
+	summaries, trees bool
+	// from is the first seed: close to one that detects the fault if few do.
+	from uint64
 }
 
 // mutations are faults, one at a time. They show that the simulator detects a broken rule.
@@ -78,12 +80,12 @@ var mutations = []mutation{
 }
 
 func TestMutations(t *testing.T) {
-	for _, m := range slices.Concat(mutations, summaryMutations) {
+	for _, m := range slices.Concat(mutations, summaryMutations, treeMutations) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := range uint64(*within) {
+			for seed := m.from; seed < m.from+uint64(*within); seed++ { //nolint:gosec // positive
 				cfg, mesh := shape(seed)
-				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() || m.summaries && !mesh.summaries {
+				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() || m.summaries && !mesh.summaries || m.trees && !mesh.trees {
 					continue
 				}
 				mesh.log, mesh.hosts = m.log, m.hosts

@@ -52,6 +52,9 @@ var reached = []string{
 	"CompactionCompleted summarize", "CompactionCompleted clear summarize", "CompactionCompleted direct_clear",
 	"compaction to compaction", "compaction to stopdecision", // a wait, and the end of one for an input
 	"summary:", "summary: no response within s", "summary: the summarizer returned no JSON object",
+	"AgentStarted", "AgentStarted background", "AgentStarted continued", "AgentEnded CANCELLED", "AgentEnded DONE", "SubtaskCompleted",
+	"InputAccepted order", "stopping: cancel", "stopping: finish", "stopping: interrupt", "depth 2", "parked: agent",
+	"parked: budget_exceeded:tokens", "child deleted",
 	"parked: approval", "parked: budget_exceeded:tool_calls", "parked: client_tool", "parked: interrupted", "parked: provider_unavailable", "parked: question",
 }
 
@@ -81,6 +84,15 @@ func namesOf(rec *harnessv1.Record) []string {
 			name += " " + b.StepEnd.GetOutcome()
 		case *harnessv1.Event_SessionComplete:
 			name += " " + b.SessionComplete.GetReason().GetKind()
+		case *harnessv1.Event_AgentStarted:
+			if b.AgentStarted.GetBackground() {
+				name += " background"
+			}
+			if b.AgentStarted.GetContinued() {
+				name += " continued"
+			}
+		case *harnessv1.Event_AgentEnded:
+			name += " " + strings.TrimPrefix(b.AgentEnded.GetStatus().String(), "RUN_STATUS_")
 		case *harnessv1.Event_CompactionCompleted:
 			name += " " + strings.Join(b.CompactionCompleted.GetStrategies(), " ")
 		}
@@ -98,7 +110,11 @@ func namesOf(rec *harnessv1.Record) []string {
 		}
 		if s.GetSnapshot().GetExpireTime() != nil {
 			names = append(names, "deleted")
+			if s.GetSnapshot().GetParent() != nil {
+				names = append(names, "child deleted")
+			}
 		}
+		names = append(names, treeNames(s.GetSnapshot())...)
 	}
 	if j := rec.GetJournal(); j != nil {
 		name := strings.TrimPrefix(fmt.Sprintf("%T", j.GetEntry()), "*harnessv1.")
@@ -106,6 +122,20 @@ func namesOf(rec *harnessv1.Record) []string {
 			name += " " + f.GetOutcome().String()
 		}
 		names = append(names, name)
+	}
+	return names
+}
+
+// treeNames returns the names of what a snapshot says of a tree.
+func treeNames(s *harnessv1.Snapshot) []string {
+	names := []string{fmt.Sprintf("depth %d", s.GetParent().GetDepth())}
+	switch stopping := s.GetStopping(); {
+	case stopping.GetCancel() != nil:
+		names = append(names, "stopping: cancel")
+	case stopping.GetInterrupt() != nil:
+		names = append(names, "stopping: interrupt")
+	case stopping.GetFinish() != nil:
+		names = append(names, "stopping: finish")
 	}
 	return names
 }

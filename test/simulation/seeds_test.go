@@ -56,7 +56,11 @@ func shape(seed uint64) (sim.Config, mesh) {
 	case 4:
 		cfg.Rates, cfg.Replicated = sim.Hangs(), seed%2 == 0
 	}
-	return cfg, mesh{runs: 2 + int(seed/5%3), summaries: seed/5%4 == 3}
+	m := mesh{runs: 2 + int(seed/5%3), summaries: seed/5%4 == 3, trees: seed/5%4 == 1}
+	if m.trees {
+		m.runs = 1 + int(seed/5%2)
+	}
+	return cfg, m
 }
 
 func again(seed uint64) string {
