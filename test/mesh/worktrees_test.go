@@ -187,7 +187,7 @@ func TestMergesSurviveKills(t *testing.T) {
 		m.Process("toolhost").Kill()
 		host := m.Start("toolhost", meshtest.Arm("toolhost."+point+"=kill"))
 		m.AwaitReady("toolhost")
-		d.say("Merge it.")
+		d.sendMessage("Merge it.")
 		meshtest.Eventually(t, "the tool host dies", func() bool { _, died := host.Line("failpoint toolhost." + point); return died })
 		host.Kill()
 		whole := filesBelow(t, d.workspace)
@@ -227,8 +227,8 @@ func (d *driver) changeModel(script string) {
 	d.send("model", &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ModelChange{ModelChange: &harnessv1.ModelChange{Model: "script:" + script}}})
 }
 
-// say sends the run a message.
-func (d *driver) say(text string) {
+// sendMessage sends the run a message.
+func (d *driver) sendMessage(text string) {
 	d.t.Helper()
 	d.send(text, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text)}}})
 }
