@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -77,6 +78,24 @@ func all() []*harnessv1.Event {
 		event.HookError("hook", "before_step", "error", true),
 		event.WorkItemChanged("added", &harnessv1.WorkItem{Id: "a"}, 1, 2),
 		event.DeliverablesUpdated("a", "title", harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE),
+		event.QualityComplexity(&harnessv1.QualityComplexity{Level: "MEDIUM", Reason: "why", SubtaskCount: 1, WorkflowType: "chat", Confidence: 1, Expected: &harnessv1.Expected{}}),
+		event.QualityPlanSelected(&harnessv1.QualityPlanSelected{Plan: "plan", Score: 1, CandidatesCount: 2, Subtasks: []string{"look"}, Breakdown: &structpb.Struct{}}),
+		event.QualityAlert(&harnessv1.QualityAlert{Severity: "warning", Checkpoint: 500, Issue: "issue", Suggestion: "suggestion"}),
+		event.QualityContract(&harnessv1.QualityContract{
+			Passed: true, Score: 1, Issues: []string{"issue"}, ArtifactCounts: map[string]uint32{"insight": 1}, Reasoning: "why", Attempt: 1,
+		}),
+		event.QualityVerified(&harnessv1.QualityVerified{Passed: true, Score: 1, Issues: []string{"issue"}, Feedback: "good", Reasoning: "why", Contrastive: true, Attempt: 1}),
+		event.QualityScored(&harnessv1.QualityScored{Type: "rqs", Score: 90, Grade: "A", Label: "excellent", Breakdown: &structpb.Struct{}, Attempt: 1}),
+		event.QualityRetry(2, "reason", 0.5),
+		event.QualityDegraded(&harnessv1.QualityDegraded{AttemptsMade: 3, BestScore: 0.5, WorkflowType: "chat", Issues: []string{"issue"}}),
+		event.QualityIterated(&harnessv1.QualityIterated{Iterations: 2, BestScore: 0.5, AcceptedCount: 1, TotalDurationMs: 1, EstimatedCostUsd: 0.1}),
+		event.QualityProfile(&harnessv1.QualityProfile{
+			Maturity: "new", TotalRuns: 1, AvgQuality: 0.5, FeedbackRate: 0.5, CommonIssues: []string{"other"}, QualityMultiplier: 0.85,
+		}),
+		event.QualityMilestone(&harnessv1.QualityMilestone{Level: "developing", Threshold: 10, TotalRuns: 10, Description: "description", QualityMultiplier: 1}),
+		event.ContextMetrics(&harnessv1.ContextMetrics{
+			TotalToolCalls: 1, CumulativeResultChars: 4, EstimatedToolResultTokens: 1, LargestResult: &harnessv1.LargestResult{Tool: "read", Chars: 4}, CallsPerTool: map[string]uint32{"read": 1},
+		}),
 	}
 }
 

@@ -54,7 +54,9 @@ import (
 //   - 8: sub-agents whose calls wait.
 //   - 9: sub-agents in the background, continued ones, graphs of tasks and worktrees. A program
 //     that reads only schema 8 would end such a run while its children work.
-const Schema = 9
+//   - 10: work that is judged: kinds, artifacts, attempts, verdicts. A program that reads only
+//     schema 9 would accept such work unjudged.
+const Schema = 10
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

@@ -5,12 +5,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -30,9 +32,12 @@ const (
 	contentName   = protoreflect.FullName("harness.v1.Content")
 	timestampName = protoreflect.FullName("google.protobuf.Timestamp")
 	durationName  = protoreflect.FullName("google.protobuf.Duration")
+	structName    = protoreflect.FullName("google.protobuf.Struct")
 	// controlName is left out if unset: most work items have no audit, and all false
 	// would read as a failed one.
 	controlName = protoreflect.FullName("harness.v1.ControlVerdict")
+	// verdictName is null if unset: the work was not judged.
+	verdictName = protoreflect.FullName("harness.v1.QualityVerdict")
 	// opaqueName is never written: only the provider that made it can read it.
 	opaqueName = protoreflect.FullName("harness.v1.Opaque")
 )
@@ -126,11 +131,38 @@ func (w *writer) field(m protoreflect.Message, f protoreflect.FieldDescriptor) {
 			w.value(f, list.Get(i))
 		}
 		w.close(']')
+	case f.IsMap():
+		w.mapping(f.MapValue(), m.Get(f).Map())
 	case !m.Has(f) && f.HasPresence():
 		w.unset(m, f)
 	default:
 		w.value(f, m.Get(f))
 	}
+}
+
+// mapping writes a map with string keys as an object, in the order of its keys.
+func (w *writer) mapping(f protoreflect.FieldDescriptor, m protoreflect.Map) {
+	var keys []string
+	m.Range(func(k protoreflect.MapKey, _ protoreflect.Value) bool {
+		keys = append(keys, k.String())
+		return true
+	})
+	slices.Sort(keys)
+	w.open('{')
+	for _, k := range keys {
+		w.key(k)
+		w.value(f, m.Get(protoreflect.ValueOfString(k).MapKey()))
+	}
+	w.close('}')
+}
+
+// object writes a JSON object, in the order of its keys.
+func (w *writer) object(s *structpb.Struct) {
+	data, err := json.Marshal(s.AsMap())
+	if err != nil { // a number that JSON cannot say
+		data = []byte("{}")
+	}
+	w.raw(string(data))
 }
 
 // unset writes the value of an absent field that has presence.
@@ -140,10 +172,12 @@ func (w *writer) unset(m protoreflect.Message, f protoreflect.FieldDescriptor) {
 		w.raw("null")
 	case isMessage(f, contentName):
 		w.str("")
-	case f.Message() == nil, isMessage(f, timestampName), isMessage(f, controlName), w.shape == sparse:
+	case f.Message() == nil, isMessage(f, timestampName), isMessage(f, controlName), isMessage(f, verdictName), w.shape == sparse:
 		w.raw("null")
 	case isMessage(f, durationName):
 		w.raw("0")
+	case isMessage(f, structName):
+		w.raw("{}")
 	default:
 		w.message(m.Get(f).Message())
 	}
@@ -178,6 +212,8 @@ func (w *writer) nested(f protoreflect.FieldDescriptor, m protoreflect.Message) 
 		w.raw(strconv.FormatInt(v.AsDuration().Round(time.Millisecond).Milliseconds(), 10))
 	case *harnessv1.Content:
 		w.content(v, f.Name() == "arguments" || isOutput(f))
+	case *structpb.Struct:
+		w.object(v)
 	default:
 		w.message(m)
 	}

@@ -24,17 +24,40 @@ var seedNames = map[string]string{
 	"compaction.started":   "compaction_started",
 	"compaction.completed": "compaction_completed",
 	"run.interrupted":      "interrupted",
+
+	"quality.complexity":    "harness_complexity",
+	"quality.plan_selected": "harness_plan_selected",
+	"quality.alert":         "harness_stream_alert",
+	"quality.contract":      "harness_contract",
+	"quality.verified":      "harness_verifier",
+	"quality.retry":         "harness_retry",
+	"quality.degraded":      "harness_degraded",
+	"quality.iterated":      "harness_iteration_complete",
+	"quality.profile":       "harness_workspace_profile",
+	"quality.milestone":     "milestone_unlocked",
+	"context.metrics":       "context_metrics",
+	"subtask.started":       "harness_subtask_start",
+	"subtask.completed":     "harness_subtask_done",
 }
 
 // eventLine returns the name of an event and its line, whose first field is the name.
 func eventLine(e *harnessv1.Event, seed bool) (name string, line []byte, err error) {
 	line, err = eventjson.Event(e)
 	name = eventjson.Type(e)
-	if other := seedNames[name]; err == nil && seed && other != "" {
+	if other := seedName(name, e); err == nil && seed && other != "" {
 		line = bytes.Replace(line, []byte(`"type":"`+name+`"`), []byte(`"type":"`+other+`"`), 1)
 		name = other
 	}
 	return name, line, err
+}
+
+// seedName returns the seed's name of an event; empty if it has none. A score has that of its
+// type.
+func seedName(name string, e *harnessv1.Event) string {
+	if s := e.GetQualityScored(); s != nil && s.GetType() != "" {
+		return "harness_" + s.GetType()
+	}
+	return seedNames[name]
 }
 
 // SeedNames returns the names that ?names=seed replaces event names with.

@@ -244,7 +244,7 @@ func TestBadInput(t *testing.T) {
 		{"POST", "/v1/runs", `{}`, []string{"Content-Type", ""}, 415, "Content-Type", `Content-Type: "": expected application/json`},
 		{"POST", "/v1/runs", `{` + small + `}`, []string{"Accept", "text/html"}, 406, "Accept", `Accept: "text/html": there is application/json, text/event-stream, application/x-ndjson`},
 		{"POST", "/v1/runs", `{"goal":"a","goal":"b"}`, nil, 400, "goal", "goal: duplicate field"},
-		{"POST", "/v1/runs", `{"gaol":"a"}`, nil, 400, "gaol", "gaol: unknown field; expected one of agent, client_tools, config, contract, goal, graph, media, namespace, output_schema, request_id, run_id, workflow, workspace"},
+		{"POST", "/v1/runs", `{"gaol":"a"}`, nil, 400, "gaol", "gaol: unknown field; expected one of agent, client_tools, config, contract, goal, graph, media, namespace, output_schema, request_id, run_id, task, workflow, workspace"},
 		{"POST", "/v1/runs", `{"workSpace":"a"}`, nil, 400, "workSpace", "workSpace: unknown field; did you mean workspace?"},
 		{"POST", "/v1/runs", `{"goal":""}`, nil, 400, "goal", "goal: must not be empty"},
 		{"POST", "/v1/runs", `{"goal":7}`, nil, 400, "goal", "goal: expected a text in quotes"},

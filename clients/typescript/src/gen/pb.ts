@@ -16,6 +16,7 @@ export * from "./harness/v1/local_pb.js";
 export * from "./harness/v1/message_pb.js";
 export * from "./harness/v1/presence_pb.js";
 export * from "./harness/v1/preview_pb.js";
+export * from "./harness/v1/quality_pb.js";
 export * from "./harness/v1/record_pb.js";
 export * from "./harness/v1/run_pb.js";
 export * from "./harness/v1/sandbox_pb.js";

@@ -180,7 +180,9 @@ type LoopConfig struct {
 	// What commands can reach.
 	Sandbox *SandboxConfig `protobuf:"bytes,13,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	// The parts of the system prompt.
-	Prompt        *PromptConfig `protobuf:"bytes,20,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	Prompt *PromptConfig `protobuf:"bytes,20,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	// Judging the work.
+	Quality       *QualityConfig `protobuf:"bytes,21,opt,name=quality,proto3" json:"quality,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -309,6 +311,13 @@ func (x *LoopConfig) GetSandbox() *SandboxConfig {
 func (x *LoopConfig) GetPrompt() *PromptConfig {
 	if x != nil {
 		return x.Prompt
+	}
+	return nil
+}
+
+func (x *LoopConfig) GetQuality() *QualityConfig {
+	if x != nil {
+		return x.Quality
 	}
 	return nil
 }
@@ -1525,7 +1534,7 @@ var File_harness_v1_config_proto protoreflect.FileDescriptor
 const file_harness_v1_config_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/config.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xe5\x05\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/quality.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\x9a\x06\n" +
 	"\n" +
 	"LoopConfig\x12*\n" +
 	"\x04stop\x18\x01 \x01(\v2\x16.harness.v1.StopConfigR\x04stop\x12B\n" +
@@ -1543,7 +1552,8 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\x05hooks\x18\v \x01(\v2\x16.harness.v1.HookConfigR\x05hooks\x126\n" +
 	"\bcontract\x18\f \x01(\v2\x1a.harness.v1.ContractConfigR\bcontract\x123\n" +
 	"\asandbox\x18\r \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\x120\n" +
-	"\x06prompt\x18\x14 \x01(\v2\x18.harness.v1.PromptConfigR\x06prompt\"i\n" +
+	"\x06prompt\x18\x14 \x01(\v2\x18.harness.v1.PromptConfigR\x06prompt\x123\n" +
+	"\aquality\x18\x15 \x01(\v2\x19.harness.v1.QualityConfigR\aquality\"i\n" +
 	"\vStallConfig\x12\x1d\n" +
 	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x12!\n" +
 	"\tthreshold\x18\x02 \x01(\rH\x01R\tthreshold\x88\x01\x01B\n" +
@@ -1756,9 +1766,10 @@ var file_harness_v1_config_proto_goTypes = []any{
 	(*ToolConfig)(nil),          // 17: harness.v1.ToolConfig
 	(*Budgets)(nil),             // 18: harness.v1.Budgets
 	(*SandboxConfig)(nil),       // 19: harness.v1.SandboxConfig
-	(*durationpb.Duration)(nil), // 20: google.protobuf.Duration
-	(CompactionAction)(0),       // 21: harness.v1.CompactionAction
-	(Durability)(0),             // 22: harness.v1.Durability
+	(*QualityConfig)(nil),       // 20: harness.v1.QualityConfig
+	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
+	(CompactionAction)(0),       // 22: harness.v1.CompactionAction
+	(Durability)(0),             // 23: harness.v1.Durability
 }
 var file_harness_v1_config_proto_depIdxs = []int32{
 	10, // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
@@ -1775,27 +1786,28 @@ var file_harness_v1_config_proto_depIdxs = []int32{
 	9,  // 11: harness.v1.LoopConfig.contract:type_name -> harness.v1.ContractConfig
 	19, // 12: harness.v1.LoopConfig.sandbox:type_name -> harness.v1.SandboxConfig
 	7,  // 13: harness.v1.LoopConfig.prompt:type_name -> harness.v1.PromptConfig
-	20, // 14: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
-	0,  // 15: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
-	21, // 16: harness.v1.ContextConfig.strategies:type_name -> harness.v1.CompactionAction
-	14, // 17: harness.v1.ContextConfig.durability:type_name -> harness.v1.ToolDurability
-	13, // 18: harness.v1.ContextConfig.summarizer:type_name -> harness.v1.SummarizerConfig
-	20, // 19: harness.v1.ContextConfig.summary_wait:type_name -> google.protobuf.Duration
-	22, // 20: harness.v1.ToolDurability.durability:type_name -> harness.v1.Durability
-	20, // 21: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
-	20, // 22: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
-	20, // 23: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
-	20, // 24: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
-	1,  // 25: harness.v1.ReasoningConfig.effort:type_name -> harness.v1.Effort
-	20, // 26: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
-	20, // 27: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
-	20, // 28: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
-	20, // 29: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	20, // 14: harness.v1.LoopConfig.quality:type_name -> harness.v1.QualityConfig
+	21, // 15: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
+	0,  // 16: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
+	22, // 17: harness.v1.ContextConfig.strategies:type_name -> harness.v1.CompactionAction
+	14, // 18: harness.v1.ContextConfig.durability:type_name -> harness.v1.ToolDurability
+	13, // 19: harness.v1.ContextConfig.summarizer:type_name -> harness.v1.SummarizerConfig
+	21, // 20: harness.v1.ContextConfig.summary_wait:type_name -> google.protobuf.Duration
+	23, // 21: harness.v1.ToolDurability.durability:type_name -> harness.v1.Durability
+	21, // 22: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
+	21, // 23: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
+	21, // 24: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
+	21, // 25: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
+	1,  // 26: harness.v1.ReasoningConfig.effort:type_name -> harness.v1.Effort
+	21, // 27: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
+	21, // 28: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
+	21, // 29: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
+	21, // 30: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
+	31, // [31:31] is the sub-list for method output_type
+	31, // [31:31] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_config_proto_init() }
@@ -1804,6 +1816,7 @@ func file_harness_v1_config_proto_init() {
 		return
 	}
 	file_harness_v1_compaction_proto_init()
+	file_harness_v1_quality_proto_init()
 	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_config_proto_msgTypes[1].OneofWrappers = []any{}

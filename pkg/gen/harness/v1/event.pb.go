@@ -105,6 +105,18 @@ type Event struct {
 	//	*Event_AgentEnded
 	//	*Event_SubtaskStarted
 	//	*Event_SubtaskCompleted
+	//	*Event_QualityComplexity
+	//	*Event_QualityPlanSelected
+	//	*Event_QualityAlert
+	//	*Event_QualityContract
+	//	*Event_QualityVerified
+	//	*Event_QualityScored
+	//	*Event_QualityRetry
+	//	*Event_QualityDegraded
+	//	*Event_QualityIterated
+	//	*Event_QualityProfile
+	//	*Event_QualityMilestone
+	//	*Event_ContextMetrics
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -636,6 +648,114 @@ func (x *Event) GetSubtaskCompleted() *SubtaskCompleted {
 	return nil
 }
 
+func (x *Event) GetQualityComplexity() *QualityComplexity {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityComplexity); ok {
+			return x.QualityComplexity
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityPlanSelected() *QualityPlanSelected {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityPlanSelected); ok {
+			return x.QualityPlanSelected
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityAlert() *QualityAlert {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityAlert); ok {
+			return x.QualityAlert
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityContract() *QualityContract {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityContract); ok {
+			return x.QualityContract
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityVerified() *QualityVerified {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityVerified); ok {
+			return x.QualityVerified
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityScored() *QualityScored {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityScored); ok {
+			return x.QualityScored
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityRetry() *QualityRetry {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityRetry); ok {
+			return x.QualityRetry
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityDegraded() *QualityDegraded {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityDegraded); ok {
+			return x.QualityDegraded
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityIterated() *QualityIterated {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityIterated); ok {
+			return x.QualityIterated
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityProfile() *QualityProfile {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityProfile); ok {
+			return x.QualityProfile
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetQualityMilestone() *QualityMilestone {
+	if x != nil {
+		if x, ok := x.Event.(*Event_QualityMilestone); ok {
+			return x.QualityMilestone
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetContextMetrics() *ContextMetrics {
+	if x != nil {
+		if x, ok := x.Event.(*Event_ContextMetrics); ok {
+			return x.ContextMetrics
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -865,6 +985,66 @@ type Event_SubtaskCompleted struct {
 	SubtaskCompleted *SubtaskCompleted `protobuf:"bytes,55,opt,name=subtask_completed,json=subtaskCompleted,proto3,oneof"`
 }
 
+type Event_QualityComplexity struct {
+	// quality.complexity
+	QualityComplexity *QualityComplexity `protobuf:"bytes,56,opt,name=quality_complexity,json=qualityComplexity,proto3,oneof"`
+}
+
+type Event_QualityPlanSelected struct {
+	// quality.plan_selected
+	QualityPlanSelected *QualityPlanSelected `protobuf:"bytes,57,opt,name=quality_plan_selected,json=qualityPlanSelected,proto3,oneof"`
+}
+
+type Event_QualityAlert struct {
+	// quality.alert
+	QualityAlert *QualityAlert `protobuf:"bytes,58,opt,name=quality_alert,json=qualityAlert,proto3,oneof"`
+}
+
+type Event_QualityContract struct {
+	// quality.contract
+	QualityContract *QualityContract `protobuf:"bytes,59,opt,name=quality_contract,json=qualityContract,proto3,oneof"`
+}
+
+type Event_QualityVerified struct {
+	// quality.verified
+	QualityVerified *QualityVerified `protobuf:"bytes,60,opt,name=quality_verified,json=qualityVerified,proto3,oneof"`
+}
+
+type Event_QualityScored struct {
+	// quality.scored
+	QualityScored *QualityScored `protobuf:"bytes,61,opt,name=quality_scored,json=qualityScored,proto3,oneof"`
+}
+
+type Event_QualityRetry struct {
+	// quality.retry
+	QualityRetry *QualityRetry `protobuf:"bytes,62,opt,name=quality_retry,json=qualityRetry,proto3,oneof"`
+}
+
+type Event_QualityDegraded struct {
+	// quality.degraded
+	QualityDegraded *QualityDegraded `protobuf:"bytes,63,opt,name=quality_degraded,json=qualityDegraded,proto3,oneof"`
+}
+
+type Event_QualityIterated struct {
+	// quality.iterated
+	QualityIterated *QualityIterated `protobuf:"bytes,64,opt,name=quality_iterated,json=qualityIterated,proto3,oneof"`
+}
+
+type Event_QualityProfile struct {
+	// quality.profile
+	QualityProfile *QualityProfile `protobuf:"bytes,65,opt,name=quality_profile,json=qualityProfile,proto3,oneof"`
+}
+
+type Event_QualityMilestone struct {
+	// quality.milestone
+	QualityMilestone *QualityMilestone `protobuf:"bytes,66,opt,name=quality_milestone,json=qualityMilestone,proto3,oneof"`
+}
+
+type Event_ContextMetrics struct {
+	// context.metrics
+	ContextMetrics *ContextMetrics `protobuf:"bytes,67,opt,name=context_metrics,json=contextMetrics,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -954,6 +1134,30 @@ func (*Event_AgentEnded) isEvent_Event() {}
 func (*Event_SubtaskStarted) isEvent_Event() {}
 
 func (*Event_SubtaskCompleted) isEvent_Event() {}
+
+func (*Event_QualityComplexity) isEvent_Event() {}
+
+func (*Event_QualityPlanSelected) isEvent_Event() {}
+
+func (*Event_QualityAlert) isEvent_Event() {}
+
+func (*Event_QualityContract) isEvent_Event() {}
+
+func (*Event_QualityVerified) isEvent_Event() {}
+
+func (*Event_QualityScored) isEvent_Event() {}
+
+func (*Event_QualityRetry) isEvent_Event() {}
+
+func (*Event_QualityDegraded) isEvent_Event() {}
+
+func (*Event_QualityIterated) isEvent_Event() {}
+
+func (*Event_QualityProfile) isEvent_Event() {}
+
+func (*Event_QualityMilestone) isEvent_Event() {}
+
+func (*Event_ContextMetrics) isEvent_Event() {}
 
 // AgentStarted: a call started a run.
 type AgentStarted struct {
@@ -4139,7 +4343,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb3\x1a\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xa3!\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -4210,7 +4414,19 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\vagent_ended\x185 \x01(\v2\x16.harness.v1.AgentEndedH\x00R\n" +
 	"agentEnded\x12E\n" +
 	"\x0fsubtask_started\x186 \x01(\v2\x1a.harness.v1.SubtaskStartedH\x00R\x0esubtaskStarted\x12K\n" +
-	"\x11subtask_completed\x187 \x01(\v2\x1c.harness.v1.SubtaskCompletedH\x00R\x10subtaskCompletedB\a\n" +
+	"\x11subtask_completed\x187 \x01(\v2\x1c.harness.v1.SubtaskCompletedH\x00R\x10subtaskCompleted\x12N\n" +
+	"\x12quality_complexity\x188 \x01(\v2\x1d.harness.v1.QualityComplexityH\x00R\x11qualityComplexity\x12U\n" +
+	"\x15quality_plan_selected\x189 \x01(\v2\x1f.harness.v1.QualityPlanSelectedH\x00R\x13qualityPlanSelected\x12?\n" +
+	"\rquality_alert\x18: \x01(\v2\x18.harness.v1.QualityAlertH\x00R\fqualityAlert\x12H\n" +
+	"\x10quality_contract\x18; \x01(\v2\x1b.harness.v1.QualityContractH\x00R\x0fqualityContract\x12H\n" +
+	"\x10quality_verified\x18< \x01(\v2\x1b.harness.v1.QualityVerifiedH\x00R\x0fqualityVerified\x12B\n" +
+	"\x0equality_scored\x18= \x01(\v2\x19.harness.v1.QualityScoredH\x00R\rqualityScored\x12?\n" +
+	"\rquality_retry\x18> \x01(\v2\x18.harness.v1.QualityRetryH\x00R\fqualityRetry\x12H\n" +
+	"\x10quality_degraded\x18? \x01(\v2\x1b.harness.v1.QualityDegradedH\x00R\x0fqualityDegraded\x12H\n" +
+	"\x10quality_iterated\x18@ \x01(\v2\x1b.harness.v1.QualityIteratedH\x00R\x0fqualityIterated\x12E\n" +
+	"\x0fquality_profile\x18A \x01(\v2\x1a.harness.v1.QualityProfileH\x00R\x0equalityProfile\x12K\n" +
+	"\x11quality_milestone\x18B \x01(\v2\x1c.harness.v1.QualityMilestoneH\x00R\x10qualityMilestone\x12E\n" +
+	"\x0fcontext_metrics\x18C \x01(\v2\x1a.harness.v1.ContextMetricsH\x00R\x0econtextMetricsB\a\n" +
 	"\x05event\"\xb7\x01\n" +
 	"\fAgentStarted\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
@@ -4509,21 +4725,33 @@ var file_harness_v1_event_proto_goTypes = []any{
 	(*ExecutorMissing)(nil),       // 44: harness.v1.ExecutorMissing
 	(*ExecutorError)(nil),         // 45: harness.v1.ExecutorError
 	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
-	(RunStatus)(0),                // 47: harness.v1.RunStatus
-	(*StopReason)(nil),            // 48: harness.v1.StopReason
-	(*Usage)(nil),                 // 49: harness.v1.Usage
-	(*WorkItem)(nil),              // 50: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 51: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 52: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 53: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 54: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 55: google.protobuf.Duration
-	(SandboxLevel)(0),             // 56: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 57: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 58: harness.v1.CompactionChange
-	(*CallPreview)(nil),           // 59: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 60: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 61: harness.v1.ToolRule
+	(*QualityComplexity)(nil),     // 47: harness.v1.QualityComplexity
+	(*QualityPlanSelected)(nil),   // 48: harness.v1.QualityPlanSelected
+	(*QualityAlert)(nil),          // 49: harness.v1.QualityAlert
+	(*QualityContract)(nil),       // 50: harness.v1.QualityContract
+	(*QualityVerified)(nil),       // 51: harness.v1.QualityVerified
+	(*QualityScored)(nil),         // 52: harness.v1.QualityScored
+	(*QualityRetry)(nil),          // 53: harness.v1.QualityRetry
+	(*QualityDegraded)(nil),       // 54: harness.v1.QualityDegraded
+	(*QualityIterated)(nil),       // 55: harness.v1.QualityIterated
+	(*QualityProfile)(nil),        // 56: harness.v1.QualityProfile
+	(*QualityMilestone)(nil),      // 57: harness.v1.QualityMilestone
+	(*ContextMetrics)(nil),        // 58: harness.v1.ContextMetrics
+	(RunStatus)(0),                // 59: harness.v1.RunStatus
+	(*StopReason)(nil),            // 60: harness.v1.StopReason
+	(*Usage)(nil),                 // 61: harness.v1.Usage
+	(*WorkItem)(nil),              // 62: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 63: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 64: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 65: harness.v1.RequirementCoverage
+	(*Content)(nil),               // 66: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 67: google.protobuf.Duration
+	(SandboxLevel)(0),             // 68: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 69: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 70: harness.v1.CompactionChange
+	(*CallPreview)(nil),           // 71: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 72: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 73: harness.v1.ToolRule
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
 	46, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
@@ -4572,41 +4800,53 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	2,  // 43: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
 	3,  // 44: harness.v1.Event.subtask_started:type_name -> harness.v1.SubtaskStarted
 	4,  // 45: harness.v1.Event.subtask_completed:type_name -> harness.v1.SubtaskCompleted
-	47, // 46: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
-	48, // 47: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
-	49, // 48: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
-	50, // 49: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	51, // 50: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	52, // 51: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	53, // 52: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	48, // 53: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	47, // 54: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	48, // 55: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	49, // 56: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	54, // 57: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	55, // 58: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	54, // 59: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	55, // 60: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	54, // 61: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	56, // 62: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
-	54, // 63: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	55, // 64: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	54, // 65: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	55, // 66: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	57, // 67: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	55, // 68: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	58, // 69: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	54, // 70: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	46, // 71: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	59, // 72: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
-	60, // 73: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	61, // 74: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
-	54, // 75: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
-	76, // [76:76] is the sub-list for method output_type
-	76, // [76:76] is the sub-list for method input_type
-	76, // [76:76] is the sub-list for extension type_name
-	76, // [76:76] is the sub-list for extension extendee
-	0,  // [0:76] is the sub-list for field type_name
+	47, // 46: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
+	48, // 47: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
+	49, // 48: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
+	50, // 49: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
+	51, // 50: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
+	52, // 51: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
+	53, // 52: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
+	54, // 53: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
+	55, // 54: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
+	56, // 55: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
+	57, // 56: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
+	58, // 57: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
+	59, // 58: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
+	60, // 59: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
+	61, // 60: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
+	62, // 61: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	63, // 62: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	64, // 63: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	65, // 64: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	60, // 65: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	59, // 66: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	60, // 67: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	61, // 68: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	66, // 69: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	67, // 70: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	66, // 71: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	67, // 72: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	66, // 73: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	68, // 74: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	66, // 75: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	67, // 76: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	66, // 77: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	67, // 78: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	69, // 79: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	67, // 80: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	70, // 81: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	66, // 82: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	46, // 83: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	71, // 84: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	72, // 85: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	73, // 86: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	66, // 87: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	88, // [88:88] is the sub-list for method output_type
+	88, // [88:88] is the sub-list for method input_type
+	88, // [88:88] is the sub-list for extension type_name
+	88, // [88:88] is the sub-list for extension extendee
+	0,  // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -4619,6 +4859,7 @@ func file_harness_v1_event_proto_init() {
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_message_proto_init()
 	file_harness_v1_preview_proto_init()
+	file_harness_v1_quality_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_tool_proto_init()
@@ -4669,6 +4910,18 @@ func file_harness_v1_event_proto_init() {
 		(*Event_AgentEnded)(nil),
 		(*Event_SubtaskStarted)(nil),
 		(*Event_SubtaskCompleted)(nil),
+		(*Event_QualityComplexity)(nil),
+		(*Event_QualityPlanSelected)(nil),
+		(*Event_QualityAlert)(nil),
+		(*Event_QualityContract)(nil),
+		(*Event_QualityVerified)(nil),
+		(*Event_QualityScored)(nil),
+		(*Event_QualityRetry)(nil),
+		(*Event_QualityDegraded)(nil),
+		(*Event_QualityIterated)(nil),
+		(*Event_QualityProfile)(nil),
+		(*Event_QualityMilestone)(nil),
+		(*Event_ContextMetrics)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -357,7 +357,9 @@ type Needs struct {
 	// conversation, weights, arrived, inference, summary:KEY, or that of a hook's call.
 	Keys []string `protobuf:"bytes,1,rep,name=keys,proto3" json:"keys,omitempty"`
 	// The hooks that are to be called; their idempotency keys are among keys.
-	Hooks         []*HookRequest `protobuf:"bytes,2,rep,name=hooks,proto3" json:"hooks,omitempty"`
+	Hooks []*HookRequest `protobuf:"bytes,2,rep,name=hooks,proto3" json:"hooks,omitempty"`
+	// The jobs whose ends are to be seen; "job:" and their keys are among keys. Each is created first.
+	Jobs          []*JobRequest `protobuf:"bytes,3,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -402,6 +404,13 @@ func (x *Needs) GetKeys() []string {
 func (x *Needs) GetHooks() []*HookRequest {
 	if x != nil {
 		return x.Hooks
+	}
+	return nil
+}
+
+func (x *Needs) GetJobs() []*JobRequest {
+	if x != nil {
+		return x.Jobs
 	}
 	return nil
 }
@@ -1318,7 +1327,7 @@ var File_harness_v1_executor_proto protoreflect.FileDescriptor
 const file_harness_v1_executor_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/executor.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\xff\x01\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x18harness/v1/quality.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\xff\x01\n" +
 	"\tStepInput\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -1339,10 +1348,11 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\aOutcome\x12$\n" +
 	"\x04step\x18\x01 \x01(\v2\x10.harness.v1.StepR\x04step\x12/\n" +
 	"\bappended\x18\x02 \x03(\v2\x13.harness.v1.MessageR\bappended\x12)\n" +
-	"\x06events\x18\x03 \x03(\v2\x11.harness.v1.EventR\x06events\"J\n" +
+	"\x06events\x18\x03 \x03(\v2\x11.harness.v1.EventR\x06events\"v\n" +
 	"\x05Needs\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\tR\x04keys\x12-\n" +
-	"\x05hooks\x18\x02 \x03(\v2\x17.harness.v1.HookRequestR\x05hooks\"=\n" +
+	"\x05hooks\x18\x02 \x03(\v2\x17.harness.v1.HookRequestR\x05hooks\x12*\n" +
+	"\x04jobs\x18\x03 \x03(\v2\x16.harness.v1.JobRequestR\x04jobs\"=\n" +
 	"\x0eExecuteRequest\x12+\n" +
 	"\x05input\x18\x01 \x01(\v2\x15.harness.v1.StepInputR\x05input\"A\n" +
 	"\x0fExecuteResponse\x12.\n" +
@@ -1447,8 +1457,9 @@ var file_harness_v1_executor_proto_goTypes = []any{
 	(*Message)(nil),               // 23: harness.v1.Message
 	(*Event)(nil),                 // 24: harness.v1.Event
 	(*HookRequest)(nil),           // 25: harness.v1.HookRequest
-	(*ToolSpec)(nil),              // 26: harness.v1.ToolSpec
-	(*Journal)(nil),               // 27: harness.v1.Journal
+	(*JobRequest)(nil),            // 26: harness.v1.JobRequest
+	(*ToolSpec)(nil),              // 27: harness.v1.ToolSpec
+	(*Journal)(nil),               // 28: harness.v1.Journal
 }
 var file_harness_v1_executor_proto_depIdxs = []int32{
 	20, // 0: harness.v1.StepInput.now:type_name -> google.protobuf.Timestamp
@@ -1462,44 +1473,45 @@ var file_harness_v1_executor_proto_depIdxs = []int32{
 	23, // 8: harness.v1.Outcome.appended:type_name -> harness.v1.Message
 	24, // 9: harness.v1.Outcome.events:type_name -> harness.v1.Event
 	25, // 10: harness.v1.Needs.hooks:type_name -> harness.v1.HookRequest
-	0,  // 11: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
-	1,  // 12: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 13: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
-	1,  // 14: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 15: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
-	23, // 16: harness.v1.CompactRequest.conversation:type_name -> harness.v1.Message
-	1,  // 17: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 18: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
-	1,  // 19: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 20: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
-	23, // 21: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
-	15, // 22: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
-	23, // 23: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
-	26, // 24: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
-	0,  // 25: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
-	23, // 26: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
-	18, // 27: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
-	24, // 28: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
-	27, // 29: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
-	3,  // 30: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
-	19, // 31: harness.v1.Delta.tool_output:type_name -> harness.v1.ToolOutput
-	5,  // 32: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
-	7,  // 33: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
-	9,  // 34: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
-	11, // 35: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
-	13, // 36: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
-	16, // 37: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
-	6,  // 38: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
-	8,  // 39: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
-	10, // 40: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
-	12, // 41: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
-	14, // 42: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
-	17, // 43: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
-	38, // [38:44] is the sub-list for method output_type
-	32, // [32:38] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	26, // 11: harness.v1.Needs.jobs:type_name -> harness.v1.JobRequest
+	0,  // 12: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
+	1,  // 13: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 14: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
+	1,  // 15: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 16: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
+	23, // 17: harness.v1.CompactRequest.conversation:type_name -> harness.v1.Message
+	1,  // 18: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 19: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
+	1,  // 20: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 21: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
+	23, // 22: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
+	15, // 23: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
+	23, // 24: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
+	27, // 25: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
+	0,  // 26: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
+	23, // 27: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
+	18, // 28: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
+	24, // 29: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
+	28, // 30: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
+	3,  // 31: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
+	19, // 32: harness.v1.Delta.tool_output:type_name -> harness.v1.ToolOutput
+	5,  // 33: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
+	7,  // 34: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
+	9,  // 35: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
+	11, // 36: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
+	13, // 37: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
+	16, // 38: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
+	6,  // 39: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
+	8,  // 40: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
+	10, // 41: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
+	12, // 42: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
+	14, // 43: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
+	17, // 44: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
+	39, // [39:45] is the sub-list for method output_type
+	33, // [33:39] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_executor_proto_init() }
@@ -1510,6 +1522,7 @@ func file_harness_v1_executor_proto_init() {
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_event_proto_init()
 	file_harness_v1_hook_proto_init()
+	file_harness_v1_quality_proto_init()
 	file_harness_v1_record_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_executor_proto_msgTypes[1].OneofWrappers = []any{

@@ -816,7 +816,9 @@ type HarnessResult struct {
 	Model string `protobuf:"bytes,25,opt,name=model,proto3" json:"model,omitempty"`
 	// Where the conversation is: its path on the gateway's HTTP side, such as
 	// /v1/runs/r1/conversation?namespace=default.
-	Transcript    string `protobuf:"bytes,26,opt,name=transcript,proto3" json:"transcript,omitempty"`
+	Transcript string `protobuf:"bytes,26,opt,name=transcript,proto3" json:"transcript,omitempty"`
+	// What judging the work came to; unset if it was not judged.
+	Quality       *QualityVerdict `protobuf:"bytes,27,opt,name=quality,proto3" json:"quality,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -963,12 +965,19 @@ func (x *HarnessResult) GetTranscript() string {
 	return ""
 }
 
+func (x *HarnessResult) GetQuality() *QualityVerdict {
+	if x != nil {
+		return x.Quality
+	}
+	return nil
+}
+
 var File_harness_v1_message_proto protoreflect.FileDescriptor
 
 const file_harness_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/message.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xf2\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xf2\x01\n" +
 	"\rRepairTrigger\x12.\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x18.harness.v1.TriggerCauseR\x05cause\x12'\n" +
 	"\x04spec\x18\x02 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\x1d\n" +
@@ -1013,7 +1022,7 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x06Parked\x12.\n" +
 	"\x06reason\x18\x01 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x121\n" +
 	"\apending\x18\x02 \x03(\v2\x17.harness.v1.PendingCallR\apending\x123\n" +
-	"\awake_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\"\xc4\x05\n" +
+	"\awake_at\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x06wakeAt\"\xfa\x05\n" +
 	"\rHarnessResult\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12\x1a\n" +
 	"\baccepted\x18\x02 \x01(\bR\baccepted\x12.\n" +
@@ -1035,7 +1044,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x05model\x18\x19 \x01(\tR\x05model\x12\x1e\n" +
 	"\n" +
 	"transcript\x18\x1a \x01(\tR\n" +
-	"transcriptJ\x04\b\v\x10\x15*z\n" +
+	"transcript\x124\n" +
+	"\aquality\x18\x1b \x01(\v2\x1a.harness.v1.QualityVerdictR\aqualityJ\x04\b\v\x10\x15*z\n" +
 	"\fTriggerCause\x12\x1d\n" +
 	"\x19TRIGGER_CAUSE_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13TRIGGER_CAUSE_START\x10\x01\x12\x1a\n" +
@@ -1097,6 +1107,7 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
 	(*Deliverable)(nil),           // 23: harness.v1.Deliverable
 	(*Coverage)(nil),              // 24: harness.v1.Coverage
+	(*QualityVerdict)(nil),        // 25: harness.v1.QualityVerdict
 }
 var file_harness_v1_message_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.RepairTrigger.cause:type_name -> harness.v1.TriggerCause
@@ -1124,11 +1135,12 @@ var file_harness_v1_message_proto_depIdxs = []int32{
 	23, // 22: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
 	24, // 23: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
 	20, // 24: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	25, // 25: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }
@@ -1139,6 +1151,7 @@ func file_harness_v1_message_proto_init() {
 	file_harness_v1_compaction_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
+	file_harness_v1_quality_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_tree_proto_init()

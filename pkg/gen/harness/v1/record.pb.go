@@ -654,6 +654,10 @@ type Observation struct {
 	//	*Observation_WaitCheck
 	//	*Observation_Parent
 	//	*Observation_Worktree
+	//	*Observation_Job
+	//	*Observation_Output
+	//	*Observation_Quotes
+	//	*Observation_Profile
 	Value         isObservation_Value `protobuf_oneof:"value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -856,6 +860,42 @@ func (x *Observation) GetWorktree() *WorktreeState {
 	return nil
 }
 
+func (x *Observation) GetJob() *JobState {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Job); ok {
+			return x.Job
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetOutput() *OutputSeen {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Output); ok {
+			return x.Output
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetQuotes() *QuotesSeen {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Quotes); ok {
+			return x.Quotes
+		}
+	}
+	return nil
+}
+
+func (x *Observation) GetProfile() *ProfileState {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Profile); ok {
+			return x.Profile
+		}
+	}
+	return nil
+}
+
 type isObservation_Value interface {
 	isObservation_Value()
 }
@@ -945,6 +985,26 @@ type Observation_Worktree struct {
 	Worktree *WorktreeState `protobuf:"bytes,32,opt,name=worktree,proto3,oneof"`
 }
 
+type Observation_Job struct {
+	// How far a job is.
+	Job *JobState `protobuf:"bytes,33,opt,name=job,proto3,oneof"`
+}
+
+type Observation_Output struct {
+	// What an attempt has produced.
+	Output *OutputSeen `protobuf:"bytes,34,opt,name=output,proto3,oneof"`
+}
+
+type Observation_Quotes struct {
+	// Which quotes the sources have.
+	Quotes *QuotesSeen `protobuf:"bytes,35,opt,name=quotes,proto3,oneof"`
+}
+
+type Observation_Profile struct {
+	// The profile, before or after the segment was counted.
+	Profile *ProfileState `protobuf:"bytes,36,opt,name=profile,proto3,oneof"`
+}
+
 func (*Observation_Inbox) isObservation_Value() {}
 
 func (*Observation_Environment) isObservation_Value() {}
@@ -978,6 +1038,14 @@ func (*Observation_WaitCheck) isObservation_Value() {}
 func (*Observation_Parent) isObservation_Value() {}
 
 func (*Observation_Worktree) isObservation_Value() {}
+
+func (*Observation_Job) isObservation_Value() {}
+
+func (*Observation_Output) isObservation_Value() {}
+
+func (*Observation_Quotes) isObservation_Value() {}
+
+func (*Observation_Profile) isObservation_Value() {}
 
 // WorktreeState is what the tool host has made for a run that works in a worktree.
 type WorktreeState struct {
@@ -2036,7 +2104,9 @@ type CallsJudged struct {
 	// Work items as the harness's own tools have left them.
 	WorkItems []*WorkItem `protobuf:"bytes,2,rep,name=work_items,json=workItems,proto3" json:"work_items,omitempty"`
 	// What hooks want of the rest of the loop; unset: nothing.
-	Hooks         *HookState `protobuf:"bytes,3,opt,name=hooks,proto3" json:"hooks,omitempty"`
+	Hooks *HookState `protobuf:"bytes,3,opt,name=hooks,proto3" json:"hooks,omitempty"`
+	// Artifacts as save_artifact has left them.
+	Artifacts     []*Artifact `protobuf:"bytes,4,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2088,6 +2158,13 @@ func (x *CallsJudged) GetWorkItems() []*WorkItem {
 func (x *CallsJudged) GetHooks() *HookState {
 	if x != nil {
 		return x.Hooks
+	}
+	return nil
+}
+
+func (x *CallsJudged) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
 	}
 	return nil
 }
@@ -2559,6 +2636,14 @@ type ModelResponded struct {
 	Tools *BlobRef `protobuf:"bytes,12,opt,name=tools,proto3" json:"tools,omitempty"`
 	// Tokens that were counted for the whole request; 0: they were not counted.
 	CountedTokens uint32 `protobuf:"varint,13,opt,name=counted_tokens,json=countedTokens,proto3" json:"counted_tokens,omitempty"`
+	// Artifacts as save_artifact has left them.
+	Artifacts []*Artifact `protobuf:"bytes,14,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	// What the monitor has found in the text.
+	Alerts []*QualityAlert `protobuf:"bytes,15,rep,name=alerts,proto3" json:"alerts,omitempty"`
+	// Code points of the text, where the monitor reads it.
+	TextChars uint64 `protobuf:"varint,16,opt,name=text_chars,json=textChars,proto3" json:"text_chars,omitempty"`
+	// The text has a marker of a citation, where the monitor reads it.
+	Marked        bool `protobuf:"varint,17,opt,name=marked,proto3" json:"marked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2682,6 +2767,34 @@ func (x *ModelResponded) GetCountedTokens() uint32 {
 		return x.CountedTokens
 	}
 	return 0
+}
+
+func (x *ModelResponded) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
+	}
+	return nil
+}
+
+func (x *ModelResponded) GetAlerts() []*QualityAlert {
+	if x != nil {
+		return x.Alerts
+	}
+	return nil
+}
+
+func (x *ModelResponded) GetTextChars() uint64 {
+	if x != nil {
+		return x.TextChars
+	}
+	return 0
+}
+
+func (x *ModelResponded) GetMarked() bool {
+	if x != nil {
+		return x.Marked
+	}
+	return false
 }
 
 // ToolList is the tools of a request.
@@ -3088,7 +3201,7 @@ var File_harness_v1_record_proto protoreflect.FileDescriptor
 const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/record.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x82\x04\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/quality.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x82\x04\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -3124,7 +3237,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rturn_complete\x18\r \x01(\v2\x18.harness.v1.TurnCompleteH\x00R\fturnComplete\x12,\n" +
 	"\x06parked\x18\x0e \x01(\v2\x12.harness.v1.ParkedH\x00R\x06parked\x123\n" +
 	"\x06result\x18\x0f \x01(\v2\x19.harness.v1.HarnessResultH\x00R\x06resultB\t\n" +
-	"\amessage\"\xa3\a\n" +
+	"\amessage\"\xe7\b\n" +
 	"\vObservation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
 	"\x05inbox\x18\x02 \x01(\v2\x16.harness.v1.InboxBatchH\x00R\x05inbox\x12;\n" +
@@ -3148,7 +3261,11 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"wait_check\x18\x1e \x01(\v2\x15.harness.v1.WaitCheckH\x00R\twaitCheck\x121\n" +
 	"\x06parent\x18\x1f \x01(\v2\x17.harness.v1.ParentStateH\x00R\x06parent\x127\n" +
-	"\bworktree\x18  \x01(\v2\x19.harness.v1.WorktreeStateH\x00R\bworktreeB\a\n" +
+	"\bworktree\x18  \x01(\v2\x19.harness.v1.WorktreeStateH\x00R\bworktree\x12(\n" +
+	"\x03job\x18! \x01(\v2\x14.harness.v1.JobStateH\x00R\x03job\x120\n" +
+	"\x06output\x18\" \x01(\v2\x16.harness.v1.OutputSeenH\x00R\x06output\x120\n" +
+	"\x06quotes\x18# \x01(\v2\x16.harness.v1.QuotesSeenH\x00R\x06quotes\x124\n" +
+	"\aprofile\x18$ \x01(\v2\x18.harness.v1.ProfileStateH\x00R\aprofileB\a\n" +
 	"\x05value\"G\n" +
 	"\rWorktreeState\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x18\n" +
@@ -3224,12 +3341,13 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\fTurnAdmitted\x12.\n" +
 	"\x06action\x18\x01 \x01(\x0e2\x16.harness.v1.HookActionR\x06action\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12+\n" +
-	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\x9f\x01\n" +
+	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\xd3\x01\n" +
 	"\vCallsJudged\x12.\n" +
 	"\x05calls\x18\x01 \x03(\v2\x18.harness.v1.PreparedCallR\x05calls\x123\n" +
 	"\n" +
 	"work_items\x18\x02 \x03(\v2\x14.harness.v1.WorkItemR\tworkItems\x12+\n" +
-	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\"\x8f\x03\n" +
+	"\x05hooks\x18\x03 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\x122\n" +
+	"\tartifacts\x18\x04 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\"\x8f\x03\n" +
 	"\fModelRetried\x12\x10\n" +
 	"\x03try\x18\x01 \x01(\rR\x03try\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12\x14\n" +
@@ -3279,7 +3397,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"Completion\x12-\n" +
 	"\asummary\x18\x01 \x01(\v2\x13.harness.v1.ContentR\asummary\x12+\n" +
 	"\x06output\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x06output\x12\x18\n" +
-	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xa6\x04\n" +
+	"\aproblem\x18\x03 \x01(\tR\aproblem\"\xc3\x05\n" +
 	"\x0eModelResponded\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12'\n" +
 	"\x05usage\x18\x02 \x01(\v2\x11.harness.v1.UsageR\x05usage\x12#\n" +
@@ -3296,7 +3414,12 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\vview_digest\x18\v \x01(\fR\n" +
 	"viewDigest\x12)\n" +
 	"\x05tools\x18\f \x01(\v2\x13.harness.v1.BlobRefR\x05tools\x12%\n" +
-	"\x0ecounted_tokens\x18\r \x01(\rR\rcountedTokens\"6\n" +
+	"\x0ecounted_tokens\x18\r \x01(\rR\rcountedTokens\x122\n" +
+	"\tartifacts\x18\x0e \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\x120\n" +
+	"\x06alerts\x18\x0f \x03(\v2\x18.harness.v1.QualityAlertR\x06alerts\x12\x1d\n" +
+	"\n" +
+	"text_chars\x18\x10 \x01(\x04R\ttextChars\x12\x16\n" +
+	"\x06marked\x18\x11 \x01(\bR\x06marked\"6\n" +
 	"\bToolList\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"F\n" +
 	"\fToolsStarted\x12\x19\n" +
@@ -3403,27 +3526,33 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*HookOutcome)(nil),           // 42: harness.v1.HookOutcome
 	(*RequirementCoverage)(nil),   // 43: harness.v1.RequirementCoverage
 	(*Weights)(nil),               // 44: harness.v1.Weights
-	(ChildWant)(0),                // 45: harness.v1.ChildWant
-	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
-	(*SummaryRef)(nil),            // 47: harness.v1.SummaryRef
-	(*Usage)(nil),                 // 48: harness.v1.Usage
-	(*SummaryJob)(nil),            // 49: harness.v1.SummaryJob
-	(*Content)(nil),               // 50: harness.v1.Content
-	(*InboxItem)(nil),             // 51: harness.v1.InboxItem
-	(*FileDigest)(nil),            // 52: harness.v1.FileDigest
-	(HookAction)(0),               // 53: harness.v1.HookAction
-	(*HookState)(nil),             // 54: harness.v1.HookState
-	(*WorkItem)(nil),              // 55: harness.v1.WorkItem
-	(TurnErrorKind)(0),            // 56: harness.v1.TurnErrorKind
-	(*ModelAdjustment)(nil),       // 57: harness.v1.ModelAdjustment
-	(ToolOrigin)(0),               // 58: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 59: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 60: harness.v1.SandboxLevel
-	(*WaitState)(nil),             // 61: harness.v1.WaitState
-	(*Delegation)(nil),            // 62: harness.v1.Delegation
-	(*BlobRef)(nil),               // 63: harness.v1.BlobRef
-	(*ToolSpec)(nil),              // 64: harness.v1.ToolSpec
-	(*BackgroundCommand)(nil),     // 65: harness.v1.BackgroundCommand
+	(*JobState)(nil),              // 45: harness.v1.JobState
+	(*OutputSeen)(nil),            // 46: harness.v1.OutputSeen
+	(*QuotesSeen)(nil),            // 47: harness.v1.QuotesSeen
+	(*ProfileState)(nil),          // 48: harness.v1.ProfileState
+	(ChildWant)(0),                // 49: harness.v1.ChildWant
+	(*durationpb.Duration)(nil),   // 50: google.protobuf.Duration
+	(*SummaryRef)(nil),            // 51: harness.v1.SummaryRef
+	(*Usage)(nil),                 // 52: harness.v1.Usage
+	(*SummaryJob)(nil),            // 53: harness.v1.SummaryJob
+	(*Content)(nil),               // 54: harness.v1.Content
+	(*InboxItem)(nil),             // 55: harness.v1.InboxItem
+	(*FileDigest)(nil),            // 56: harness.v1.FileDigest
+	(HookAction)(0),               // 57: harness.v1.HookAction
+	(*HookState)(nil),             // 58: harness.v1.HookState
+	(*WorkItem)(nil),              // 59: harness.v1.WorkItem
+	(*Artifact)(nil),              // 60: harness.v1.Artifact
+	(TurnErrorKind)(0),            // 61: harness.v1.TurnErrorKind
+	(*ModelAdjustment)(nil),       // 62: harness.v1.ModelAdjustment
+	(ToolOrigin)(0),               // 63: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 64: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 65: harness.v1.SandboxLevel
+	(*WaitState)(nil),             // 66: harness.v1.WaitState
+	(*Delegation)(nil),            // 67: harness.v1.Delegation
+	(*BlobRef)(nil),               // 68: harness.v1.BlobRef
+	(*QualityAlert)(nil),          // 69: harness.v1.QualityAlert
+	(*ToolSpec)(nil),              // 70: harness.v1.ToolSpec
+	(*BackgroundCommand)(nil),     // 71: harness.v1.BackgroundCommand
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
 	30, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
@@ -3454,63 +3583,70 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	8,  // 25: harness.v1.Observation.wait_check:type_name -> harness.v1.WaitCheck
 	7,  // 26: harness.v1.Observation.parent:type_name -> harness.v1.ParentState
 	6,  // 27: harness.v1.Observation.worktree:type_name -> harness.v1.WorktreeState
-	45, // 28: harness.v1.ParentState.want:type_name -> harness.v1.ChildWant
-	10, // 29: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
-	10, // 30: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
-	1,  // 31: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
-	46, // 32: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
-	47, // 33: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
-	48, // 34: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
-	49, // 35: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
-	50, // 36: harness.v1.ContextText.text:type_name -> harness.v1.Content
-	51, // 37: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
-	17, // 38: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
-	20, // 39: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
-	23, // 40: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
-	25, // 41: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
-	26, // 42: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
-	27, // 43: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	29, // 44: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
-	18, // 45: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
-	19, // 46: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
-	28, // 47: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
-	52, // 48: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
-	53, // 49: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
-	54, // 50: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
-	21, // 51: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
-	55, // 52: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
-	54, // 53: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
-	46, // 54: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	56, // 55: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	57, // 56: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
-	48, // 57: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
-	0,  // 58: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	58, // 59: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	50, // 60: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	59, // 61: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
-	60, // 62: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	22, // 63: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
-	61, // 64: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
-	62, // 65: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
-	50, // 66: harness.v1.Completion.summary:type_name -> harness.v1.Content
-	50, // 67: harness.v1.Completion.output:type_name -> harness.v1.Content
-	48, // 68: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	21, // 69: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	46, // 70: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	46, // 71: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	55, // 72: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	44, // 73: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
-	63, // 74: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
-	64, // 75: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
-	1,  // 76: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	46, // 77: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	54, // 78: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	65, // 79: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
-	80, // [80:80] is the sub-list for method output_type
-	80, // [80:80] is the sub-list for method input_type
-	80, // [80:80] is the sub-list for extension type_name
-	80, // [80:80] is the sub-list for extension extendee
-	0,  // [0:80] is the sub-list for field type_name
+	45, // 28: harness.v1.Observation.job:type_name -> harness.v1.JobState
+	46, // 29: harness.v1.Observation.output:type_name -> harness.v1.OutputSeen
+	47, // 30: harness.v1.Observation.quotes:type_name -> harness.v1.QuotesSeen
+	48, // 31: harness.v1.Observation.profile:type_name -> harness.v1.ProfileState
+	49, // 32: harness.v1.ParentState.want:type_name -> harness.v1.ChildWant
+	10, // 33: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
+	10, // 34: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
+	1,  // 35: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
+	50, // 36: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
+	51, // 37: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
+	52, // 38: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
+	53, // 39: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
+	54, // 40: harness.v1.ContextText.text:type_name -> harness.v1.Content
+	55, // 41: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	17, // 42: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
+	20, // 43: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
+	23, // 44: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
+	25, // 45: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
+	26, // 46: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
+	27, // 47: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
+	29, // 48: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	18, // 49: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
+	19, // 50: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
+	28, // 51: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
+	56, // 52: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
+	57, // 53: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
+	58, // 54: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
+	21, // 55: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	59, // 56: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	58, // 57: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	60, // 58: harness.v1.CallsJudged.artifacts:type_name -> harness.v1.Artifact
+	50, // 59: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	61, // 60: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	62, // 61: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
+	52, // 62: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
+	0,  // 63: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	63, // 64: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	54, // 65: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	64, // 66: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
+	65, // 67: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	22, // 68: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
+	66, // 69: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
+	67, // 70: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
+	54, // 71: harness.v1.Completion.summary:type_name -> harness.v1.Content
+	54, // 72: harness.v1.Completion.output:type_name -> harness.v1.Content
+	52, // 73: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	21, // 74: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	50, // 75: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	50, // 76: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	59, // 77: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	44, // 78: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	68, // 79: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	60, // 80: harness.v1.ModelResponded.artifacts:type_name -> harness.v1.Artifact
+	69, // 81: harness.v1.ModelResponded.alerts:type_name -> harness.v1.QualityAlert
+	70, // 82: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 83: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	50, // 84: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	58, // 85: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	71, // 86: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
+	87, // [87:87] is the sub-list for method output_type
+	87, // [87:87] is the sub-list for method input_type
+	87, // [87:87] is the sub-list for extension type_name
+	87, // [87:87] is the sub-list for extension extendee
+	0,  // [0:87] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
@@ -3527,6 +3663,7 @@ func file_harness_v1_record_proto_init() {
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_message_proto_init()
+	file_harness_v1_quality_proto_init()
 	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_steering_proto_init()
@@ -3563,6 +3700,10 @@ func file_harness_v1_record_proto_init() {
 		(*Observation_WaitCheck)(nil),
 		(*Observation_Parent)(nil),
 		(*Observation_Worktree)(nil),
+		(*Observation_Job)(nil),
+		(*Observation_Output)(nil),
+		(*Observation_Quotes)(nil),
+		(*Observation_Profile)(nil),
 	}
 	file_harness_v1_record_proto_msgTypes[14].OneofWrappers = []any{
 		(*Journal_TurnStarted)(nil),

@@ -131,8 +131,10 @@ type AgentSpec struct {
 	ReadOnly bool `protobuf:"varint,16,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	// Words of the answer: a longer one is sent back once. 0: no limit.
 	MaxAnswerWords uint32 `protobuf:"varint,17,opt,name=max_answer_words,json=maxAnswerWords,proto3" json:"max_answer_words,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// Kinds of work in addition to the built-in ones, at most 16.
+	Kinds         []*WorkKind `protobuf:"bytes,18,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AgentSpec) Reset() {
@@ -284,6 +286,13 @@ func (x *AgentSpec) GetMaxAnswerWords() uint32 {
 	return 0
 }
 
+func (x *AgentSpec) GetKinds() []*WorkKind {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
 // RunSpec is everything that a run is started with. It is stored in the run's
 // first record and never changes.
 type RunSpec struct {
@@ -311,7 +320,9 @@ type RunSpec struct {
 	OutputSchema string `protobuf:"bytes,9,opt,name=output_schema,json=outputSchema,proto3" json:"output_schema,omitempty"`
 	// Work of sub-agents before the first turn, which reads the results; at most 32 tasks, without
 	// a cycle.
-	Graph         []*GraphTask `protobuf:"bytes,10,rep,name=graph,proto3" json:"graph,omitempty"`
+	Graph []*GraphTask `protobuf:"bytes,10,rep,name=graph,proto3" json:"graph,omitempty"`
+	// What kind of work it is; used if quality is on.
+	Task          *Task `protobuf:"bytes,11,opt,name=task,proto3" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -412,6 +423,13 @@ func (x *RunSpec) GetOutputSchema() string {
 func (x *RunSpec) GetGraph() []*GraphTask {
 	if x != nil {
 		return x.Graph
+	}
+	return nil
+}
+
+func (x *RunSpec) GetTask() *Task {
+	if x != nil {
+		return x.Task
 	}
 	return nil
 }
@@ -888,7 +906,7 @@ var File_harness_v1_run_proto protoreflect.FileDescriptor
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xc4\x05\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xf0\x05\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
@@ -910,7 +928,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"only_tools\x18\x0f \x03(\tR\tonlyTools\x12\x1b\n" +
 	"\tread_only\x18\x10 \x01(\bR\breadOnly\x12(\n" +
-	"\x10max_answer_words\x18\x11 \x01(\rR\x0emaxAnswerWords\"\xb3\x03\n" +
+	"\x10max_answer_words\x18\x11 \x01(\rR\x0emaxAnswerWords\x12*\n" +
+	"\x05kinds\x18\x12 \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\"\xd9\x03\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +
@@ -922,7 +941,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x05media\x18\b \x03(\v2\x11.harness.v1.MediaR\x05media\x12#\n" +
 	"\routput_schema\x18\t \x01(\tR\foutputSchema\x12+\n" +
 	"\x05graph\x18\n" +
-	" \x03(\v2\x15.harness.v1.GraphTaskR\x05graph\"m\n" +
+	" \x03(\v2\x15.harness.v1.GraphTaskR\x05graph\x12$\n" +
+	"\x04task\x18\v \x01(\v2\x10.harness.v1.TaskR\x04task\"m\n" +
 	"\n" +
 	"StopReason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
@@ -1007,14 +1027,16 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*ContextProvider)(nil),       // 12: harness.v1.ContextProvider
 	(*ReasoningConfig)(nil),       // 13: harness.v1.ReasoningConfig
 	(*SubAgent)(nil),              // 14: harness.v1.SubAgent
-	(*Content)(nil),               // 15: harness.v1.Content
-	(*LoopConfig)(nil),            // 16: harness.v1.LoopConfig
-	(*ToolSpec)(nil),              // 17: harness.v1.ToolSpec
-	(*TaskContract)(nil),          // 18: harness.v1.TaskContract
-	(*Media)(nil),                 // 19: harness.v1.Media
-	(*GraphTask)(nil),             // 20: harness.v1.GraphTask
-	(*timestamppb.Timestamp)(nil), // 21: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 22: harness.v1.Usage
+	(*WorkKind)(nil),              // 15: harness.v1.WorkKind
+	(*Content)(nil),               // 16: harness.v1.Content
+	(*LoopConfig)(nil),            // 17: harness.v1.LoopConfig
+	(*ToolSpec)(nil),              // 18: harness.v1.ToolSpec
+	(*TaskContract)(nil),          // 19: harness.v1.TaskContract
+	(*Media)(nil),                 // 20: harness.v1.Media
+	(*GraphTask)(nil),             // 21: harness.v1.GraphTask
+	(*Task)(nil),                  // 22: harness.v1.Task
+	(*timestamppb.Timestamp)(nil), // 23: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 24: harness.v1.Usage
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
 	7,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
@@ -1025,27 +1047,29 @@ var file_harness_v1_run_proto_depIdxs = []int32{
 	12, // 5: harness.v1.AgentSpec.context_providers:type_name -> harness.v1.ContextProvider
 	13, // 6: harness.v1.AgentSpec.reasoning:type_name -> harness.v1.ReasoningConfig
 	14, // 7: harness.v1.AgentSpec.agents:type_name -> harness.v1.SubAgent
-	15, // 8: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
-	1,  // 9: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
-	16, // 10: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
-	17, // 11: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
-	18, // 12: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
-	19, // 13: harness.v1.RunSpec.media:type_name -> harness.v1.Media
-	20, // 14: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
-	4,  // 15: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0,  // 16: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	21, // 17: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	21, // 18: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 19: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	6,  // 20: harness.v1.Run.children:type_name -> harness.v1.ChildRun
-	0,  // 21: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
-	3,  // 22: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
-	22, // 23: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	15, // 8: harness.v1.AgentSpec.kinds:type_name -> harness.v1.WorkKind
+	16, // 9: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
+	1,  // 10: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
+	17, // 11: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
+	18, // 12: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
+	19, // 13: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
+	20, // 14: harness.v1.RunSpec.media:type_name -> harness.v1.Media
+	21, // 15: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
+	22, // 16: harness.v1.RunSpec.task:type_name -> harness.v1.Task
+	4,  // 17: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 18: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	23, // 19: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	23, // 20: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 21: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	6,  // 22: harness.v1.Run.children:type_name -> harness.v1.ChildRun
+	0,  // 23: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
+	3,  // 24: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
+	24, // 25: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }
@@ -1058,6 +1082,7 @@ func file_harness_v1_run_proto_init() {
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_hook_proto_init()
+	file_harness_v1_quality_proto_init()
 	file_harness_v1_steering_proto_init()
 	file_harness_v1_subagent_proto_init()
 	file_harness_v1_tool_proto_init()

@@ -398,7 +398,13 @@ type WorkItemLedger struct {
 	LastNumber uint32 `protobuf:"varint,2,opt,name=last_number,json=lastNumber,proto3" json:"last_number,omitempty"`
 	// This message as encoded protobuf, in a blob. Set together with the items: they
 	// are what is stored there. Code that changes them clears it.
-	Stored        *Content `protobuf:"bytes,3,opt,name=stored,proto3" json:"stored,omitempty"`
+	Stored *Content `protobuf:"bytes,3,opt,name=stored,proto3" json:"stored,omitempty"`
+	// What save_artifact has stored, in order, at most 200.
+	Artifacts []*Artifact `protobuf:"bytes,4,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	// Number of the last id of an artifact that was made up.
+	LastArtifact uint32 `protobuf:"varint,5,opt,name=last_artifact,json=lastArtifact,proto3" json:"last_artifact,omitempty"`
+	// The artifacts of attempts that were judged, of which the best is delivered.
+	Attempts      []*AttemptArtifacts `protobuf:"bytes,6,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -450,6 +456,27 @@ func (x *WorkItemLedger) GetLastNumber() uint32 {
 func (x *WorkItemLedger) GetStored() *Content {
 	if x != nil {
 		return x.Stored
+	}
+	return nil
+}
+
+func (x *WorkItemLedger) GetArtifacts() []*Artifact {
+	if x != nil {
+		return x.Artifacts
+	}
+	return nil
+}
+
+func (x *WorkItemLedger) GetLastArtifact() uint32 {
+	if x != nil {
+		return x.LastArtifact
+	}
+	return 0
+}
+
+func (x *WorkItemLedger) GetAttempts() []*AttemptArtifacts {
+	if x != nil {
+		return x.Attempts
 	}
 	return nil
 }
@@ -539,12 +566,14 @@ func (x *WorkItemTemplate) GetNotes() string {
 // Deliverable is something that a run made for its user.
 type Deliverable struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The work item.
+	// The work item, or the artifact of save_artifact.
 	ItemId string `protobuf:"bytes,1,opt,name=item_id,json=itemId,proto3" json:"item_id,omitempty"`
 	// Its title.
 	Title string `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
 	// What was made.
-	Content       *Content `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	Content *Content `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	// Kind of an artifact that save_artifact has stored; empty for those of work items.
+	Kind          string `protobuf:"bytes,4,opt,name=kind,proto3" json:"kind,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -600,12 +629,19 @@ func (x *Deliverable) GetContent() *Content {
 	return nil
 }
 
+func (x *Deliverable) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
 var File_harness_v1_workitem_proto protoreflect.FileDescriptor
 
 const file_harness_v1_workitem_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/workitem.proto\x12\n" +
-	"harness.v1\x1a\x18harness/v1/content.proto\"\xc0\x03\n" +
+	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/quality.proto\"\xc0\x03\n" +
 	"\bWorkItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x122\n" +
@@ -622,22 +658,26 @@ const file_harness_v1_workitem_proto_rawDesc = "" +
 	"\acontrol\x18\v \x01(\v2\x1a.harness.v1.ControlVerdictR\acontrol\"M\n" +
 	"\x0eControlVerdict\x12\x16\n" +
 	"\x06passed\x18\x01 \x01(\bR\x06passed\x12#\n" +
-	"\rfailed_checks\x18\x02 \x03(\tR\ffailedChecks\"\x8a\x01\n" +
+	"\rfailed_checks\x18\x02 \x03(\tR\ffailedChecks\"\x9d\x02\n" +
 	"\x0eWorkItemLedger\x12*\n" +
 	"\x05items\x18\x01 \x03(\v2\x14.harness.v1.WorkItemR\x05items\x12\x1f\n" +
 	"\vlast_number\x18\x02 \x01(\rR\n" +
 	"lastNumber\x12+\n" +
-	"\x06stored\x18\x03 \x01(\v2\x13.harness.v1.ContentR\x06stored\"\xb6\x01\n" +
+	"\x06stored\x18\x03 \x01(\v2\x13.harness.v1.ContentR\x06stored\x122\n" +
+	"\tartifacts\x18\x04 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\x12#\n" +
+	"\rlast_artifact\x18\x05 \x01(\rR\flastArtifact\x128\n" +
+	"\battempts\x18\x06 \x03(\v2\x1c.harness.v1.AttemptArtifactsR\battempts\"\xb6\x01\n" +
 	"\x10WorkItemTemplate\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x128\n" +
 	"\bpriority\x18\x03 \x01(\x0e2\x1c.harness.v1.WorkItemPriorityR\bpriority\x12,\n" +
 	"\x04role\x18\x04 \x01(\x0e2\x18.harness.v1.ArtifactRoleR\x04role\x12\x14\n" +
-	"\x05notes\x18\x05 \x01(\tR\x05notes\"k\n" +
+	"\x05notes\x18\x05 \x01(\tR\x05notes\"\x7f\n" +
 	"\vDeliverable\x12\x17\n" +
 	"\aitem_id\x18\x01 \x01(\tR\x06itemId\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12-\n" +
-	"\acontent\x18\x03 \x01(\v2\x13.harness.v1.ContentR\acontent*\xab\x01\n" +
+	"\acontent\x18\x03 \x01(\v2\x13.harness.v1.ContentR\acontent\x12\x12\n" +
+	"\x04kind\x18\x04 \x01(\tR\x04kind*\xab\x01\n" +
 	"\x0eWorkItemStatus\x12 \n" +
 	"\x1cWORK_ITEM_STATUS_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18WORK_ITEM_STATUS_PENDING\x10\x01\x12 \n" +
@@ -679,6 +719,8 @@ var file_harness_v1_workitem_proto_goTypes = []any{
 	(*WorkItemTemplate)(nil), // 6: harness.v1.WorkItemTemplate
 	(*Deliverable)(nil),      // 7: harness.v1.Deliverable
 	(*Content)(nil),          // 8: harness.v1.Content
+	(*Artifact)(nil),         // 9: harness.v1.Artifact
+	(*AttemptArtifacts)(nil), // 10: harness.v1.AttemptArtifacts
 }
 var file_harness_v1_workitem_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.WorkItem.status:type_name -> harness.v1.WorkItemStatus
@@ -688,14 +730,16 @@ var file_harness_v1_workitem_proto_depIdxs = []int32{
 	4,  // 4: harness.v1.WorkItem.control:type_name -> harness.v1.ControlVerdict
 	3,  // 5: harness.v1.WorkItemLedger.items:type_name -> harness.v1.WorkItem
 	8,  // 6: harness.v1.WorkItemLedger.stored:type_name -> harness.v1.Content
-	1,  // 7: harness.v1.WorkItemTemplate.priority:type_name -> harness.v1.WorkItemPriority
-	2,  // 8: harness.v1.WorkItemTemplate.role:type_name -> harness.v1.ArtifactRole
-	8,  // 9: harness.v1.Deliverable.content:type_name -> harness.v1.Content
-	10, // [10:10] is the sub-list for method output_type
-	10, // [10:10] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	9,  // 7: harness.v1.WorkItemLedger.artifacts:type_name -> harness.v1.Artifact
+	10, // 8: harness.v1.WorkItemLedger.attempts:type_name -> harness.v1.AttemptArtifacts
+	1,  // 9: harness.v1.WorkItemTemplate.priority:type_name -> harness.v1.WorkItemPriority
+	2,  // 10: harness.v1.WorkItemTemplate.role:type_name -> harness.v1.ArtifactRole
+	8,  // 11: harness.v1.Deliverable.content:type_name -> harness.v1.Content
+	12, // [12:12] is the sub-list for method output_type
+	12, // [12:12] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_workitem_proto_init() }
@@ -704,6 +748,7 @@ func file_harness_v1_workitem_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
+	file_harness_v1_quality_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -17,6 +17,7 @@ from harnessmesh.gen.harness.v1.local_pb2 import *
 from harnessmesh.gen.harness.v1.message_pb2 import *
 from harnessmesh.gen.harness.v1.presence_pb2 import *
 from harnessmesh.gen.harness.v1.preview_pb2 import *
+from harnessmesh.gen.harness.v1.quality_pb2 import *
 from harnessmesh.gen.harness.v1.record_pb2 import *
 from harnessmesh.gen.harness.v1.run_pb2 import *
 from harnessmesh.gen.harness.v1.sandbox_pb2 import *

@@ -6,13 +6,15 @@ import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2"
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
+import type { Artifact, AttemptArtifacts } from "./quality_pb.js";
+import { file_harness_v1_quality } from "./quality_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/workitem.proto.
  */
 export const file_harness_v1_workitem: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3dvcmtpdGVtLnByb3RvEgpoYXJuZXNzLnYxItUCCghXb3JrSXRlbRIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIqCgZzdGF0dXMYAyABKA4yGi5oYXJuZXNzLnYxLldvcmtJdGVtU3RhdHVzEi4KCHByaW9yaXR5GAQgASgOMhwuaGFybmVzcy52MS5Xb3JrSXRlbVByaW9yaXR5Eg0KBW5vdGVzGAUgASgJEiYKBHJvbGUYBiABKA4yGC5oYXJuZXNzLnYxLkFydGlmYWN0Um9sZRIlCghhcnRpZmFjdBgHIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIXCg9hcnRpZmFjdF9kaWdlc3QYCCABKAkSGQoRcmVxdWlyZXNfcmV2aXNpb24YCSABKAgSEwoLcmV2aXNpb25fb2YYCiABKAkSKwoHY29udHJvbBgLIAEoCzIaLmhhcm5lc3MudjEuQ29udHJvbFZlcmRpY3QiNwoOQ29udHJvbFZlcmRpY3QSDgoGcGFzc2VkGAEgASgIEhUKDWZhaWxlZF9jaGVja3MYAiADKAkibwoOV29ya0l0ZW1MZWRnZXISIwoFaXRlbXMYASADKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEhMKC2xhc3RfbnVtYmVyGAIgASgNEiMKBnN0b3JlZBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCKUAQoQV29ya0l0ZW1UZW1wbGF0ZRIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIuCghwcmlvcml0eRgDIAEoDjIcLmhhcm5lc3MudjEuV29ya0l0ZW1Qcmlvcml0eRImCgRyb2xlGAQgASgOMhguaGFybmVzcy52MS5BcnRpZmFjdFJvbGUSDQoFbm90ZXMYBSABKAkiUwoLRGVsaXZlcmFibGUSDwoHaXRlbV9pZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIkCgdjb250ZW50GAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50KqsBCg5Xb3JrSXRlbVN0YXR1cxIgChxXT1JLX0lURU1fU1RBVFVTX1VOU1BFQ0lGSUVEEAASHAoYV09SS19JVEVNX1NUQVRVU19QRU5ESU5HEAESIAocV09SS19JVEVNX1NUQVRVU19JTl9QUk9HUkVTUxACEhkKFVdPUktfSVRFTV9TVEFUVVNfRE9ORRADEhwKGFdPUktfSVRFTV9TVEFUVVNfU0tJUFBFRBAEKo4BChBXb3JrSXRlbVByaW9yaXR5EiIKHldPUktfSVRFTV9QUklPUklUWV9VTlNQRUNJRklFRBAAEhsKF1dPUktfSVRFTV9QUklPUklUWV9ISUdIEAESHQoZV09SS19JVEVNX1BSSU9SSVRZX01FRElVTRACEhoKFldPUktfSVRFTV9QUklPUklUWV9MT1cQAyqCAQoMQXJ0aWZhY3RSb2xlEh0KGUFSVElGQUNUX1JPTEVfVU5TUEVDSUZJRUQQABIdChlBUlRJRkFDVF9ST0xFX0RFTElWRVJBQkxFEAESGQoVQVJUSUZBQ1RfUk9MRV9XT1JLSU5HEAISGQoVQVJUSUZBQ1RfUk9MRV9DT05UUk9MEANCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_content]);
+  fileDesc("ChloYXJuZXNzL3YxL3dvcmtpdGVtLnByb3RvEgpoYXJuZXNzLnYxItUCCghXb3JrSXRlbRIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIqCgZzdGF0dXMYAyABKA4yGi5oYXJuZXNzLnYxLldvcmtJdGVtU3RhdHVzEi4KCHByaW9yaXR5GAQgASgOMhwuaGFybmVzcy52MS5Xb3JrSXRlbVByaW9yaXR5Eg0KBW5vdGVzGAUgASgJEiYKBHJvbGUYBiABKA4yGC5oYXJuZXNzLnYxLkFydGlmYWN0Um9sZRIlCghhcnRpZmFjdBgHIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIXCg9hcnRpZmFjdF9kaWdlc3QYCCABKAkSGQoRcmVxdWlyZXNfcmV2aXNpb24YCSABKAgSEwoLcmV2aXNpb25fb2YYCiABKAkSKwoHY29udHJvbBgLIAEoCzIaLmhhcm5lc3MudjEuQ29udHJvbFZlcmRpY3QiNwoOQ29udHJvbFZlcmRpY3QSDgoGcGFzc2VkGAEgASgIEhUKDWZhaWxlZF9jaGVja3MYAiADKAki3wEKDldvcmtJdGVtTGVkZ2VyEiMKBWl0ZW1zGAEgAygLMhQuaGFybmVzcy52MS5Xb3JrSXRlbRITCgtsYXN0X251bWJlchgCIAEoDRIjCgZzdG9yZWQYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSJwoJYXJ0aWZhY3RzGAQgAygLMhQuaGFybmVzcy52MS5BcnRpZmFjdBIVCg1sYXN0X2FydGlmYWN0GAUgASgNEi4KCGF0dGVtcHRzGAYgAygLMhwuaGFybmVzcy52MS5BdHRlbXB0QXJ0aWZhY3RzIpQBChBXb3JrSXRlbVRlbXBsYXRlEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEi4KCHByaW9yaXR5GAMgASgOMhwuaGFybmVzcy52MS5Xb3JrSXRlbVByaW9yaXR5EiYKBHJvbGUYBCABKA4yGC5oYXJuZXNzLnYxLkFydGlmYWN0Um9sZRINCgVub3RlcxgFIAEoCSJhCgtEZWxpdmVyYWJsZRIPCgdpdGVtX2lkGAEgASgJEg0KBXRpdGxlGAIgASgJEiQKB2NvbnRlbnQYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDAoEa2luZBgEIAEoCSqrAQoOV29ya0l0ZW1TdGF0dXMSIAocV09SS19JVEVNX1NUQVRVU19VTlNQRUNJRklFRBAAEhwKGFdPUktfSVRFTV9TVEFUVVNfUEVORElORxABEiAKHFdPUktfSVRFTV9TVEFUVVNfSU5fUFJPR1JFU1MQAhIZChVXT1JLX0lURU1fU1RBVFVTX0RPTkUQAxIcChhXT1JLX0lURU1fU1RBVFVTX1NLSVBQRUQQBCqOAQoQV29ya0l0ZW1Qcmlvcml0eRIiCh5XT1JLX0lURU1fUFJJT1JJVFlfVU5TUEVDSUZJRUQQABIbChdXT1JLX0lURU1fUFJJT1JJVFlfSElHSBABEh0KGVdPUktfSVRFTV9QUklPUklUWV9NRURJVU0QAhIaChZXT1JLX0lURU1fUFJJT1JJVFlfTE9XEAMqggEKDEFydGlmYWN0Um9sZRIdChlBUlRJRkFDVF9ST0xFX1VOU1BFQ0lGSUVEEAASHQoZQVJUSUZBQ1RfUk9MRV9ERUxJVkVSQUJMRRABEhkKFUFSVElGQUNUX1JPTEVfV09SS0lORxACEhkKFUFSVElGQUNUX1JPTEVfQ09OVFJPTBADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_content, file_harness_v1_quality]);
 
 /**
  * WorkItem is a piece of the work.
@@ -162,6 +164,27 @@ export type WorkItemLedger = Message<"harness.v1.WorkItemLedger"> & {
    * @generated from field: harness.v1.Content stored = 3;
    */
   stored?: Content | undefined;
+
+  /**
+   * What save_artifact has stored, in order, at most 200.
+   *
+   * @generated from field: repeated harness.v1.Artifact artifacts = 4;
+   */
+  artifacts: Artifact[];
+
+  /**
+   * Number of the last id of an artifact that was made up.
+   *
+   * @generated from field: uint32 last_artifact = 5;
+   */
+  lastArtifact: number;
+
+  /**
+   * The artifacts of attempts that were judged, of which the best is delivered.
+   *
+   * @generated from field: repeated harness.v1.AttemptArtifacts attempts = 6;
+   */
+  attempts: AttemptArtifacts[];
 };
 
 /**
@@ -227,7 +250,7 @@ export const WorkItemTemplateSchema: GenMessage<WorkItemTemplate> = /*@__PURE__*
  */
 export type Deliverable = Message<"harness.v1.Deliverable"> & {
   /**
-   * The work item.
+   * The work item, or the artifact of save_artifact.
    *
    * @generated from field: string item_id = 1;
    */
@@ -246,6 +269,13 @@ export type Deliverable = Message<"harness.v1.Deliverable"> & {
    * @generated from field: harness.v1.Content content = 3;
    */
   content?: Content | undefined;
+
+  /**
+   * Kind of an artifact that save_artifact has stored; empty for those of work items.
+   *
+   * @generated from field: string kind = 4;
+   */
+  kind: string;
 };
 
 /**

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
@@ -114,6 +115,7 @@ class LoopConfig(_message.Message):
     CONTRACT_FIELD_NUMBER: _builtins.int
     SANDBOX_FIELD_NUMBER: _builtins.int
     PROMPT_FIELD_NUMBER: _builtins.int
+    QUALITY_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def stop(self) -> Global___StopConfig:
         """When a run stops."""
@@ -170,6 +172,10 @@ class LoopConfig(_message.Message):
     def prompt(self) -> Global___PromptConfig:
         """The parts of the system prompt."""
 
+    @_builtins.property
+    def quality(self) -> _quality_pb2.QualityConfig:
+        """Judging the work."""
+
     def __init__(
         self,
         *,
@@ -187,10 +193,11 @@ class LoopConfig(_message.Message):
         contract: Global___ContractConfig | None = ...,
         sandbox: _sandbox_pb2.SandboxConfig | None = ...,
         prompt: Global___PromptConfig | None = ...,
+        quality: _quality_pb2.QualityConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "context", b"context", "continuation", b"continuation", "contract", b"contract", "doom_loop", b"doom_loop", "guidance", b"guidance", "hooks", b"hooks", "model", b"model", "prompt", b"prompt", "sandbox", b"sandbox", "stall", b"stall", "stop", b"stop", "tools", b"tools", "work_items", b"work_items"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "context", b"context", "continuation", b"continuation", "contract", b"contract", "doom_loop", b"doom_loop", "guidance", b"guidance", "hooks", b"hooks", "model", b"model", "prompt", b"prompt", "quality", b"quality", "sandbox", b"sandbox", "stall", b"stall", "stop", b"stop", "tools", b"tools", "work_items", b"work_items"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "context", b"context", "continuation", b"continuation", "contract", b"contract", "doom_loop", b"doom_loop", "guidance", b"guidance", "hooks", b"hooks", "model", b"model", "prompt", b"prompt", "sandbox", b"sandbox", "stall", b"stall", "stop", b"stop", "tools", b"tools", "work_items", b"work_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budgets", b"budgets", "context", b"context", "continuation", b"continuation", "contract", b"contract", "doom_loop", b"doom_loop", "guidance", b"guidance", "hooks", b"hooks", "model", b"model", "prompt", b"prompt", "quality", b"quality", "sandbox", b"sandbox", "stall", b"stall", "stop", b"stop", "tools", b"tools", "work_items", b"work_items"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

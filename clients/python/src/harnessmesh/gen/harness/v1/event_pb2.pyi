@@ -14,6 +14,7 @@ from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
 from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
 from harnessmesh.gen.harness.v1 import preview_pb2 as _preview_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
@@ -94,6 +95,18 @@ class Event(_message.Message):
     AGENT_ENDED_FIELD_NUMBER: _builtins.int
     SUBTASK_STARTED_FIELD_NUMBER: _builtins.int
     SUBTASK_COMPLETED_FIELD_NUMBER: _builtins.int
+    QUALITY_COMPLEXITY_FIELD_NUMBER: _builtins.int
+    QUALITY_PLAN_SELECTED_FIELD_NUMBER: _builtins.int
+    QUALITY_ALERT_FIELD_NUMBER: _builtins.int
+    QUALITY_CONTRACT_FIELD_NUMBER: _builtins.int
+    QUALITY_VERIFIED_FIELD_NUMBER: _builtins.int
+    QUALITY_SCORED_FIELD_NUMBER: _builtins.int
+    QUALITY_RETRY_FIELD_NUMBER: _builtins.int
+    QUALITY_DEGRADED_FIELD_NUMBER: _builtins.int
+    QUALITY_ITERATED_FIELD_NUMBER: _builtins.int
+    QUALITY_PROFILE_FIELD_NUMBER: _builtins.int
+    QUALITY_MILESTONE_FIELD_NUMBER: _builtins.int
+    CONTEXT_METRICS_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """VERSION-INDEX, unique in the run; RUN/VERSION-INDEX in an event of a run below the run
     that is watched. Filled on delivery, empty when stored.
@@ -309,6 +322,54 @@ class Event(_message.Message):
     def subtask_completed(self) -> Global___SubtaskCompleted:
         """subtask.completed"""
 
+    @_builtins.property
+    def quality_complexity(self) -> _quality_pb2.QualityComplexity:
+        """quality.complexity"""
+
+    @_builtins.property
+    def quality_plan_selected(self) -> _quality_pb2.QualityPlanSelected:
+        """quality.plan_selected"""
+
+    @_builtins.property
+    def quality_alert(self) -> _quality_pb2.QualityAlert:
+        """quality.alert"""
+
+    @_builtins.property
+    def quality_contract(self) -> _quality_pb2.QualityContract:
+        """quality.contract"""
+
+    @_builtins.property
+    def quality_verified(self) -> _quality_pb2.QualityVerified:
+        """quality.verified"""
+
+    @_builtins.property
+    def quality_scored(self) -> _quality_pb2.QualityScored:
+        """quality.scored"""
+
+    @_builtins.property
+    def quality_retry(self) -> _quality_pb2.QualityRetry:
+        """quality.retry"""
+
+    @_builtins.property
+    def quality_degraded(self) -> _quality_pb2.QualityDegraded:
+        """quality.degraded"""
+
+    @_builtins.property
+    def quality_iterated(self) -> _quality_pb2.QualityIterated:
+        """quality.iterated"""
+
+    @_builtins.property
+    def quality_profile(self) -> _quality_pb2.QualityProfile:
+        """quality.profile"""
+
+    @_builtins.property
+    def quality_milestone(self) -> _quality_pb2.QualityMilestone:
+        """quality.milestone"""
+
+    @_builtins.property
+    def context_metrics(self) -> _quality_pb2.ContextMetrics:
+        """context.metrics"""
+
     def __init__(
         self,
         *,
@@ -369,12 +430,24 @@ class Event(_message.Message):
         agent_ended: Global___AgentEnded | None = ...,
         subtask_started: Global___SubtaskStarted | None = ...,
         subtask_completed: Global___SubtaskCompleted | None = ...,
+        quality_complexity: _quality_pb2.QualityComplexity | None = ...,
+        quality_plan_selected: _quality_pb2.QualityPlanSelected | None = ...,
+        quality_alert: _quality_pb2.QualityAlert | None = ...,
+        quality_contract: _quality_pb2.QualityContract | None = ...,
+        quality_verified: _quality_pb2.QualityVerified | None = ...,
+        quality_scored: _quality_pb2.QualityScored | None = ...,
+        quality_retry: _quality_pb2.QualityRetry | None = ...,
+        quality_degraded: _quality_pb2.QualityDegraded | None = ...,
+        quality_iterated: _quality_pb2.QualityIterated | None = ...,
+        quality_profile: _quality_pb2.QualityProfile | None = ...,
+        quality_milestone: _quality_pb2.QualityMilestone | None = ...,
+        context_metrics: _quality_pb2.ContextMetrics | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 

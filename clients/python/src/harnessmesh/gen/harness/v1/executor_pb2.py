@@ -26,11 +26,12 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from harnessmesh.gen.harness.v1 import conversation_pb2 as harness_dot_v1_dot_conversation__pb2
 from harnessmesh.gen.harness.v1 import event_pb2 as harness_dot_v1_dot_event__pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as harness_dot_v1_dot_hook__pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as harness_dot_v1_dot_quality__pb2
 from harnessmesh.gen.harness.v1 import record_pb2 as harness_dot_v1_dot_record__pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/executor.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\xc5\x01\n\tStepInput\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\'\n\x03now\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1e\n\x04step\x18\x06 \x01(\x0b\x32\x10.harness.v1.Step\x12)\n\x08observed\x18\x07 \x03(\x0b\x32\x17.harness.v1.Observation\"\x84\x01\n\nStepOutput\x12&\n\x07outcome\x18\x01 \x01(\x0b\x32\x13.harness.v1.OutcomeH\x00\x12\"\n\x05needs\x18\x02 \x01(\x0b\x32\x11.harness.v1.NeedsH\x00\x12 \n\x04wait\x18\x03 \x01(\x0b\x32\x10.harness.v1.WaitH\x00\x42\x08\n\x06output\"?\n\x04Wait\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"s\n\x07Outcome\x12\x1e\n\x04step\x18\x01 \x01(\x0b\x32\x10.harness.v1.Step\x12%\n\x08\x61ppended\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\x12!\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x11.harness.v1.Event\"=\n\x05Needs\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12&\n\x05hooks\x18\x02 \x03(\x0b\x32\x17.harness.v1.HookRequest\"6\n\x0e\x45xecuteRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\"9\n\x0f\x45xecuteResponse\x12&\n\x06output\x18\x01 \x01(\x0b\x32\x16.harness.v1.StepOutput\"5\n\rRepairRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\"8\n\x0eRepairResponse\x12&\n\x06output\x18\x01 \x01(\x0b\x32\x16.harness.v1.StepOutput\"a\n\x0e\x43ompactRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\x12)\n\x0c\x63onversation\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\"9\n\x0f\x43ompactResponse\x12&\n\x06output\x18\x01 \x01(\x0b\x32\x16.harness.v1.StepOutput\"5\n\rDecideRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\"8\n\x0e\x44\x65\x63ideResponse\x12&\n\x06output\x18\x01 \x01(\x0b\x32\x16.harness.v1.StepOutput\"a\n\x0ePrepareRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\x12)\n\x0c\x63onversation\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\"<\n\x0fPrepareResponse\x12)\n\x07request\x18\x01 \x01(\x0b\x32\x18.harness.v1.ModelRequest\"i\n\x0cModelRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12%\n\x08messages\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\x12#\n\x05tools\x18\x03 \x03(\x0b\x32\x14.harness.v1.ToolSpec\"^\n\x0bTurnRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\x12)\n\x0c\x63onversation\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\"\xb0\x01\n\x0cTurnResponse\x12\"\n\x05\x64\x65lta\x18\x01 \x01(\x0b\x32\x11.harness.v1.DeltaH\x00\x12\"\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x11.harness.v1.EventH\x00\x12&\n\x07journal\x18\x03 \x01(\x0b\x32\x13.harness.v1.JournalH\x00\x12&\n\x07outcome\x18\x04 \x01(\x0b\x32\x13.harness.v1.OutcomeH\x00\x42\x08\n\x06update\"\xc2\x01\n\x05\x44\x65lta\x12\x13\n\x0bturn_number\x18\x01 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x0b\n\x03try\x18\x03 \x01(\r\x12\x0e\n\x06offset\x18\x04 \x01(\x04\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x11\n\treasoning\x18\x06 \x01(\t\x12\x18\n\x10reasoning_offset\x18\x07 \x01(\x04\x12+\n\x0btool_output\x18\x08 \x01(\x0b\x32\x16.harness.v1.ToolOutput\x12\x0e\n\x06run_id\x18\t \x01(\t\";\n\nToolOutput\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x0c\n\x04text\x18\x03 \x01(\t2U\n\x0f\x45xecutorService\x12\x42\n\x07\x45xecute\x12\x1a.harness.v1.ExecuteRequest\x1a\x1b.harness.v1.ExecuteResponse2P\n\rRepairService\x12?\n\x06Repair\x12\x19.harness.v1.RepairRequest\x1a\x1a.harness.v1.RepairResponse2W\n\x11\x43ompactionService\x12\x42\n\x07\x43ompact\x12\x1a.harness.v1.CompactRequest\x1a\x1b.harness.v1.CompactResponse2V\n\x13StopDecisionService\x12?\n\x06\x44\x65\x63ide\x12\x19.harness.v1.DecideRequest\x1a\x1a.harness.v1.DecideResponse2\x8e\x01\n\x0bTurnService\x12\x42\n\x07Prepare\x12\x1a.harness.v1.PrepareRequest\x1a\x1b.harness.v1.PrepareResponse\x12;\n\x04Turn\x12\x17.harness.v1.TurnRequest\x1a\x18.harness.v1.TurnResponse0\x01\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/executor.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x18harness/v1/quality.proto\x1a\x17harness/v1/record.proto\x1a\x15harness/v1/tool.proto\"\xc5\x01\n\tStepInput\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\x10\n\x08sequence\x18\x04 \x01(\x04\x12\'\n\x03now\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x1e\n\x04step\x18\x06 \x01(\x0b\x32\x10.harness.v1.Step\x12)\n\x08observed\x18\x07 \x03(\x0b\x32\x17.harness.v1.Observation\"\x84\x01\n\nStepOutput\x12&\n\x07outcome\x18\x01 \x01(\x0b\x32\x13.harness.v1.OutcomeH\x00\x12\"\n\x05needs\x18\x02 \x01(\x0b\x32\x11.harness.v1.NeedsH\x00\x12 \n\x04wait\x18\x03 \x01(\x0b\x32\x10.harness.v1.WaitH\x00\x42\x08\n\x06output\"?\n\x04Wait\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"s\n\x07Outcome\x12\x1e\n\x04step\x18\x01 \x01(\x0b\x32\x10.harness.v1.Step\x12%\n\x08\x61ppended\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\x12!\n\x06\x65vents\x18\x03 \x03(\x0b\x32\x11.harness.v1.Event\"c\n\x05Needs\x12\x0c\n\x04keys\x18\x01 \x03(\t\x12&\n\x05hooks\x18\x02 \x03(\x0b\x32\x17.harness.v1.HookRequest\x12$\n\x04jobs\x18\x03 \x03(\x0b\x32\x16.harness.v1.JobRequest\"6\n\x0e\x45xecuteRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\"9\n\x0f\x45xecuteResponse\x12&\n\x06output\x18\x01 \x01(\x0b\x32\x16.harness.v1.StepOutput\"5\n\rRepairRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\"8\n\x0eRepairResponse\x12&\n\x06output\x18\x01 \x01(\x0b\x32\x16.harness.v1.StepOutput\"a\n\x0e\x43ompactRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\x12)\n\x0c\x63onversation\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\"9\n\x0f\x43ompactResponse\x12&\n\x06output\x18\x01 \x01(\x0b\x32\x16.harness.v1.StepOutput\"5\n\rDecideRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\"8\n\x0e\x44\x65\x63ideResponse\x12&\n\x06output\x18\x01 \x01(\x0b\x32\x16.harness.v1.StepOutput\"a\n\x0ePrepareRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\x12)\n\x0c\x63onversation\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\"<\n\x0fPrepareResponse\x12)\n\x07request\x18\x01 \x01(\x0b\x32\x18.harness.v1.ModelRequest\"i\n\x0cModelRequest\x12\r\n\x05model\x18\x01 \x01(\t\x12%\n\x08messages\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\x12#\n\x05tools\x18\x03 \x03(\x0b\x32\x14.harness.v1.ToolSpec\"^\n\x0bTurnRequest\x12$\n\x05input\x18\x01 \x01(\x0b\x32\x15.harness.v1.StepInput\x12)\n\x0c\x63onversation\x18\x02 \x03(\x0b\x32\x13.harness.v1.Message\"\xb0\x01\n\x0cTurnResponse\x12\"\n\x05\x64\x65lta\x18\x01 \x01(\x0b\x32\x11.harness.v1.DeltaH\x00\x12\"\n\x05\x65vent\x18\x02 \x01(\x0b\x32\x11.harness.v1.EventH\x00\x12&\n\x07journal\x18\x03 \x01(\x0b\x32\x13.harness.v1.JournalH\x00\x12&\n\x07outcome\x18\x04 \x01(\x0b\x32\x13.harness.v1.OutcomeH\x00\x42\x08\n\x06update\"\xc2\x01\n\x05\x44\x65lta\x12\x13\n\x0bturn_number\x18\x01 \x01(\r\x12\x0f\n\x07\x61ttempt\x18\x02 \x01(\r\x12\x0b\n\x03try\x18\x03 \x01(\r\x12\x0e\n\x06offset\x18\x04 \x01(\x04\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x11\n\treasoning\x18\x06 \x01(\t\x12\x18\n\x10reasoning_offset\x18\x07 \x01(\x04\x12+\n\x0btool_output\x18\x08 \x01(\x0b\x32\x16.harness.v1.ToolOutput\x12\x0e\n\x06run_id\x18\t \x01(\t\";\n\nToolOutput\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12\x0e\n\x06offset\x18\x02 \x01(\x04\x12\x0c\n\x04text\x18\x03 \x01(\t2U\n\x0f\x45xecutorService\x12\x42\n\x07\x45xecute\x12\x1a.harness.v1.ExecuteRequest\x1a\x1b.harness.v1.ExecuteResponse2P\n\rRepairService\x12?\n\x06Repair\x12\x19.harness.v1.RepairRequest\x1a\x1a.harness.v1.RepairResponse2W\n\x11\x43ompactionService\x12\x42\n\x07\x43ompact\x12\x1a.harness.v1.CompactRequest\x1a\x1b.harness.v1.CompactResponse2V\n\x13StopDecisionService\x12?\n\x06\x44\x65\x63ide\x12\x19.harness.v1.DecideRequest\x1a\x1a.harness.v1.DecideResponse2\x8e\x01\n\x0bTurnService\x12\x42\n\x07Prepare\x12\x1a.harness.v1.PrepareRequest\x1a\x1b.harness.v1.PrepareResponse\x12;\n\x04Turn\x12\x17.harness.v1.TurnRequest\x1a\x18.harness.v1.TurnResponse0\x01\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,54 +39,54 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.executor_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_STEPINPUT']._serialized_start=201
-  _globals['_STEPINPUT']._serialized_end=398
-  _globals['_STEPOUTPUT']._serialized_start=401
-  _globals['_STEPOUTPUT']._serialized_end=533
-  _globals['_WAIT']._serialized_start=535
-  _globals['_WAIT']._serialized_end=598
-  _globals['_OUTCOME']._serialized_start=600
-  _globals['_OUTCOME']._serialized_end=715
-  _globals['_NEEDS']._serialized_start=717
-  _globals['_NEEDS']._serialized_end=778
-  _globals['_EXECUTEREQUEST']._serialized_start=780
-  _globals['_EXECUTEREQUEST']._serialized_end=834
-  _globals['_EXECUTERESPONSE']._serialized_start=836
-  _globals['_EXECUTERESPONSE']._serialized_end=893
-  _globals['_REPAIRREQUEST']._serialized_start=895
-  _globals['_REPAIRREQUEST']._serialized_end=948
-  _globals['_REPAIRRESPONSE']._serialized_start=950
-  _globals['_REPAIRRESPONSE']._serialized_end=1006
-  _globals['_COMPACTREQUEST']._serialized_start=1008
-  _globals['_COMPACTREQUEST']._serialized_end=1105
-  _globals['_COMPACTRESPONSE']._serialized_start=1107
-  _globals['_COMPACTRESPONSE']._serialized_end=1164
-  _globals['_DECIDEREQUEST']._serialized_start=1166
-  _globals['_DECIDEREQUEST']._serialized_end=1219
-  _globals['_DECIDERESPONSE']._serialized_start=1221
-  _globals['_DECIDERESPONSE']._serialized_end=1277
-  _globals['_PREPAREREQUEST']._serialized_start=1279
-  _globals['_PREPAREREQUEST']._serialized_end=1376
-  _globals['_PREPARERESPONSE']._serialized_start=1378
-  _globals['_PREPARERESPONSE']._serialized_end=1438
-  _globals['_MODELREQUEST']._serialized_start=1440
-  _globals['_MODELREQUEST']._serialized_end=1545
-  _globals['_TURNREQUEST']._serialized_start=1547
-  _globals['_TURNREQUEST']._serialized_end=1641
-  _globals['_TURNRESPONSE']._serialized_start=1644
-  _globals['_TURNRESPONSE']._serialized_end=1820
-  _globals['_DELTA']._serialized_start=1823
-  _globals['_DELTA']._serialized_end=2017
-  _globals['_TOOLOUTPUT']._serialized_start=2019
-  _globals['_TOOLOUTPUT']._serialized_end=2078
-  _globals['_EXECUTORSERVICE']._serialized_start=2080
-  _globals['_EXECUTORSERVICE']._serialized_end=2165
-  _globals['_REPAIRSERVICE']._serialized_start=2167
-  _globals['_REPAIRSERVICE']._serialized_end=2247
-  _globals['_COMPACTIONSERVICE']._serialized_start=2249
-  _globals['_COMPACTIONSERVICE']._serialized_end=2336
-  _globals['_STOPDECISIONSERVICE']._serialized_start=2338
-  _globals['_STOPDECISIONSERVICE']._serialized_end=2424
-  _globals['_TURNSERVICE']._serialized_start=2427
-  _globals['_TURNSERVICE']._serialized_end=2569
+  _globals['_STEPINPUT']._serialized_start=227
+  _globals['_STEPINPUT']._serialized_end=424
+  _globals['_STEPOUTPUT']._serialized_start=427
+  _globals['_STEPOUTPUT']._serialized_end=559
+  _globals['_WAIT']._serialized_start=561
+  _globals['_WAIT']._serialized_end=624
+  _globals['_OUTCOME']._serialized_start=626
+  _globals['_OUTCOME']._serialized_end=741
+  _globals['_NEEDS']._serialized_start=743
+  _globals['_NEEDS']._serialized_end=842
+  _globals['_EXECUTEREQUEST']._serialized_start=844
+  _globals['_EXECUTEREQUEST']._serialized_end=898
+  _globals['_EXECUTERESPONSE']._serialized_start=900
+  _globals['_EXECUTERESPONSE']._serialized_end=957
+  _globals['_REPAIRREQUEST']._serialized_start=959
+  _globals['_REPAIRREQUEST']._serialized_end=1012
+  _globals['_REPAIRRESPONSE']._serialized_start=1014
+  _globals['_REPAIRRESPONSE']._serialized_end=1070
+  _globals['_COMPACTREQUEST']._serialized_start=1072
+  _globals['_COMPACTREQUEST']._serialized_end=1169
+  _globals['_COMPACTRESPONSE']._serialized_start=1171
+  _globals['_COMPACTRESPONSE']._serialized_end=1228
+  _globals['_DECIDEREQUEST']._serialized_start=1230
+  _globals['_DECIDEREQUEST']._serialized_end=1283
+  _globals['_DECIDERESPONSE']._serialized_start=1285
+  _globals['_DECIDERESPONSE']._serialized_end=1341
+  _globals['_PREPAREREQUEST']._serialized_start=1343
+  _globals['_PREPAREREQUEST']._serialized_end=1440
+  _globals['_PREPARERESPONSE']._serialized_start=1442
+  _globals['_PREPARERESPONSE']._serialized_end=1502
+  _globals['_MODELREQUEST']._serialized_start=1504
+  _globals['_MODELREQUEST']._serialized_end=1609
+  _globals['_TURNREQUEST']._serialized_start=1611
+  _globals['_TURNREQUEST']._serialized_end=1705
+  _globals['_TURNRESPONSE']._serialized_start=1708
+  _globals['_TURNRESPONSE']._serialized_end=1884
+  _globals['_DELTA']._serialized_start=1887
+  _globals['_DELTA']._serialized_end=2081
+  _globals['_TOOLOUTPUT']._serialized_start=2083
+  _globals['_TOOLOUTPUT']._serialized_end=2142
+  _globals['_EXECUTORSERVICE']._serialized_start=2144
+  _globals['_EXECUTORSERVICE']._serialized_end=2229
+  _globals['_REPAIRSERVICE']._serialized_start=2231
+  _globals['_REPAIRSERVICE']._serialized_end=2311
+  _globals['_COMPACTIONSERVICE']._serialized_start=2313
+  _globals['_COMPACTIONSERVICE']._serialized_end=2400
+  _globals['_STOPDECISIONSERVICE']._serialized_start=2402
+  _globals['_STOPDECISIONSERVICE']._serialized_end=2488
+  _globals['_TURNSERVICE']._serialized_start=2491
+  _globals['_TURNSERVICE']._serialized_end=2633
 # @@protoc_insertion_point(module_scope)

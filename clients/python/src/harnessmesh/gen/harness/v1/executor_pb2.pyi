@@ -11,6 +11,7 @@ from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import event_pb2 as _event_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import record_pb2 as _record_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
@@ -198,6 +199,7 @@ class Needs(_message.Message):
 
     KEYS_FIELD_NUMBER: _builtins.int
     HOOKS_FIELD_NUMBER: _builtins.int
+    JOBS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Keys of the observations: inbox, environment, stop, check:OUTPUT, context:PROVIDER,
@@ -208,15 +210,20 @@ class Needs(_message.Message):
     def hooks(self) -> _containers.RepeatedCompositeFieldContainer[_hook_pb2.HookRequest]:
         """The hooks that are to be called; their idempotency keys are among keys."""
 
+    @_builtins.property
+    def jobs(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.JobRequest]:
+        """The jobs whose ends are to be seen; "job:" and their keys are among keys. Each is created first."""
+
     def __init__(
         self,
         *,
         keys: _abc.Iterable[_builtins.str] | None = ...,
         hooks: _abc.Iterable[_hook_pb2.HookRequest] | None = ...,
+        jobs: _abc.Iterable[_quality_pb2.JobRequest] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hooks", b"hooks", "keys", b"keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hooks", b"hooks", "jobs", b"jobs", "keys", b"keys"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -13,6 +13,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
 from harnessmesh.gen.harness.v1 import tree_pb2 as _tree_pb2
@@ -435,6 +436,7 @@ class HarnessResult(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     MODEL_FIELD_NUMBER: _builtins.int
     TRANSCRIPT_FIELD_NUMBER: _builtins.int
+    QUALITY_FIELD_NUMBER: _builtins.int
     status: _run_pb2.RunStatus.ValueType
     """The status."""
     accepted: _builtins.bool
@@ -489,6 +491,10 @@ class HarnessResult(_message.Message):
     def output(self) -> _content_pb2.Content:
         """The output of a run with an output schema, as JSON that fits it; unset without one."""
 
+    @_builtins.property
+    def quality(self) -> _quality_pb2.QualityVerdict:
+        """What judging the work came to; unset if it was not judged."""
+
     def __init__(
         self,
         *,
@@ -508,10 +514,11 @@ class HarnessResult(_message.Message):
         output: _content_pb2.Content | None = ...,
         model: _builtins.str = ...,
         transcript: _builtins.str = ...,
+        quality: _quality_pb2.QualityVerdict | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "coverage", b"coverage", "duration", b"duration", "output", b"output", "reason", b"reason", "summary", b"summary", "usage", b"usage", "wake_at", b"wake_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "coverage", b"coverage", "duration", b"duration", "output", b"output", "quality", b"quality", "reason", b"reason", "summary", b"summary", "usage", b"usage", "wake_at", b"wake_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "answer", b"answer", "coverage", b"coverage", "deliverables", b"deliverables", "duration", b"duration", "model", b"model", "output", b"output", "pending", b"pending", "reason", b"reason", "status", b"status", "summary", b"summary", "tool_calls", b"tool_calls", "transcript", b"transcript", "turn_count", b"turn_count", "usage", b"usage", "wake_at", b"wake_at"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "answer", b"answer", "coverage", b"coverage", "deliverables", b"deliverables", "duration", b"duration", "model", b"model", "output", b"output", "pending", b"pending", "quality", b"quality", "reason", b"reason", "status", b"status", "summary", b"summary", "tool_calls", b"tool_calls", "transcript", b"transcript", "turn_count", b"turn_count", "usage", b"usage", "wake_at", b"wake_at"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -19,6 +19,7 @@ from harnessmesh.gen.harness.v1 import event_pb2 as _event_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
 from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
@@ -359,6 +360,10 @@ class Observation(_message.Message):
     WAIT_CHECK_FIELD_NUMBER: _builtins.int
     PARENT_FIELD_NUMBER: _builtins.int
     WORKTREE_FIELD_NUMBER: _builtins.int
+    JOB_FIELD_NUMBER: _builtins.int
+    OUTPUT_FIELD_NUMBER: _builtins.int
+    QUOTES_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """The key, such as inbox or environment."""
     tokens: _builtins.int
@@ -421,6 +426,22 @@ class Observation(_message.Message):
     def worktree(self) -> Global___WorktreeState:
         """The worktree of the run."""
 
+    @_builtins.property
+    def job(self) -> _quality_pb2.JobState:
+        """How far a job is."""
+
+    @_builtins.property
+    def output(self) -> _quality_pb2.OutputSeen:
+        """What an attempt has produced."""
+
+    @_builtins.property
+    def quotes(self) -> _quality_pb2.QuotesSeen:
+        """Which quotes the sources have."""
+
+    @_builtins.property
+    def profile(self) -> _quality_pb2.ProfileState:
+        """The profile, before or after the segment was counted."""
+
     def __init__(
         self,
         *,
@@ -442,12 +463,16 @@ class Observation(_message.Message):
         wait_check: Global___WaitCheck | None = ...,
         parent: Global___ParentState | None = ...,
         worktree: Global___WorktreeState | None = ...,
+        job: _quality_pb2.JobState | None = ...,
+        output: _quality_pb2.OutputSeen | None = ...,
+        quotes: _quality_pb2.QuotesSeen | None = ...,
+        profile: _quality_pb2.ProfileState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "parent", b"parent", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights", "worktree", b"worktree"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "job", b"job", "output", b"output", "parent", b"parent", "profile", b"profile", "quotes", b"quotes", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights", "worktree", b"worktree"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "key", b"key", "parent", b"parent", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights", "worktree", b"worktree"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "job", b"job", "key", b"key", "output", b"output", "parent", b"parent", "profile", b"profile", "quotes", b"quotes", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights", "worktree", b"worktree"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available", "background", "wait_check", "parent", "worktree"]  # noqa: Y015
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available", "background", "wait_check", "parent", "worktree", "job", "output", "quotes", "profile"]  # noqa: Y015
     _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
 
@@ -962,6 +987,7 @@ class CallsJudged(_message.Message):
     CALLS_FIELD_NUMBER: _builtins.int
     WORK_ITEMS_FIELD_NUMBER: _builtins.int
     HOOKS_FIELD_NUMBER: _builtins.int
+    ARTIFACTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___PreparedCall]:
         """The calls in the model's order, as they are to be carried out."""
@@ -974,16 +1000,21 @@ class CallsJudged(_message.Message):
     def hooks(self) -> _hook_pb2.HookState:
         """What hooks want of the rest of the loop; unset: nothing."""
 
+    @_builtins.property
+    def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Artifact]:
+        """Artifacts as save_artifact has left them."""
+
     def __init__(
         self,
         *,
         calls: _abc.Iterable[Global___PreparedCall] | None = ...,
         work_items: _abc.Iterable[_workitem_pb2.WorkItem] | None = ...,
         hooks: _hook_pb2.HookState | None = ...,
+        artifacts: _abc.Iterable[_quality_pb2.Artifact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["hooks", b"hooks"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "hooks", b"hooks", "work_items", b"work_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "calls", b"calls", "hooks", b"hooks", "work_items", b"work_items"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1241,6 +1272,10 @@ class ModelResponded(_message.Message):
     VIEW_DIGEST_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
     COUNTED_TOKENS_FIELD_NUMBER: _builtins.int
+    ARTIFACTS_FIELD_NUMBER: _builtins.int
+    ALERTS_FIELD_NUMBER: _builtins.int
+    TEXT_CHARS_FIELD_NUMBER: _builtins.int
+    MARKED_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """PROVIDER:NAME that answered."""
     finish_reason: _builtins.str
@@ -1255,6 +1290,10 @@ class ModelResponded(_message.Message):
     """
     counted_tokens: _builtins.int
     """Tokens that were counted for the whole request; 0: they were not counted."""
+    text_chars: _builtins.int
+    """Code points of the text, where the monitor reads it."""
+    marked: _builtins.bool
+    """The text has a marker of a citation, where the monitor reads it."""
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
         """What it used."""
@@ -1285,6 +1324,14 @@ class ModelResponded(_message.Message):
         form.
         """
 
+    @_builtins.property
+    def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Artifact]:
+        """Artifacts as save_artifact has left them."""
+
+    @_builtins.property
+    def alerts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.QualityAlert]:
+        """What the monitor has found in the text."""
+
     def __init__(
         self,
         *,
@@ -1301,10 +1348,14 @@ class ModelResponded(_message.Message):
         view_digest: _builtins.bytes = ...,
         tools: _content_pb2.BlobRef | None = ...,
         counted_tokens: _builtins.int = ...,
+        artifacts: _abc.Iterable[_quality_pb2.Artifact] | None = ...,
+        alerts: _abc.Iterable[_quality_pb2.QualityAlert] | None = ...,
+        text_chars: _builtins.int = ...,
+        marked: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["latency", b"latency", "preparation", b"preparation", "tools", b"tools", "usage", b"usage", "weights", b"weights"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "counted_tokens", b"counted_tokens", "cut_short", b"cut_short", "finish_reason", b"finish_reason", "latency", b"latency", "model", b"model", "preparation", b"preparation", "tools", b"tools", "unjudged", b"unjudged", "usage", b"usage", "view_digest", b"view_digest", "weights", b"weights", "work_items", b"work_items"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alerts", b"alerts", "artifacts", b"artifacts", "calls", b"calls", "counted_tokens", b"counted_tokens", "cut_short", b"cut_short", "finish_reason", b"finish_reason", "latency", b"latency", "marked", b"marked", "model", b"model", "preparation", b"preparation", "text_chars", b"text_chars", "tools", b"tools", "unjudged", b"unjudged", "usage", b"usage", "view_digest", b"view_digest", "weights", b"weights", "work_items", b"work_items"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

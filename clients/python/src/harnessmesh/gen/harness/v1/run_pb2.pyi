@@ -14,6 +14,7 @@ from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
 from harnessmesh.gen.harness.v1 import subagent_pb2 as _subagent_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
@@ -94,6 +95,7 @@ class AgentSpec(_message.Message):
     ONLY_TOOLS_FIELD_NUMBER: _builtins.int
     READ_ONLY_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_WORDS_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name for people; may be empty."""
     instructions: _builtins.str
@@ -152,6 +154,10 @@ class AgentSpec(_message.Message):
         all.
         """
 
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.WorkKind]:
+        """Kinds of work in addition to the built-in ones, at most 16."""
+
     def __init__(
         self,
         *,
@@ -172,10 +178,11 @@ class AgentSpec(_message.Message):
         only_tools: _abc.Iterable[_builtins.str] | None = ...,
         read_only: _builtins.bool = ...,
         max_answer_words: _builtins.int = ...,
+        kinds: _abc.Iterable[_quality_pb2.WorkKind] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "max_answer_words", b"max_answer_words", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -199,6 +206,7 @@ class RunSpec(_message.Message):
     MEDIA_FIELD_NUMBER: _builtins.int
     OUTPUT_SCHEMA_FIELD_NUMBER: _builtins.int
     GRAPH_FIELD_NUMBER: _builtins.int
+    TASK_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace on the tool host."""
     output_schema: _builtins.str
@@ -243,6 +251,10 @@ class RunSpec(_message.Message):
         a cycle.
         """
 
+    @_builtins.property
+    def task(self) -> _quality_pb2.Task:
+        """What kind of work it is; used if quality is on."""
+
     def __init__(
         self,
         *,
@@ -256,10 +268,11 @@ class RunSpec(_message.Message):
         media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
         output_schema: _builtins.str = ...,
         graph: _abc.Iterable[_subagent_pb2.GraphTask] | None = ...,
+        task: _quality_pb2.Task | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "config", b"config", "contract", b"contract", "goal", b"goal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "config", b"config", "contract", b"contract", "goal", b"goal", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "client_tools", b"client_tools", "config", b"config", "contract", b"contract", "goal", b"goal", "graph", b"graph", "media", b"media", "output_schema", b"output_schema", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "client_tools", b"client_tools", "config", b"config", "contract", b"contract", "goal", b"goal", "graph", b"graph", "media", b"media", "output_schema", b"output_schema", "task", b"task", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

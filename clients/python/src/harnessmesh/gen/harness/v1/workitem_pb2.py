@@ -23,9 +23,10 @@ _sym_db = _symbol_database.Default()
 
 
 from harnessmesh.gen.harness.v1 import content_pb2 as harness_dot_v1_dot_content__pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as harness_dot_v1_dot_quality__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/workitem.proto\x12\nharness.v1\x1a\x18harness/v1/content.proto\"\xd5\x02\n\x08WorkItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12*\n\x06status\x18\x03 \x01(\x0e\x32\x1a.harness.v1.WorkItemStatus\x12.\n\x08priority\x18\x04 \x01(\x0e\x32\x1c.harness.v1.WorkItemPriority\x12\r\n\x05notes\x18\x05 \x01(\t\x12&\n\x04role\x18\x06 \x01(\x0e\x32\x18.harness.v1.ArtifactRole\x12%\n\x08\x61rtifact\x18\x07 \x01(\x0b\x32\x13.harness.v1.Content\x12\x17\n\x0f\x61rtifact_digest\x18\x08 \x01(\t\x12\x19\n\x11requires_revision\x18\t \x01(\x08\x12\x13\n\x0brevision_of\x18\n \x01(\t\x12+\n\x07\x63ontrol\x18\x0b \x01(\x0b\x32\x1a.harness.v1.ControlVerdict\"7\n\x0e\x43ontrolVerdict\x12\x0e\n\x06passed\x18\x01 \x01(\x08\x12\x15\n\rfailed_checks\x18\x02 \x03(\t\"o\n\x0eWorkItemLedger\x12#\n\x05items\x18\x01 \x03(\x0b\x32\x14.harness.v1.WorkItem\x12\x13\n\x0blast_number\x18\x02 \x01(\r\x12#\n\x06stored\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content\"\x94\x01\n\x10WorkItemTemplate\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12.\n\x08priority\x18\x03 \x01(\x0e\x32\x1c.harness.v1.WorkItemPriority\x12&\n\x04role\x18\x04 \x01(\x0e\x32\x18.harness.v1.ArtifactRole\x12\r\n\x05notes\x18\x05 \x01(\t\"S\n\x0b\x44\x65liverable\x12\x0f\n\x07item_id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12$\n\x07\x63ontent\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content*\xab\x01\n\x0eWorkItemStatus\x12 \n\x1cWORK_ITEM_STATUS_UNSPECIFIED\x10\x00\x12\x1c\n\x18WORK_ITEM_STATUS_PENDING\x10\x01\x12 \n\x1cWORK_ITEM_STATUS_IN_PROGRESS\x10\x02\x12\x19\n\x15WORK_ITEM_STATUS_DONE\x10\x03\x12\x1c\n\x18WORK_ITEM_STATUS_SKIPPED\x10\x04*\x8e\x01\n\x10WorkItemPriority\x12\"\n\x1eWORK_ITEM_PRIORITY_UNSPECIFIED\x10\x00\x12\x1b\n\x17WORK_ITEM_PRIORITY_HIGH\x10\x01\x12\x1d\n\x19WORK_ITEM_PRIORITY_MEDIUM\x10\x02\x12\x1a\n\x16WORK_ITEM_PRIORITY_LOW\x10\x03*\x82\x01\n\x0c\x41rtifactRole\x12\x1d\n\x19\x41RTIFACT_ROLE_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x41RTIFACT_ROLE_DELIVERABLE\x10\x01\x12\x19\n\x15\x41RTIFACT_ROLE_WORKING\x10\x02\x12\x19\n\x15\x41RTIFACT_ROLE_CONTROL\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/workitem.proto\x12\nharness.v1\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/quality.proto\"\xd5\x02\n\x08WorkItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12*\n\x06status\x18\x03 \x01(\x0e\x32\x1a.harness.v1.WorkItemStatus\x12.\n\x08priority\x18\x04 \x01(\x0e\x32\x1c.harness.v1.WorkItemPriority\x12\r\n\x05notes\x18\x05 \x01(\t\x12&\n\x04role\x18\x06 \x01(\x0e\x32\x18.harness.v1.ArtifactRole\x12%\n\x08\x61rtifact\x18\x07 \x01(\x0b\x32\x13.harness.v1.Content\x12\x17\n\x0f\x61rtifact_digest\x18\x08 \x01(\t\x12\x19\n\x11requires_revision\x18\t \x01(\x08\x12\x13\n\x0brevision_of\x18\n \x01(\t\x12+\n\x07\x63ontrol\x18\x0b \x01(\x0b\x32\x1a.harness.v1.ControlVerdict\"7\n\x0e\x43ontrolVerdict\x12\x0e\n\x06passed\x18\x01 \x01(\x08\x12\x15\n\rfailed_checks\x18\x02 \x03(\t\"\xdf\x01\n\x0eWorkItemLedger\x12#\n\x05items\x18\x01 \x03(\x0b\x32\x14.harness.v1.WorkItem\x12\x13\n\x0blast_number\x18\x02 \x01(\r\x12#\n\x06stored\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content\x12\'\n\tartifacts\x18\x04 \x03(\x0b\x32\x14.harness.v1.Artifact\x12\x15\n\rlast_artifact\x18\x05 \x01(\r\x12.\n\x08\x61ttempts\x18\x06 \x03(\x0b\x32\x1c.harness.v1.AttemptArtifacts\"\x94\x01\n\x10WorkItemTemplate\x12\n\n\x02id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12.\n\x08priority\x18\x03 \x01(\x0e\x32\x1c.harness.v1.WorkItemPriority\x12&\n\x04role\x18\x04 \x01(\x0e\x32\x18.harness.v1.ArtifactRole\x12\r\n\x05notes\x18\x05 \x01(\t\"a\n\x0b\x44\x65liverable\x12\x0f\n\x07item_id\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12$\n\x07\x63ontent\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content\x12\x0c\n\x04kind\x18\x04 \x01(\t*\xab\x01\n\x0eWorkItemStatus\x12 \n\x1cWORK_ITEM_STATUS_UNSPECIFIED\x10\x00\x12\x1c\n\x18WORK_ITEM_STATUS_PENDING\x10\x01\x12 \n\x1cWORK_ITEM_STATUS_IN_PROGRESS\x10\x02\x12\x19\n\x15WORK_ITEM_STATUS_DONE\x10\x03\x12\x1c\n\x18WORK_ITEM_STATUS_SKIPPED\x10\x04*\x8e\x01\n\x10WorkItemPriority\x12\"\n\x1eWORK_ITEM_PRIORITY_UNSPECIFIED\x10\x00\x12\x1b\n\x17WORK_ITEM_PRIORITY_HIGH\x10\x01\x12\x1d\n\x19WORK_ITEM_PRIORITY_MEDIUM\x10\x02\x12\x1a\n\x16WORK_ITEM_PRIORITY_LOW\x10\x03*\x82\x01\n\x0c\x41rtifactRole\x12\x1d\n\x19\x41RTIFACT_ROLE_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x41RTIFACT_ROLE_DELIVERABLE\x10\x01\x12\x19\n\x15\x41RTIFACT_ROLE_WORKING\x10\x02\x12\x19\n\x15\x41RTIFACT_ROLE_CONTROL\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,20 +34,20 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.workitem_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_WORKITEMSTATUS']._serialized_start=818
-  _globals['_WORKITEMSTATUS']._serialized_end=989
-  _globals['_WORKITEMPRIORITY']._serialized_start=992
-  _globals['_WORKITEMPRIORITY']._serialized_end=1134
-  _globals['_ARTIFACTROLE']._serialized_start=1137
-  _globals['_ARTIFACTROLE']._serialized_end=1267
-  _globals['_WORKITEM']._serialized_start=68
-  _globals['_WORKITEM']._serialized_end=409
-  _globals['_CONTROLVERDICT']._serialized_start=411
-  _globals['_CONTROLVERDICT']._serialized_end=466
-  _globals['_WORKITEMLEDGER']._serialized_start=468
-  _globals['_WORKITEMLEDGER']._serialized_end=579
-  _globals['_WORKITEMTEMPLATE']._serialized_start=582
-  _globals['_WORKITEMTEMPLATE']._serialized_end=730
-  _globals['_DELIVERABLE']._serialized_start=732
-  _globals['_DELIVERABLE']._serialized_end=815
+  _globals['_WORKITEMSTATUS']._serialized_start=971
+  _globals['_WORKITEMSTATUS']._serialized_end=1142
+  _globals['_WORKITEMPRIORITY']._serialized_start=1145
+  _globals['_WORKITEMPRIORITY']._serialized_end=1287
+  _globals['_ARTIFACTROLE']._serialized_start=1290
+  _globals['_ARTIFACTROLE']._serialized_end=1420
+  _globals['_WORKITEM']._serialized_start=94
+  _globals['_WORKITEM']._serialized_end=435
+  _globals['_CONTROLVERDICT']._serialized_start=437
+  _globals['_CONTROLVERDICT']._serialized_end=492
+  _globals['_WORKITEMLEDGER']._serialized_start=495
+  _globals['_WORKITEMLEDGER']._serialized_end=718
+  _globals['_WORKITEMTEMPLATE']._serialized_start=721
+  _globals['_WORKITEMTEMPLATE']._serialized_end=869
+  _globals['_DELIVERABLE']._serialized_start=871
+  _globals['_DELIVERABLE']._serialized_end=968
 # @@protoc_insertion_point(module_scope)

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -215,8 +216,13 @@ class WorkItemLedger(_message.Message):
     ITEMS_FIELD_NUMBER: _builtins.int
     LAST_NUMBER_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
+    ARTIFACTS_FIELD_NUMBER: _builtins.int
+    LAST_ARTIFACT_FIELD_NUMBER: _builtins.int
+    ATTEMPTS_FIELD_NUMBER: _builtins.int
     last_number: _builtins.int
     """Number of the last id that was made up."""
+    last_artifact: _builtins.int
+    """Number of the last id of an artifact that was made up."""
     @_builtins.property
     def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___WorkItem]:
         """The items; empty while the ledger is stored elsewhere."""
@@ -227,16 +233,27 @@ class WorkItemLedger(_message.Message):
         are what is stored there. Code that changes them clears it.
         """
 
+    @_builtins.property
+    def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Artifact]:
+        """What save_artifact has stored, in order, at most 200."""
+
+    @_builtins.property
+    def attempts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.AttemptArtifacts]:
+        """The artifacts of attempts that were judged, of which the best is delivered."""
+
     def __init__(
         self,
         *,
         items: _abc.Iterable[Global___WorkItem] | None = ...,
         last_number: _builtins.int = ...,
         stored: _content_pb2.Content | None = ...,
+        artifacts: _abc.Iterable[_quality_pb2.Artifact] | None = ...,
+        last_artifact: _builtins.int = ...,
+        attempts: _abc.Iterable[_quality_pb2.AttemptArtifacts] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "last_number", b"last_number", "stored", b"stored"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "attempts", b"attempts", "items", b"items", "last_artifact", b"last_artifact", "last_number", b"last_number", "stored", b"stored"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -289,10 +306,13 @@ class Deliverable(_message.Message):
     ITEM_ID_FIELD_NUMBER: _builtins.int
     TITLE_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
     item_id: _builtins.str
-    """The work item."""
+    """The work item, or the artifact of save_artifact."""
     title: _builtins.str
     """Its title."""
+    kind: _builtins.str
+    """Kind of an artifact that save_artifact has stored; empty for those of work items."""
     @_builtins.property
     def content(self) -> _content_pb2.Content:
         """What was made."""
@@ -303,10 +323,11 @@ class Deliverable(_message.Message):
         item_id: _builtins.str = ...,
         title: _builtins.str = ...,
         content: _content_pb2.Content | None = ...,
+        kind: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "item_id", b"item_id", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "item_id", b"item_id", "kind", b"kind", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
