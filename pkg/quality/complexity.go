@@ -1,0 +1,90 @@
+package quality
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const (
+	complexSources = 5    // sources from which work is complex, whatever a model answers
+	complexChars   = 1200 // code points of the goal from which work is complex without a model
+	simpleChars    = 120  // code points of the goal up to which work without sources is simple
+	sureOfKind     = 0.5  // confidence from which the kind of an answer counts
+	maxReason      = 1000 // bytes
+)
+
+// errLevel is the error of an answer that names none of the levels.
+var errLevel = errors.New("expected a JSON object with level SIMPLE, MEDIUM or COMPLEX")
+
+// ParseComplexity reads a model's answer to ClassifyJob: a JSON object, with or without text
+// around it. Figures outside of their range become the nearest in it; work with at least 5
+// sources is COMPLEX. It returns an error if no object names one of the three levels.
+func ParseComplexity(text string, sources int) (*harnessv1.QualityComplexity, error) {
+	for _, o := range objects(text, "level") {
+		level := strings.ToUpper(o.text("level"))
+		if level != Simple && level != Medium && level != Complex {
+			continue
+		}
+		if sources >= complexSources {
+			level = Complex
+		}
+		c := &harnessv1.QualityComplexity{
+			Level: level, Reason: content.Line(genuine(o.text("reason")), maxReason), SubtaskCount: 1,
+			Expected: expectation(object(o["expected"])),
+		}
+		if n := o.figure("subtask_count", 1, 10); n != nil {
+			c.SubtaskCount = *n
+		}
+		return c, nil
+	}
+	return nil, errLevel
+}
+
+// expectation returns what an answer expects, or nil if it expects nothing.
+func expectation(o fields) *harnessv1.Expected {
+	e := &harnessv1.Expected{
+		MinInsights:        o.figure("min_insights", 0, 20),
+		MinRecommendations: o.figure("min_recommendations", 0, 10),
+		MinDocuments:       o.figure("min_documents", 0, 5),
+		MinOutputChars:     o.figure("min_output_chars", 0, 5000),
+	}
+	if required, ok := o.flag("require_citations"); ok {
+		e.RequireCitations = &required
+	}
+	if e.MinInsights == nil && e.MinRecommendations == nil && e.MinDocuments == nil && e.MinOutputChars == nil && e.RequireCitations == nil {
+		return nil
+	}
+	return e
+}
+
+// FallbackComplexity classifies work without a model: at least 5 sources or 1,200 code
+// points are COMPLEX, at most 120 code points without a source SIMPLE, others MEDIUM.
+func FallbackComplexity(goal string, sources int, why string) *harnessv1.QualityComplexity {
+	c := &harnessv1.QualityComplexity{Level: Medium, Reason: Fallback + content.Line(why, maxReason), SubtaskCount: 1}
+	switch length := chars(goal); {
+	case sources >= complexSources || length >= complexChars:
+		c.Level = Complex
+	case length <= simpleChars && sources == 0:
+		c.Level = Simple
+	}
+	return c
+}
+
+// ParseIntent reads a model's answer to IntentJob and returns the kind of the work, one of
+// known, and how sure the model is, 0.5 to 1. An answer that cannot be read, names another
+// kind or is less sure gives Chat and 0.
+func ParseIntent(text string, known []string) (kind string, confidence float64) {
+	for _, o := range objects(text, "kind") {
+		kind = strings.ToLower(o.text("kind"))
+		confidence, ok := o.number("confidence")
+		if ok && confidence >= sureOfKind && confidence <= 1 && slices.Contains(known, kind) {
+			return kind, confidence
+		}
+		break
+	}
+	return Chat, 0
+}

@@ -1,0 +1,36 @@
+package quality
+
+import (
+	"strings"
+	"unicode"
+)
+
+// Fold returns text in a form in which case and white space make no difference: one case,
+// one space for each run of white space, none at its ends. Folding again changes nothing.
+func Fold(text string) string {
+	var b strings.Builder
+	b.Grow(len(text))
+	space := false
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			space = true
+			continue
+		}
+		if space && b.Len() > 0 {
+			b.WriteByte(' ')
+		}
+		space = false
+		b.WriteRune(unicode.ToLower(unicode.ToUpper(r)))
+	}
+	return b.String()
+}
+
+// Quoted reports whether a source has the words of a quote, case and white space folded. A
+// quote without words is not quoted.
+func Quoted(source, quote string) bool { return QuotedIn(Fold(source), quote) }
+
+// QuotedIn is Quoted for a source that Fold has folded. Use it to look up several quotes.
+func QuotedIn(folded, quote string) bool {
+	quote = Fold(quote)
+	return quote != "" && strings.Contains(folded, quote)
+}

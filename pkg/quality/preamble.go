@@ -1,0 +1,43 @@
+package quality
+
+import (
+	"fmt"
+	"strings"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// Preamble returns what the kind requires, in words, for the system prompt: the numbers are
+// those that Evaluate checks with the multiplier. C may be nil. It is empty if nothing is
+// required.
+func Preamble(k Kind, c *harnessv1.QualityComplexity, multiplier uint32) string {
+	return PreambleWith(prompts[PromptPreamble], k, c, multiplier)
+}
+
+// PreambleWith is Preamble with another text for the prompt quality_preamble.
+func PreambleWith(text string, k Kind, c *harnessv1.QualityComplexity, multiplier uint32) string {
+	r := requirements(k, c.GetExpected(), multiplier)
+	var lines []string
+	line := func(format string, args ...any) { lines = append(lines, "- "+fmt.Sprintf(format, args...)) }
+	for _, required := range r.counts {
+		if n := required.GetCount(); n > 0 {
+			line("At least %d of kind %s, each saved with save_artifact.", n, required.GetKind())
+		}
+	}
+	if r.artifacts && len(lines) == 0 {
+		line("At least one artifact (%s), saved with save_artifact.", alternatives(k.GetArtifactKinds()))
+	}
+	if r.citations {
+		line("Citations: give artifacts the source and its exact words as a quote. Quotes are looked up in the sources.")
+	}
+	if r.chars > 0 {
+		line("An output of at least %d characters.", r.chars)
+	}
+	if k.GetPreamble() != "" {
+		lines = append(lines, k.GetPreamble())
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	return text + "\n" + strings.Join(lines, "\n")
+}
