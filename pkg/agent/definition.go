@@ -58,6 +58,8 @@ type Definition struct {
 	ReadOnly bool
 	// MaxAnswerWords bounds the answer, in words; 0: it has no bound.
 	MaxAnswerWords uint32
+	// Kinds are the kinds of work in addition to the built-in ones.
+	Kinds []*harnessv1.WorkKind
 	// Digest identifies the definition: equal definitions have equal digests.
 	Digest string
 }
@@ -69,6 +71,7 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 	d := &harnessv1.Definition{
 		Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema(),
 		Agents: tree.Resolve(agent.GetAgents()), OnlyTools: agent.GetOnlyTools(), ReadOnly: agent.GetReadOnly(), MaxAnswerWords: agent.GetMaxAnswerWords(),
+		Kinds: agent.GetKinds(),
 	}
 	if proto.Size(d) == 0 {
 		d = nil
@@ -85,7 +88,7 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Definition, error) {
 	out := &Definition{
 		Modes: d.GetModes(), OutputSchema: d.GetOutputSchema(), Agents: d.GetAgents(), OnlyTools: d.GetOnlyTools(), ReadOnly: d.GetReadOnly(),
-		MaxAnswerWords: d.GetMaxAnswerWords(),
+		MaxAnswerWords: d.GetMaxAnswerWords(), Kinds: d.GetKinds(),
 	}
 	var err error
 	if out.OutputSchema != "" {

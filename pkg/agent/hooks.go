@@ -15,6 +15,8 @@ type NeedsError struct {
 	Keys []string
 	// Hooks are the calls to make.
 	Hooks []*harnessv1.HookRequest
+	// Jobs are the calls of models to make.
+	Jobs []*harnessv1.JobRequest
 }
 
 // Error returns the keys.
@@ -22,7 +24,7 @@ func (n *NeedsError) Error() string { return fmt.Sprintf("needs %v", n.Keys) }
 
 // Output returns the needs as the output of the decision.
 func (n *NeedsError) Output() *harnessv1.StepOutput {
-	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: n.Keys, Hooks: n.Hooks}}}
+	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: n.Keys, Hooks: n.Hooks, Jobs: n.Jobs}}}
 }
 
 // Observation returns the observation under a key, nil if there is none.

@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/jobs"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
@@ -124,13 +125,13 @@ func (s *Server) Compact(_ context.Context, req *harnessv1.CompactRequest) (*har
 
 // Run executes compaction until ctx ends.
 func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
-	ends := &jobEnds{waiting: map[jobID][]chan struct{}{}}
+	ends := &jobs.Ends{}
 	if s.cfg.Jobs != nil {
-		stop, err := s.cfg.Jobs.OnJobEnd(ends.ended)
+		stop, err := s.cfg.Jobs.OnJobEnd(ends.Ended)
 		if err != nil {
 			return err
 		}
 		defer stop()
 	}
-	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Bind: s.bind, Changes: ends.changes})
+	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: compaction.Name, Bind: s.bind, Changes: ends.Changes(compaction.KeySummary)})
 }
