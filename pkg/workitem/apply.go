@@ -23,6 +23,8 @@ type Outcome struct {
 	// Events are work_item.changed for each of them, and deliverables.updated if an
 	// artifact was stored. The caller stamps them.
 	Events []*harnessv1.Event
+	// Saved are clones of the artifacts with a kind that were stored, contents inline.
+	Saved []*harnessv1.Artifact
 }
 
 // Values of work_item.changed.

@@ -189,7 +189,7 @@ func Deliverables(l *harnessv1.WorkItemLedger) []*harnessv1.Deliverable {
 		}
 		return nil
 	}
-	var made []*harnessv1.Deliverable
+	made := savedDeliverables(l)
 	for _, i := range l.GetItems() {
 		replaces := i.GetStatus() == done && index(l, i.GetRevisionOf()) >= 0
 		if artifact := newest(i); artifact != nil && !replaces {

@@ -62,6 +62,8 @@ type Setting struct {
 	OutputSchema string
 	// Wait is true if calls can wait.
 	Wait bool
+	// ArtifactKinds are the kinds of artifacts that the run saves; empty: it saves none.
+	ArtifactKinds []string
 }
 
 // registration is a tool with its position.

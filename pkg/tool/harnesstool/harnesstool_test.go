@@ -17,7 +17,7 @@ import (
 
 var (
 	items      = []string{workitem.Add, workitem.Update, workitem.List, workitem.SetArtifact, workitem.FlagRevision}
-	everything = harnesstool.Setting{WorkItems: true, Questions: true, Compaction: true, Wait: true}
+	everything = harnesstool.Setting{WorkItems: true, Questions: true, Compaction: true, Wait: true, ArtifactKinds: []string{"insight"}}
 )
 
 func namesOf(specs []*harnessv1.ToolSpec) []string {
@@ -38,7 +38,8 @@ func TestSpecsFollowSetting(t *testing.T) {
 		{harnesstool.Setting{WorkItems: true}, append(slices.Clone(items), "work_complete", "read_artifact")},
 		{harnesstool.Setting{Compaction: true}, []string{"work_complete", "read_artifact"}},
 		{harnesstool.Setting{Wait: true}, []string{"work_complete", "wait", "read_artifact"}},
-		{everything, append(slices.Clone(items), "work_complete", "ask_user", "wait", "read_artifact")},
+		{harnesstool.Setting{ArtifactKinds: []string{"insight"}}, []string{"save_artifact", "work_complete", "read_artifact"}},
+		{everything, slices.Concat(items[:4], []string{"save_artifact"}, items[4:], []string{"work_complete", "ask_user", "wait", "read_artifact"})},
 	} {
 		if got := namesOf(harnesstool.Specs(c.setting)); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %v, want %v", c.setting, got, c.want)
