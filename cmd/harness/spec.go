@@ -71,7 +71,7 @@ func (c *specFlags) spec(ctx context.Context, a *app, goal string, local bool) (
 	}
 	return &harnessv1.RunSpec{
 		Goal: inline(goal), Agent: agent, Workspace: workspace, Workflow: c.Workflow, Config: config,
-		ClientTools: file.ClientTools, Contract: file.Contract, OutputSchema: file.OutputSchema,
+		ClientTools: file.ClientTools, Contract: file.Contract, OutputSchema: file.OutputSchema, Task: file.Task,
 	}, file, nil
 }
 

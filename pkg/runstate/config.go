@@ -93,6 +93,7 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	unset(&r.Budgets.ToolCalls, DefaultMaxToolCalls)
 	unset(&r.Budgets.AllowUnpriced, false)
 	resolveSupervision(r)
+	resolveQuality(r)
 	return r
 }
 
@@ -127,6 +128,16 @@ func resolveContext(r *harnessv1.LoopConfig, window uint32) {
 	unset(&c.ClearTokens, defaultClear)
 	unset(&c.ExternalizeTokens, defaultExternalize)
 	unsetDuration(&c.SummaryWait, defaultSummaryWait)
+}
+
+// resolveQuality sets the defaults of judging work. A run whose work is not judged has none.
+func resolveQuality(r *harnessv1.LoopConfig) {
+	if r.Quality == nil {
+		return
+	}
+	unset(&r.Quality.Enabled, false)
+	unset(&r.Quality.Iterations, 1)
+	unset(&r.Quality.RetryOnFallback, false)
 }
 
 // resolveSupervision sets the defaults of what supervises and guides the agent.

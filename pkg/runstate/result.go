@@ -30,6 +30,7 @@ func Result(s *harnessv1.Snapshot, now time.Time) *harnessv1.HarnessResult {
 		Coverage:     s.GetCoverageLedger().GetCoverage(),
 		Output:       s.GetOutput(),
 		Model:        s.GetAnswerModel(),
+		Quality:      s.GetQuality().GetVerdict(),
 	}
 }
 

@@ -68,6 +68,7 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		func() error { return checkProviders(agent+".context_providers", a.GetContextProviders()) },
 		func() error { return checkOutputSchema(s.GetOutputSchema()) },
 		func() error { return checkGraph(s) },
+		func() error { return checkQuality(s) },
 	)
 }
 

@@ -12,6 +12,12 @@ import (
 
 // openSegment starts the work on a user message.
 func (d *decision) openSegment(message string) error {
+	if d.work == nil {
+		var err error
+		if d.work, err = d.classify(message, d.s.GetSegment()+1, d.kinds()); err != nil {
+			return err
+		}
+	}
 	runstate.OpenSegment(d.s)
 	d.Turn = presentTurn(d.s)
 	preview := content.Cut(message, content.MaxPreview)
@@ -25,11 +31,22 @@ func (d *decision) openSegment(message string) error {
 	}); err != nil {
 		return err
 	}
+	d.recordWork(d.work)
+	if d.s.GetSegment() > 1 {
+		if text := d.work.preamble(); text != "" {
+			d.GuideOn("quality", "quality", "", text).Kept = d.Marks()
+		}
+	}
 	d.goal = content.Cut(message, maxPlan)
 	if d.s.Goal = nil; d.goal != preview {
 		d.s.Goal = content.Inline(d.goal)
 	}
-	return d.makePlan(d.goal)
+	plan := content.Cut(d.work.planText(), maxPlan)
+	d.work = nil // another message of this decision begins other work
+	if plan == "" {
+		plan = d.goal
+	}
+	return d.makePlan(plan)
 }
 
 // maxDrafts bounds how often a plan is redrafted because its hooks want it.

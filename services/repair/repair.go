@@ -81,9 +81,10 @@ type decision struct {
 	verdicts int                  // events of hooks so far
 	failure  *harnessv1.TurnError // why the run cannot continue
 
-	questionAnswered bool   // the user answered a question of the contract
-	drafts           int    // of the plan that is being made
-	goal             string // of the segment, up to maxPlan bytes
+	questionAnswered bool      // the user answered a question of the contract
+	drafts           int       // of the plan that is being made
+	goal             string    // of the segment, up to maxPlan bytes
+	work             *workPlan // of the segment; nil if it is not judged
 }
 
 // Decide is DecideWith for a step that carries the definition of its run.
@@ -124,8 +125,8 @@ func DecideWith(in *harnessv1.StepInput, made *agent.Definition, c *conversation
 	}
 	d.Step.Observed = in.GetObserved()
 	if err := d.decide(); err != nil {
-		if needed := new(agent.NeedsError); errors.As(err, &needed) {
-			return needed.Output(), nil
+		if out := output(err); out != nil {
+			return out, nil
 		}
 		return nil, err
 	}

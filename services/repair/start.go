@@ -56,6 +56,10 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	s.Reasoning = proto.CloneOf(spec.GetAgent().GetReasoning())
 	s.Autonomous, s.Mode = spec.GetAgent().GetAutonomous(), spec.GetAgent().GetMode()
 	s.Parent = proto.CloneOf(d.trigger.GetParent())
+	s.Task = proto.CloneOf(spec.GetTask())
+	if q := s.GetConfig().GetQuality(); q.GetEnabled() && q.GetModel() == "" {
+		q.Model = cmp.Or(catalogue.Default().Small(s.GetModel()), s.GetModel())
+	}
 	d.define(spec)
 	tree.AddGraph(s, spec.GetGraph())
 	environment = shownEnvironment(s.GetConfig().GetPrompt(), environment)
@@ -75,12 +79,21 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	s.Phase = harnessv1.Phase_PHASE_IDLE
 	runstate.StartClock(s, d.now)
+	work, err := d.classify(content.Text(spec.GetGoal()), 1, spec.GetAgent().GetKinds())
+	if err != nil {
+		return err
+	}
+	d.work = work
+	contexts := d.contexts(spec)
+	if text := work.preamble(); text != "" {
+		contexts = append(contexts, Section{Name: "What good work is here", Text: text})
+	}
 	described := spec
 	if s.GetParent().GetPlans() {
 		described = proto.CloneOf(spec)
 		described.Agent.Mode = mode.Plan
 	}
-	prompt := SystemPrompt(described, s.GetConfig(), environment, d.contexts(spec))
+	prompt := SystemPrompt(described, s.GetConfig(), environment, contexts)
 	if prompt != "" {
 		d.AppendTo(0, &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Kept: true, Content: content.Inline(prompt)})
 	}
@@ -129,8 +142,9 @@ func setFactor(s *harnessv1.Snapshot) {
 func (d *decision) tools(spec *harnessv1.RunSpec, environment *harnessv1.Environment) []*harnessv1.ToolSpec {
 	harness := harnesstool.Specs(harnesstool.Setting{
 		WorkItems: d.s.GetConfig().GetWorkItems().GetEnabled(), Questions: !d.s.GetAutonomous(), Compaction: d.s.GetConfig().GetContext().GetCompaction(),
-		OutputSchema: spec.GetOutputSchema(),
-		Wait:         d.s.GetConfig().GetTools().GetWait(),
+		OutputSchema:  spec.GetOutputSchema(),
+		Wait:          d.s.GetConfig().GetTools().GetWait(),
+		ArtifactKinds: d.artifactKinds(spec.GetAgent().GetKinds()),
 	})
 	all := slices.Concat(environment.GetTools(), harness, tree.Tools(d.made.Agents), spec.GetClientTools())
 	return slices.DeleteFunc(all, func(t *harnessv1.ToolSpec) bool { return !mode.Allows(runstate.Mode(d.s), d.made.Modes, t) })

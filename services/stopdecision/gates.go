@@ -22,12 +22,13 @@ const (
 	rejectedContract  = "contract_not_satisfied"
 	rejectedItems     = "work_items_incomplete"
 	rejectedHook      = "agent_stop_hook_blocked"
+	rejectedQuality   = "quality_retry"
 )
 
 // gates decides whether an agent that considers itself done may stop. The required
 // questions of the contract are put to the user first. Then, in order: it called
 // work_complete, its answer is not too long, its output fits the output schema, the contract is satisfied, no work item
-// is open, no subscriber of agent_stop blocks. The first gate that objects decides.
+// is open, the work is good enough, no subscriber of agent_stop blocks. The first gate that objects decides.
 func (d *decision) gates() error {
 	if asked, err := d.askQuestions(); asked || err != nil {
 		return err
@@ -44,7 +45,7 @@ func (d *decision) gates() error {
 			return d.reject(rejectedStrict, "This run ends only with work_complete. Finish what is left with tool calls, then call work_complete with a summary.", nil)
 		}
 	}
-	for _, gate := range []func() (bool, error){d.lengthGate, d.outputGate, d.contractGate, d.itemsGate, d.hooksGate} {
+	for _, gate := range []func() (bool, error){d.lengthGate, d.outputGate, d.contractGate, d.itemsGate, d.qualityGate, d.hooksGate} {
 		if decided, err := gate(); decided || err != nil {
 			return err
 		}
@@ -53,12 +54,16 @@ func (d *decision) gates() error {
 		return d.continueRun() // the agent has not read the user's answer yet
 	}
 	accepted := d.turn.GetCalledWorkComplete() || !stop.GetRequireWorkComplete()
+	verdict := s.GetQuality().GetVerdict()
 	message := "The agent completed the work."
 	switch {
 	case !accepted:
 		message = "The agent stopped without ever calling work_complete."
 	case d.definition.Output != nil && s.GetOutput() == nil:
 		accepted, message = false, "The agent stopped without an output that fits the output schema."
+	case verdict.GetDegraded():
+		accepted = verdict.GetContractPassed()
+		message = fmt.Sprintf("No attempt of %d was good enough; the best is delivered.", verdict.GetAttempts())
 	}
 	return d.end(harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.PhaseInput_PHASE_INPUT_COMPLETE, "agent_done", message, accepted)
 }

@@ -61,6 +61,7 @@ type decision struct {
 	s          *harnessv1.Snapshot
 
 	contractVerified, itemsVerified bool
+	used                            []*harnessv1.Usage // by jobs, not counted yet
 }
 
 // ErrOver means that the run of a step is over.
@@ -99,6 +100,9 @@ func DecideWith(in *harnessv1.StepInput, definition *agent.Definition) (*harness
 	if err := d.decide(); err != nil {
 		if needs := new(agent.NeedsError); errors.As(err, &needs) {
 			return needs.Output(), nil
+		}
+		if wait := new(agent.WaitError); errors.As(err, &wait) {
+			return wait.Output(), nil
 		}
 		return nil, err
 	}
@@ -250,6 +254,9 @@ func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 		ContractVerified:             d.contractVerified,
 		WorkItemsVerified:            d.itemsVerified,
 	}}
+	if err := d.closeQuality(); err != nil {
+		return err
+	}
 	d.Emit(event.SessionComplete(status, accepted, s.GetStopReason()))
 	payload := map[string]any{"status": statusName(status), "accepted": accepted, "kind": kind, "message": message}
 	for _, topic := range []harnessv1.HookTopic{harnessv1.HookTopic_HOOK_TOPIC_ON_COMPLETE, harnessv1.HookTopic_HOOK_TOPIC_SESSION_END} {

@@ -83,6 +83,10 @@ func (c *completion) addActivity() {
 	if len(c.p.changedItems) > 0 {
 		workitem.Upsert(runstate.OwnLedger(s), c.p.changedItems)
 	}
+	if len(c.p.savedArtifacts) > 0 {
+		workitem.UpsertArtifacts(runstate.OwnLedger(s), c.p.savedArtifacts)
+	}
+	c.addQuality()
 }
 
 // inOrder returns the results of this step in the order of their calls: which of

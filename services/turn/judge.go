@@ -36,6 +36,7 @@ type judgement struct {
 	delegated int
 	calls     []*harnessv1.PreparedCall
 	items     []*harnessv1.WorkItem
+	artifacts []*harnessv1.Artifact
 
 	// The rest is for calls that are judged after the response is stored.
 	queue    []*harnessv1.ToolCall // with their arguments inline
@@ -72,7 +73,7 @@ type reply struct {
 
 func newJudgement(s *State, p *Progress, d *runstate.Draft) *judgement {
 	j := &judgement{s: s, p: p, draft: d, waiting: len(s.Snapshot.GetPendingToolCalls())}
-	if s.Snapshot.GetConfig().GetWorkItems().GetEnabled() {
+	if s.Snapshot.GetConfig().GetWorkItems().GetEnabled() || len(artifactKinds(s.Snapshot, s.Definition)) > 0 {
 		j.ledger = proto.CloneOf(s.Snapshot.GetWorkItemLedger())
 		if j.ledger == nil {
 			j.ledger = &harnessv1.WorkItemLedger{}
@@ -149,7 +150,7 @@ func (j *judgement) advance() {
 	}
 	j.draft.GuideNotes(j.notes)
 	j.draft.Entry = &harnessv1.Journal{Entry: &harnessv1.Journal_CallsJudged{CallsJudged: &harnessv1.CallsJudged{
-		Calls: j.calls, WorkItems: j.items, Hooks: j.wants.Wants(),
+		Calls: j.calls, WorkItems: j.items, Hooks: j.wants.Wants(), Artifacts: j.artifacts,
 	}}}
 }
 
@@ -339,7 +340,7 @@ func (j *judgement) runHarnessTool(name, arguments string) (text string, failed 
 		return fmt.Sprintf("There is no tool %q.", content.Cut(name, 64)), true
 	}
 	o := t.Run(j.ledger, arguments)
-	j.items = workitem.Merge(j.items, o.Changed)
+	j.items, j.artifacts = workitem.Merge(j.items, o.Changed), append(j.artifacts, o.Saved...)
 	j.draft.Emit(o.Events...)
 	return o.Result, o.IsError
 }

@@ -14,6 +14,7 @@ func (c *completion) addOutcomes(end End) {
 	if outcomes == nil {
 		outcomes = runstate.NewOutcomes(c.s, nil, nil)
 	}
+	c.countResults()
 	for _, r := range c.inOrder() {
 		outcomes.Record(c.s, runstate.Outcome{Tool: r.tool, Arguments: c.p.written[r.call], Result: r.content, Basis: c.p.basis(r.call)})
 	}

@@ -46,20 +46,21 @@ type Progress struct {
 	// Abort is why a hook ended the turn; empty if none did.
 	Abort string
 
-	claim        *harnessv1.TurnStarted         // the first claim
-	messages     uint64                         // appended by the journal
-	weight       uint64                         // of those messages
-	followed     uint64                         // weight of those after the response
-	media        media.Room                     // of the images and documents of those messages
-	cutOff       bool                           // the calls of the response were dropped
-	arguments    map[string]*harnessv1.Content  // of calls, as they run
-	written      map[string]*harnessv1.Content  // of calls, as the model wrote them
-	results      []result                       // in the order of the records
-	changedItems []*harnessv1.WorkItem          // as the work item tools left them
-	wants        *harnessv1.HookState           // what hooks want of the rest of the loop
-	background   []*harnessv1.BackgroundCommand // that calls have started
-	files        []string                       // that calls have changed
-	approved     []*harnessv1.PendingCall       // the calls that a resumed turn continues with
+	claim          *harnessv1.TurnStarted         // the first claim
+	messages       uint64                         // appended by the journal
+	weight         uint64                         // of those messages
+	followed       uint64                         // weight of those after the response
+	media          media.Room                     // of the images and documents of those messages
+	cutOff         bool                           // the calls of the response were dropped
+	arguments      map[string]*harnessv1.Content  // of calls, as they run
+	written        map[string]*harnessv1.Content  // of calls, as the model wrote them
+	results        []result                       // in the order of the records
+	changedItems   []*harnessv1.WorkItem          // as the work item tools left them
+	savedArtifacts []*harnessv1.Artifact          // as save_artifact has left them
+	wants          *harnessv1.HookState           // what hooks want of the rest of the loop
+	background     []*harnessv1.BackgroundCommand // that calls have started
+	files          []string                       // that calls have changed
+	approved       []*harnessv1.PendingCall       // the calls that a resumed turn continues with
 
 	execution execution
 }
@@ -137,7 +138,7 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 	case *harnessv1.Journal_ModelResponded:
 		p.foldResponse(e.ModelResponded, rec.GetAppended())
 	case *harnessv1.Journal_CallsJudged:
-		p.foldCalls(e.CallsJudged.GetCalls(), e.CallsJudged.GetWorkItems())
+		p.foldCalls(e.CallsJudged.GetCalls(), e.CallsJudged.GetWorkItems(), e.CallsJudged.GetArtifacts())
 		p.foldWants(e.CallsJudged.GetHooks())
 		p.followed += weight
 	case *harnessv1.Journal_ToolsStarted:
@@ -181,13 +182,13 @@ func (p *Progress) foldResponse(e *harnessv1.ModelResponded, appended []*harness
 		}
 	}
 	if !e.GetUnjudged() {
-		p.foldCalls(e.GetCalls(), e.GetWorkItems())
+		p.foldCalls(e.GetCalls(), e.GetWorkItems(), e.GetArtifacts())
 	}
 }
 
 // foldCalls adds what becomes of the calls of the response.
-func (p *Progress) foldCalls(calls []*harnessv1.PreparedCall, items []*harnessv1.WorkItem) {
-	p.Prepared, p.changedItems = calls, items
+func (p *Progress) foldCalls(calls []*harnessv1.PreparedCall, items []*harnessv1.WorkItem, artifacts []*harnessv1.Artifact) {
+	p.Prepared, p.changedItems, p.savedArtifacts = calls, items, artifacts
 	if p.Prepared == nil {
 		p.Prepared = []*harnessv1.PreparedCall{}
 	}

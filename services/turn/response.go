@@ -65,6 +65,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
 		return d
 	}
+	p.monitor(s, d, responded, message.GetContent().GetInline())
 	message.ToolCalls = p.callsOf()
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
@@ -85,7 +86,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		for i, call := range message.ToolCalls {
 			j.decide(call, calls[i], hook.Effects{})
 		}
-		responded.Calls, responded.WorkItems = j.calls, j.items
+		responded.Calls, responded.WorkItems, responded.Artifacts = j.calls, j.items, j.artifacts
 	}
 	if len(message.ToolCalls) < len(r.ToolCalls) {
 		correct(d, "calls_dropped",

@@ -77,6 +77,7 @@ func (p *parser) identity(out *Provider) []member {
 		}},
 		{"wire", p.wires(&out.Wires)},
 		{"choices", p.texts(&out.Choices)},
+		{"small", p.text(&out.Small)},
 		{"models_of", p.providerName(&out.ModelsOf)},
 		{"model_prefix", p.text(&out.ModelPrefix)},
 	}

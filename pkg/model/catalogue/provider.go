@@ -116,6 +116,9 @@ type Provider struct {
 	// Choices are the models for a run that names none, the first choice first: it gets the
 	// first of them that the provider lists.
 	Choices []string
+	// Small is the model for short calls that are no turns, such as judging work; empty: the
+	// run's model makes them.
+	Small string
 	// ModelsOf is the provider whose entries, except for prices, apply to models of the
 	// same name that have no entry; may be empty. ModelPrefix is removed from the name
 	// first.
@@ -181,3 +184,13 @@ func (c *Catalogue) Variables() []string {
 
 // variableIn matches ${NAME}.
 var variableIn = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
+
+// Small returns the model for short calls of the provider of ref, as PROVIDER:NAME; empty if its
+// catalogue entry names none.
+func (c *Catalogue) Small(ref string) string {
+	p, _ := c.ProviderOf(ref)
+	if p == nil || p.Small == "" {
+		return ""
+	}
+	return p.Name + ":" + p.Small
+}

@@ -84,12 +84,25 @@ func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harn
 	return observed, nil
 }
 
+// first returns the sequence of the run's first record.
+func (o *observer) first() uint64 {
+	if first := o.task.Step().GetSnapshot().GetFirstSequence(); first != 0 {
+		return first
+	}
+	return o.task.Entry.Sequence
+}
+
 // fetch fetches one observation.
 func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string) (*harnessv1.Observation, error) {
 	spec := o.task.Step().GetRepairTrigger().GetSpec()
 	for _, request := range needs.GetHooks() {
 		if request.GetIdempotencyKey() == key {
 			return o.callHook(ctx, request)
+		}
+	}
+	for _, job := range needs.GetJobs() {
+		if agent.KeyJob+job.GetKey() == key {
+			return o.s.jobs.Observe(ctx, o.task.Run, o.first(), job)
 		}
 	}
 	if strings.HasPrefix(key, repair.NeedWait) {

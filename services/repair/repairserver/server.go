@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/background"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/jobs"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -64,6 +65,7 @@ type Server struct {
 	conversations *conversationcache.Cache
 	interrupts    *interrupt.Watch
 	background    background.Killer
+	jobs          *jobs.Observer
 }
 
 // Config of a repair worker.
@@ -74,6 +76,10 @@ type Config struct {
 	ToolHost harnessv1.ToolHostServiceClient
 	// Hooks calls hooks. Nil: agents can have only those with CEL expressions.
 	Hooks *hookcaller.Caller
+	// Jobs is where calls of models that classify and plan work are created. Nil: no model is called.
+	Jobs jobs.Log
+	// Inference reports whether a worker carries out jobs. Nil: none does.
+	Inference func(ctx context.Context) bool
 	// Remote connects to context providers. Nil: agents can have only those with a text.
 	Remote *remote.Pool
 	// Conversations is a cache that the roles of this process share. Nil: a separate one of
@@ -118,6 +124,7 @@ func New(cfg Config) *Server {
 		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &agent.Cache{Blob: cfg.Log.Blob}, conversations: cfg.Conversations,
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		background: background.Killer{Host: cfg.ToolHost, Patience: cfg.HostPatience, Logger: cfg.Logger},
+		jobs:       jobs.New(jobs.Config{Log: cfg.Jobs, Available: cfg.Inference, Now: cfg.Now}),
 	}
 }
 
@@ -141,6 +148,11 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 		return err
 	}
 	defer stop()
+	deaf, err := s.jobs.Listen()
+	if err != nil {
+		return err
+	}
+	defer deaf()
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		bind := func(ctx context.Context, task *executor.Task) (executor.Decide, executor.ObserveNeeds, error) {
@@ -149,7 +161,7 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 			}
 			return s.bind(ctx, task)
 		}
-		return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: repair.Name, Bind: bind})
+		return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: repair.Name, Bind: bind, Changes: s.jobs.Ends.Changes(agent.KeyJob)})
 	})
 	g.Go(func() error {
 		return unlessEnded(ctx, s.log.ConsumeWakes(ctx, wakeConcurrency, func(ctx context.Context, d runlog.Delivery) {

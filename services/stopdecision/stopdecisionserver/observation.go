@@ -98,6 +98,27 @@ func (o *observer) one(ctx context.Context, needs *harnessv1.Needs, key string) 
 			return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Hook{Hook: o.outcomes.Apply(outcome)}}, nil
 		}
 	}
+	for _, job := range needs.GetJobs() {
+		if agent.KeyJob+job.GetKey() == key {
+			observed, err := o.s.jobs.Observe(ctx, o.task.Run, o.task.Step().GetSnapshot().GetFirstSequence(), job)
+			if err == nil {
+				observed.Key = key
+			}
+			return observed, err
+		}
+	}
+	switch key {
+	case stopdecision.KeyOutput, stopdecision.KeyQuotes:
+		look := o.output
+		if key == stopdecision.KeyQuotes {
+			look = o.quotes
+		}
+		observed, err := look(ctx)
+		if err == nil {
+			observed.Key = key
+		}
+		return observed, err
+	}
 	if key == runstate.KeyBackground {
 		return o.s.background.Observe(ctx, o.task.Run, o.task.Step().GetSnapshot())
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/background"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
+	"github.com/harnessmesh/harnessmesh/pkg/executor/jobs"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -44,6 +45,10 @@ type Config struct {
 	ToolHost harnessv1.ToolHostServiceClient
 	// Hooks calls subscribers. Required.
 	Hooks *hookcaller.Caller
+	// Jobs is where calls of models that judge work are created. Nil: no model is called.
+	Jobs jobs.Log
+	// Inference reports whether a worker carries out jobs. Nil: none does.
+	Inference func(ctx context.Context) bool
 	// Remote has the connections to CheckServices. Required.
 	Remote *remote.Pool
 	// Conversations is the cache of folded conversations. Default: a separate cache of
@@ -65,6 +70,7 @@ type Server struct {
 	definitions *agent.Cache
 	interrupts  *interrupt.Watch
 	background  background.Killer
+	jobs        *jobs.Observer
 }
 
 // New returns a stop decision worker.
@@ -82,6 +88,7 @@ func New(cfg Config) *Server {
 		cfg: cfg, definitions: &agent.Cache{Blob: cfg.Log.Blob},
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		background: background.Killer{Host: cfg.ToolHost, Patience: cfg.HostPatience, Logger: cfg.Logger},
+		jobs:       jobs.New(jobs.Config{Log: cfg.Jobs, Available: cfg.Inference, Now: cfg.Now}),
 	}
 }
 
@@ -110,7 +117,12 @@ func (s *Server) Run(ctx context.Context, cfg executor.Config) error {
 		return err
 	}
 	defer stop()
-	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: stopdecision.Name, Bind: s.bind})
+	deaf, err := s.jobs.Listen()
+	if err != nil {
+		return err
+	}
+	defer deaf()
+	return executor.Run(ctx, cfg, &executor.Pure{ExecutorName: stopdecision.Name, Bind: s.bind, Changes: s.jobs.Ends.Changes(agent.KeyJob)})
 }
 
 // bind returns the decision and the observations for one task.

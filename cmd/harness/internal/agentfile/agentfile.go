@@ -40,6 +40,8 @@ type File struct {
 	Contract *harnessv1.TaskContract
 	// OutputSchema is the JSON Schema of the result; empty without one.
 	OutputSchema string
+	// Task is the kind of work of runs; nil without one.
+	Task *harnessv1.Task
 
 	places places
 	// broken are the fields of the spec with a reported problem.

@@ -73,6 +73,15 @@ func (d *decoder) outputSchema(file *File, key, value *yaml.Node) {
 	file.OutputSchema = spec.GetOutputSchema()
 }
 
+// task reads what kind of work runs of the agent are.
+func (d *decoder) task(file *File, key, value *yaml.Node) {
+	const path = "spec.task"
+	d.mark(path, value)
+	spec := &harnessv1.RunSpec{}
+	d.field(spec.ProtoReflect(), key, value, path)
+	file.Task = spec.GetTask()
+}
+
 // schema reads a JSON Schema, written as YAML or as JSON text.
 func (d *decoder) schema(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, _ string) {
 	if n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {

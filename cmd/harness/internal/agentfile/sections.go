@@ -88,9 +88,10 @@ func init() {
 		own("output_schema", "RunSpec.output_schema", (*decoder).outputSchema, "spec.output_schema"),
 		own("work_items", "LoopConfig.work_items", (*decoder).workItems, "spec.config.work_items", "spec.agent.work_item_templates"),
 		listOrFile("jit"), listOrFile("hooks"), inAgent("mode"), listOrFile("modes"), inAgent("context_providers"),
-		inAgent("agents"), inAgent("only_tools"), inAgent("read_only"), inAgent("max_answer_words"),
+		inAgent("agents"), inAgent("only_tools"), inAgent("read_only"), inAgent("max_answer_words"), inAgent("kinds"),
 		inConfig("budgets"), inConfig("stop"), inConfig("continuation"),
-		inConfig("stall"), inConfig("doom_loop"), inConfig("guidance"), inConfig("prompt"), inConfig("context"),
+		inConfig("stall"), inConfig("doom_loop"), inConfig("guidance"), inConfig("prompt"), inConfig("context"), inConfig("quality"),
+		own("task", "RunSpec.task", (*decoder).task, "spec.task"),
 		own("sandbox", "LoopConfig.sandbox", (*decoder).sandbox, "spec.config.sandbox"),
 	}
 }

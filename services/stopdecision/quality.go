@@ -1,0 +1,312 @@
+package stopdecision
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// Keys of the observations about an attempt.
+const (
+	KeyOutput = "output"
+	KeyQuotes = "quotes"
+)
+
+// exam is what judging an attempt has found.
+type exam struct {
+	kind     quality.Kind
+	contract *harnessv1.QualityContract
+	verdict  quality.Verdict
+	verified bool // verifiers were called
+	scores   []*harnessv1.QualityScored
+	nothing  bool // neither output nor artifact
+	goal     string
+	attempt  *harnessv1.QualityAttempt
+}
+
+// qualityGate decides if the work is not good and another attempt may help, or if another
+// iteration is due. Otherwise the best attempt is delivered.
+func (d *decision) qualityGate() (decided bool, err error) {
+	q := d.s.GetQuality()
+	if q == nil {
+		return false, nil
+	}
+	if q.GetVerdict() != nil { // a later gate has sent the accepted work back
+		q.Verdict, q.Attempts = nil, nil
+	}
+	x, err := d.examine(true)
+	if err != nil {
+		return false, err
+	}
+	d.report(x)
+	d.keep(x)
+	limit, good, low := quality.Limits(x.kind, d.s.GetConfig().GetQuality())
+	next := quality.ShouldRetry(quality.Attempt{
+		Number: q.GetAttempt(), Max: limit, Good: good, Low: low, ContractPassed: x.contract.GetPassed(), Score: x.verdict.Score,
+		Error: x.nothing, Fallback: x.verdict.Fallback, RetryOnFallback: d.s.GetConfig().GetQuality().GetRetryOnFallback(),
+	})
+	if next.Retry {
+		q.Attempt++
+		d.Emit(event.QualityRetry(q.GetAttempt(), next.Reason, x.attempt.GetCombined()))
+		d.startAttempt()
+		return true, d.reject(rejectedQuality, quality.HealingPrompt(x.goal, q.GetAttempt(), limit, x.contract, x.verdict), nil)
+	}
+	best := quality.Best(q.GetAttempts())
+	if next.Degraded {
+		d.Emit(event.QualityDegraded(&harnessv1.QualityDegraded{
+			AttemptsMade: uint32(len(q.GetAttempts())), BestScore: best.GetCombined(), WorkflowType: q.GetKind(), Issues: best.GetIssues(), //nolint:gosec // few
+		}))
+	} else {
+		q.AcceptedIterations++
+	}
+	if again, err := d.iterate(x, best); again || err != nil {
+		return again, err
+	}
+	d.deliver(x, best, next.Degraded)
+	return false, nil
+}
+
+// iterate begins another iteration if one is due, and reports the iterations after the last.
+func (d *decision) iterate(x *exam, best *harnessv1.QualityAttempt) (again bool, err error) {
+	q, limit := d.s.GetQuality(), max(d.s.GetConfig().GetQuality().GetIterations(), 1)
+	if q.GetIteration() > 1 && best.GetCombined() <= q.GetBestIteration() {
+		q.Unbeaten++
+	} else {
+		q.Unbeaten = 0
+	}
+	q.BestIteration = best.GetCombined()
+	if q.GetIteration() < limit && q.GetUnbeaten() < maxUnbeaten && !d.lastTurn() {
+		q.Iteration++
+		q.Attempt = 1
+		d.startAttempt()
+		return true, d.reject(rejectedQuality, fmt.Sprintf(
+			"The work is accepted, and may be made better: this is pass %d of %d. Improve on it where it matters most, then deliver the whole again. What is delivered in the end is the best of all passes.",
+			q.GetIteration(), limit), nil)
+	}
+	if limit > 1 {
+		now := d.in.GetNow().AsTime()
+		d.Emit(event.QualityIterated(&harnessv1.QualityIterated{
+			Iterations: q.GetIteration(), BestScore: best.GetCombined(), AcceptedCount: q.GetAcceptedIterations(),
+			TotalDurationMs:  uint64(max(now.Sub(q.GetStartTime().AsTime()), 0) / time.Millisecond),                       //nolint:gosec // not negative
+			EstimatedCostUsd: float64(int64(d.s.GetSpent().GetUsage().GetCostMicroUsd())-q.GetCostBeforeMicroUsd()) / 1e6, //nolint:gosec // far below
+		}))
+	}
+	return false, nil
+}
+
+// maxUnbeaten is how many iterations in a row that do not beat the best end the iterations.
+const maxUnbeaten = 2
+
+// lastTurn reports whether the segment has no further turn.
+func (d *decision) lastTurn() bool { return d.s.GetTurnCount() >= d.s.GetMaxTurns() }
+
+// startAttempt starts another attempt with the next message.
+func (d *decision) startAttempt() {
+	q := d.s.GetQuality()
+	q.AttemptFirstMessage, q.AttemptChars, q.Marked = d.s.GetMessageCount()+1, 0, false
+}
+
+// examine judges the attempt. Its error requests observations, or time.
+func (d *decision) examine(verify bool) (*exam, error) {
+	q, ledger := d.s.GetQuality(), d.s.GetWorkItemLedger()
+	task := d.s.GetTask()
+	x := &exam{kind: quality.KindOf(q.GetKind(), d.definition.Kinds, len(task.GetSources()))}
+	seen, quotes := agent.Observation(d.in, KeyOutput), agent.Observation(d.in, KeyQuotes)
+	needed := &agent.NeedsError{}
+	if seen == nil {
+		needed.Keys = append(needed.Keys, KeyOutput)
+	}
+	if readsSources(d.s) && quotes == nil {
+		needed.Keys = append(needed.Keys, KeyQuotes)
+	}
+	if len(needed.Keys) > 0 {
+		return nil, needed
+	}
+	out := seen.GetOutput()
+	x.goal, x.nothing = out.GetGoal(), out.GetChars() == 0 && len(ledger.GetArtifacts()) == 0
+	x.contract = quality.Evaluate(x.kind, q.GetExpected(), q.GetMultiplier(), quality.Produced{
+		Chars: out.GetChars(), Marked: out.GetMarked(), Artifacts: ledger.GetArtifacts(),
+	})
+	number := uint32(len(q.GetAttempts())) + 1 //nolint:gosec // few
+	x.contract.Attempt = number
+	var score *float64
+	if verify {
+		if err := d.verify(x, out, number); err != nil {
+			return nil, err
+		}
+		if !x.verdict.Fallback {
+			score = &x.verdict.Score
+		}
+	}
+	x.scores = quality.Scores(quality.Scored{
+		Kind: x.kind, Expected: q.GetExpected(), Multiplier: q.GetMultiplier(), Artifacts: ledger.GetArtifacts(), Sources: task.GetSources(), Quotes: quotes.GetQuotes(), Verifier: score,
+		Document: out.GetDocument(), Chars: out.GetChars(), Marked: out.GetMarked(),
+	})
+	for _, s := range x.scores {
+		s.Attempt = number
+	}
+	x.attempt = &harnessv1.QualityAttempt{
+		Number: number, Combined: quality.Combined(x.contract.GetPassed(), x.verdict.Score), Score: x.verdict.Score, ContractPassed: x.contract.GetPassed(),
+		Fallback: x.verdict.Fallback, Answer: proto.CloneOf(d.s.GetAnswer()), Summary: proto.CloneOf(d.s.GetSummary()),
+		Issues: firstIssues(append(slices.Clone(x.contract.GetIssues()), x.verdict.Issues...)),
+	}
+	return x, nil
+}
+
+// maxIssues bounds the issues of an attempt that the state keeps.
+const maxIssues = 20
+
+func firstIssues(issues []string) []string { return issues[:min(len(issues), maxIssues)] }
+
+// readsSources reports whether quotes of artifacts may be looked up in files.
+func readsSources(s *harnessv1.Snapshot) bool {
+	if s.GetWorkspace() == "" {
+		return false
+	}
+	cited := map[string]bool{}
+	for _, a := range s.GetWorkItemLedger().GetArtifacts() {
+		for _, c := range a.GetCitations() {
+			cited[c.GetSource()] = cited[c.GetSource()] || c.GetQuote() != ""
+		}
+	}
+	return slices.ContainsFunc(s.GetTask().GetSources(), func(src *harnessv1.Source) bool { return src.GetPath() != "" && cited[src.GetId()] })
+}
+
+// verify has verifiers judge the attempt.
+func (d *decision) verify(x *exam, out *harnessv1.OutputSeen, attempt uint32) error {
+	q := d.s.GetQuality()
+	x.verified = true
+	if runstate.ExceededBudget(d.s, d.in.GetNow().AsTime()) != nil {
+		x.verdict = quality.FallbackVerdict("a budget of the run is used up")
+		return nil
+	}
+	perspectives := []string{""}
+	if contrastive := x.kind.GetPerspectives(); q.GetLevel() == quality.Complex && len(contrastive) > 0 {
+		perspectives = contrastive
+	}
+	artifacts := quality.ArtifactSummary(d.s.GetWorkItemLedger().GetArtifacts())
+	var requests []*harnessv1.JobRequest
+	for _, p := range perspectives {
+		r := quality.VerifyJob(x.goal, out.GetText(), artifacts, p, "")
+		r.Purpose, r.Model = quality.PurposeVerify, d.s.GetConfig().GetQuality().GetModel()
+		r.Key = quality.JobKey(d.s.GetFirstSequence(), d.s.GetSegment(), attempt, r.GetPurpose(), r)
+		requests = append(requests, r)
+	}
+	states, err := agent.Jobs(d.in, requests)
+	if err != nil {
+		return err
+	}
+	verdicts, errs := make([]quality.Verdict, len(states)), make([]error, len(states))
+	for i, s := range states {
+		d.used = append(d.used, s.GetUsage())
+		if s.GetError() != "" {
+			errs[i] = fmt.Errorf("%s", s.GetError())
+			continue
+		}
+		verdicts[i], errs[i] = quality.ParseVerdict(s.GetText())
+	}
+	switch {
+	case len(perspectives) > 1:
+		x.verdict = quality.Combine(perspectives, verdicts, errs)
+	case errs[0] != nil:
+		x.verdict = quality.FallbackVerdict(errs[0].Error())
+	default:
+		x.verdict = verdicts[0]
+	}
+	return nil
+}
+
+// report emits what judging the attempt has found, and counts what it used.
+func (d *decision) report(x *exam) {
+	q := d.s.GetQuality()
+	if q.Usage == nil {
+		q.Usage = &harnessv1.Usage{}
+	}
+	for _, u := range d.used {
+		runstate.AddTokens(d.s, u)
+		runstate.SumUsage(q.Usage, u)
+	}
+	d.used = nil
+	d.Emit(event.QualityContract(x.contract))
+	if x.verified {
+		d.Emit(event.QualityVerified(&harnessv1.QualityVerified{
+			Passed: x.verdict.Passed, Score: x.verdict.Score, Issues: x.verdict.Issues, Feedback: x.verdict.Feedback, Reasoning: x.verdict.Reasoning,
+			Contrastive: x.verdict.Contrastive, Attempt: x.attempt.GetNumber(),
+		}))
+	}
+	for _, s := range x.scores {
+		d.Emit(event.QualityScored(s))
+	}
+}
+
+// keep keeps the attempt, so that the best can be delivered.
+func (d *decision) keep(x *exam) {
+	q := d.s.GetQuality()
+	q.Attempts = append(q.Attempts, x.attempt)
+	if artifacts := d.s.GetWorkItemLedger().GetArtifacts(); len(artifacts) > 0 {
+		ledger := runstate.OwnLedger(d.s)
+		kept := &harnessv1.AttemptArtifacts{Attempt: x.attempt.GetNumber()}
+		for _, a := range artifacts {
+			kept.Artifacts = append(kept.Artifacts, proto.CloneOf(a))
+		}
+		ledger.Attempts = append(ledger.Attempts, kept)
+	}
+}
+
+// deliver makes the best attempt the result of the run.
+func (d *decision) deliver(x *exam, best *harnessv1.QualityAttempt, degraded bool) {
+	q := d.s.GetQuality()
+	if best.GetNumber() != x.attempt.GetNumber() {
+		d.s.Answer, d.s.Summary = proto.CloneOf(best.GetAnswer()), proto.CloneOf(best.GetSummary())
+		ledger := runstate.OwnLedger(d.s)
+		ledger.Artifacts = nil
+		for _, kept := range ledger.GetAttempts() {
+			if kept.GetAttempt() == best.GetNumber() {
+				ledger.Artifacts = kept.GetArtifacts()
+			}
+		}
+	}
+	if ledger := d.s.GetWorkItemLedger(); len(ledger.GetAttempts()) > 0 {
+		runstate.OwnLedger(d.s).Attempts = nil
+	}
+	v := &harnessv1.QualityVerdict{
+		Kind: q.GetKind(), Level: q.GetLevel(), Attempts: uint32(len(q.GetAttempts())), Delivered: best.GetNumber(), Combined: best.GetCombined(), //nolint:gosec // few
+		ContractPassed: best.GetContractPassed(), Degraded: degraded, Scores: x.scores, Usage: proto.CloneOf(q.GetUsage()), Iterations: q.GetIteration(),
+	}
+	if x.verified && !best.GetFallback() {
+		v.VerifierScore = proto.Float64(best.GetScore())
+	}
+	q.Verdict = v
+	// What is not delivered is in the log.
+	for _, a := range q.GetAttempts() {
+		a.Answer, a.Summary = nil, nil
+	}
+}
+
+// closeQuality judges work that ends without its gates, and reports what the segment's tools
+// returned.
+func (d *decision) closeQuality() error {
+	q := d.s.GetQuality()
+	if q == nil {
+		return nil
+	}
+	if q.GetVerdict() == nil && d.s.GetAnswer() != nil && !d.stopRequested() {
+		x, err := d.examine(false)
+		if err != nil {
+			return err
+		}
+		d.report(x)
+		d.keep(x)
+		d.deliver(x, x.attempt, false)
+	}
+	d.Emit(event.ContextMetrics(quality.ContextMetrics(q.GetResults())))
+	return nil
+}

@@ -1,0 +1,85 @@
+package turn
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// artifactKinds returns the kinds of artifacts that a run saves; none if its work is not
+// judged.
+func artifactKinds(s *harnessv1.Snapshot, definition *agent.Definition) []string {
+	if s.GetQuality() == nil {
+		return nil
+	}
+	return quality.ArtifactKinds(quality.KindOf(s.GetQuality().GetKind(), definition.Kinds, len(s.GetTask().GetSources())))
+}
+
+// monitor reads a text of the agent, and stores what it finds with the response.
+func (p *Progress) monitor(s *State, d *runstate.Draft, responded *harnessv1.ModelResponded, text string) {
+	q := s.Snapshot.GetQuality()
+	if q == nil {
+		return
+	}
+	responded.TextChars, responded.Marked = uint64(utf8.RuneCountInString(text)), quality.HasMarker(text)
+	if q.GetAttemptChars() >= quality.MonitorChars {
+		return
+	}
+	var head strings.Builder
+	if c := p.execution.conversation; c != nil {
+		for _, m := range c.Messages {
+			if m.GetId() >= q.GetAttemptFirstMessage() && m.GetRole() == harnessv1.Role_ROLE_ASSISTANT {
+				head.WriteString(content.Text(m.GetContent()))
+			}
+		}
+	}
+	head.WriteString(text)
+	responded.Alerts, _ = quality.Checkpoints(head.String(), q.GetKind(), q.GetCheckpoints())
+	for _, alert := range responded.GetAlerts() {
+		d.Emit(event.QualityAlert(alert))
+	}
+}
+
+// addQuality adds to the state what judging the work needs of the turn.
+func (c *completion) addQuality() {
+	q := c.s.GetQuality()
+	if q == nil {
+		return
+	}
+	q.AttemptChars += c.p.Response.GetTextChars()
+	q.Marked = q.GetMarked() || c.p.Response.GetMarked()
+	q.Checkpoints = quality.Passed(q.GetAttemptChars(), q.GetCheckpoints())
+	for _, alert := range c.p.Response.GetAlerts() {
+		q.Refused = q.GetRefused() || alert.GetSeverity() == quality.Critical
+	}
+}
+
+// countResults adds the results of the turn to the figures of the segment.
+func (c *completion) countResults() {
+	q := c.s.GetQuality()
+	if q == nil {
+		return
+	}
+	f := q.GetResults()
+	if f == nil {
+		f = &harnessv1.ToolResultFigures{}
+		q.Results = f
+	}
+	for _, r := range c.inOrder() {
+		quality.CountResult(f, r.tool, resultChars(r.content))
+	}
+}
+
+// resultChars returns the length of a result, in code points; of one in a blob, in bytes.
+func resultChars(c *harnessv1.Content) uint64 {
+	if blob := c.GetBlob(); blob != nil {
+		return blob.GetSize()
+	}
+	return uint64(utf8.RuneCountInString(c.GetInline()))
+}
