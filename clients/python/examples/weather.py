@@ -70,9 +70,9 @@ async def work(given: argparse.Namespace) -> int:
         keep(given.state, run.id, after)
         async for update in run.events(after, deltas=False):
             match update:
-                case Event(id=event, name=name, data=data):
+                case Event(id=event, token=token, name=name, data=data):
                     print(event, name, told(data), flush=True)
-                    keep(given.state, run.id, event)  # after it was shown: what is kept was seen
+                    keep(given.state, run.id, token)  # after it was shown: what is kept was seen
                 case Result() as result:
                     print(result.status.value, result.summary or result.message)
                     return 0 if result.accepted else 1

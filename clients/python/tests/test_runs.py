@@ -290,7 +290,7 @@ async def test_wrong_input_is_one_clear_exception(client: Client, script: Script
     run = await client.start("look", model=script(TALK), workspace=workspace)
     await run.result()
     for after in (-1, "14", "x-0", True):
-        with pytest.raises(InvalidError, match="neither a version, such as 14, nor an event's id"):
+        with pytest.raises(InvalidError, match="neither a version, such as 14, nor an event's token"):
             await gather(run, after)
     with pytest.raises(PreconditionError) as ended:
         await run.resume()

@@ -96,3 +96,22 @@ def test_a_result_that_is_told_again_is_not_new_until_something_happens() -> Non
     assert not seen.result(parked)
     assert seen.event(pb.Event(id="3-0", version=3))
     assert seen.result(parked)
+
+
+def test_a_watch_of_a_tree_goes_on_with_the_offset_and_counts_the_texts_of_each_run() -> None:
+    seen = Seen.after("5-1~0.6-0.3-1")
+    request = pb.WatchRunRequest()
+    seen.ask(request)
+    assert (request.after, request.after_version, seen.token) == ("5-1~0.6-0.3-1", 0, "5-1~0.6-0.3-1")
+    assert seen.event(pb.Event(id="a-1/3-2", version=3, run_id="a-1", offset="5-1~0.6-0.3-2"))
+    assert (seen.version, seen.token) == (5, "5-1~0.6-0.3-2")
+    assert not seen.event(pb.Event(id="5-1", version=5, offset="5-1"))
+    assert seen.event(pb.Event(id="6-0", version=6))
+    seen.ask(request)
+    assert (request.after, request.after_version, seen.token) == ("", 5, "6-0")
+    below = delta(1, 1, 1, 0, "Below")
+    below.run_id = "a-1"
+    assert seen.delta(delta(1, 1, 1, 0, "Above")) == Delta(1, 1, 1, 0, "Above")
+    assert seen.delta(below) == Delta(1, 1, 1, 0, "Below", run_id="a-1")
+    assert seen.response(1, "Above") is None
+    assert seen.response(1, "Below.", "a-1") == Delta(1, 0, 0, 5, ".", run_id="a-1")

@@ -32,7 +32,7 @@ async function main(): Promise<number> {
     return 0;
   }
   const run = await client.attach(name);
-  const after = lastId(given.into);
+  const after = lastToken(given.into);
   console.error(`watching ${run.id} behind ${after}`);
   const file = openSync(given.into, "a");
   try {
@@ -50,13 +50,13 @@ async function main(): Promise<number> {
   return 0;
 }
 
-function line({ id, name, time, turnNumber, data }: Event): string {
+function line({ id, token, agent, name, time, turnNumber, data }: Event): string {
   const type = data && types.getMessage(data.$typeName);
-  return JSON.stringify({ id, name, time, turnNumber, data: type && toJson(type, data) });
+  return JSON.stringify({ id, token, agent, name, time, turnNumber, data: type && toJson(type, data) });
 }
 
-/** Id of the last event in the file, "0-0" for none. Half a line, the last thing that a crash leaves, is cut off. */
-function lastId(path: string): string {
+/** Token of the last event in the file, "0-0" for none. Half a line, the last thing that a crash leaves, is cut off. */
+function lastToken(path: string): string {
   if (!existsSync(path)) {
     return "0-0";
   }
@@ -64,7 +64,7 @@ function lastId(path: string): string {
   const end = bytes.lastIndexOf("\n") + 1;
   truncateSync(path, end);
   const last = bytes.subarray(0, end).toString().trimEnd().split("\n").at(-1);
-  return last ? (JSON.parse(last) as { id: string }).id : "0-0";
+  return last ? (JSON.parse(last) as { token: string }).token : "0-0";
 }
 
 try {

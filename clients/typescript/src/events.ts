@@ -24,9 +24,21 @@ export type EventData = { [C in Case as Dotted<Snake<C["case"]>>]: C["value"] };
 export type EventName = keyof EventData;
 
 interface Envelope {
-  /** VERSION-INDEX, unique in the run. Pass it to `run.events({ after })` to continue after this event. */
+  /** VERSION-INDEX, unique in the run; RUN/VERSION-INDEX in an event of a sub-agent's run. */
   readonly id: string;
-  /** Version of the record that contains it; one record may contain several events. */
+  /** Pass it to `run.events({ after })` to continue after this event. */
+  readonly token: string;
+  /** The run of the sub-agent that it happened in; "" for the run that is followed. So the next four. */
+  readonly runId: string;
+  /** The run whose call started it. */
+  readonly parentRunId: string;
+  /** That call. */
+  readonly callId: string;
+  /** The name of the sub-agent. */
+  readonly agent: string;
+  /** How many runs are above it; 0 for the run that is followed. */
+  readonly depth: number;
+  /** Version of the record that contains it, in its run; one record may contain several events. */
   readonly version: number;
   /** When the record was made. */
   readonly time: Date;
@@ -63,6 +75,8 @@ export interface Delta {
    * try broke off, or another worker took over the turn.
    */
   readonly rewinds: boolean;
+  /** The run of a sub-agent that it belongs to; "" for the run that is followed. */
+  readonly runId: string;
 }
 
 /**
@@ -83,6 +97,8 @@ export interface ToolOutput {
   /** Bytes (UTF-8) of the output that came before. */
   readonly offset: number;
   readonly text: string;
+  /** The run of a sub-agent that the call belongs to; "" for the run that is followed. */
+  readonly runId: string;
 }
 
 /** The status of a run. */
@@ -101,6 +117,8 @@ export interface PendingCall {
   readonly turnNumber: number;
   /** When it fails without an answer; undefined means never. */
   readonly deadline: Date | undefined;
+  /** The run of a sub-agent that waits; "" for the run itself. */
+  readonly runId: string;
 }
 
 /** Something that the agent made for the user, with its complete text. */
@@ -116,6 +134,8 @@ export interface Result {
   readonly status: Status;
   /** True if the run has ended: only a message, or after a cancel a resume, reopens it. */
   readonly ended: boolean;
+  /** True if the run is parked and continues by itself: for a wait, or while sub-agents work. */
+  readonly continues: boolean;
   /** The work counts as done: the agent declared it done and no gate rejected it. */
   readonly accepted: boolean;
   /** A kind of docs/events.md, such as agent_done, approval or budget_exceeded:turns. */
@@ -140,27 +160,29 @@ export interface Result {
 /** What `run.events` yields, distinguished by `name`. */
 export type Update = Event | Delta | ReasoningDelta | ToolOutput | Result;
 
-/** Fetches a text that may be stored in a blob. */
-export type Texts = (content: pb.Content | undefined) => Promise<string>;
+/** Fetches a text that may be stored in a blob of the run, or of a run below it that is named. */
+export type Texts = (content: pb.Content | undefined, runId: string) => Promise<string>;
 
 export function eventOf(event: pb.Event): Event {
-  const { id, turnNumber, maxTurns } = event;
+  const { id, turnNumber, maxTurns, runId, parentRunId, callId, agent, depth } = event;
   const name = event.event.case === undefined ? "unknown" : nameOf(event.event.case);
-  const envelope = { id, version: Number(event.version), time: date(event.time) ?? new Date(0), turnNumber, maxTurns };
+  const run = { token: event.offset || id, runId, parentRunId, callId, agent, depth };
+  const envelope = { id, ...run, version: Number(event.version), time: date(event.time) ?? new Date(0), turnNumber, maxTurns };
   // The name and the value come from the same case.
   return { name, ...envelope, data: event.event.value } as Event;
 }
 
 export async function pendingOf(call: pb.PendingCall, text: Texts): Promise<PendingCall> {
-  const { callId, tool, kind, why, turnNumber } = call;
+  const { callId, tool, kind, why, turnNumber, runId } = call;
   return {
     callId,
     tool,
-    arguments: parseArguments(await text(call.arguments)),
+    arguments: parseArguments(await text(call.arguments, runId)),
     kind,
     why,
     turnNumber,
     deadline: date(call.deadline),
+    runId,
   };
 }
 
@@ -170,20 +192,27 @@ export async function resultOf(result: pb.HarnessResult, text: Texts): Promise<R
     name: "result",
     status,
     ended: status !== "PARKED",
+    continues: continues(result),
     accepted: result.accepted,
     reason: result.reason?.kind ?? "",
     message: result.reason?.message ?? "",
-    answer: await text(result.answer),
-    summary: await text(result.summary),
+    answer: await text(result.answer, ""),
+    summary: await text(result.summary, ""),
     turnCount: result.turnCount,
     toolCalls: result.toolCalls,
     pending: await Promise.all(result.pending.map((call) => pendingOf(call, text))),
     wakeAt: date(result.wakeAt),
     deliverables: await Promise.all(
-      result.deliverables.map(async ({ itemId, title, content }) => ({ itemId, title, content: await text(content) })),
+      result.deliverables.map(async ({ itemId, title, content }) => ({ itemId, title, content: await text(content, "") })),
     ),
     raw: result,
   };
+}
+
+/** Reports whether a run is parked and continues by itself. */
+export function continues({ status, reason }: pb.HarnessResult): boolean {
+  const works = reason?.kind === "wait" || (reason?.kind === "agent" && !reason.details?.runId);
+  return status === pb.RunStatus.PARKED && works;
 }
 
 /** The dotted name of a case of Event.event: workItemChanged → work_item.changed. */

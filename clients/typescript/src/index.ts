@@ -27,7 +27,7 @@ export type {
   UnknownEvent,
   Update,
 } from "./events.js";
-export type { EventsOptions, InputOptions, Run, Signal, Until } from "./run.js";
+export type { AnswerOptions, EventsOptions, InputOptions, Run, Signal, Until } from "./run.js";
 export { type FromSchema, type Parameters, type Schema, type Tool, type ToolCall, type ToolDefinition, ToolFailed, tool } from "./tools.js";
 /** The protocol: its messages, enums, schemas and service. */
 export * as pb from "./gen/pb.js";

@@ -4,7 +4,7 @@ import { createHash } from "node:crypto";
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Connection, Retry } from "./connection.js";
 import { HarnessError, UnavailableError } from "./errors.js";
-import { eventOf, type PendingCall, pendingOf, type Result, resultOf, type Update } from "./events.js";
+import { continues, eventOf, type PendingCall, pendingOf, type Result, resultOf, type Update } from "./events.js";
 import * as pb from "./gen/pb.js";
 import { message, newId } from "./messages.js";
 import { Serving } from "./serving.js";
@@ -22,7 +22,10 @@ export interface Signal {
 }
 
 export interface EventsOptions extends Signal {
-  /** An event's id, such as "14-0", or a version that was seen in full. Default 0, the start. */
+  /**
+   * The `token` of an event, such as "14-0", or a version that was seen in full. Default 0, the start. After
+   * a version, what sub-agents have done that work there is yielded from their start.
+   */
   after?: number | string;
   /**
    * "end", the default: when the run has ended; a run that is parked is waited for. "rest": when it
@@ -34,6 +37,13 @@ export interface EventsOptions extends Signal {
    * deltas of a turn have added up to the complete text and reasoning, also where they were not streamed.
    */
   deltas?: boolean;
+  /** Also yield what happens in the runs of sub-agents; `runId` of an update names its run. Default true. */
+  tree?: boolean;
+}
+
+/** The run of a sub-agent whose call it is: needed only where several runs below wait for a call of this id. */
+export interface AnswerOptions extends InputOptions {
+  runId?: string;
 }
 
 export interface InputOptions extends Signal {
@@ -46,7 +56,7 @@ export interface InputOptions extends Signal {
  * any number of objects, in any number of processes, may refer to one run.
  */
 export class Run {
-  /** Id of the last event that `events` has yielded here, "" before the first. */
+  /** Token of the last event that `events` has yielded here, "" before the first. */
   position = "";
 
   /** Made by `client.start` and `client.attach`. */
@@ -67,14 +77,14 @@ export class Run {
    * yielded once and in order. No part of a text is yielded twice, unless the model rewrites it: then
    * a delta `rewinds`.
    *
-   * The client's tools run while the iteration does. A park that waits for them alone yields no
+   * The client's tools run while the iteration does, also for sub-agents that may call them. A park that waits for them alone yields no
    * Result.
    *
    * @throws UnavailableError when the gateway is away for longer than the client's patience,
    * NotFoundError when there is no such run, the signal's reason when it aborts.
    */
   async *events(options: EventsOptions = {}): AsyncGenerator<Update, void, undefined> {
-    const { after = 0, until = "end", deltas = true } = options;
+    const { after = 0, until = "end", deltas = true, tree = true } = options;
     const seen = Seen.after(after);
     const serving = this.tools.size > 0 && until !== "now" ? this.#serving() : undefined;
     const signals = [options.signal, serving?.signal].filter((each) => each !== undefined);
@@ -83,19 +93,22 @@ export class Run {
       ...this.#name,
       until: serving ? pb.WatchUntil.END : UNTIL[until],
       noDeltas: !deltas,
-      tree: false,
+      tree,
     });
     try {
       for await (const update of watch(this.connection, request, seen, signal)) {
         if (update.case !== "result") {
-          if (update.case === "event" && serving && update.value.version > seen.attached) {
-            serving.announced(update.value);
+          if (update.case === "event") {
+            serving?.announced(update.value, seen.attached);
           }
           yield* this.#updates(update, seen, deltas, signal);
         } else if (!serving?.parked(update.value)) {
-          await serving?.finish(signal);
-          yield await resultOf(update.value, (content) => this.text(content, { signal }));
-          if (serving && until === "rest") {
+          const parkedBriefly = continues(update.value);
+          if (!parkedBriefly) {
+            await serving?.finish(signal);
+          }
+          yield await resultOf(update.value, (content, runId) => this.text(content, { signal, runId }));
+          if (serving && until === "rest" && !parkedBriefly) {
             return;
           }
         }
@@ -112,7 +125,7 @@ export class Run {
   async result(options: Signal = {}): Promise<Result> {
     const after = Number((await this.info(options)).version);
     let result: Result | undefined;
-    for await (const update of this.events({ ...options, after, until: "rest", deltas: false })) {
+    for await (const update of this.events({ ...options, after, until: "rest", deltas: false, tree: this.tools.size > 0 })) {
       if (update.name === "result") {
         result = update;
       }
@@ -128,10 +141,10 @@ export class Run {
     return (await this.#get(options)).run ?? create(pb.RunSchema, this.#name);
   }
 
-  /** Returns the calls that the run waits for, oldest first; empty while it works. */
+  /** Returns the calls that the run and the runs below it wait for; empty while it works. */
   async pending(options: Signal = {}): Promise<PendingCall[]> {
     const { result } = await this.#get(options);
-    return Promise.all((result?.pending ?? []).map((call) => pendingOf(call, (content) => this.text(content, options))));
+    return Promise.all((result?.pending ?? []).map((call) => pendingOf(call, (content, runId) => this.text(content, { ...options, runId }))));
   }
 
   /** Returns the stored conversation up to a version; 0 is the newest. */
@@ -177,18 +190,18 @@ export class Run {
    *
    * @throws ExistsError when the call has an answer, PreconditionError when it does not wait for one.
    */
-  answer(callId: string, text: string, options: InputOptions & { error?: boolean } = {}): Promise<string> {
+  answer(callId: string, text: string, options: AnswerOptions & { error?: boolean } = {}): Promise<string> {
     return this.#input({ case: "toolAnswer", value: { callId, result: inline(text), isError: options.error ?? false } }, options);
   }
 
   /** Approves a call; with `always`, also all later calls of its tool in this run. */
-  approve(callId: string, options: InputOptions & { always?: boolean } = {}): Promise<string> {
+  approve(callId: string, options: AnswerOptions & { always?: boolean } = {}): Promise<string> {
     const decision = options.always ? pb.ApprovalDecision.RUN : pb.ApprovalDecision.ONCE;
     return this.#input({ case: "approval", value: { callId, decision } }, options);
   }
 
   /** Denies a call. The model receives the reason. */
-  deny(callId: string, reason = "", options: InputOptions = {}): Promise<string> {
+  deny(callId: string, reason = "", options: AnswerOptions = {}): Promise<string> {
     return this.#input({ case: "approval", value: { callId, decision: pb.ApprovalDecision.DENY, reason } }, options);
   }
 
@@ -226,24 +239,27 @@ export class Run {
     await this.connection.call((rpc, call) => rpc.deleteRun(this.#name, call), options);
   }
 
-  /** Returns the text of a content; fetches it if it is stored in a blob. */
-  async text(content: pb.Content | undefined, options: Signal = {}): Promise<string> {
+  /**
+   * Returns the text of a content; fetches it if it is stored in a blob. `runId`: the run of a sub-agent
+   * that it comes from.
+   */
+  async text(content: pb.Content | undefined, options: Signal & { runId?: string } = {}): Promise<string> {
     switch (content?.value.case) {
       case "inline":
         return content.value.value;
       case "blob":
-        return (await this.#blob(content.value.value, options.signal)).toString();
+        return (await this.#blob(content.value.value, options.runId || this.id, options.signal)).toString();
       default:
         return "";
     }
   }
 
-  async #blob({ digest }: pb.BlobRef, signal?: AbortSignal): Promise<Buffer> {
+  async #blob({ digest }: pb.BlobRef, runId: string, signal?: AbortSignal): Promise<Buffer> {
     const retry = new Retry(this.connection.patience);
     for (;;) {
       try {
         const chunks: Uint8Array[] = [];
-        for await (const { chunk } of this.connection.rpc.getBlob({ ...this.#name, digest }, signal ? { signal } : {})) {
+        for await (const { chunk } of this.connection.rpc.getBlob({ ...this.#name, runId, digest }, signal ? { signal } : {})) {
           chunks.push(chunk);
         }
         const data = Buffer.concat(chunks);
@@ -268,26 +284,26 @@ export class Run {
       yield update.value;
       return;
     }
-    const { event, id, turnNumber } = update.value;
+    const { event, id, offset, turnNumber, runId } = update.value;
     if (deltas && event.case === "modelResponse") {
       const { reasoning, text } = event.value;
-      const thought = seen.reasoned(turnNumber, await this.text(reasoning, { signal }));
-      const rest = seen.response(turnNumber, await this.text(text, { signal }));
+      const thought = seen.reasoned(turnNumber, await this.text(reasoning, { signal, runId }), runId);
+      const rest = seen.response(turnNumber, await this.text(text, { signal, runId }), runId);
       for (const piece of [thought, rest]) {
         if (piece) {
           yield piece;
         }
       }
     }
-    this.position = id;
+    this.position = offset || id;
     yield eventOf(update.value);
   }
 
   #serving(): Serving {
     return new Serving(
       this.tools,
-      (content) => this.text(content),
-      (callId, text, error, requestId, signal) => this.answer(callId, text, { error, requestId, signal }),
+      (content, runId) => this.text(content, { runId }),
+      ({ callId, runId }, text, error, requestId, signal) => this.answer(callId, text, { error, requestId, signal, runId }),
     );
   }
 
@@ -295,8 +311,9 @@ export class Run {
     return this.connection.call((rpc, call) => rpc.getRun(this.#name, call), options);
   }
 
-  async #input(input: MessageInitShape<typeof pb.SendInputRequestSchema>["input"], options: InputOptions): Promise<string> {
-    const request = message(pb.SendInputRequestSchema, "input", { ...this.#named(options), ...(input && { input }) });
+  async #input(input: MessageInitShape<typeof pb.SendInputRequestSchema>["input"], options: AnswerOptions): Promise<string> {
+    const named = { ...this.#named(options), runId: options.runId || this.id };
+    const request = message(pb.SendInputRequestSchema, "input", { ...named, ...(input && { input }) });
     return (await this.connection.call((rpc, call) => rpc.sendInput(request, call), options)).requestId;
   }
 

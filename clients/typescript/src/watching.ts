@@ -1,9 +1,9 @@
 /**
  * Watching a run over connections that break.
  *
- * A gateway delivers strictly by version. {@link Seen} is what was delivered so far: it has the
- * position to resume at, and drops what is delivered a second time. {@link watch} is the shell around
- * it.
+ * A gateway delivers the events of each run strictly by version. {@link Seen} is what was delivered so
+ * far: it has the position to resume at, and drops what is delivered a second time. {@link watch} is
+ * the shell around it.
  */
 
 import { create, equals } from "@bufbuild/protobuf";
@@ -31,7 +31,10 @@ class Written<Name extends "delta" | "reasoning.delta"> {
   #shown = "";
   #shownBytes = 0;
 
-  constructor(private readonly name: Name) {}
+  constructor(
+    private readonly name: Name,
+    private readonly runId: string,
+  ) {}
 
   /** Records a piece and returns the new part. Undefined if nothing is new, or if text before it is missing. */
   piece(at: Try, offset: number, text: string): Piece<Name> | undefined {
@@ -72,7 +75,7 @@ class Written<Name extends "delta" | "reasoning.delta"> {
     const offset = this.#shownBytes;
     this.#shown += text;
     this.#shownBytes += Buffer.byteLength(text);
-    return text === "" ? undefined : { name: this.name, turnNumber, attempt, try: number, offset, text, rewinds };
+    return text === "" ? undefined : { name: this.name, turnNumber, attempt, try: number, offset, text, rewinds, runId: this.runId };
   }
 
   #forget(): void {
@@ -81,12 +84,13 @@ class Written<Name extends "delta" | "reasoning.delta"> {
   }
 }
 
-/** What was delivered of a run. */
+/** What was delivered of a run and of the runs below it. */
 export class Seen {
   /** Version of the log when the watch started or was resumed; 0 before. Events up to it are history. */
   attached = 0;
-  readonly #text = new Written("delta");
-  readonly #reasoning = new Written("reasoning.delta");
+  /** What was written, by run; "" is the run itself. */
+  readonly #texts = new Map<string, Written<"delta">>();
+  readonly #thoughts = new Map<string, Written<"reasoning.delta">>();
   /** The result that was delivered last; undefined after a later event. */
   #result: pb.HarnessResult | undefined;
 
@@ -94,21 +98,28 @@ export class Seen {
     /** The last event's version and index; index Infinity when the whole version was delivered. */
     private version: number,
     private index: number,
+    /** The gateway's offset after the last event, "" in a run without sub-agents. */
+    private offset = "",
   ) {}
 
-  /** Starts after a version that was seen in full, or after an event's id. Throws InvalidError for anything else. */
+  /** Starts after a version that was seen in full, or after an event, by its token. Throws InvalidError for anything else. */
   static after(position: number | string): Seen {
     if (typeof position === "number" && Number.isSafeInteger(position) && position >= 0) {
       return new Seen(position, Infinity);
     }
-    const id = typeof position === "string" ? /^(\d{1,15})-(\d{1,9})$/.exec(position) : null;
-    if (!id) {
+    const id = typeof position === "string" ? /^(\d{1,15})(?:-(\d{1,9}))?((?:~[0-9.-]*)*)$/.exec(position) : null;
+    if (!id?.[2] && !id?.[3]) {
       throw invalid(
         "after",
-        `${JSON.stringify(position)} is neither a version, such as 14, nor an event's id, such as "14-0"`,
+        `${JSON.stringify(position)} is neither a version, such as 14, nor an event's token, such as "14-0"`,
       );
     }
-    return new Seen(Number(id[1]), Number(id[2]));
+    return new Seen(Number(id[1]), id[2] ? Number(id[2]) : Infinity, id[3] ? String(position) : "");
+  }
+
+  /** Where a watch starts: at the offset, or after a version. */
+  get from(): { after: string; afterVersion: bigint } {
+    return { after: this.offset, afterVersion: this.offset ? 0n : BigInt(this.resume) };
   }
 
   /** The version to resume after: the last one may contain more events. */
@@ -121,8 +132,15 @@ export class Seen {
     return this.version >= version;
   }
 
-  /** Records an event. Returns false if it was delivered before. */
+  /**
+   * Records an event. Returns false if it was delivered before. One of a run below comes once, because
+   * its offset is resumed.
+   */
   event(event: pb.Event): boolean {
+    if (event.runId) {
+      this.offset = event.offset;
+      return true;
+    }
     const version = Number(event.version);
     const index = Number(event.id.slice(event.id.lastIndexOf("-") + 1));
     if (version < this.version || (version === this.version && index <= this.index)) {
@@ -130,28 +148,29 @@ export class Seen {
     }
     this.version = version;
     this.index = index;
+    this.offset = event.offset;
     this.#result = undefined;
     return true;
   }
 
   /** Records a piece of text and returns the new part. Undefined if nothing is new, or if text before it is missing. */
   delta(delta: pb.Delta): Delta | undefined {
-    return this.#text.piece(tryOf(delta), Number(delta.offset), delta.text);
+    return this.#written(delta.runId).piece(tryOf(delta), Number(delta.offset), delta.text);
   }
 
   /** Records a piece of reasoning and returns the new part, as `delta` does for text. */
   reasoning(delta: pb.Delta): ReasoningDelta | undefined {
-    return this.#reasoning.piece(tryOf(delta), Number(delta.reasoningOffset), delta.reasoning);
+    return this.#thought(delta.runId).piece(tryOf(delta), Number(delta.reasoningOffset), delta.reasoning);
   }
 
   /** Records the complete text of a turn and returns the part that was not delivered piece by piece. */
-  response(turnNumber: number, text: string): Delta | undefined {
-    return this.#text.whole(turnNumber, text);
+  response(turnNumber: number, text: string, runId = ""): Delta | undefined {
+    return this.#written(runId).whole(turnNumber, text);
   }
 
   /** Records the complete reasoning of a turn, as `response` does for the text. */
-  reasoned(turnNumber: number, text: string): ReasoningDelta | undefined {
-    return this.#reasoning.whole(turnNumber, text);
+  reasoned(turnNumber: number, text: string, runId = ""): ReasoningDelta | undefined {
+    return this.#thought(runId).whole(turnNumber, text);
   }
 
   /** Records a result. Returns false if the same result was delivered before. */
@@ -161,6 +180,18 @@ export class Seen {
     }
     this.#result = result;
     return true;
+  }
+
+  #written(runId: string): Written<"delta"> {
+    const written = this.#texts.get(runId) ?? new Written("delta", runId);
+    this.#texts.set(runId, written);
+    return written;
+  }
+
+  #thought(runId: string): Written<"reasoning.delta"> {
+    const written = this.#thoughts.get(runId) ?? new Written("reasoning.delta", runId);
+    this.#thoughts.set(runId, written);
+    return written;
   }
 }
 
@@ -181,7 +212,7 @@ export async function* watch(
   const retry = new Retry(connection.patience);
   for (;;) {
     const leaving = new AbortController();
-    const from = { ...request, afterVersion: BigInt(seen.resume) };
+    const from = { ...request, ...seen.from };
     let attached = 0;
     try {
       const options = { signal: AbortSignal.any([signal, leaving.signal]) };
@@ -195,8 +226,8 @@ export async function* watch(
           yield what;
         } else if (what?.case === "delta" && what.value.toolOutput) {
           const { callId, offset, text } = what.value.toolOutput;
-          const { turnNumber } = what.value;
-          yield { case: "delta", value: { name: "tool.output", turnNumber, callId, offset: Number(offset), text } };
+          const { turnNumber, runId } = what.value;
+          yield { case: "delta", value: { name: "tool.output", turnNumber, callId, offset: Number(offset), text, runId } };
         } else if (what?.case === "delta") {
           for (const piece of [seen.reasoning(what.value), seen.delta(what.value)]) {
             if (piece) {

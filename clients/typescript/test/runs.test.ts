@@ -272,7 +272,7 @@ test("wrong input is one clear error", async () => {
   const run = await start(TALK);
   await run.result();
   for (const after of [-1, 1.5, "14", "x-0"]) {
-    await assert.rejects(gather(run.events({ after })), { message: /neither a version, such as 14, nor an event's id/ });
+    await assert.rejects(gather(run.events({ after })), { message: /neither a version, such as 14, nor an event's token/ });
   }
   await assert.rejects(run.resume(), { name: "PreconditionError", reason: "RUN_ENDED" });
   await assert.rejects(run.send("x".repeat(2 << 20)), { name: "TooLargeError" });

@@ -15,7 +15,7 @@ function delta(turnNumber: number, attempt: number, number: number, offset: numb
 }
 
 function piece(turnNumber: number, attempt: number, number: number, offset: number, text: string, rewinds = false): Delta {
-  return { name: "delta", turnNumber, attempt, try: number, offset, text, rewinds };
+  return { name: "delta", turnNumber, attempt, try: number, offset, text, rewinds, runId: "" };
 }
 
 test("a watch goes on behind the version before the last event", () => {

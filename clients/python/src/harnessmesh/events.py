@@ -22,8 +22,8 @@ EventData: TypeAlias = (
     | pb.DeliverablesUpdated | pb.ContractEvaluated | pb.HookResult | pb.HookError | pb.ModeChanged
 )  # fmt: skip
 
-#: Fetches a text that may be stored in a blob.
-Texts: TypeAlias = Callable[[pb.Content], Awaitable[str]]
+#: Fetches a text that may be stored in a blob of the run, or of a run below it that is named.
+Texts: TypeAlias = Callable[[pb.Content, str], Awaitable[str]]
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,19 @@ class Event:
     """Something that was committed to the run's log; docs/events.md lists all of them.
 
     name: the dotted name, such as "tool.call"; "unknown" for an event of a newer server.
-    id: VERSION-INDEX, unique in the run. Pass it to `Run.events(after=…)` to continue after this event.
-    version: version of the record that contains it; one record may contain several events.
+    id: VERSION-INDEX, unique in the run; RUN/VERSION-INDEX in an event of a sub-agent's run.
+    token: pass it to `Run.events(after=…)` to continue after this event.
+    version: version of the record that contains it, in its run; one record may contain several events.
     time: when the record was made, UTC.
     turn_number: the turn that it belongs to, 0 before the first.
     max_turns: the turn after which the run ends.
     data: what happened; None for an event of a newer server.
+    run_id: the run of the sub-agent that it happened in; "" for the run that is followed. So the next
+        four.
+    parent_run_id: the run whose call started it.
+    call_id: that call.
+    agent: the name of the sub-agent.
+    depth: how many runs are above it; 0 for the run that is followed.
     """
 
     name: str
@@ -46,6 +53,12 @@ class Event:
     turn_number: int
     max_turns: int
     data: EventData | None
+    token: str = ""
+    run_id: str = ""
+    parent_run_id: str = ""
+    call_id: str = ""
+    agent: str = ""
+    depth: int = 0
 
     @staticmethod
     def of(event: pb.Event) -> "Event":
@@ -58,6 +71,12 @@ class Event:
             turn_number=event.turn_number,
             max_turns=event.max_turns,
             data=cast(EventData, getattr(event, case)) if case else None,
+            token=event.offset or event.id,
+            run_id=event.run_id,
+            parent_run_id=event.parent_run_id,
+            call_id=event.call_id,
+            agent=event.agent,
+            depth=event.depth,
         )
 
 
@@ -71,6 +90,7 @@ class Delta:
     offset: bytes (UTF-8) of the text that came before.
     rewinds: what was yielded of this turn's text before is void, and this piece starts it again: an
         earlier try broke off, or another worker took over the turn.
+    run_id: the run of a sub-agent that it belongs to; "" for the run that is followed.
     """
 
     turn_number: int
@@ -79,6 +99,7 @@ class Delta:
     offset: int
     text: str
     rewinds: bool = False
+    run_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,6 +115,7 @@ class ReasoningDelta:
     offset: int
     text: str
     rewinds: bool = False
+    run_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -107,6 +129,8 @@ class ToolOutput:
     #: Bytes of the output that came before.
     offset: int
     text: str
+    #: The run of a sub-agent that the call belongs to; "" for the run that is followed.
+    run_id: str = ""
 
 
 class Status(str, Enum):
@@ -132,6 +156,7 @@ class PendingCall:
     kind: approval, client_tool, question or review.
     why: why it has to wait, or the question, for the person that answers.
     deadline: when it fails without an answer, UTC; None means never.
+    run_id: the run of a sub-agent that waits; "" for the run itself.
     """
 
     call_id: str
@@ -141,17 +166,19 @@ class PendingCall:
     why: str
     turn_number: int
     deadline: datetime | None
+    run_id: str = ""
 
     @staticmethod
     async def of(call: pb.PendingCall, text: Texts) -> "PendingCall":
         return PendingCall(
             call_id=call.call_id,
             tool=call.tool,
-            arguments=parse_arguments(await text(call.arguments)),
+            arguments=parse_arguments(await text(call.arguments, call.run_id)),
             kind=call.kind,
             why=call.why,
             turn_number=call.turn_number,
             deadline=_utc(call.deadline) if call.HasField("deadline") else None,
+            run_id=call.run_id,
         )
 
 
@@ -192,6 +219,12 @@ class Result:
     raw: pb.HarnessResult = field(repr=False)
 
     @property
+    def continues(self) -> bool:
+        """True if the run is parked and continues by itself: for a wait, or while sub-agents work."""
+        kind, waits = self.raw.reason.kind, self.raw.reason.details.run_id
+        return self.status is Status.PARKED and (kind == "wait" or (kind == "agent" and not waits))
+
+    @property
     def ended(self) -> bool:
         """True if the run has ended: only a message, or after a cancel a resume, reopens it."""
         return self.status is not Status.PARKED
@@ -203,15 +236,15 @@ class Result:
             accepted=result.accepted,
             reason=result.reason.kind,
             message=result.reason.message,
-            answer=await text(result.answer),
-            summary=await text(result.summary),
+            answer=await text(result.answer, ""),
+            summary=await text(result.summary, ""),
             turn_count=result.turn_count,
             tool_calls=result.tool_calls,
             pending=tuple([await PendingCall.of(call, text) for call in result.pending]),
             wake_at=_utc(result.wake_at) if result.HasField("wake_at") else None,
             deliverables=tuple(
                 [
-                    Deliverable(item_id=d.item_id, title=d.title, content=await text(d.content))
+                    Deliverable(item_id=d.item_id, title=d.title, content=await text(d.content, ""))
                     for d in result.deliverables
                 ]
             ),

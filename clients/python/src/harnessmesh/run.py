@@ -27,7 +27,7 @@ class Run:
 
     id, namespace: which run.
     existed: the same request had started it before.
-    position: id of the last event that `events` has yielded here, "" before the first.
+    position: token of the last event that `events` has yielded here, "" before the first.
     """
 
     def __init__(self, connection: Connection, namespace: str, run_id: str, existed: bool, tools: Mapping[str, Tool]):
@@ -43,37 +43,39 @@ class Run:
         return f"Run({self.namespace}/{self.id})"
 
     async def events(
-        self, after: int | str = 0, *, until: Until = "end", deltas: bool = True
+        self, after: int | str = 0, *, until: Until = "end", deltas: bool = True, tree: bool = True
     ) -> AsyncGenerator[Update, None]:
         """Yields what happens in the run: stored events from `after` on, then live ones, with the model's
         text and reasoning between them, and a Result whenever the run is parked or has ended.
 
-        after: an event's id, such as "14-0", or a version that was seen in full. 0 is the start.
+        after: the `token` of an event, such as "14-0", or a version that was seen in full. 0 is the start.
+            After a version, what sub-agents have done that work there is yielded from their start.
         until: "end": when the run has ended; a run that is parked is waited for. "rest": when it has
             ended or is parked. "now": when all that is stored has been yielded.
         deltas: also yield the model's text and reasoning, while they are written, and the output of
             commands while they run. Before its
             `model.response` the Deltas and ReasoningDeltas of a turn have added up to the complete text
             and reasoning, also where they were not streamed.
+        tree: also yield what happens in the runs of sub-agents; `run_id` of an update names its run.
 
         A connection that breaks is reopened, and the iteration continues where it was: each event is
         yielded once and in order. No part of a text is yielded twice, unless the model rewrites it:
         then a Delta `rewinds`.
 
-        The client's tools run while the iteration does. A park that waits for them alone yields no
+        The client's tools run while the iteration does, also for sub-agents that may call them. A park that waits for them alone yields no
         Result.
 
         Raises UnavailableError when the gateway is away for longer than the client's patience,
         NotFoundError when there is no such run.
         """
         seen = Seen.after(after)
-        serving = Serving(self._tools, self.text, self._answer_call) if self._tools and until != "now" else None
+        serving = Serving(self._tools, self._text_of, self._answer_call) if self._tools and until != "now" else None
         request = pb.WatchRunRequest(
             namespace=self.namespace,
             run_id=self.id,
             until=pb.WATCH_UNTIL_END if serving and until == "rest" else _UNTIL[until],
             no_deltas=not deltas,
-            tree=False,
+            tree=tree,
         )
         try:
             async with aclosing(_run_tools_during(watch(self._connection, request, seen), serving)) as updates:
@@ -81,21 +83,23 @@ class Run:
                     if isinstance(update, Delta | ReasoningDelta | ToolOutput):
                         yield update
                     elif isinstance(update, pb.Event):
-                        if serving and update.version > seen.attached:
-                            serving.announced(update)
+                        if serving:
+                            serving.announced(update, seen.attached)
                         if deltas and update.HasField("model_response"):
-                            response, turn = update.model_response, update.turn_number
-                            thought, text = await self.text(response.reasoning), await self.text(response.text)
-                            for rest in (seen.reasoned(turn, thought), seen.response(turn, text)):
+                            response, turn, below = update.model_response, update.turn_number, update.run_id
+                            thought = await self._text_of(response.reasoning, below)
+                            text = await self._text_of(response.text, below)
+                            for rest in (seen.reasoned(turn, thought, below), seen.response(turn, text, below)):
                                 if rest is not None:
                                     yield rest
-                        self.position = update.id
+                        self.position = update.offset or update.id
                         yield Event.of(update)
                     elif not (serving and serving.parked(update)):
-                        if serving:
+                        result = await Result.of(update, self._text_of)
+                        if serving and not result.continues:
                             await serving.finish()
-                        yield await Result.of(update, self.text)
-                        if until == "rest" and serving:
+                        yield result
+                        if until == "rest" and serving and not result.continues:
                             return
         finally:
             if serving:
@@ -106,7 +110,7 @@ class Run:
         meanwhile; a park that waits for them alone is not a result."""
         after = (await self.info()).version
         result: Result | None = None
-        async with aclosing(self.events(after, until="rest", deltas=False)) as updates:
+        async with aclosing(self.events(after, until="rest", deltas=False, tree=bool(self._tools))) as updates:
             async for update in updates:
                 if isinstance(update, Result):
                     result = update
@@ -121,9 +125,9 @@ class Run:
         return (await self._get()).run
 
     async def pending(self) -> list[PendingCall]:
-        """Returns the calls that the run waits for, oldest first; empty while it works."""
+        """Returns the calls that the run and the runs below it wait for; empty while it works."""
         answer = await self._get()
-        return [await PendingCall.of(call, self.text) for call in answer.result.pending]
+        return [await PendingCall.of(call, self._text_of) for call in answer.result.pending]
 
     async def conversation(self, version: int = 0) -> list[pb.Message]:
         """Returns the stored conversation up to a version; 0 is the newest."""
@@ -152,22 +156,27 @@ class Run:
         `input.accepted` names."""
         return await self._input(request_id, user_message=pb.UserMessage(content=pb.Content(inline=text)))
 
-    async def answer(self, call_id: str, text: str, *, error: bool = False, request_id: str | None = None) -> str:
+    async def answer(
+        self, call_id: str, text: str, *, error: bool = False, request_id: str | None = None, run_id: str = ""
+    ) -> str:
         """Answers a call: of a tool that a client runs, or a question. error: the call failed, and text is
-        the error. Raises ExistsError when the call has an answer, PreconditionError when it does not
+        the error. run_id: the run of a sub-agent whose call it is, needed only where several runs below
+        wait for a call of this id. Raises ExistsError when the call has an answer, PreconditionError when it does not
         wait for one."""
         answer = pb.ToolAnswer(call_id=call_id, result=pb.Content(inline=text), is_error=error)
-        return await self._input(request_id, tool_answer=answer)
+        return await self._input(request_id, run_id, tool_answer=answer)
 
-    async def approve(self, call_id: str, *, always: bool = False, request_id: str | None = None) -> str:
-        """Approves a call; with always, also all later calls of its tool in this run."""
+    async def approve(
+        self, call_id: str, *, always: bool = False, request_id: str | None = None, run_id: str = ""
+    ) -> str:
+        """Approves a call; with always, also all later calls of its tool in its run. run_id: as in `answer`."""
         decision = pb.APPROVAL_DECISION_RUN if always else pb.APPROVAL_DECISION_ONCE
-        return await self._input(request_id, approval=pb.Approval(call_id=call_id, decision=decision))
+        return await self._input(request_id, run_id, approval=pb.Approval(call_id=call_id, decision=decision))
 
-    async def deny(self, call_id: str, reason: str = "", *, request_id: str | None = None) -> str:
-        """Denies a call. The model receives the reason."""
+    async def deny(self, call_id: str, reason: str = "", *, request_id: str | None = None, run_id: str = "") -> str:
+        """Denies a call. The model receives the reason. run_id: as in `answer`."""
         approval = pb.Approval(call_id=call_id, decision=pb.APPROVAL_DECISION_DENY, reason=reason)
-        return await self._input(request_id, approval=approval)
+        return await self._input(request_id, run_id, approval=approval)
 
     async def set_mode(self, mode: str, *, request_id: str | None = None) -> str:
         """Changes the mode of work from the next call on: plan, execute or a mode that the agent defines."""
@@ -204,14 +213,18 @@ class Run:
         """Deletes a run that is parked or has ended, with all that is stored of it."""
         await self._connection.call(self._stub.DeleteRun, pb.DeleteRunRequest(namespace=self.namespace, run_id=self.id))
 
-    async def text(self, content: pb.Content) -> str:
-        """Returns the text of a content; fetches it if it is stored in a blob."""
+    async def text(self, content: pb.Content, *, run_id: str = "") -> str:
+        """Returns the text of a content; fetches it if it is stored in a blob. run_id: the run of a
+        sub-agent that it comes from, "" for the run itself."""
         if content.WhichOneof("value") != "blob":
             return content.inline
-        return (await self._blob(content.blob)).decode()
+        return (await self._blob(content.blob, run_id or self.id)).decode()
 
-    async def _blob(self, blob: pb.BlobRef) -> bytes:
-        request = pb.GetBlobRequest(namespace=self.namespace, run_id=self.id, digest=blob.digest)
+    async def _text_of(self, content: pb.Content, run_id: str) -> str:
+        return await self.text(content, run_id=run_id)
+
+    async def _blob(self, blob: pb.BlobRef, run_id: str) -> bytes:
+        request = pb.GetBlobRequest(namespace=self.namespace, run_id=run_id, digest=blob.digest)
         data = b"".join([part.chunk for part in await self._connection.collect(self._stub.GetBlob, request)])
         if hashlib.sha256(data).hexdigest() != blob.digest:
             raise UnavailableError(
@@ -223,12 +236,12 @@ class Run:
         request = pb.GetRunRequest(namespace=self.namespace, run_id=self.id)
         return await self._connection.call(self._stub.GetRun, request)
 
-    async def _answer_call(self, call_id: str, text: str, error: bool, request_id: str) -> str:
-        return await self.answer(call_id, text, error=error, request_id=request_id)
+    async def _answer_call(self, call_id: str, text: str, error: bool, request_id: str, run_id: str) -> str:
+        return await self.answer(call_id, text, error=error, request_id=request_id, run_id=run_id)
 
-    async def _input(self, request_id: str | None, **given: Any) -> str:
+    async def _input(self, request_id: str | None, run_id: str = "", **given: Any) -> str:
         request = pb.SendInputRequest(
-            namespace=self.namespace, run_id=self.id, request_id=request_id or _new_id(), **given
+            namespace=self.namespace, run_id=run_id or self.id, request_id=request_id or _new_id(), **given
         )
         return (await self._connection.call(self._stub.SendInput, request)).request_id
 

@@ -1,9 +1,10 @@
 """Watching a run over connections that break.
 
-A gateway delivers strictly by version. `Seen` is what was delivered so far: it has the position to
-resume at, and drops what is delivered a second time. `watch` is the shell around it.
+A gateway delivers the events of each run strictly by version. `Seen` is what was delivered so far: it has the
+position to resume at, and drops what is delivered a second time. `watch` is the shell around it.
 """
 
+import re
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import TypeAlias
@@ -15,6 +16,8 @@ from harnessmesh.errors import InvalidError, from_rpc, is_passing
 from harnessmesh.events import Delta, ReasoningDelta, ToolOutput
 from harnessmesh.gen import pb
 
+#: An offset: the place in the run, and for each open run below it a part after a tilde.
+_OFFSET = re.compile(r"(\d{1,20})(?:-(\d{1,9}))?((?:~[0-9.-]*)*)")
 #: An index after the last event of any version.
 _ALL = 1 << 30
 
@@ -69,33 +72,47 @@ class _Text:
 
 @dataclass
 class Seen:
-    """What was delivered of a run.
+    """What was delivered of a run and of the runs below it.
 
-    version, index: the last event; index _ALL when the version was delivered completely.
+    version, index: the last event of the run; index _ALL when the version was delivered completely.
+    offset: the gateway's offset after the last event, "" in a run without sub-agents.
     attached: version of the log when the current connection started to watch, 0 before the first.
         Events up to there are history, which other clients may have handled.
-    _text, _reasoning: the text and the reasoning that were delivered last.
+    _texts, _thoughts: the text and the reasoning that were delivered last, by run; "" is the run itself.
     _result: the result that was delivered last, None after a later event.
     """
 
     version: int = 0
     index: int = _ALL
     attached: int = 0
-    _text: _Text = field(default_factory=_Text, repr=False)
-    _reasoning: _Text = field(default_factory=_Text, repr=False)
+    offset: str = ""
+    _texts: dict[str, _Text] = field(default_factory=dict, repr=False)
+    _thoughts: dict[str, _Text] = field(default_factory=dict, repr=False)
     _result: bytes | None = field(default=None, repr=False)
 
     @staticmethod
     def after(position: int | str) -> "Seen":
-        """Starts after a version that was seen in full, or after an event's id. Raises InvalidError for
-        anything else."""
+        """Starts after a version that was seen in full, or after an event, by its token. Raises InvalidError
+        for anything else."""
         if isinstance(position, int) and not isinstance(position, bool) and position >= 0:
             return Seen(position)
         if isinstance(position, str):
-            version, _, index = position.partition("-")
-            if version.isdecimal() and index.isdecimal():
-                return Seen(int(version), int(index))
-        raise InvalidError(f"after: {position!r} is neither a version, such as 14, nor an event's id, such as '14-0'")
+            place = _OFFSET.fullmatch(position)
+            if place and (place[2] or place[3]):
+                return Seen(int(place[1]), int(place[2] or _ALL), offset=position if place[3] else "")
+        raise InvalidError(
+            f"after: {position!r} is neither a version, such as 14, nor an event's token, such as '14-0'"
+        )
+
+    def ask(self, request: pb.WatchRunRequest) -> None:
+        """Sets where a watch starts: by the offset, or by the version."""
+        request.after = self.offset
+        request.after_version = 0 if self.offset else self.resume
+
+    @property
+    def token(self) -> str:
+        """What `after` takes to continue after the last event."""
+        return self.offset or (str(self.version) if self.index == _ALL else f"{self.version}-{self.index}")
 
     @property
     def resume(self) -> int:
@@ -103,36 +120,40 @@ class Seen:
         return self.version if self.index == _ALL else max(self.version - 1, 0)
 
     def event(self, event: pb.Event) -> bool:
-        """Records an event. Returns False if it was delivered before."""
+        """Records an event. Returns False if it was delivered before. One of a run below comes once,
+        because its offset is resumed."""
+        if event.run_id:
+            self.offset = event.offset
+            return True
         at = (event.version, int(event.id.rpartition("-")[2] or 0))
         if at <= (self.version, self.index):
             return False
         self.version, self.index = at
-        self._result = None
+        self.offset, self._result = event.offset, None
         return True
 
     def delta(self, delta: pb.Delta) -> Delta | None:
         """Records a piece of text and returns the new part of it. None if nothing is new, or if text
         before it is missing."""
         at = _try_of(delta)
-        new = self._text.piece(at, delta.offset, delta.text)
-        return Delta(*at, *new) if new else None
+        new = self._texts.setdefault(delta.run_id, _Text()).piece(at, delta.offset, delta.text)
+        return Delta(*at, *new, run_id=delta.run_id) if new else None
 
     def reasoning(self, delta: pb.Delta) -> ReasoningDelta | None:
         """Records a piece of reasoning and returns the new part of it, as `delta` does for text."""
         at = _try_of(delta)
-        new = self._reasoning.piece(at, delta.reasoning_offset, delta.reasoning)
-        return ReasoningDelta(*at, *new) if new else None
+        new = self._thoughts.setdefault(delta.run_id, _Text()).piece(at, delta.reasoning_offset, delta.reasoning)
+        return ReasoningDelta(*at, *new, run_id=delta.run_id) if new else None
 
-    def response(self, turn_number: int, text: str) -> Delta | None:
+    def response(self, turn_number: int, text: str, run_id: str = "") -> Delta | None:
         """Records the complete text of a turn and returns the part that was not delivered piece by piece."""
-        new = self._text.whole(turn_number, text)
-        return Delta(turn_number, 0, 0, *new) if new else None
+        new = self._texts.setdefault(run_id, _Text()).whole(turn_number, text)
+        return Delta(turn_number, 0, 0, *new, run_id=run_id) if new else None
 
-    def reasoned(self, turn_number: int, text: str) -> ReasoningDelta | None:
+    def reasoned(self, turn_number: int, text: str, run_id: str = "") -> ReasoningDelta | None:
         """Records the complete reasoning of a turn, as `response` does for the text."""
-        new = self._reasoning.whole(turn_number, text)
-        return ReasoningDelta(turn_number, 0, 0, *new) if new else None
+        new = self._thoughts.setdefault(run_id, _Text()).whole(turn_number, text)
+        return ReasoningDelta(turn_number, 0, 0, *new, run_id=run_id) if new else None
 
     def result(self, result: pb.HarnessResult) -> bool:
         """Records a result. Returns False if the same result was delivered before."""
@@ -156,7 +177,7 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
     """
     retry = Retry(connection.patience)
     while True:
-        request.after_version = seen.resume
+        seen.ask(request)
         call = connection.stub.WatchRun(request, metadata=connection.metadata())
         attached = 0
         try:
@@ -171,7 +192,9 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
                     yield update.event
                 elif case == "delta" and update.delta.HasField("tool_output"):
                     output = update.delta.tool_output
-                    yield ToolOutput(update.delta.turn_number, output.call_id, output.offset, output.text)
+                    yield ToolOutput(
+                        update.delta.turn_number, output.call_id, output.offset, output.text, update.delta.run_id
+                    )
                 elif case == "delta":
                     for piece in (seen.reasoning(update.delta), seen.delta(update.delta)):
                         if piece is not None:
