@@ -80,6 +80,12 @@
 //
 // Over all states: without faults no state comes back, so there is no livelock.
 //
+// # Trees
+//
+// tree.go is a separate, smaller model: a parent and a child, with the functions of package tree for orders and
+// reports. The runs are reduced to whether they work, wait, are halted or have ended; orders and reports may come twice
+// and late, and the parent may be deleted.
+//
 // # What is not here
 //
 // Other runs share only a stream and are not modelled. Records that cannot be decoded,
