@@ -18,6 +18,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 var update = flag.Bool("update", false, "rewrite the stories in testdata")
@@ -42,6 +43,7 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	                                 CALL may be question, for the first that waits
 //	check OUTPUT met|unmet [WHY]     how an output of the contract stands from now on; at first it is unmet
 //	approve CALL once|run|deny [WHY]
+//	reported CALL STATUS TEXT        the sub-agent of a call parks or ends, with this answer
 //	resume [tool_calls=N ...]
 //	timer [VERSION]                  the timer of the park at VERSION fires, by default the present one
 //	again                            the last item is sent a second time
@@ -212,6 +214,14 @@ func itemOf(d *driver, word, rest string) *harnessv1.InboxItem {
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
 			CallId: call, Result: content.Inline(text), IsError: failed,
 		}}}
+	case "reported":
+		part := strings.SplitN(rest, " ", 3)
+		c := tree.Find(d.snapshot(), part[0])
+		return tree.ReportItem(&harnessv1.ChildReport{
+			RunId: c.GetRunId(), CallId: part[0], Version: c.GetReport().GetVersion() + 9, Order: c.GetOrder(),
+			Status: harnessv1.RunStatus(harnessv1.RunStatus_value["RUN_STATUS_"+part[1]]), Accepted: part[1] == "DONE",
+			Reason: &harnessv1.StopReason{Kind: "agent_done"}, Turns: 2, Usage: &harnessv1.Usage{InputTokens: 900, OutputTokens: 100}, Answer: content.Inline(part[2]),
+		})
 	case "resume":
 		budgets := &harnessv1.Budgets{}
 		settings(d, rest, func(key string, n uint32) {

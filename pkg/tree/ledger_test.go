@@ -1,0 +1,56 @@
+package tree_test
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
+)
+
+// TestTheLedgerNamesTheRunOfEachCall: a stored snapshot alone gives the run of each call of a sub-agent, which
+// call each run works for, and whether it has ended. A copy of the run needs that: it answers the awaited calls with an error that
+// names the original's run, and no child belongs to it.
+func TestTheLedgerNamesTheRunOfEachCall(t *testing.T) {
+	s := waiting("look", "write", "look")
+	background := &harnessv1.PendingCall{CallId: "bg", Tool: "look", Delegation: &harnessv1.Delegation{Background: true}}
+	if tree.Accept(s, parent, background, agents, time.Unix(0, 0)) == nil {
+		t.Fatal("a call in the background waits")
+	}
+	schedule(s)
+	report(t, s, "c", 4, 1, done, "agent_done")
+	data, err := proto.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := &harnessv1.Snapshot{}
+	if err := proto.Unmarshal(data, stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range runstate.AwaitedCalls(stored) {
+		c := tree.ChildOf(stored, call.GetCallId())
+		if call.GetKind() != runstate.KindAgent || c.GetRunId() != tree.ID(parent, 7, call.GetCallId()) || c.GetAgent() != call.GetTool() {
+			t.Errorf("call %s has the child %v", call.GetCallId(), c)
+		}
+	}
+	copied := proto.CloneOf(stored)
+	copied.FirstSequence = 70 // that of the copy
+	for _, c := range stored.GetChildren() {
+		if tree.FindRun(stored, c.GetRunId()) != c || tree.Ended(c) != (c.GetCallId() == "c") {
+			t.Errorf("%v is not found, or has ended: %v", c, tree.Ended(c))
+		}
+		known := &harnessv1.Parent{RunId: parent.ID, FirstSequence: 7, CallId: c.GetCallId()}
+		if st := tree.StateOf(known, &harnessv1.Step{Snapshot: copied}); st.GetWaits() || st.GetGone() {
+			t.Errorf("%s takes a copy of its parent for its parent: %v", c.GetRunId(), st)
+		}
+		if tree.ID(parent, copied.GetFirstSequence(), c.GetCallId()) == c.GetRunId() {
+			t.Errorf("the copy would start %s", c.GetRunId())
+		}
+	}
+	if n := len(tree.InBackground(stored)); n != 1 {
+		t.Errorf("%d children in the background, want 1", n)
+	}
+}
