@@ -140,13 +140,10 @@ func TestAnswersBelowTheRoot(t *testing.T) {
 	if lines := linesOf(t, got.out); len(lines) != 1 {
 		t.Errorf("jsonl of the run alone has %v", lines)
 	}
-	for _, verb := range []string{"show", "list"} {
-		args := []string{verb, "--data", p.data}
-		if verb == "show" {
-			args = append(args, "r")
-		}
-		if got := call(t, nil, "", args...); !strings.Contains(got.out, " asks: Which file?") || !strings.Contains(got.out, "harness answer r call_1_0 ANSWER") || strings.Count(got.out, "Which file?") != 1 {
-			t.Errorf("%s: %+v", verb, got)
+	for _, verb := range [][]string{{"show", "r"}, {"list"}, {"list", "--all"}} {
+		args := append(verb, "--data", p.data)
+		if got := call(t, nil, "", args...); !strings.Contains(got.out, " asks: Which file?") || !strings.Contains(got.out, " call_1_0 ANSWER") || strings.Count(got.out, "Which file?") != 1 {
+			t.Errorf("%v: %+v", verb, got)
 		}
 	}
 	if got := call(t, nil, "", "approve", "--data", p.data, "--yes", "r"); got.code != 1 || !strings.Contains(got.err, "harness answer r call_1_0 ANSWER") {

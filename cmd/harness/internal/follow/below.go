@@ -9,7 +9,7 @@ import (
 )
 
 // lagTime is how long a result waits for the events of the runs below it.
-const lagTime = time.Second
+const lagTime = 3 * time.Second
 
 // below is what is known of the runs of sub-agents.
 type below struct {
