@@ -39,13 +39,13 @@ type mesh struct {
 func (m mesh) start(w *sim.World) {
 	logOf := func(role string, p *sim.Process) runlog.Log {
 		log := p.Log()
+		if m.log != nil { // first: some take the log of the process itself
+			log = m.log(role, p, log)
+		}
 		if m.trees && role == workflow.Repair {
 			log = &lateStartLog{Log: log, ctx: p.Context(), random: w.Random(p.Instance + " starts")}
 		}
-		if m.log == nil {
-			return log
-		}
-		return m.log(role, p, log)
+		return log
 	}
 	config := func(p *sim.Process, log runlog.Log) executor.Config {
 		c := p.Executor()

@@ -2,7 +2,7 @@ package repairserver
 
 import (
 	"context"
-	"math/rand/v2"
+	"strconv"
 	"sync"
 	"time"
 
@@ -77,15 +77,18 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 		if end.Err != nil && ctx.Err() == nil {
 			s.logger.Warn("message put back", "run", run.ID, "namespace", run.Namespace, "error", end.Err)
 		}
-		delay := end.Delay
-		if end.Spread > 0 {
-			delay += rand.N(end.Spread)
-		}
-		_ = d.Nak(delay)
+		_ = d.Nak(end.Delay + spread(run, d.Number(), end.Spread))
 	default:
 		s.logger.Error("message put back", "run", run.ID, "namespace", run.Namespace, "error", rejected(end))
 		_ = d.Nak(time.Second)
 	}
+}
+
+// spread returns a part of most that differs between runs and deliveries, and is the same for the same one: a
+// simulation reproduces it.
+func spread(run runlog.Run, delivery uint64, most time.Duration) time.Duration {
+	const parts = 1024
+	return most / parts * time.Duration(runlog.HashID(run.String()+" "+strconv.FormatUint(delivery, 10))%parts) //nolint:gosec // below parts
 }
 
 // bury kills the background commands of a run that has ended without the confirmation that
