@@ -206,7 +206,8 @@ func (o *oneRun) choose(a *app, pending []*harnessv1.PendingCall, id string, kin
 		case runstate.KindReview:
 			waits = "a review"
 		}
-		return fmt.Errorf("call %s of run %s waits for %s, not for %s: %s", p.GetCallId(), cmp.Or(p.GetRunId(), o.RunID), waits, what, answering(runOf(o.RunID, p, pending), p, o.words(a)))
+		return fmt.Errorf("call %s of run %s waits for %s, not for %s: %s", p.GetCallId(), cmp.Or(p.GetRunId(), o.RunID), waits, what,
+			answering(runOf(o.RunID, p, pending), p, o.words(a)))
 	}
 	var fit, rest []*harnessv1.PendingCall
 	for _, p := range pending {

@@ -27,7 +27,10 @@ func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return before(err)
 	}
-	f := &runFollower{target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, guidance: c.Guidance, alone: !c.Tree, noDeltas: c.NoStream, onlyWatch: true}
+	f := &runFollower{
+		target: &c.target, session: session, run: c.RunID, output: c.Output, render: c.Render, guidance: c.Guidance,
+		alone: !c.Tree, noDeltas: c.NoStream, onlyWatch: true,
+	}
 	defer func() { a.disconnect(ctx, f.session) }()
 
 	current, err := f.current(ctx)

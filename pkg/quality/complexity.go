@@ -78,13 +78,14 @@ func FallbackComplexity(goal string, sources int, why string) *harnessv1.Quality
 // known, and how sure the model is, 0.5 to 1. An answer that cannot be read, names another
 // kind or is less sure gives Chat and 0.
 func ParseIntent(text string, known []string) (kind string, confidence float64) {
-	for _, o := range objects(text, "kind") {
-		kind = strings.ToLower(o.text("kind"))
-		confidence, ok := o.number("confidence")
-		if ok && confidence >= sureOfKind && confidence <= 1 && slices.Contains(known, kind) {
-			return kind, confidence
-		}
-		break
+	found := objects(text, "kind")
+	if len(found) == 0 {
+		return Chat, 0
 	}
-	return Chat, 0
+	kind = strings.ToLower(found[0].text("kind"))
+	confidence, ok := found[0].number("confidence")
+	if !ok || !(confidence >= sureOfKind && confidence <= 1) || !slices.Contains(known, kind) { // NaN too
+		return Chat, 0
+	}
+	return kind, confidence
 }

@@ -59,7 +59,7 @@ func requirements(k Kind, expected *harnessv1.Expected, multiplier uint32) requi
 		r.replace(k, RecommendationOf, expected.MinRecommendations)
 		r.replace(k, Document, expected.MinDocuments)
 		r.citations = or(expected.RequireCitations, r.citations)
-		r.chars = uint64(or(expected.MinOutputChars, uint32(min(r.chars, maxKindChars)))) //nolint:gosec // it is in the range
+		r.chars = uint64(or(expected.MinOutputChars, uint32(min(r.chars, maxKindChars))))
 		scaled = scaled || r.chars > 0
 	}
 	if multiplier == 0 {

@@ -154,7 +154,7 @@ func genuine(text string) string {
 
 // count returns a length as an unsigned number.
 func count(n int) uint32 {
-	return uint32(min(uint64(max(n, 0)), math.MaxUint32)) //nolint:gosec // it is in the range of both
+	return uint32(min(uint64(max(n, 0)), math.MaxUint32))
 }
 
 // chars returns the code points of text.

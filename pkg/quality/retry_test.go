@@ -45,18 +45,18 @@ func TestShouldRetryDecidesEveryCellAsPublished(t *testing.T) {
 	reasons := map[string]bool{}
 	booleans := []bool{false, true}
 	for kind, table := range limits {
-		max, good, low := quality.Limits(quality.KindOf(kind, own, 0), nil)
-		if max != table.attempts || good != table.good || low != table.low {
-			t.Errorf("%s: %d attempts, good %v, low %v", kind, max, good, low)
+		limit, good, low := quality.Limits(quality.KindOf(kind, own, 0), nil)
+		if limit != table.attempts || good != table.good || low != table.low {
+			t.Errorf("%s: %d attempts, good %v, low %v", kind, limit, good, low)
 		}
-		for number := uint32(1); number <= max+1; number++ {
+		for number := uint32(1); number <= limit+1; number++ {
 			for hundredths := range 101 {
 				for _, contract := range booleans {
 					for _, failed := range booleans {
 						for _, fallback := range booleans {
 							for _, retry := range booleans {
 								a := quality.Attempt{
-									Number: number, Max: max, Good: good, Low: low, ContractPassed: contract,
+									Number: number, Max: limit, Good: good, Low: low, ContractPassed: contract,
 									Score: float64(hundredths) / 100, Error: failed, Fallback: fallback, RetryOnFallback: retry,
 								}
 								reasons[checkDecision(t, a)] = true

@@ -102,7 +102,7 @@ func (s Scored) recommendationParts(r requirement) []component {
 // documentParts are the parts of DocQS.
 func (s Scored) documentParts(r requirement) []component {
 	parts := []component{
-		{"length", 0.25, ratio(int(min(s.Chars, math.MaxInt32)), 2*r.chars)}, //nolint:gosec // it is in the range
+		{"length", 0.25, ratio(int(min(s.Chars, math.MaxInt32)), 2*r.chars)},
 		{"structure", 0.25, nil},
 		{"citations", 0.20, known(0)},
 		{"readability", 0.10, nil},

@@ -169,8 +169,8 @@ func TestHealingPromptNamesEachIssue(t *testing.T) {
 	goal := strings.Repeat("goal ", 900)
 	got := quality.HealingPrompt(goal, 2, 3, contract, quality.Verdict{Issues: []string{"no\nsource"}, Feedback: "Quote more."})
 	for _, part := range []string{
-		goal, "Attempt 2 of 3", "\nMISSING REQUIREMENT: Insufficient insights: 1 created (minimum 3)\n", "\nQUALITY ISSUE: no source\n",
-		"\nReviewer feedback: Quote more.\n", "complete response",
+		goal, "Attempt 2 of 3", "\nMissing: Insufficient insights: 1 created (minimum 3)\n", "\nQuality: no source\n",
+		"\nFeedback of the reviewer: Quote more.\n", "complete response",
 	} {
 		if !strings.Contains(got, part) {
 			t.Errorf("no %q in %s", part, got[len(goal):])

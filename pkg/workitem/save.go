@@ -93,7 +93,8 @@ func (a *saveArguments) artifact() (out *harnessv1.Artifact, hint string, err er
 	default: // clean
 	}
 	out = &harnessv1.Artifact{
-		Id: a.ID, Kind: a.Kind, Title: content.Line(a.Title, maxKindOfTitle), Content: content.Inline(text), Chars: uint32(utf8.RuneCountInString(text)), //nolint:gosec // at most maxArtifact
+		Id: a.ID, Kind: a.Kind, Title: content.Line(a.Title, maxKindOfTitle), Content: content.Inline(text),
+		Chars: uint32(utf8.RuneCountInString(text)), //nolint:gosec // at most maxArtifact
 	}
 	for _, c := range a.Citations {
 		out.Citations = append(out.Citations, &harnessv1.Citation{Source: content.Line(c.Source, 64), Quote: content.Cut(c.Quote, maxQuote)})

@@ -158,7 +158,8 @@ func (d *decision) recordWork(w *workPlan) {
 		breakdown = nil
 	}
 	d.Emit(event.QualityPlanSelected(&harnessv1.QualityPlanSelected{
-		Plan: w.plan.GetDescription(), Score: w.score.Total, CandidatesCount: uint32(w.candidates), Subtasks: w.plan.GetSubtasks(), Breakdown: breakdown, //nolint:gosec // at most 3
+		Plan: w.plan.GetDescription(), Score: w.score.Total, Subtasks: w.plan.GetSubtasks(), Breakdown: breakdown,
+		CandidatesCount: uint32(w.candidates), //nolint:gosec // at most 3
 	}))
 }
 

@@ -95,7 +95,7 @@ func (d *decision) iterate(x *exam, best *harnessv1.QualityAttempt) (again bool,
 		now := d.in.GetNow().AsTime()
 		d.Emit(event.QualityIterated(&harnessv1.QualityIterated{
 			Iterations: q.GetIteration(), BestScore: best.GetCombined(), AcceptedCount: q.GetAcceptedIterations(),
-			TotalDurationMs:  uint64(max(now.Sub(q.GetStartTime().AsTime()), 0) / time.Millisecond),                       //nolint:gosec // not negative
+			TotalDurationMs:  uint64(max(now.Sub(q.GetStartTime().AsTime()), 0) / time.Millisecond),
 			EstimatedCostUsd: float64(int64(d.s.GetSpent().GetUsage().GetCostMicroUsd())-q.GetCostBeforeMicroUsd()) / 1e6, //nolint:gosec // far below
 		}))
 	}
@@ -147,7 +147,8 @@ func (d *decision) examine(verify bool) (*exam, error) {
 		}
 	}
 	x.scores = quality.Scores(quality.Scored{
-		Kind: x.kind, Expected: q.GetExpected(), Multiplier: q.GetMultiplier(), Artifacts: ledger.GetArtifacts(), Sources: task.GetSources(), Quotes: quotes.GetQuotes(), Verifier: score,
+		Kind: x.kind, Expected: q.GetExpected(), Multiplier: q.GetMultiplier(), Artifacts: ledger.GetArtifacts(), Sources: task.GetSources(),
+		Quotes: quotes.GetQuotes(), Verifier: score,
 		Document: out.GetDocument(), Chars: out.GetChars(), Marked: out.GetMarked(),
 	})
 	for _, s := range x.scores {

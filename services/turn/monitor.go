@@ -27,7 +27,7 @@ func (p *Progress) monitor(s *State, d *runstate.Draft, responded *harnessv1.Mod
 	if q == nil {
 		return
 	}
-	responded.TextChars, responded.Marked = uint64(utf8.RuneCountInString(text)), quality.HasMarker(text)
+	responded.TextChars, responded.Marked = uint64(utf8.RuneCountInString(text)), quality.HasMarker(text) //nolint:gosec // a length
 	if q.GetAttemptChars() >= quality.MonitorChars {
 		return
 	}
@@ -81,5 +81,5 @@ func resultChars(c *harnessv1.Content) uint64 {
 	if blob := c.GetBlob(); blob != nil {
 		return blob.GetSize()
 	}
-	return uint64(utf8.RuneCountInString(c.GetInline()))
+	return uint64(utf8.RuneCountInString(c.GetInline())) //nolint:gosec // a length
 }

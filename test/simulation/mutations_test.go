@@ -83,7 +83,7 @@ func TestMutations(t *testing.T) {
 	for _, m := range slices.Concat(mutations, summaryMutations, treeMutations) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
-			for seed := m.from; seed < m.from+uint64(*within); seed++ { //nolint:gosec // positive
+			for seed := m.from; seed < m.from+uint64(*within); seed++ {
 				cfg, mesh := shape(seed)
 				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() || m.summaries && !mesh.summaries || m.trees && !mesh.trees {
 					continue

@@ -237,7 +237,7 @@ func (l *unversionedLog) AppendInbox(ctx context.Context, run runlog.Run, item *
 		l.shared.count++
 		l.shared.orders[fmt.Sprint(run.ID, l.shared.count)] = item.GetOrder()
 		item.Order = l.shared.count
-		item.Id += fmt.Sprintf("-%d", rand.Uint64()) //nolint:gosec // unique is enough
+		item.Id += fmt.Sprintf("-%d", rand.Uint64())
 	}
 	if r := item.GetChildReport(); l.shared.orders[fmt.Sprint(r.GetRunId(), r.GetOrder())] > 0 {
 		r.Order = l.shared.orders[fmt.Sprint(r.GetRunId(), r.GetOrder())]

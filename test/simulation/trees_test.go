@@ -20,7 +20,7 @@ func delegate(name string, spec *harnessv1.RunSpec, random *rand.Rand) {
 	spec.Goal, spec.Config.Budgets = content.Inline(sim.Goal(name, 2+random.IntN(3))), nil
 	spec.Agent.Agents = sim.Agents()
 	if random.IntN(2) == 0 {
-		spec.Config.Budgets = &harnessv1.Budgets{Tokens: proto.Uint64(uint64(50_000 + random.IntN(60_000)))} //nolint:gosec // positive
+		spec.Config.Budgets = &harnessv1.Budgets{Tokens: proto.Uint64(uint64(50_000 + random.IntN(60_000)))}
 	}
 	if random.IntN(3) == 0 {
 		spec.Agent.Agents[random.IntN(2)].Deadline = durationpb.New(time.Duration(5+random.IntN(60)) * time.Second)
@@ -34,7 +34,7 @@ func delegate(name string, spec *harnessv1.RunSpec, random *rand.Rand) {
 // hung meanwhile.
 type lateStartLog struct {
 	runlog.Log
-	ctx context.Context //nolint:containedctx // of the process
+	ctx context.Context
 
 	mu     sync.Mutex
 	random *rand.Rand

@@ -72,7 +72,7 @@ func (o *observer) output(ctx context.Context) (*harnessv1.Observation, error) {
 		}
 	}
 	seen := &harnessv1.OutputSeen{
-		Text: firstRunes(text, maxJudged), Chars: uint64(utf8.RuneCountInString(text)), Marked: quality.HasMarker(text),
+		Text: firstRunes(text, maxJudged), Chars: uint64(utf8.RuneCountInString(text)), Marked: quality.HasMarker(text), //nolint:gosec // a length
 		Document: quality.Figures(text), Goal: content.Cut(goal, maxGoal), Answer: quality.AnswerFigures(answer),
 	}
 	for _, t := range artifacts {
