@@ -43,6 +43,9 @@ type saveArguments struct {
 
 // Save runs the tool SaveArtifact: it stores an artifact, or replaces the one with its id.
 func Save(l *harnessv1.WorkItemLedger, arguments string) Outcome {
+	if l == nil {
+		return refuse(errors.New("this run stores no artifacts; go on without them"))
+	}
 	a := saveArguments{}
 	if err := json.Unmarshal([]byte(arguments), &a); err != nil {
 		return refuse(fmt.Errorf("the arguments are not as the tool takes them: %w", err))
@@ -61,7 +64,7 @@ func Save(l *harnessv1.WorkItemLedger, arguments string) Outcome {
 			return refuse(fmt.Errorf("this run has %d artifacts, and may have %d: replace one of them by its id", len(l.GetArtifacts()), MaxArtifacts))
 		}
 	}
-	putArtifact(l, out)
+	UpsertArtifacts(l, []*harnessv1.Artifact{out})
 	result, _ := json.Marshal(map[string]any{"id": out.GetId(), "kind": out.GetKind(), "artifacts": len(l.GetArtifacts()), "hint": hint}) // cannot fail
 	return Outcome{
 		Result: string(result), Saved: []*harnessv1.Artifact{proto.CloneOf(out)},
