@@ -71,7 +71,6 @@ type edgeState struct {
 
 type edgeAction struct {
 	do string
-	n  int
 }
 
 var (
@@ -92,7 +91,7 @@ func (m *edge) Start() *edgeState {
 func (m *edge) Fault(a edgeAction) bool { return a.do == "late" || a.do == "again" || a.do == "answer" }
 
 func (m *edge) Actions(s *edgeState, into []edgeAction) []edgeAction {
-	add := func(do string) { into = append(into, edgeAction{do: do}) }
+	add := func(do string) { into = append(into, edgeAction{do}) }
 	if s.parent != edgeGone && !s.sent {
 		add("send")
 		if s.spent.late < m.late && len(tree.Due(s.s)) > 0 {
