@@ -69,7 +69,7 @@ func TestJobsAreNeededThenAwaited(t *testing.T) {
 }
 
 // TestJobsEndWithTheirTime: from 5 s after its time limit on, a job counts as ended with an error. What was observed
-// stays as it is.
+// stays unchanged.
 func TestJobsEndWithTheirTime(t *testing.T) {
 	request := []*harnessv1.JobRequest{jobRequest("k", 20*time.Second)}
 	for before, over := range map[time.Duration]bool{25*time.Second - 1: false, 25 * time.Second: true, time.Hour: true} {

@@ -44,7 +44,7 @@ type saveArguments struct {
 // Save runs the tool SaveArtifact: it stores an artifact, or replaces the one with its id.
 func Save(l *harnessv1.WorkItemLedger, arguments string) Outcome {
 	if l == nil {
-		return refuse(errors.New("this run stores no artifacts; go on without them"))
+		return refuse(errors.New("this run stores no artifacts: continue without them"))
 	}
 	a := saveArguments{}
 	if err := json.Unmarshal([]byte(arguments), &a); err != nil {

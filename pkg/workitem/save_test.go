@@ -109,7 +109,7 @@ func TestSavedArtifact(t *testing.T) {
 	}
 }
 
-// TestSaveRefuses: the ledger stays as it is, and the model reads what to change.
+// TestSaveRefuses: the ledger stays unchanged, and the model reads what to change.
 func TestSaveRefuses(t *testing.T) {
 	citations := func(n int) []map[string]string { return slices.Repeat([]map[string]string{{"source": "s"}}, n) }
 	data := func(n int) string { return strings.Repeat("x", n-len(`{"k":""}`)) }

@@ -138,7 +138,7 @@ func TestJobIsCreatedOnce(t *testing.T) {
 	}
 	if m := got.GetMessages(); got.GetModel() != "openai:small" || len(m) != 2 || m[0].GetRole() != harnessv1.Role_ROLE_SYSTEM || content.Text(m[0].GetContent()) != "Judge." ||
 		m[1].GetRole() != harnessv1.Role_ROLE_USER || content.Text(m[1].GetContent()) != "The work." {
-		t.Errorf("the model is asked %v", got)
+		t.Errorf("the model is called %v", got)
 	}
 }
 
@@ -171,7 +171,7 @@ func TestResultIsObserved(t *testing.T) {
 	}
 }
 
-// TestWithoutTheRole a job has ended with an error at once, and none is created.
+// TestWithoutTheRole a job has ended with an error immediately, and none is created.
 func TestWithoutTheRole(t *testing.T) {
 	b := newBed(t)
 	b.available = false
@@ -217,7 +217,7 @@ func TestEndsWakeTheWaiting(t *testing.T) {
 		select {
 		case <-c:
 		case <-b.Context().Done():
-			t.Fatal("nobody was woken")
+			t.Fatal("no worker was woken")
 		}
 	}
 	b.observer.Ends.Ended(b.Run, "k1") // twice: it does not wait for a reader

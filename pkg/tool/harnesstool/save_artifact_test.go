@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// TestSaveArtifactTakesKindsOfTheRun: it is offered where the run has kinds of artifacts, and
+// TestSaveArtifactTakesKindsOfTheRun: it is listed where the run has kinds of artifacts, and
 // takes these and no others. The specs of runs do not change each other.
 func TestSaveArtifactTakesKindsOfTheRun(t *testing.T) {
 	if slices.Contains(namesOf(harnesstool.Specs(harnesstool.Setting{WorkItems: true, Questions: true, Compaction: true, Wait: true})), workitem.SaveArtifact) {
