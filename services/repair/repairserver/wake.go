@@ -88,7 +88,7 @@ func (s *Server) wake(ctx context.Context, cfg executor.Config, d runlog.Deliver
 // simulation reproduces it.
 func spread(run runlog.Run, delivery uint64, most time.Duration) time.Duration {
 	const parts = 1024
-	return most / parts * time.Duration(runlog.HashID(run.String()+" "+strconv.FormatUint(delivery, 10))%parts) //nolint:gosec // below parts
+	return most / parts * time.Duration(runlog.HashID(run.String()+" "+strconv.FormatUint(delivery, 10))%parts)
 }
 
 // bury kills the background commands of a run that has ended without the confirmation that
