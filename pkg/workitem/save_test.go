@@ -89,6 +89,10 @@ func TestSavedArtifactsHaveIds(t *testing.T) {
 		t.Error("nothing was stored, and the stored form was cleared")
 	}
 	workitem.UpsertArtifacts(nil, o.Saved)
+	l.Artifacts = nil // of another attempt: ids are not made up twice
+	if o := workitem.Save(l, saveCall(t, "")); o.Saved[0].GetId() != "a7" {
+		t.Errorf("got the id %s", o.Saved[0].GetId())
+	}
 }
 
 // TestSavedArtifact has everything that the call gave, and what is absent is not stored.
@@ -123,7 +127,7 @@ func TestSaveRefuses(t *testing.T) {
 		{"50 citations", "", saveCall(t, "", "citations", citations(50))},
 		{"51 citations", "51 citations", saveCall(t, "", "citations", citations(51))},
 		{"data of 16 KiB", "", saveCall(t, "", "data", map[string]string{"k": data(16 << 10)})},
-		{"more data", "ata has 16385 bytes", saveCall(t, "", "data", map[string]string{"k": data(16<<10 + 1)})},
+		{"more data", "has 16385 bytes", saveCall(t, "", "data", map[string]string{"k": data(16<<10 + 1)})},
 		{"broken arguments", "arguments", `{"kind":`},
 	} {
 		l := &ledger{Stored: content.Inline("stored")}

@@ -83,12 +83,13 @@ func (d *decision) iterate(x *exam, best *harnessv1.QualityAttempt) (again bool,
 		q.Unbeaten = 0
 	}
 	q.BestIteration = best.GetCombined()
-	if q.GetIteration() < limit && q.GetUnbeaten() < maxUnbeaten && !d.lastTurn() {
+	if q.GetIteration() < limit && q.GetUnbeaten() < maxUnbeaten {
 		q.Iteration++
 		q.Attempt = 1
 		d.startAttempt()
 		return true, d.reject(rejectedQuality, fmt.Sprintf(
-			"The work is accepted, and may be made better: this is pass %d of %d. Improve on it where it matters most, then deliver the whole again. What is delivered in the end is the best of all passes.",
+			"The work is accepted, and may be made better: this is pass %d of %d. Improve on it where it matters most, "+
+				"then deliver the whole again. What is delivered in the end is the best of all passes.",
 			q.GetIteration(), limit), nil)
 	}
 	if limit > 1 {
@@ -104,9 +105,6 @@ func (d *decision) iterate(x *exam, best *harnessv1.QualityAttempt) (again bool,
 
 // maxUnbeaten is how many iterations in a row that do not beat the best end the iterations.
 const maxUnbeaten = 2
-
-// lastTurn reports whether the segment has no further turn.
-func (d *decision) lastTurn() bool { return d.s.GetTurnCount() >= d.s.GetMaxTurns() }
 
 // startAttempt starts another attempt with the next message.
 func (d *decision) startAttempt() {
@@ -157,7 +155,7 @@ func (d *decision) examine(verify bool) (*exam, error) {
 	x.attempt = &harnessv1.QualityAttempt{
 		Number: number, Combined: quality.Combined(x.contract.GetPassed(), x.verdict.Score), Score: x.verdict.Score, ContractPassed: x.contract.GetPassed(),
 		Fallback: x.verdict.Fallback, Answer: proto.CloneOf(d.s.GetAnswer()), Summary: proto.CloneOf(d.s.GetSummary()),
-		Issues: firstIssues(append(slices.Clone(x.contract.GetIssues()), x.verdict.Issues...)),
+		Verified: x.verified, Scores: x.scores, Issues: firstIssues(append(slices.Clone(x.contract.GetIssues()), x.verdict.Issues...)),
 	}
 	return x, nil
 }
@@ -280,15 +278,15 @@ func (d *decision) deliver(x *exam, best *harnessv1.QualityAttempt, degraded boo
 	}
 	v := &harnessv1.QualityVerdict{
 		Kind: q.GetKind(), Level: q.GetLevel(), Attempts: uint32(len(q.GetAttempts())), Delivered: best.GetNumber(), Combined: best.GetCombined(), //nolint:gosec // few
-		ContractPassed: best.GetContractPassed(), Degraded: degraded, Scores: x.scores, Usage: proto.CloneOf(q.GetUsage()), Iterations: q.GetIteration(),
+		ContractPassed: best.GetContractPassed(), Degraded: degraded, Scores: best.GetScores(), Usage: proto.CloneOf(q.GetUsage()), Iterations: q.GetIteration(),
 	}
-	if x.verified && !best.GetFallback() {
+	if best.GetVerified() && !best.GetFallback() {
 		v.VerifierScore = proto.Float64(best.GetScore())
 	}
 	q.Verdict = v
 	// What is not delivered is in the log.
 	for _, a := range q.GetAttempts() {
-		a.Answer, a.Summary = nil, nil
+		a.Answer, a.Summary, a.Scores = nil, nil, nil
 	}
 }
 
@@ -306,7 +304,7 @@ func (d *decision) closeQuality() error {
 		}
 		d.report(x)
 		d.keep(x)
-		d.deliver(x, x.attempt, false)
+		d.deliver(x, quality.Best(q.GetAttempts()), false)
 	}
 	d.Emit(event.ContextMetrics(quality.ContextMetrics(q.GetResults())))
 	return nil

@@ -178,7 +178,10 @@ func TestWithoutTheRole(t *testing.T) {
 	if s := b.observe(b.observer, request("k1")); !s.GetEnded() || !strings.Contains(s.GetError(), "--roles inference") {
 		t.Errorf("observed %v", s)
 	}
-	for name, o := range map[string]*jobs.Observer{"no log": jobs.New(jobs.Config{Available: func(context.Context) bool { return true }}), "no look": jobs.New(jobs.Config{Log: b.Log})} {
+	for name, o := range map[string]*jobs.Observer{
+		"no log":  jobs.New(jobs.Config{Available: func(context.Context) bool { return true }}),
+		"no look": jobs.New(jobs.Config{Log: b.Log}),
+	} {
 		if s := b.observe(o, request("k1")); !s.GetEnded() || s.GetError() == "" {
 			t.Errorf("%s: observed %v", name, s)
 		}

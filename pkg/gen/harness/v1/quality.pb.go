@@ -1175,7 +1175,11 @@ type QualityAttempt struct {
 	// The summary.
 	Summary *Content `protobuf:"bytes,7,opt,name=summary,proto3" json:"summary,omitempty"`
 	// What was wrong, at most 20.
-	Issues        []string `protobuf:"bytes,8,rep,name=issues,proto3" json:"issues,omitempty"`
+	Issues []string `protobuf:"bytes,8,rep,name=issues,proto3" json:"issues,omitempty"`
+	// Its scores.
+	Scores []*QualityScored `protobuf:"bytes,9,rep,name=scores,proto3" json:"scores,omitempty"`
+	// Verifiers were called.
+	Verified      bool `protobuf:"varint,10,opt,name=verified,proto3" json:"verified,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1264,6 +1268,20 @@ func (x *QualityAttempt) GetIssues() []string {
 		return x.Issues
 	}
 	return nil
+}
+
+func (x *QualityAttempt) GetScores() []*QualityScored {
+	if x != nil {
+		return x.Scores
+	}
+	return nil
+}
+
+func (x *QualityAttempt) GetVerified() bool {
+	if x != nil {
+		return x.Verified
+	}
+	return false
 }
 
 // AttemptArtifacts are the artifacts as an attempt left them.
@@ -3278,7 +3296,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\aby_tool\x18\x05 \x03(\v2).harness.v1.ToolResultFigures.ByToolEntryR\x06byTool\x1a9\n" +
 	"\vByToolEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\x93\x02\n" +
+	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"\xe2\x02\n" +
 	"\x0eQualityAttempt\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x1a\n" +
 	"\bcombined\x18\x02 \x01(\x01R\bcombined\x12\x14\n" +
@@ -3287,7 +3305,10 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\bfallback\x18\x05 \x01(\bR\bfallback\x12+\n" +
 	"\x06answer\x18\x06 \x01(\v2\x13.harness.v1.ContentR\x06answer\x12-\n" +
 	"\asummary\x18\a \x01(\v2\x13.harness.v1.ContentR\asummary\x12\x16\n" +
-	"\x06issues\x18\b \x03(\tR\x06issues\"`\n" +
+	"\x06issues\x18\b \x03(\tR\x06issues\x121\n" +
+	"\x06scores\x18\t \x03(\v2\x19.harness.v1.QualityScoredR\x06scores\x12\x1a\n" +
+	"\bverified\x18\n" +
+	" \x01(\bR\bverified\"`\n" +
 	"\x10AttemptArtifacts\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x122\n" +
 	"\tartifacts\x18\x02 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\"\x90\x03\n" +
@@ -3537,27 +3558,28 @@ var file_harness_v1_quality_proto_depIdxs = []int32{
 	36, // 12: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
 	40, // 13: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
 	40, // 14: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
-	6,  // 15: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
-	28, // 16: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
-	41, // 17: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
-	43, // 18: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	41, // 19: harness.v1.JobState.usage:type_name -> harness.v1.Usage
-	42, // 20: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
-	18, // 21: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
-	19, // 22: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
-	21, // 23: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
-	37, // 24: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
-	8,  // 25: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
-	44, // 26: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
-	38, // 27: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
-	44, // 28: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
-	35, // 29: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
-	39, // 30: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	28, // 15: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
+	6,  // 16: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
+	28, // 17: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
+	41, // 18: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
+	43, // 19: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	41, // 20: harness.v1.JobState.usage:type_name -> harness.v1.Usage
+	42, // 21: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
+	18, // 22: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
+	19, // 23: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
+	21, // 24: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
+	37, // 25: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
+	8,  // 26: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
+	44, // 27: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
+	38, // 28: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
+	44, // 29: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
+	35, // 30: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
+	39, // 31: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
+	32, // [32:32] is the sub-list for method output_type
+	32, // [32:32] is the sub-list for method input_type
+	32, // [32:32] is the sub-list for extension type_name
+	32, // [32:32] is the sub-list for extension extendee
+	0,  // [0:32] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_quality_proto_init() }

@@ -669,6 +669,8 @@ class QualityAttempt(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     SUMMARY_FIELD_NUMBER: _builtins.int
     ISSUES_FIELD_NUMBER: _builtins.int
+    SCORES_FIELD_NUMBER: _builtins.int
+    VERIFIED_FIELD_NUMBER: _builtins.int
     number: _builtins.int
     """Number, from 1."""
     combined: _builtins.float
@@ -679,6 +681,8 @@ class QualityAttempt(_message.Message):
     """The contract of the kind passed."""
     fallback: _builtins.bool
     """The verifier did not answer."""
+    verified: _builtins.bool
+    """Verifiers were called."""
     @_builtins.property
     def answer(self) -> _content_pb2.Content:
         """The answer."""
@@ -691,6 +695,10 @@ class QualityAttempt(_message.Message):
     def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What was wrong, at most 20."""
 
+    @_builtins.property
+    def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityScored]:
+        """Its scores."""
+
     def __init__(
         self,
         *,
@@ -702,10 +710,12 @@ class QualityAttempt(_message.Message):
         answer: _content_pb2.Content | None = ...,
         summary: _content_pb2.Content | None = ...,
         issues: _abc.Iterable[_builtins.str] | None = ...,
+        scores: _abc.Iterable[Global___QualityScored] | None = ...,
+        verified: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "combined", b"combined", "contract_passed", b"contract_passed", "fallback", b"fallback", "issues", b"issues", "number", b"number", "score", b"score", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "combined", b"combined", "contract_passed", b"contract_passed", "fallback", b"fallback", "issues", b"issues", "number", b"number", "score", b"score", "scores", b"scores", "summary", b"summary", "verified", b"verified"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
