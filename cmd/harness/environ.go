@@ -9,6 +9,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 )
 
@@ -30,7 +31,7 @@ const prefix = "HARNESS_"
 
 // warnUnknown warns about unknown HARNESS_ variables, which are probably misspelt.
 func (a *app) warnUnknown(model *kong.Application) {
-	known := []string{failpoint.Variable, envTraceURL}
+	known := append([]string{failpoint.Variable, envTraceURL}, quality.Variables()...)
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {
 		for _, f := range n.Flags {

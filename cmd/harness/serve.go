@@ -47,6 +47,7 @@ type serveCmd struct {
 	AllowTarget        []string      `placeholder:"HOST:PORT" help:"Service that runs may name in hooks, checks, context providers and summarizers (grpc) if they are started over the network with a token; repeatable. Default: none."`
 	SandboxLeast       string        `enum:"off,kernel,full" default:"off" placeholder:"off|kernel|full" help:"Least level at which the tool host runs commands. A host below it is not ready."`
 	SandboxPrivateHost []string      `placeholder:"HOST" help:"Host whose addresses are private that commands may reach if their run names it too, such as proxy.corp.example:8080; repeatable."`
+	Quality            string        `enum:"always," default:"" placeholder:"always" help:"always: judge the work of all runs, whatever they ask for. Default: that of runs that ask for it."`
 	Sync               string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk: always (default) survives a power failure, interval is faster."`
 
 	secureFlags
@@ -119,7 +120,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		Data: data, SharedData: shared, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
 		Scripts: c.Scripts, AllowTargets: c.AllowTarget, SandboxLeast: c.SandboxLeast, SandboxPrivateHosts: c.SandboxPrivateHost, Secrets: []string{c.Tokens, c.TLSKey},
 		PeerConnections: c.PeerConnections, Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
-		Executor: c.Executor, Target: c.Target,
+		Executor: c.Executor, Target: c.Target, QualityAlways: c.Quality != "",
 		ModelEnv: a.env, Catalogue: models, Metrics: c.Metrics, Logger: a.log, Stderr: a.err,
 	}
 	if c.TargetTime != nil {

@@ -132,17 +132,24 @@ func openModels(a *app, file *agentfile.File, agent *harnessv1.AgentSpec) error 
 	if err := provider.CheckEffort(models, agent.GetModel(), agent.GetReasoning().GetEffort()); err != nil {
 		return unusable(file, effortField, "--effort", err)
 	}
-	summarizer := file.Config.GetContext().GetSummarizer().GetModel()
-	if summarizer == "" || strings.HasPrefix(summarizer, gateway.CustomSummarizer) {
-		return nil
-	}
-	if _, _, err := provider.OpenWith(models, summarizer, a.env); err != nil {
-		return unusable(file, summarizerField, "--agent", err)
+	for field, model := range map[string]string{
+		summarizerField: file.Config.GetContext().GetSummarizer().GetModel(), qualityField: file.Config.GetQuality().GetModel(),
+	} {
+		if model == "" || strings.HasPrefix(model, gateway.CustomSummarizer) {
+			continue
+		}
+		if _, _, err := provider.OpenWith(models, model, a.env); err != nil {
+			return unusable(file, field, "--agent", err)
+		}
 	}
 	return nil
 }
 
-const summarizerField = "spec.config.context.summarizer.model"
+// Fields of models that make no turns.
+const (
+	summarizerField = "spec.config.context.summarizer.model"
+	qualityField    = "spec.config.quality.model"
+)
 
 // files reads the agent file and the contract file, and sets the mode.
 func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
@@ -188,6 +195,11 @@ func absoluteModels(file *agentfile.File, dir string, local bool) (err error) {
 	if summarizer := file.Config.GetContext().GetSummarizer(); summarizer != nil {
 		if summarizer.Model, err = absoluteModel(summarizer.GetModel(), dir, local); err != nil {
 			return unusable(file, summarizerField, "--agent", err)
+		}
+	}
+	if judging := file.Config.GetQuality(); judging != nil {
+		if judging.Model, err = absoluteModel(judging.GetModel(), dir, local); err != nil {
+			return unusable(file, qualityField, "--agent", err)
 		}
 	}
 	return nil

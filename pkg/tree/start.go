@@ -41,6 +41,7 @@ func Spec(spec *harnessv1.RunSpec, s *harnessv1.Snapshot, def *harnessv1.SubAgen
 		config.Context.MaxInputTokens = nil // the window of another model
 	}
 	config.Budgets = child.GetLease()
+	config.Quality = nil // the parent's work is judged, which has the result
 	return proto.CloneOf(&harnessv1.RunSpec{
 		Goal: goal, Agent: a, Workspace: s.GetWorkspace(), Workflow: spec.GetWorkflow(), Config: config, Contract: def.GetContract(),
 	})

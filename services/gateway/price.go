@@ -14,6 +14,7 @@ func CheckPrices(s *harnessv1.RunSpec, priced func(model string) bool) error {
 	if m := s.GetConfig().GetContext().GetSummarizer().GetModel(); m != "" {
 		models = append(models, m)
 	}
+	models = append(models, s.GetConfig().GetQuality().GetModel())
 	return checkPrices("spec.config.budgets", s.GetConfig().GetBudgets(), models, priced)
 }
 

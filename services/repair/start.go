@@ -19,6 +19,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
@@ -38,7 +39,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	s := d.s
 	d.caller = d.trigger.GetCaller()
-	s.Config = runstate.Resolve(spec.GetConfig(), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
+	s.Config = runstate.Resolve(quality.Install(spec.GetConfig(), d.trigger.GetQuality()), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
 	if spec.GetConfig().GetModel().GetIdleTimeout() == nil && reasons(spec.GetAgent()) {
 		s.Config.Model.IdleTimeout = durationpb.New(runstate.ReasoningIdleTimeout)
 	}

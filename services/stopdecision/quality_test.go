@@ -261,7 +261,7 @@ func TestIterations(t *testing.T) {
 			j.verifier = scored(score)
 			o = j.decide()
 		}
-		n := uint32(len(c.scores)) //nolint:gosec // few
+		n := uint32(len(c.scores))
 		if v := o.GetStep().GetResult().GetQuality(); verdict(o) != "DONE agent_done true" || v.GetDelivered() != c.best || v.GetIterations() != n ||
 			delivered(o) != fmt.Sprintf("answer %d, summary %d", c.best, c.best) {
 			t.Errorf("%v: %s, %s, %v", c.scores, verdict(o), delivered(o), v)

@@ -215,10 +215,10 @@ export function continues({ status, reason }: pb.HarnessResult): boolean {
   return status === pb.RunStatus.PARKED && works;
 }
 
-/** The dotted name of a case of Event.event: workItemChanged → work_item.changed. */
+/** The dotted name of a case of Event.event: workItemChanged → work_item.changed, qualityPlanSelected → quality.plan_selected. */
 export function nameOf(name: string): string {
   const snake = name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  return snake.replace(/_(?=[^_]*$)/, ".");
+  return snake.startsWith("quality_") ? snake.replace("_", ".") : snake.replace(/_(?=[^_]*$)/, ".");
 }
 
 /** Returns a call's arguments: the JSON value, or the text if they are not JSON. */

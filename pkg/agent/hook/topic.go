@@ -69,7 +69,7 @@ var topics = []Topic{
 		Actions: steering(replace, deny), Refusal: deny, FailsClosed: true, PerTool: true,
 	},
 	{
-		ID: harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, Fires: "after a tool call that ran",
+		ID: harnessv1.HookTopic_HOOK_TOPIC_AFTER_TOOL_CALL, Fires: "after a tool call that ran; for a [sub-agent](agents.md) in the background when the model gets its result, with empty `arguments`",
 		Payload: []string{"call_id", "tool", fieldArguments, fieldResult, "is_error"}, Replaceable: fieldResult,
 		Actions: steering(replace), Refusal: abort, PerTool: true,
 	},

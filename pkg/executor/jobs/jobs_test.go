@@ -2,6 +2,7 @@ package jobs_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -98,7 +99,9 @@ func (b *bed) stored(last string) []*harnessv1.Job {
 		}
 	}
 	stop()
-	<-ended
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		b.Fatal(err)
+	}
 	return all
 }
 

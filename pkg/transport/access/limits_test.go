@@ -35,6 +35,7 @@ func TestScriptedModelsAreWithinTheirFolder(t *testing.T) {
 			"spec.agent.model":                     func(s *harnessv1.RunSpec, m string) { s.Agent.Model = m },
 			"spec.agent.fallback_models[1]":        func(s *harnessv1.RunSpec, m string) { s.Agent.FallbackModels = []string{"openai:x", m} },
 			"spec.config.context.summarizer.model": func(s *harnessv1.RunSpec, m string) { s.Config.Context = summarized(m) },
+			"spec.config.quality.model":            func(s *harnessv1.RunSpec, m string) { s.Config.Quality = &harnessv1.QualityConfig{Model: m} },
 			"spec.agent.agents[1].agents[0].model": func(s *harnessv1.RunSpec, m string) {
 				s.Agent.Agents = []*harnessv1.SubAgent{{Name: "a"}, {Name: "b", Agents: []*harnessv1.SubAgent{{Name: "c", Model: m}}}}
 			},
@@ -61,7 +62,7 @@ func summarized(model string) *harnessv1.ContextConfig {
 // TestEveryModelOfARunIsChecked: this test knows the fields of a spec that name a model. A
 // new one belongs into modelsOf, and here.
 func TestEveryModelOfARunIsChecked(t *testing.T) {
-	known := []string{".agent.model", ".agent.fallback_models", ".agent.agents.model", ".config.context.summarizer.model"}
+	known := []string{".agent.model", ".agent.fallback_models", ".agent.agents.model", ".config.context.summarizer.model", ".config.quality.model"}
 	var found []string
 	models((&harnessv1.RunSpec{}).ProtoReflect().Descriptor(), "", map[protoreflect.FullName]bool{}, &found)
 	if strings.Join(found, " ") != strings.Join(known, " ") {

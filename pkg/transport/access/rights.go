@@ -113,6 +113,7 @@ func modelsOf(spec *harnessv1.RunSpec) []namedModel {
 	models := []namedModel{
 		{"spec.agent.model", spec.GetAgent().GetModel()},
 		{"spec.config.context.summarizer.model", spec.GetConfig().GetContext().GetSummarizer().GetModel()},
+		{"spec.config.quality.model", spec.GetConfig().GetQuality().GetModel()},
 	}
 	for i, model := range spec.GetAgent().GetFallbackModels() {
 		models = append(models, namedModel{"spec.agent.fallback_models[" + strconv.Itoa(i) + "]", model})

@@ -147,6 +147,9 @@ var starts = map[string]struct {
 	"a scripted summarizer": {"may=none", "spec.config.context.summarizer.model", func(s *harnessv1.RunSpec) {
 		s.Config.Context.Summarizer = &harnessv1.SummarizerConfig{Model: "script:/x"}
 	}},
+	"another judge": {"providers=openai", "spec.config.quality.model", func(s *harnessv1.RunSpec) {
+		s.Config.Quality = &harnessv1.QualityConfig{Model: "grpc:x:1"}
+	}},
 	"yolo":             {"may=commands,hooks,checks,scripts", "spec.config.tools.yolo", func(s *harnessv1.RunSpec) { yes := true; s.Config.Tools.Yolo = &yes }},
 	"unconfined":       {"may=commands", "spec.config.sandbox.unconfined", func(s *harnessv1.RunSpec) { s.Config.Sandbox.Unconfined = true }},
 	"another provider": {"providers=anthropic,vllm", "spec.agent.model", nil},

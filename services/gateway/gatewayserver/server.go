@@ -96,6 +96,8 @@ type Config struct {
 	// Model returns an error if a run is known to be unable to use a model: its provider or
 	// key is missing. Nil disables the check.
 	Model func(model string) error
+	// Quality is how the installation judges work; see RepairTrigger.quality. Nil: it sets nothing.
+	Quality *harnessv1.QualityConfig
 	// Priced reports whether the price of a model is known. A budget in US dollars of a run
 	// with other models is refused. Nil disables the check.
 	Priced func(model string) bool
@@ -134,6 +136,7 @@ type Server struct {
 	effort     func(model string, effort harnessv1.Effort) error
 	model      func(model string) error
 	priced     func(model string) bool
+	quality    *harnessv1.QualityConfig
 	logger     *slog.Logger
 	instance   string
 	now        func() time.Time
@@ -189,6 +192,7 @@ func New(cfg Config) *Server {
 		effort:     cfg.Effort,
 		model:      cfg.Model,
 		priced:     cfg.Priced,
+		quality:    cfg.Quality,
 		hooks:      cfg.Hooks,
 		logger:     cfg.Logger,
 		instance:   cfg.Instance,

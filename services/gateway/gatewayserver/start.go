@@ -239,6 +239,7 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	rec := gateway.StartRecord(run, r.GetRequestId(), access.Name(ctx), spec, tools, s.now(), &harnessv1.Writer{
 		Executor: gateway.Writer, Instance: s.instance, Nonce: nonce,
 	})
+	rec.GetStep().GetRepairTrigger().Quality = s.quality
 	rec.GetStep().GetSnapshot().Trace = runtrace.New(spans.Ref(ctx), spec.GetAgent().GetName(), rec.GetCommitTime().AsTime())
 	sequence, err := s.log.Append(ctx, rec)
 	switch {

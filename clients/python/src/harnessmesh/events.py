@@ -257,7 +257,9 @@ Update: TypeAlias = Event | Delta | ReasoningDelta | ToolOutput | Result
 
 
 def name_of(case: str) -> str:
-    """Returns the dotted name of a case of Event.event: its last underscore is the dot."""
+    """Returns the dotted name of a case of Event.event: its last underscore is the dot, after quality the first."""
+    if case.startswith("quality_"):
+        return case.replace("_", ".", 1)
     head, _, tail = case.rpartition("_")
     return f"{head}.{tail}" if head else tail
 

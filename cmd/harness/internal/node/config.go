@@ -92,6 +92,8 @@ type Config struct {
 	// AllowTargets are the services, as HOST:PORT, that requests over the network may name
 	// in hooks, checks, context providers and summarizers, unless they come with the key.
 	AllowTargets []string
+	// QualityAlways has the work of all runs judged.
+	QualityAlways bool
 	// SandboxLeast is the least level at which the tool host runs commands: off (default),
 	// kernel or full.
 	SandboxLeast string

@@ -22,6 +22,10 @@ import (
 var gatewayRole = &roleSpec{name: workflow.Gateway, open: openGateway}
 
 func openGateway(n *Node, d *dependencies) (*service, error) {
+	quality, err := n.qualityConfig()
+	if err != nil {
+		return nil, err
+	}
 	gateway := gatewayserver.New(gatewayserver.Config{
 		Log: n.runs(), Logger: n.cfg.Logger, Instance: "gateway-" + n.instance, Window: n.ownWindow, Catalogue: n.cfg.Catalogue, Tracer: n.telemetry.Tracer(),
 		Stalled: n.log.Writable,
@@ -32,10 +36,11 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 		Effort: func(model string, effort harnessv1.Effort) error {
 			return provider.CheckEffort(n.cfg.Catalogue, model, effort)
 		},
-		Model:  n.checkModel,
-		Priced: func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
-		Tools:  func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
-		Hooks:  func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
+		Quality: quality,
+		Model:   n.checkModel,
+		Priced:  func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
+		Tools:   func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
+		Hooks:   func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
 	})
 	if err := n.watchMesh(gateway); err != nil {
 		return nil, err

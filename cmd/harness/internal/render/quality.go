@@ -25,7 +25,8 @@ func (s Style) qualityLines(e *harnessv1.Event) []string {
 		return []string{fmt.Sprintf("quality: %.2f of 1 from the verifier", q.GetScore())}
 	case *harnessv1.Event_QualityScored:
 		q := v.QualityScored
-		return []string{fmt.Sprintf("score: %s %d, %s (%s)", strings.ToUpper(Clean(strings.ReplaceAll(q.GetType(), "_", " "))), q.GetScore(), Clean(q.GetGrade()), Clean(q.GetLabel()))}
+		kind := strings.ToUpper(Clean(strings.ReplaceAll(q.GetType(), "_", " ")))
+		return []string{fmt.Sprintf("score: %s %d, %s (%s)", kind, q.GetScore(), Clean(q.GetGrade()), Clean(q.GetLabel()))}
 	case *harnessv1.Event_QualityRetry:
 		return []string{fmt.Sprintf("attempt %d: %s", v.QualityRetry.GetAttempt(), Clean(v.QualityRetry.GetReason()))}
 	case *harnessv1.Event_QualityDegraded:

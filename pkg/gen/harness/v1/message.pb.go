@@ -228,7 +228,10 @@ type RepairTrigger struct {
 	// START only: the caller that started the run, as in InboxItem.
 	Caller string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
 	// START only: the run whose call started this one; unset for a root.
-	Parent        *Parent `protobuf:"bytes,6,opt,name=parent,proto3" json:"parent,omitempty"`
+	Parent *Parent `protobuf:"bytes,6,opt,name=parent,proto3" json:"parent,omitempty"`
+	// How the installation judges work: used where the spec leaves a setting unset; a spec cannot
+	// turn off what is enabled here. Unset: the installation sets nothing.
+	Quality       *QualityConfig `protobuf:"bytes,7,opt,name=quality,proto3" json:"quality,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -301,6 +304,13 @@ func (x *RepairTrigger) GetCaller() string {
 func (x *RepairTrigger) GetParent() *Parent {
 	if x != nil {
 		return x.Parent
+	}
+	return nil
+}
+
+func (x *RepairTrigger) GetQuality() *QualityConfig {
+	if x != nil {
+		return x.Quality
 	}
 	return nil
 }
@@ -977,7 +987,7 @@ var File_harness_v1_message_proto protoreflect.FileDescriptor
 const file_harness_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/message.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xf2\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xa7\x02\n" +
 	"\rRepairTrigger\x12.\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x18.harness.v1.TriggerCauseR\x05cause\x12'\n" +
 	"\x04spec\x18\x02 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\x1d\n" +
@@ -985,7 +995,8 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12%\n" +
 	"\x0einbox_sequence\x18\x04 \x01(\x04R\rinboxSequence\x12\x16\n" +
 	"\x06caller\x18\x05 \x01(\tR\x06caller\x12*\n" +
-	"\x06parent\x18\x06 \x01(\v2\x12.harness.v1.ParentR\x06parent\"Z\n" +
+	"\x06parent\x18\x06 \x01(\v2\x12.harness.v1.ParentR\x06parent\x123\n" +
+	"\aquality\x18\a \x01(\v2\x19.harness.v1.QualityConfigR\aquality\"Z\n" +
 	"\x0eRepairComplete\x12!\n" +
 	"\frepairs_made\x18\x01 \x01(\rR\vrepairsMade\x12%\n" +
 	"\x0einputs_applied\x18\x02 \x01(\rR\rinputsApplied\"\xda\x01\n" +
@@ -1095,52 +1106,54 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*HarnessResult)(nil),         // 10: harness.v1.HarnessResult
 	(*RunSpec)(nil),               // 11: harness.v1.RunSpec
 	(*Parent)(nil),                // 12: harness.v1.Parent
-	(CompactionAction)(0),         // 13: harness.v1.CompactionAction
-	(MessageClass)(0),             // 14: harness.v1.MessageClass
-	(*Finish)(nil),                // 15: harness.v1.Finish
-	(*StopReason)(nil),            // 16: harness.v1.StopReason
-	(*PendingCall)(nil),           // 17: harness.v1.PendingCall
-	(*timestamppb.Timestamp)(nil), // 18: google.protobuf.Timestamp
-	(RunStatus)(0),                // 19: harness.v1.RunStatus
-	(*Content)(nil),               // 20: harness.v1.Content
-	(*Usage)(nil),                 // 21: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 22: google.protobuf.Duration
-	(*Deliverable)(nil),           // 23: harness.v1.Deliverable
-	(*Coverage)(nil),              // 24: harness.v1.Coverage
-	(*QualityVerdict)(nil),        // 25: harness.v1.QualityVerdict
+	(*QualityConfig)(nil),         // 13: harness.v1.QualityConfig
+	(CompactionAction)(0),         // 14: harness.v1.CompactionAction
+	(MessageClass)(0),             // 15: harness.v1.MessageClass
+	(*Finish)(nil),                // 16: harness.v1.Finish
+	(*StopReason)(nil),            // 17: harness.v1.StopReason
+	(*PendingCall)(nil),           // 18: harness.v1.PendingCall
+	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
+	(RunStatus)(0),                // 20: harness.v1.RunStatus
+	(*Content)(nil),               // 21: harness.v1.Content
+	(*Usage)(nil),                 // 22: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
+	(*Deliverable)(nil),           // 24: harness.v1.Deliverable
+	(*Coverage)(nil),              // 25: harness.v1.Coverage
+	(*QualityVerdict)(nil),        // 26: harness.v1.QualityVerdict
 }
 var file_harness_v1_message_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.RepairTrigger.cause:type_name -> harness.v1.TriggerCause
 	11, // 1: harness.v1.RepairTrigger.spec:type_name -> harness.v1.RunSpec
 	12, // 2: harness.v1.RepairTrigger.parent:type_name -> harness.v1.Parent
-	4,  // 3: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
-	1,  // 4: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
-	6,  // 5: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
-	13, // 6: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
-	14, // 7: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
-	2,  // 8: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
-	7,  // 9: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
-	15, // 10: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
-	16, // 11: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
-	17, // 12: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
-	18, // 13: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
-	19, // 14: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
-	16, // 15: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
-	20, // 16: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
-	20, // 17: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
-	21, // 18: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
-	22, // 19: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
-	17, // 20: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
-	18, // 21: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
-	23, // 22: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
-	24, // 23: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
-	20, // 24: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
-	25, // 25: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
-	26, // [26:26] is the sub-list for method output_type
-	26, // [26:26] is the sub-list for method input_type
-	26, // [26:26] is the sub-list for extension type_name
-	26, // [26:26] is the sub-list for extension extendee
-	0,  // [0:26] is the sub-list for field type_name
+	13, // 3: harness.v1.RepairTrigger.quality:type_name -> harness.v1.QualityConfig
+	4,  // 4: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
+	1,  // 5: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
+	6,  // 6: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
+	14, // 7: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
+	15, // 8: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
+	2,  // 9: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
+	7,  // 10: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
+	16, // 11: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
+	17, // 12: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
+	18, // 13: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
+	19, // 14: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
+	20, // 15: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
+	17, // 16: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
+	21, // 17: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
+	21, // 18: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
+	22, // 19: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
+	23, // 20: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
+	18, // 21: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
+	19, // 22: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
+	24, // 23: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
+	25, // 24: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
+	21, // 25: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
+	26, // 26: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
+	27, // [27:27] is the sub-list for method output_type
+	27, // [27:27] is the sub-list for method input_type
+	27, // [27:27] is the sub-list for extension type_name
+	27, // [27:27] is the sub-list for extension extendee
+	0,  // [0:27] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }

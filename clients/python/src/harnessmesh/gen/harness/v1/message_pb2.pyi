@@ -145,6 +145,7 @@ class RepairTrigger(_message.Message):
     INBOX_SEQUENCE_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_NUMBER: _builtins.int
     PARENT_FIELD_NUMBER: _builtins.int
+    QUALITY_FIELD_NUMBER: _builtins.int
     cause: Global___TriggerCause.ValueType
     """Why."""
     request_id: _builtins.str
@@ -161,6 +162,12 @@ class RepairTrigger(_message.Message):
     def parent(self) -> _tree_pb2.Parent:
         """START only: the run whose call started this one; unset for a root."""
 
+    @_builtins.property
+    def quality(self) -> _quality_pb2.QualityConfig:
+        """How the installation judges work: used where the spec leaves a setting unset; a spec cannot
+        turn off what is enabled here. Unset: the installation sets nothing.
+        """
+
     def __init__(
         self,
         *,
@@ -170,10 +177,11 @@ class RepairTrigger(_message.Message):
         inbox_sequence: _builtins.int = ...,
         caller: _builtins.str = ...,
         parent: _tree_pb2.Parent | None = ...,
+        quality: _quality_pb2.QualityConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["parent", b"parent", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["parent", b"parent", "quality", b"quality", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "inbox_sequence", b"inbox_sequence", "parent", b"parent", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "inbox_sequence", b"inbox_sequence", "parent", b"parent", "quality", b"quality", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
