@@ -9,8 +9,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
-	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
 )
 
 // leadingFlag matches the flag at the start of a message.
