@@ -56,7 +56,10 @@ import (
 //     that reads only schema 8 would end such a run while its children work.
 //   - 10: work that is judged: kinds, artifacts, attempts, verdicts. A program that reads only
 //     schema 9 would accept such work unjudged.
-const Schema = 10
+//   - 11: entitlements, tiers and features of runs, profiles, tools of servers, and runs in the
+//     trace of their parent. A program that reads only schema 10 would judge work by the wrong
+//     limits and lose calls of servers.
+const Schema = 11
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

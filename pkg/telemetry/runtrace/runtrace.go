@@ -104,6 +104,17 @@ func New(parent Ref, agent string, at time.Time) *harnessv1.TraceState {
 	return s
 }
 
+// Below returns the state at the first record of a sub-agent's run, which is a part of the trace of
+// its parent: parent is the open cycle of that. id is the id of the run.
+func Below(parent Ref, id, agent string, at time.Time) *harnessv1.TraceState {
+	s := New(parent, agent, at)
+	if s != nil {
+		sum := sha256.Sum256([]byte(id))
+		s.Seed = sum[:8]
+	}
+	return s
+}
+
 // Next returns the state at a record that contains step, with the given version and
 // commit time, and the spans that end with it, inner spans first. before is the state
 // at the step before. A run that is not traced has the state nil. Next modifies none of
@@ -158,7 +169,7 @@ func IDs(s *harnessv1.TraceState) []TraceID {
 	}
 	ids := make([]TraceID, s.GetChapter()+1)
 	for chapter := range ids {
-		ids[chapter] = ChapterID(TraceID(pad(s.GetTraceId(), len(TraceID{}))), uint32(chapter))
+		ids[chapter] = traceOf(s, uint32(chapter))
 	}
 	return ids
 }
@@ -171,13 +182,14 @@ func ID(s *harnessv1.TraceState) TraceID {
 	return traceOf(s, s.GetChapter())
 }
 
-// ChapterID returns the id of a chapter of the run whose first trace is first.
-func ChapterID(first TraceID, chapter uint32) TraceID {
+// ChapterID returns the id of a chapter of the run whose first trace is first. seed is that of the
+// run's state.
+func ChapterID(first TraceID, seed []byte, chapter uint32) TraceID {
 	if chapter == 0 {
 		return first
 	}
 	var id TraceID
-	copy(id[:], digest(first, 'c', uint64(chapter)))
+	copy(id[:], digest(first, seed, 'c', uint64(chapter)))
 	return id
 }
 
@@ -230,22 +242,20 @@ func chapterBefore(s *harnessv1.TraceState) uint32 { return max(s.GetChapter(), 
 func at(s *harnessv1.TraceState, chapter uint32, kind Kind, version uint64) Ref {
 	trace := traceOf(s, chapter)
 	ref := Ref{Trace: trace}
-	copy(ref.Span[:], digest(trace, byte(kind), version))
+	copy(ref.Span[:], digest(trace, s.GetSeed(), byte(kind), version))
 	return ref
 }
 
 func traceOf(s *harnessv1.TraceState, chapter uint32) TraceID {
-	return ChapterID(TraceID(pad(s.GetTraceId(), len(TraceID{}))), chapter)
+	return ChapterID(TraceID(pad(s.GetTraceId(), len(TraceID{}))), s.GetSeed(), chapter)
 }
 
 // digest returns the bytes that ids are cut from. In practice they are never all zeros,
 // which ids must not be.
-func digest(trace TraceID, kind byte, n uint64) []byte {
-	var in [len(trace) + 1 + 8]byte
-	copy(in[:], trace[:])
-	in[len(trace)] = kind
-	binary.BigEndian.PutUint64(in[len(trace)+1:], n)
-	sum := sha256.Sum256(in[:])
+func digest(trace TraceID, seed []byte, kind byte, n uint64) []byte {
+	in := append(trace[:], kind)
+	in = append(binary.BigEndian.AppendUint64(in, n), seed...)
+	sum := sha256.Sum256(in)
 	return sum[:]
 }
 

@@ -152,7 +152,7 @@ func TestChapterHas100Turns(t *testing.T) {
 		t.Error("there is time between two chapters")
 	}
 	for i, id := range ids {
-		if runtrace.ChapterID(parent.Trace, uint32(i)) != id {
+		if runtrace.ChapterID(parent.Trace, nil, uint32(i)) != id {
 			t.Errorf("chapter %d cannot be computed from the first", i)
 		}
 	}

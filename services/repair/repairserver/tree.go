@@ -15,6 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
@@ -248,6 +249,7 @@ func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent run
 	step := runstate.FirstStep(repair.Name, tree.Spec(spec, snapshot, def, c, goal), tools, snapshot.GetStartedBy(), now)
 	step.GetRepairTrigger().Parent = tree.ParentOf(parent.Run, snapshot, c)
 	step.Snapshot.GrantedTools = snapshot.GetGrantedTools()
+	step.Snapshot.Trace = runtrace.Below(runtrace.Current(snapshot.GetTrace()), child.ID, c.GetAgent(), now)
 	rec := &harnessv1.Record{
 		Namespace: child.Namespace, RunId: child.ID, Version: 1, Schema: runlog.Schema, CommitTime: timestamppb.New(now),
 		Writer: &harnessv1.Writer{Executor: repair.Name, Instance: cfg.Instance, Nonce: rand.Uint64()},

@@ -853,7 +853,10 @@ type StartRunRequest struct {
 	// Sending the same request again starts no second run.
 	RequestId string `protobuf:"bytes,3,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
 	// What the run is.
-	Spec          *RunSpec `protobuf:"bytes,4,opt,name=spec,proto3" json:"spec,omitempty"`
+	Spec *RunSpec `protobuf:"bytes,4,opt,name=spec,proto3" json:"spec,omitempty"`
+	// What the run is entitled to, at most 32 of [a-z0-9_.-]{1,64}. Only callers on the gateway's
+	// machine without a token may set it; others have the entitlements of their token.
+	Entitlements  []string `protobuf:"bytes,5,rep,name=entitlements,proto3" json:"entitlements,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -912,6 +915,13 @@ func (x *StartRunRequest) GetRequestId() string {
 func (x *StartRunRequest) GetSpec() *RunSpec {
 	if x != nil {
 		return x.Spec
+	}
+	return nil
+}
+
+func (x *StartRunRequest) GetEntitlements() []string {
+	if x != nil {
+		return x.Entitlements
 	}
 	return nil
 }
@@ -3432,13 +3442,14 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"request_id\x18\x01 \x01(\tR\trequestId\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x8e\x01\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xb2\x01\n" +
 	"\x0fStartRunRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
 	"\n" +
 	"request_id\x18\x03 \x01(\tR\trequestId\x12'\n" +
-	"\x04spec\x18\x04 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\"a\n" +
+	"\x04spec\x18\x04 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\"\n" +
+	"\fentitlements\x18\x05 \x03(\tR\fentitlements\"a\n" +
 	"\x10StartRunResponse\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +

@@ -231,7 +231,15 @@ type RepairTrigger struct {
 	Parent *Parent `protobuf:"bytes,6,opt,name=parent,proto3" json:"parent,omitempty"`
 	// How the installation judges work: used where the spec leaves a setting unset; a spec cannot
 	// turn off what is enabled here. Unset: the installation sets nothing.
-	Quality       *QualityConfig `protobuf:"bytes,7,opt,name=quality,proto3" json:"quality,omitempty"`
+	Quality *QualityConfig `protobuf:"bytes,7,opt,name=quality,proto3" json:"quality,omitempty"`
+	// START only: what the caller's token entitles it to, sorted, each once; at most 32.
+	Entitlements []string `protobuf:"bytes,8,rep,name=entitlements,proto3" json:"entitlements,omitempty"`
+	// START only: the tier of the caller's token, which selects prompts; empty: default.
+	Tier string `protobuf:"bytes,9,opt,name=tier,proto3" json:"tier,omitempty"`
+	// START only: the features of the installation that are on for the run, sorted; at most 32.
+	Features []string `protobuf:"bytes,10,rep,name=features,proto3" json:"features,omitempty"`
+	// START only: what these features set, where the spec leaves it unset. Unset: nothing.
+	FeatureConfig *LoopConfig `protobuf:"bytes,11,opt,name=feature_config,json=featureConfig,proto3" json:"feature_config,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -311,6 +319,34 @@ func (x *RepairTrigger) GetParent() *Parent {
 func (x *RepairTrigger) GetQuality() *QualityConfig {
 	if x != nil {
 		return x.Quality
+	}
+	return nil
+}
+
+func (x *RepairTrigger) GetEntitlements() []string {
+	if x != nil {
+		return x.Entitlements
+	}
+	return nil
+}
+
+func (x *RepairTrigger) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *RepairTrigger) GetFeatures() []string {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
+func (x *RepairTrigger) GetFeatureConfig() *LoopConfig {
+	if x != nil {
+		return x.FeatureConfig
 	}
 	return nil
 }
@@ -987,7 +1023,7 @@ var File_harness_v1_message_proto protoreflect.FileDescriptor
 const file_harness_v1_message_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/message.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xa7\x02\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\xba\x03\n" +
 	"\rRepairTrigger\x12.\n" +
 	"\x05cause\x18\x01 \x01(\x0e2\x18.harness.v1.TriggerCauseR\x05cause\x12'\n" +
 	"\x04spec\x18\x02 \x01(\v2\x13.harness.v1.RunSpecR\x04spec\x12\x1d\n" +
@@ -996,7 +1032,12 @@ const file_harness_v1_message_proto_rawDesc = "" +
 	"\x0einbox_sequence\x18\x04 \x01(\x04R\rinboxSequence\x12\x16\n" +
 	"\x06caller\x18\x05 \x01(\tR\x06caller\x12*\n" +
 	"\x06parent\x18\x06 \x01(\v2\x12.harness.v1.ParentR\x06parent\x123\n" +
-	"\aquality\x18\a \x01(\v2\x19.harness.v1.QualityConfigR\aquality\"Z\n" +
+	"\aquality\x18\a \x01(\v2\x19.harness.v1.QualityConfigR\aquality\x12\"\n" +
+	"\fentitlements\x18\b \x03(\tR\fentitlements\x12\x12\n" +
+	"\x04tier\x18\t \x01(\tR\x04tier\x12\x1a\n" +
+	"\bfeatures\x18\n" +
+	" \x03(\tR\bfeatures\x12=\n" +
+	"\x0efeature_config\x18\v \x01(\v2\x16.harness.v1.LoopConfigR\rfeatureConfig\"Z\n" +
 	"\x0eRepairComplete\x12!\n" +
 	"\frepairs_made\x18\x01 \x01(\rR\vrepairsMade\x12%\n" +
 	"\x0einputs_applied\x18\x02 \x01(\rR\rinputsApplied\"\xda\x01\n" +
@@ -1107,53 +1148,55 @@ var file_harness_v1_message_proto_goTypes = []any{
 	(*RunSpec)(nil),               // 11: harness.v1.RunSpec
 	(*Parent)(nil),                // 12: harness.v1.Parent
 	(*QualityConfig)(nil),         // 13: harness.v1.QualityConfig
-	(CompactionAction)(0),         // 14: harness.v1.CompactionAction
-	(MessageClass)(0),             // 15: harness.v1.MessageClass
-	(*Finish)(nil),                // 16: harness.v1.Finish
-	(*StopReason)(nil),            // 17: harness.v1.StopReason
-	(*PendingCall)(nil),           // 18: harness.v1.PendingCall
-	(*timestamppb.Timestamp)(nil), // 19: google.protobuf.Timestamp
-	(RunStatus)(0),                // 20: harness.v1.RunStatus
-	(*Content)(nil),               // 21: harness.v1.Content
-	(*Usage)(nil),                 // 22: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 23: google.protobuf.Duration
-	(*Deliverable)(nil),           // 24: harness.v1.Deliverable
-	(*Coverage)(nil),              // 25: harness.v1.Coverage
-	(*QualityVerdict)(nil),        // 26: harness.v1.QualityVerdict
+	(*LoopConfig)(nil),            // 14: harness.v1.LoopConfig
+	(CompactionAction)(0),         // 15: harness.v1.CompactionAction
+	(MessageClass)(0),             // 16: harness.v1.MessageClass
+	(*Finish)(nil),                // 17: harness.v1.Finish
+	(*StopReason)(nil),            // 18: harness.v1.StopReason
+	(*PendingCall)(nil),           // 19: harness.v1.PendingCall
+	(*timestamppb.Timestamp)(nil), // 20: google.protobuf.Timestamp
+	(RunStatus)(0),                // 21: harness.v1.RunStatus
+	(*Content)(nil),               // 22: harness.v1.Content
+	(*Usage)(nil),                 // 23: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 24: google.protobuf.Duration
+	(*Deliverable)(nil),           // 25: harness.v1.Deliverable
+	(*Coverage)(nil),              // 26: harness.v1.Coverage
+	(*QualityVerdict)(nil),        // 27: harness.v1.QualityVerdict
 }
 var file_harness_v1_message_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.RepairTrigger.cause:type_name -> harness.v1.TriggerCause
 	11, // 1: harness.v1.RepairTrigger.spec:type_name -> harness.v1.RunSpec
 	12, // 2: harness.v1.RepairTrigger.parent:type_name -> harness.v1.Parent
 	13, // 3: harness.v1.RepairTrigger.quality:type_name -> harness.v1.QualityConfig
-	4,  // 4: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
-	1,  // 5: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
-	6,  // 6: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
-	14, // 7: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
-	15, // 8: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
-	2,  // 9: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
-	7,  // 10: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
-	16, // 11: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
-	17, // 12: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
-	18, // 13: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
-	19, // 14: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
-	20, // 15: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
-	17, // 16: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
-	21, // 17: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
-	21, // 18: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
-	22, // 19: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
-	23, // 20: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
-	18, // 21: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
-	19, // 22: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
-	24, // 23: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
-	25, // 24: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
-	21, // 25: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
-	26, // 26: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	14, // 4: harness.v1.RepairTrigger.feature_config:type_name -> harness.v1.LoopConfig
+	4,  // 5: harness.v1.CompactionComplete.repair:type_name -> harness.v1.RepairComplete
+	1,  // 6: harness.v1.CompactionComplete.pressure:type_name -> harness.v1.PressureLevel
+	6,  // 7: harness.v1.CompactionComplete.changes:type_name -> harness.v1.CompactionChange
+	15, // 8: harness.v1.CompactionChange.action:type_name -> harness.v1.CompactionAction
+	16, // 9: harness.v1.CompactionChange.class:type_name -> harness.v1.MessageClass
+	2,  // 10: harness.v1.TurnError.kind:type_name -> harness.v1.TurnErrorKind
+	7,  // 11: harness.v1.TurnComplete.error:type_name -> harness.v1.TurnError
+	17, // 12: harness.v1.TurnComplete.finish:type_name -> harness.v1.Finish
+	18, // 13: harness.v1.Parked.reason:type_name -> harness.v1.StopReason
+	19, // 14: harness.v1.Parked.pending:type_name -> harness.v1.PendingCall
+	20, // 15: harness.v1.Parked.wake_at:type_name -> google.protobuf.Timestamp
+	21, // 16: harness.v1.HarnessResult.status:type_name -> harness.v1.RunStatus
+	18, // 17: harness.v1.HarnessResult.reason:type_name -> harness.v1.StopReason
+	22, // 18: harness.v1.HarnessResult.answer:type_name -> harness.v1.Content
+	22, // 19: harness.v1.HarnessResult.summary:type_name -> harness.v1.Content
+	23, // 20: harness.v1.HarnessResult.usage:type_name -> harness.v1.Usage
+	24, // 21: harness.v1.HarnessResult.duration:type_name -> google.protobuf.Duration
+	19, // 22: harness.v1.HarnessResult.pending:type_name -> harness.v1.PendingCall
+	20, // 23: harness.v1.HarnessResult.wake_at:type_name -> google.protobuf.Timestamp
+	25, // 24: harness.v1.HarnessResult.deliverables:type_name -> harness.v1.Deliverable
+	26, // 25: harness.v1.HarnessResult.coverage:type_name -> harness.v1.Coverage
+	22, // 26: harness.v1.HarnessResult.output:type_name -> harness.v1.Content
+	27, // 27: harness.v1.HarnessResult.quality:type_name -> harness.v1.QualityVerdict
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_message_proto_init() }
@@ -1162,6 +1205,7 @@ func file_harness_v1_message_proto_init() {
 		return
 	}
 	file_harness_v1_compaction_proto_init()
+	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_quality_proto_init()

@@ -547,6 +547,12 @@ type Snapshot struct {
 	Quality *QualityState `protobuf:"bytes,101,opt,name=quality,proto3" json:"quality,omitempty"`
 	// The task; unset without one.
 	Task *Task `protobuf:"bytes,102,opt,name=task,proto3" json:"task,omitempty"`
+	// What the caller that started the run was entitled to; sorted, at most 32.
+	Entitlements []string `protobuf:"bytes,104,rep,name=entitlements,proto3" json:"entitlements,omitempty"`
+	// The tier of that caller; empty: default.
+	Tier string `protobuf:"bytes,105,opt,name=tier,proto3" json:"tier,omitempty"`
+	// Features of the installation that are on for the run; sorted, at most 32.
+	Features []string `protobuf:"bytes,106,rep,name=features,proto3" json:"features,omitempty"`
 	// Files that calls of the run and of all below it have changed, as far as their records tell.
 	// Only for a run with a parent, which gets them with its result.
 	ChangedFiles *ChangedFiles `protobuf:"bytes,103,opt,name=changed_files,json=changedFiles,proto3" json:"changed_files,omitempty"`
@@ -1121,6 +1127,27 @@ func (x *Snapshot) GetTask() *Task {
 	return nil
 }
 
+func (x *Snapshot) GetEntitlements() []string {
+	if x != nil {
+		return x.Entitlements
+	}
+	return nil
+}
+
+func (x *Snapshot) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *Snapshot) GetFeatures() []string {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
 func (x *Snapshot) GetChangedFiles() *ChangedFiles {
 	if x != nil {
 		return x.ChangedFiles
@@ -1425,7 +1452,10 @@ type TraceState struct {
 	// Commit time of that record.
 	TurnTime *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=turn_time,json=turnTime,proto3" json:"turn_time,omitempty"`
 	// Name of the agent, up to 64 bytes of it; may be empty.
-	AgentName     string `protobuf:"bytes,10,opt,name=agent_name,json=agentName,proto3" json:"agent_name,omitempty"`
+	AgentName string `protobuf:"bytes,10,opt,name=agent_name,json=agentName,proto3" json:"agent_name,omitempty"`
+	// Of a run in the trace of its parent: 8 bytes of the hash of its id, which tell its spans
+	// from those of the other runs in the trace. Empty for others.
+	Seed          []byte `protobuf:"bytes,11,opt,name=seed,proto3" json:"seed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1528,6 +1558,13 @@ func (x *TraceState) GetAgentName() string {
 		return x.AgentName
 	}
 	return ""
+}
+
+func (x *TraceState) GetSeed() []byte {
+	if x != nil {
+		return x.Seed
+	}
+	return nil
 }
 
 // TokenBudget is how full the model's window is.
@@ -2451,7 +2488,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xe1\x1c\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xb5\x1d\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2542,7 +2579,10 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x06graphs\x18c \x03(\v2\x11.harness.v1.GraphR\x06graphs\x12(\n" +
 	"\x10answer_sent_back\x18d \x01(\bR\x0eanswerSentBack\x122\n" +
 	"\aquality\x18e \x01(\v2\x18.harness.v1.QualityStateR\aquality\x12$\n" +
-	"\x04task\x18f \x01(\v2\x10.harness.v1.TaskR\x04task\x12=\n" +
+	"\x04task\x18f \x01(\v2\x10.harness.v1.TaskR\x04task\x12\"\n" +
+	"\fentitlements\x18h \x03(\tR\fentitlements\x12\x12\n" +
+	"\x04tier\x18i \x01(\tR\x04tier\x12\x1a\n" +
+	"\bfeatures\x18j \x03(\tR\bfeatures\x12=\n" +
 	"\rchanged_files\x18g \x01(\v2\x18.harness.v1.ChangedFilesR\fchangedFiles\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
 	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xaf\x01\n" +
@@ -2565,7 +2605,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\tledger_id\x18\x03 \x01(\tR\bledgerId\x12\x18\n" +
 	"\acommand\x18\x04 \x01(\tR\acommand\x129\n" +
 	"\n" +
-	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\xad\x03\n" +
+	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\xc1\x03\n" +
 	"\n" +
 	"TraceState\x12\x19\n" +
 	"\btrace_id\x18\x01 \x01(\fR\atraceId\x12\x18\n" +
@@ -2579,7 +2619,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\tturn_time\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\bturnTime\x12\x1d\n" +
 	"\n" +
 	"agent_name\x18\n" +
-	" \x01(\tR\tagentName\"\xcb\x04\n" +
+	" \x01(\tR\tagentName\x12\x12\n" +
+	"\x04seed\x18\v \x01(\fR\x04seed\"\xcb\x04\n" +
 	"\vTokenBudget\x12(\n" +
 	"\x10max_input_tokens\x18\x01 \x01(\rR\x0emaxInputTokens\x12\x1f\n" +
 	"\vused_tokens\x18\x02 \x01(\rR\n" +

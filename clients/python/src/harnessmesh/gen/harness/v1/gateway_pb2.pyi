@@ -400,6 +400,7 @@ class StartRunRequest(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     SPEC_FIELD_NUMBER: _builtins.int
+    ENTITLEMENTS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means default. Matches [A-Za-z0-9_-]{1,64}."""
     run_id: _builtins.str
@@ -410,6 +411,12 @@ class StartRunRequest(_message.Message):
     def spec(self) -> _run_pb2.RunSpec:
         """What the run is."""
 
+    @_builtins.property
+    def entitlements(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the run is entitled to, at most 32 of [a-z0-9_.-]{1,64}. Only callers on the gateway's
+        machine without a token may set it; others have the entitlements of their token.
+        """
+
     def __init__(
         self,
         *,
@@ -417,10 +424,11 @@ class StartRunRequest(_message.Message):
         run_id: _builtins.str = ...,
         request_id: _builtins.str = ...,
         spec: _run_pb2.RunSpec | None = ...,
+        entitlements: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "request_id", b"request_id", "run_id", b"run_id", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entitlements", b"entitlements", "namespace", b"namespace", "request_id", b"request_id", "run_id", b"run_id", "spec", b"spec"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -11,6 +11,7 @@ from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import compaction_pb2 as _compaction_pb2
+from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
@@ -146,6 +147,10 @@ class RepairTrigger(_message.Message):
     CALLER_FIELD_NUMBER: _builtins.int
     PARENT_FIELD_NUMBER: _builtins.int
     QUALITY_FIELD_NUMBER: _builtins.int
+    ENTITLEMENTS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
+    FEATURE_CONFIG_FIELD_NUMBER: _builtins.int
     cause: Global___TriggerCause.ValueType
     """Why."""
     request_id: _builtins.str
@@ -154,6 +159,8 @@ class RepairTrigger(_message.Message):
     """WAKE only: stream sequence of the newest inbox item that was seen."""
     caller: _builtins.str
     """START only: the caller that started the run, as in InboxItem."""
+    tier: _builtins.str
+    """START only: the tier of the caller's token, which selects prompts; empty: default."""
     @_builtins.property
     def spec(self) -> _run_pb2.RunSpec:
         """START only: what the run is."""
@@ -168,6 +175,18 @@ class RepairTrigger(_message.Message):
         turn off what is enabled here. Unset: the installation sets nothing.
         """
 
+    @_builtins.property
+    def entitlements(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """START only: what the caller's token entitles it to, sorted, each once; at most 32."""
+
+    @_builtins.property
+    def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """START only: the features of the installation that are on for the run, sorted; at most 32."""
+
+    @_builtins.property
+    def feature_config(self) -> _config_pb2.LoopConfig:
+        """START only: what these features set, where the spec leaves it unset. Unset: nothing."""
+
     def __init__(
         self,
         *,
@@ -178,10 +197,14 @@ class RepairTrigger(_message.Message):
         caller: _builtins.str = ...,
         parent: _tree_pb2.Parent | None = ...,
         quality: _quality_pb2.QualityConfig | None = ...,
+        entitlements: _abc.Iterable[_builtins.str] | None = ...,
+        tier: _builtins.str = ...,
+        features: _abc.Iterable[_builtins.str] | None = ...,
+        feature_config: _config_pb2.LoopConfig | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["parent", b"parent", "quality", b"quality", "spec", b"spec"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["feature_config", b"feature_config", "parent", b"parent", "quality", b"quality", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "inbox_sequence", b"inbox_sequence", "parent", b"parent", "quality", b"quality", "request_id", b"request_id", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cause", b"cause", "entitlements", b"entitlements", "feature_config", b"feature_config", "features", b"features", "inbox_sequence", b"inbox_sequence", "parent", b"parent", "quality", b"quality", "request_id", b"request_id", "spec", b"spec", "tier", b"tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

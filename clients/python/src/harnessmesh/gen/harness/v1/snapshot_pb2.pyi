@@ -325,6 +325,9 @@ class Snapshot(_message.Message):
     ANSWER_SENT_BACK_FIELD_NUMBER: _builtins.int
     QUALITY_FIELD_NUMBER: _builtins.int
     TASK_FIELD_NUMBER: _builtins.int
+    ENTITLEMENTS_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    FEATURES_FIELD_NUMBER: _builtins.int
     CHANGED_FILES_FIELD_NUMBER: _builtins.int
     COMPACTION_PLAN_FIELD_NUMBER: _builtins.int
     TOOLS_DIGEST_FIELD_NUMBER: _builtins.int
@@ -396,6 +399,8 @@ class Snapshot(_message.Message):
     """PROVIDER:NAME of the model that made the last response; empty before."""
     answer_sent_back: _builtins.bool
     """The answer was sent back for its length in this segment."""
+    tier: _builtins.str
+    """The tier of that caller; empty: default."""
     tools_digest: _builtins.str
     """Digest of the tools of the last request, which is also that of the blob that holds
     them; empty before.
@@ -599,6 +604,14 @@ class Snapshot(_message.Message):
         """The task; unset without one."""
 
     @_builtins.property
+    def entitlements(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What the caller that started the run was entitled to; sorted, at most 32."""
+
+    @_builtins.property
+    def features(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Features of the installation that are on for the run; sorted, at most 32."""
+
+    @_builtins.property
     def changed_files(self) -> _tree_pb2.ChangedFiles:
         """Files that calls of the run and of all below it have changed, as far as their records tell.
         Only for a run with a parent, which gets them with its result.
@@ -687,13 +700,16 @@ class Snapshot(_message.Message):
         answer_sent_back: _builtins.bool = ...,
         quality: _quality_pb2.QualityState | None = ...,
         task: _quality_pb2.Task | None = ...,
+        entitlements: _abc.Iterable[_builtins.str] | None = ...,
+        tier: _builtins.str = ...,
+        features: _abc.Iterable[_builtins.str] | None = ...,
         changed_files: _tree_pb2.ChangedFiles | None = ...,
         compaction_plan: _compaction_pb2.CompactionPlan | None = ...,
         tools_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "changed_files", b"changed_files", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "entitlements", b"entitlements", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "features", b"features", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "tier", b"tier", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -846,6 +862,7 @@ class TraceState(_message.Message):
     TURN_VERSION_FIELD_NUMBER: _builtins.int
     TURN_TIME_FIELD_NUMBER: _builtins.int
     AGENT_NAME_FIELD_NUMBER: _builtins.int
+    SEED_FIELD_NUMBER: _builtins.int
     trace_id: _builtins.bytes
     """Id of the first chapter's trace, 16 bytes."""
     chapter: _builtins.int
@@ -868,6 +885,10 @@ class TraceState(_message.Message):
     """
     agent_name: _builtins.str
     """Name of the agent, up to 64 bytes of it; may be empty."""
+    seed: _builtins.bytes
+    """Of a run in the trace of its parent: 8 bytes of the hash of its id, which tell its spans
+    from those of the other runs in the trace. Empty for others.
+    """
     @_builtins.property
     def stretch_time(self) -> _timestamp_pb2.Timestamp:
         """Commit time of that record."""
@@ -889,10 +910,11 @@ class TraceState(_message.Message):
         turn_version: _builtins.int = ...,
         turn_time: _timestamp_pb2.Timestamp | None = ...,
         agent_name: _builtins.str = ...,
+        seed: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stretch_time", b"stretch_time", "turn_time", b"turn_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_name", b"agent_name", "chapter", b"chapter", "chapter_version", b"chapter_version", "parent_span_id", b"parent_span_id", "previous_stretch_version", b"previous_stretch_version", "stretch_time", b"stretch_time", "stretch_version", b"stretch_version", "trace_id", b"trace_id", "turn_time", b"turn_time", "turn_version", b"turn_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_name", b"agent_name", "chapter", b"chapter", "chapter_version", b"chapter_version", "parent_span_id", b"parent_span_id", "previous_stretch_version", b"previous_stretch_version", "seed", b"seed", "stretch_time", b"stretch_time", "stretch_version", b"stretch_version", "trace_id", b"trace_id", "turn_time", b"turn_time", "turn_version", b"turn_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
