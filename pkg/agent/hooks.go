@@ -17,6 +17,8 @@ type NeedsError struct {
 	Hooks []*harnessv1.HookRequest
 	// Jobs are the calls of models to make.
 	Jobs []*harnessv1.JobRequest
+	// Profile is how a profile is to be changed or read; nil: not at all.
+	Profile *harnessv1.ProfileChange
 }
 
 // Error returns the keys.
@@ -24,7 +26,7 @@ func (n *NeedsError) Error() string { return fmt.Sprintf("needs %v", n.Keys) }
 
 // Output returns the needs as the output of the decision.
 func (n *NeedsError) Output() *harnessv1.StepOutput {
-	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: n.Keys, Hooks: n.Hooks, Jobs: n.Jobs}}}
+	return &harnessv1.StepOutput{Output: &harnessv1.StepOutput_Needs{Needs: &harnessv1.Needs{Keys: n.Keys, Hooks: n.Hooks, Jobs: n.Jobs, Profile: n.Profile}}}
 }
 
 // Observation returns the observation under a key, nil if there is none.

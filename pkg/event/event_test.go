@@ -90,8 +90,9 @@ func all() []*harnessv1.Event {
 		event.QualityDegraded(&harnessv1.QualityDegraded{AttemptsMade: 3, BestScore: 0.5, WorkflowType: "chat", Issues: []string{"issue"}}),
 		event.QualityIterated(&harnessv1.QualityIterated{Iterations: 2, BestScore: 0.5, AcceptedCount: 1, TotalDurationMs: 1, EstimatedCostUsd: 0.1}),
 		event.QualityProfile(&harnessv1.QualityProfile{
-			Maturity: "new", TotalRuns: 1, AvgQuality: 0.5, FeedbackRate: 0.5, CommonIssues: []string{"other"}, QualityMultiplier: 0.85,
+			Maturity: "new", TotalRuns: 1, AvgQuality: 0.5, FeedbackRate: 0.5, CommonIssues: []string{"other"}, QualityMultiplier: 0.85, Problem: "problem",
 		}),
+		event.FeedbackGiven(&harnessv1.FeedbackGiven{Thumb: "down", Segment: 1, Caller: "local"}),
 		event.QualityMilestone(&harnessv1.QualityMilestone{Level: "developing", Threshold: 10, TotalRuns: 10, Description: "description", QualityMultiplier: 1}),
 		event.ContextMetrics(&harnessv1.ContextMetrics{
 			TotalToolCalls: 1, CumulativeResultChars: 4, EstimatedToolResultTokens: 1, LargestResult: &harnessv1.LargestResult{Tool: "read", Chars: 4}, CallsPerTool: map[string]uint32{"read": 1},

@@ -61,3 +61,8 @@ func QualityMilestone(m *harnessv1.QualityMilestone) *harnessv1.Event {
 func ContextMetrics(m *harnessv1.ContextMetrics) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_ContextMetrics{ContextMetrics: m}}
 }
+
+// FeedbackGiven reports that a user gave feedback on a segment.
+func FeedbackGiven(f *harnessv1.FeedbackGiven) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_FeedbackGiven{FeedbackGiven: f}}
+}

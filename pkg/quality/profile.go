@@ -138,6 +138,15 @@ func IssueCategories(c *harnessv1.QualityContract, v Verdict, refused bool) []st
 	return slices.DeleteFunc(slices.Clone(categories), func(c string) bool { return !found[c] })
 }
 
+// CategoriesOf is IssueCategories for all issues of an attempt in one list.
+func CategoriesOf(issues []string, refused bool) []string {
+	found := map[string]bool{Refused: refused}
+	for _, issue := range issues {
+		found[category(issue, categories[:9])] = true
+	}
+	return slices.DeleteFunc(slices.Clone(categories), func(c string) bool { return !found[c] })
+}
+
 // category returns the category that an issue belongs to, one of names or Other.
 func category(issue string, names []string) string {
 	for _, name := range names {

@@ -39,6 +39,7 @@ type Log interface {
 	HookServer
 	Consumers
 	Eraser
+	Values
 }
 
 // Appender appends records.

@@ -21,6 +21,8 @@ type handle struct {
 	fence string
 	// overwrites makes a keyed blob replace the one that is stored.
 	overwrites bool
+	// unfenced makes a value replace the one that is stored, whatever its revision.
+	unfenced bool
 }
 
 var _ runlog.Log = (*handle)(nil)

@@ -55,6 +55,8 @@ const (
 	onRemove
 	onJobEnd
 	onResume
+	onValue
+	onPutValue
 )
 
 var kindNames = [...]string{
@@ -67,6 +69,7 @@ var kindNames = [...]string{
 	onJob: "create job", onBlobAs: "store keyed blob", onGetBlobAs: "read keyed blob", onStarted: "look at first record",
 	onRemove: "remove by key", onJobEnd: "job ends",
 	onResume: "continue",
+	onValue:  "read value", onPutValue: "store value",
 }
 
 func (k kind) String() string { return kindNames[k] }

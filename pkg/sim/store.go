@@ -17,6 +17,8 @@ type store struct {
 	runs map[runlog.Run]*Log
 	// order contains the runs in the order of their start.
 	order []*Log
+	// values are what outlives runs.
+	values map[runlog.ValueKey]value
 }
 
 // message is a stored message.
@@ -65,7 +67,9 @@ func (l *Log) Newest() runlog.Entry {
 	return l.records[len(l.records)-1].entry
 }
 
-func newStore() *store { return &store{runs: map[runlog.Run]*Log{}} }
+func newStore() *store {
+	return &store{runs: map[runlog.Run]*Log{}, values: map[runlog.ValueKey]value{}}
+}
 
 func (s *store) of(run runlog.Run) *Log {
 	l := s.runs[run]

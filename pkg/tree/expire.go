@@ -40,6 +40,9 @@ func Expire(view runlog.View, caller string, now time.Time, writer *harnessv1.Wr
 		FirstSequence: before.GetFirstSequence(), InboxCursor: before.GetInboxCursor(), CreateTime: before.GetCreateTime(),
 		ExpireTime: timestamppb.New(now), Parent: before.GetParent(),
 	}
+	if p := before.GetQuality().GetProfile(); p != "" { // repair removes the run's words from it
+		s.Quality = &harnessv1.QualityState{Profile: p}
+	}
 	for _, c := range before.GetBackgroundCommands() { // repair kills them
 		s.BackgroundCommands = append(s.BackgroundCommands, &harnessv1.BackgroundCommand{CallId: c.GetCallId(), LedgerId: c.GetLedgerId()})
 	}

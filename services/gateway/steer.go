@@ -79,6 +79,8 @@ func Admit(s RunState, item *harnessv1.InboxItem) (Admission, error) {
 		return s.modeChange(in.ModeChange)
 	case *harnessv1.InboxItem_ModelChange:
 		return Store, s.room()
+	case *harnessv1.InboxItem_Feedback:
+		return s.feedback()
 	case *harnessv1.InboxItem_Replan:
 		return s.steer()
 	case *harnessv1.InboxItem_Interrupt:
@@ -154,6 +156,15 @@ func (s RunState) modeChange(m *harnessv1.ModeChange) (Admission, error) {
 func (s RunState) steer() (Admission, error) {
 	if s.at(runlog.End) && !s.waits(isUserMessage) && !s.waits(isResume) {
 		return 0, s.ended("send it a message first")
+	}
+	return Store, s.room()
+}
+
+// feedback accepts what a user says of a run that has ended and is not about to be reopened.
+func (s RunState) feedback() (Admission, error) {
+	if !runstate.Ended(s.Step.GetSnapshot()) || s.waits(isUserMessage) || s.waits(isResume) {
+		return 0, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ACTIVE,
+			"run "+s.Run.String()+" has not ended; give feedback when it has", "namespace", s.Run.Namespace, "run_id", s.Run.ID)
 	}
 	return Store, s.room()
 }

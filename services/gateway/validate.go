@@ -71,6 +71,11 @@ func CheckInput(item *harnessv1.InboxItem) error {
 		return checkMode("mode_change.mode", in.ModeChange.GetMode())
 	case *harnessv1.InboxItem_ModelChange:
 		return checkNewModel("model_change.model", in.ModelChange.GetModel())
+	case *harnessv1.InboxItem_Feedback:
+		if t := in.Feedback.GetThumb(); t != harnessv1.Thumb_THUMB_UP && t != harnessv1.Thumb_THUMB_DOWN {
+			return fault.Invalid("feedback.thumb", "must be THUMB_UP or THUMB_DOWN")
+		}
+		return nil
 	case *harnessv1.InboxItem_Replan:
 		return checkSize("replan.reason", in.Replan.GetReason(), MaxReason)
 	case *harnessv1.InboxItem_Interrupt:

@@ -90,6 +90,9 @@ func (d *decision) apply(item *harnessv1.InboxItem) (kind, refusal string, err e
 	case *harnessv1.InboxItem_ModelChange:
 		d.applyModel(input.ModelChange.GetModel(), item.GetMaxInputTokens())
 		return "model_change", "", nil
+	case *harnessv1.InboxItem_Feedback:
+		refusal, err := d.applyFeedback(input.Feedback)
+		return "feedback", refusal, err
 	case *harnessv1.InboxItem_Replan:
 		return "replan", d.applyReplan(input.Replan), nil
 	}

@@ -65,8 +65,13 @@ type (
 		After uint64
 	}
 	// Erase deletes what is stored of the run up to UpTo, except for the record
-	// Keep; 0 keeps none. Done, Busy or Failure.
-	Erase struct{ Keep, UpTo uint64 }
+	// Keep; 0 keeps none. Profile, if not empty, is the profile of the run, whose first
+	// record has the sequence First: the words of the run are removed there. Done, Busy or Failure.
+	Erase struct {
+		Keep, UpTo uint64
+		Profile    string
+		First      uint64
+	}
 	// SetTimer sets the timer of a version of the run. Done or Failure.
 	SetTimer struct {
 		Version uint64

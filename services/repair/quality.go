@@ -24,6 +24,7 @@ type workPlan struct {
 	score      quality.PlanScore
 	candidates int
 	usage      []*harnessv1.Usage
+	problem    string // why the profile could not be read
 }
 
 // classify finds out what kind of work a goal is, how complex it is, and, for complex work, how to
@@ -43,6 +44,11 @@ func (d *decision) classify(goal string, segment uint32, own []*harnessv1.WorkKi
 		requests = append(requests, intent)
 	}
 	w := &workPlan{}
+	key, profile, err := d.profile()
+	if err != nil {
+		return nil, err
+	}
+	w.problem = profile.GetProblem()
 	states, err := d.ask(w, segment, requests)
 	if err != nil {
 		return nil, err
@@ -64,7 +70,7 @@ func (d *decision) classify(goal string, segment uint32, own []*harnessv1.WorkKi
 	}
 	w.state = &harnessv1.QualityState{
 		Kind: w.kind.GetName(), Level: w.complexity.GetLevel(), Expected: w.complexity.GetExpected(),
-		Multiplier: quality.Multiplier(nil), Attempt: 1, Iteration: 1, StartTime: timestamppb.New(d.now),
+		Multiplier: quality.Multiplier(profile), Attempt: 1, Iteration: 1, StartTime: timestamppb.New(d.now), Profile: key,
 	}
 	return w, nil
 }
@@ -147,6 +153,11 @@ func (d *decision) recordWork(w *workPlan) {
 		runstate.SumUsage(w.state.Usage, u)
 	}
 	d.s.Quality = w.state
+	if w.problem != "" {
+		profile := quality.ProfileOf(nil)
+		profile.Problem = w.problem
+		d.Emit(event.QualityProfile(profile))
+	}
 	d.Emit(event.QualityComplexity(w.complexity))
 	if w.plan == nil {
 		return
@@ -184,7 +195,7 @@ func (w *workPlan) preamble() string {
 	if w == nil {
 		return ""
 	}
-	return quality.Preamble(w.kind, w.complexity, quality.Multiplier(nil))
+	return quality.Preamble(w.kind, w.complexity, w.state.GetMultiplier())
 }
 
 // output returns a decision that ended without an outcome as its output; nil if err is another

@@ -48,6 +48,10 @@ const (
 	NeedConversation = "conversation"
 	// NeedParent is the parent of a child that starts.
 	NeedParent = "parent"
+	// NeedProfile is the profile of a segment that starts and is judged.
+	NeedProfile = "profile"
+	// NeedFeedback is followed by the id of an inbox item: its feedback is stored in the profile.
+	NeedFeedback = "feedback:"
 	// NeedWorktree is the worktree of a child that starts in one.
 	NeedWorktree = "worktree"
 )

@@ -134,7 +134,10 @@ func (w Wake) viewed(view runlog.View) (Wake, Action) {
 	w.view = view
 	if runstate.Expired(view.Step.Record.GetStep().GetSnapshot()) {
 		w.State = WakeClosing
-		return w, Erase{Keep: view.Newest.Sequence, UpTo: newestOf(view)}
+		closing := view.Step.Record.GetStep().GetSnapshot()
+		return w, Erase{
+			Keep: view.Newest.Sequence, UpTo: newestOf(view), Profile: closing.GetQuality().GetProfile(), First: closing.GetFirstSequence(),
+		}
 	}
 	if w.step = WakingStep(view); w.step == nil {
 		return w.end(Ack{})

@@ -24,6 +24,9 @@ type judgement struct {
 	seen     *harnessv1.OutputSeen
 	verifier func(*harnessv1.JobRequest) *harnessv1.JobState
 	stop     bool // an interrupt arrived
+	// profile is observed after the segment was counted, and before the verifiers are called.
+	profile *harnessv1.ProfileState
+	counted *harnessv1.ProfileChange
 
 	asked []*harnessv1.JobRequest
 	keys  []string // of all observations
@@ -103,6 +106,11 @@ func (j *judgement) observe(needs *harnessv1.Needs) []*harnessv1.Observation {
 		switch key {
 		case stopdecision.KeyOutput:
 			seen = append(seen, &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Output{Output: j.seen}})
+		case stopdecision.KeyProfile, stopdecision.KeyCalibration:
+			seen = append(seen, &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Profile{Profile: j.profile}})
+			if key == stopdecision.KeyProfile {
+				j.counted = needs.GetProfile()
+			}
 		case stopdecision.KeyQuotes:
 			seen = append(seen, &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Quotes{Quotes: &harnessv1.QuotesSeen{}}})
 		}

@@ -18,6 +18,10 @@ import (
 const (
 	KeyOutput = "output"
 	KeyQuotes = "quotes"
+	// KeyCalibration is the profile of the run, with verdicts that users did not share.
+	KeyCalibration = "calibration"
+	// KeyProfile is the profile after the segment was counted.
+	KeyProfile = "profile"
 )
 
 // exam is what judging an attempt has found.
@@ -125,6 +129,9 @@ func (d *decision) examine(verify bool) (*exam, error) {
 	if readsSources(d.s) && quotes == nil {
 		needed.Keys = append(needed.Keys, KeyQuotes)
 	}
+	if verify && q.GetProfile() != "" && agent.Observation(d.in, KeyCalibration) == nil {
+		needed.Keys, needed.Profile = append(needed.Keys, KeyCalibration), &harnessv1.ProfileChange{Profile: q.GetProfile()}
+	}
 	if len(needed.Keys) > 0 {
 		return nil, needed
 	}
@@ -192,9 +199,10 @@ func (d *decision) verify(x *exam, out *harnessv1.OutputSeen, attempt uint32) er
 		perspectives = contrastive
 	}
 	artifacts := quality.ArtifactSummary(d.s.GetWorkItemLedger().GetArtifacts())
+	calibration := quality.Calibration(agent.Observation(d.in, KeyCalibration).GetProfile().GetMismatches())
 	var requests []*harnessv1.JobRequest
 	for _, p := range perspectives {
-		r := quality.VerifyJob(x.goal, out.GetText(), artifacts, p, "")
+		r := quality.VerifyJob(x.goal, out.GetText(), artifacts, p, calibration)
 		r.Purpose, r.Model = quality.PurposeVerify, d.s.GetConfig().GetQuality().GetModel()
 		r.Key = quality.JobKey(d.s.GetFirstSequence(), d.s.GetSegment(), attempt, r.GetPurpose(), r)
 		requests = append(requests, r)
@@ -305,6 +313,9 @@ func (d *decision) closeQuality() error {
 		d.report(x)
 		d.keep(x)
 		d.deliver(x, quality.Best(q.GetAttempts()), false)
+	}
+	if err := d.countSegment(); err != nil {
+		return err
 	}
 	d.Emit(event.ContextMetrics(quality.ContextMetrics(q.GetResults())))
 	return nil

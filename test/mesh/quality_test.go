@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -58,13 +59,15 @@ func TestWorkIsJudgedAndHealed(t *testing.T) {
 			got = append(got, e.GetQualityScored().GetType())
 		case e.GetQualityRetry() != nil:
 			got = append(got, "retry "+e.GetQualityRetry().GetReason())
+		case e.GetQualityProfile() != nil:
+			got = append(got, fmt.Sprintf("profile %d%s", e.GetQualityProfile().GetTotalRuns(), e.GetQualityProfile().GetProblem()))
 		case e.GetContextMetrics() != nil:
 			got = append(got, "metrics")
 		case e.GetSessionComplete() != nil:
 			got = append(got, "end")
 		}
 	}
-	want := "complexity MEDIUM, contract, verified, rec_qs, retry Contract failed — retrying with healing prompt, contract, verified, rec_qs, metrics, end"
+	want := "complexity MEDIUM, contract, verified, rec_qs, retry Contract failed — retrying with healing prompt, contract, verified, rec_qs, profile 1, metrics, end"
 	if strings.Join(got, ", ") != want {
 		t.Errorf("got  %s\nwant %s", strings.Join(got, ", "), want)
 	}

@@ -210,6 +210,11 @@ export class Run {
     return this.#input({ case: "modeChange", value: { mode } }, options);
   }
 
+  /** Gives feedback on the result of the run, which has ended. The last feedback counts. */
+  giveFeedback(good: boolean, options: InputOptions = {}): Promise<string> {
+    return this.#input({ case: "feedback", value: { thumb: good ? pb.Thumb.UP : pb.Thumb.DOWN } }, options);
+  }
+
   /** Kills the calls that run and parks the run. Returns when the request is stored; `result` waits for its effect. */
   async interrupt(reason = "", options: InputOptions = {}): Promise<string> {
     const request = message(pb.InterruptRunRequestSchema, "interrupt", { ...this.#named(options), reason });

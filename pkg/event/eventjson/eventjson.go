@@ -83,6 +83,7 @@ var typeNames = map[protoreflect.Name]string{
 	"quality_profile":       "quality.profile",
 	"quality_milestone":     "quality.milestone",
 	"context_metrics":       "context.metrics",
+	"feedback_given":        "feedback.given",
 }
 
 // TypeUnknown is the type of an event that this program does not know, which a newer

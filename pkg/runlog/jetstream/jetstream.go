@@ -1,6 +1,7 @@
 // Package jetstream stores the run log in NATS JetStream.
 //
-// Each partition p has the streams RUNS_p (records, inboxes, jobs), BLOBS_p and TIMERS_p.
+// Each partition p has the streams RUNS_p (records, inboxes, jobs), BLOBS_p and TIMERS_p. The
+// stream VALUES has what outlives runs.
 // RUNS_p has a durable consumer exec-NAME for each executor, one for jobs, and one named
 // wake. Only Provision creates them.
 //

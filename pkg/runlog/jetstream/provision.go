@@ -167,7 +167,7 @@ func provision(ctx context.Context, js jetstream.JetStream, layout Layout) error
 			}
 		}
 	}
-	return nil
+	return ensureStream(ctx, js, values(layout), layout.Partitions, asked)
 }
 
 func streams(p int, layout Layout) []jetstream.StreamConfig {
@@ -309,7 +309,7 @@ func checkStream(cfg jetstream.StreamConfig) error {
 	switch {
 	case cfg.MaxAge != 0:
 		return bad("has a maximum age")
-	case cfg.MaxMsgsPerSubject > 0:
+	case cfg.MaxMsgsPerSubject > 0 && cfg.Name != valuesStream:
 		return bad("has a maximum of messages per subject")
 	case cfg.Storage != jetstream.FileStorage:
 		return bad("is kept in memory")

@@ -27,7 +27,7 @@ const patience = 2 * time.Minute
 func Suite(t *testing.T, with func(t *testing.T, test func(t *testing.T, log runlog.Log))) {
 	for _, group := range []map[string]func(*bed){
 		appendCases, readCases, inboxCases, blobCases, watchCases, consumeCases, wakeCases, runsCases, feedCases,
-		eraseCases, floorCases, hookCases, waitCases, keyedCases, jobCases, eraseJobCases,
+		eraseCases, floorCases, hookCases, waitCases, keyedCases, jobCases, eraseJobCases, valueCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {

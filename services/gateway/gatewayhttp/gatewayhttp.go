@@ -98,6 +98,7 @@ var routes = []route{
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/answers", handle: (*server).answer},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/mode", handle: (*server).mode},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/model", handle: (*server).model},
+	{method: http.MethodPost, path: "/v1/runs/{run_id}/feedback", handle: (*server).feedback},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/replan", handle: (*server).replan},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/interrupt", handle: (*server).interrupt},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/resume", handle: (*server).resume},

@@ -145,6 +145,7 @@ var httpNames = map[string]string{
 	"mode_change.mode":     "mode",
 	"model_change.model":   "model",
 	"replan.reason":        "reason",
+	"feedback.thumb":       "thumb",
 	"statuses":             "status",
 	"after_version":        "after",
 }

@@ -149,6 +149,16 @@ func TestEveryInputIsAccepted(t *testing.T) {
 		}
 	}
 	b.started("s").works(1)
+	if a := b.post("/v1/runs/s/feedback", `{"thumb":"up"}`); a.status != http.StatusBadRequest || a.problem(t)["reason"] != "RUN_ACTIVE" {
+		t.Errorf("feedback on a run that works: %+v", a)
+	}
+	if a := b.post("/v1/runs/s/feedback", `{}`); a.status != http.StatusBadRequest || a.problem(t)["field"] != "thumb" {
+		t.Errorf("feedback without a thumb: %+v", a)
+	}
+	b.started("e").works(1).end("done")
+	if a := b.post("/v1/runs/e/feedback", `{"thumb":"down"}`); a.status != http.StatusAccepted {
+		t.Errorf("feedback on a run that has ended: %+v", a)
+	}
 	if a := b.post("/v1/runs/s/resume", ``); a.status != http.StatusOK || a.object(t)["already_running"] != true {
 		t.Errorf("a resume of a running run: %+v", a)
 	}

@@ -133,6 +133,17 @@ func (s *server) model(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
+func (s *server) feedback(w http.ResponseWriter, r *http.Request) error {
+	m := &harnessv1.Feedback{}
+	in, err := inputOf(w, r, m, false, nil)
+	if err != nil {
+		return err
+	}
+	return s.send(w, r, in, func(request *harnessv1.SendInputRequest) {
+		request.Input = &harnessv1.SendInputRequest_Feedback{Feedback: m}
+	})
+}
+
 func (s *server) replan(w http.ResponseWriter, r *http.Request) error {
 	m := &harnessv1.ReplanRequest{}
 	in, err := inputOf(w, r, m, true, nil)

@@ -29,6 +29,8 @@ func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (
 		item.Input = &harnessv1.InboxItem_ModeChange{ModeChange: in.ModeChange}
 	case *harnessv1.SendInputRequest_ModelChange:
 		item.Input = &harnessv1.InboxItem_ModelChange{ModelChange: in.ModelChange}
+	case *harnessv1.SendInputRequest_Feedback:
+		item.Input = &harnessv1.InboxItem_Feedback{Feedback: in.Feedback}
 	case *harnessv1.SendInputRequest_Replan:
 		item.Input = &harnessv1.InboxItem_Replan{Replan: in.Replan}
 	}

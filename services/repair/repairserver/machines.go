@@ -67,6 +67,9 @@ func (s *Server) do(ctx context.Context, cfg executor.Config, run runlog.Run, a 
 		_, _, err := s.log.AppendInbox(ctx, run, item, a.After)
 		return result(repair.Done{}, err)
 	case repair.Erase:
+		if err := s.profiles.Forget(ctx, run, a.Profile, a.First); err != nil {
+			return repair.Failure{Err: err}
+		}
 		return result(repair.Done{}, s.log.Erase(ctx, run, a.Keep, a.UpTo))
 	case repair.SetTimer:
 		return result(repair.Done{}, s.log.SetTimer(ctx, run, a.Version, a.At))

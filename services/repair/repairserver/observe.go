@@ -105,6 +105,9 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 			return o.s.jobs.Observe(ctx, o.task.Run, o.first(), job)
 		}
 	}
+	if key == repair.NeedProfile || strings.HasPrefix(key, repair.NeedFeedback) {
+		return o.s.profiles.Observe(ctx, o.task.Run.Namespace, needs.GetProfile())
+	}
 	if strings.HasPrefix(key, repair.NeedWait) {
 		return o.checkWait(ctx, key)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor/jobs"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/repair"
@@ -66,6 +67,7 @@ type Server struct {
 	interrupts    *interrupt.Watch
 	background    background.Killer
 	jobs          *jobs.Observer
+	profiles      *profile.Profiles
 }
 
 // Config of a repair worker.
@@ -78,6 +80,8 @@ type Config struct {
 	Hooks *hookcaller.Caller
 	// Jobs is where calls of models that classify and plan work are created. Nil: no model is called.
 	Jobs jobs.Log
+	// Profiles are what outlives runs. Nil: nothing does.
+	Profiles *profile.Profiles
 	// Inference reports whether a worker carries out jobs. Nil: none does.
 	Inference func(ctx context.Context) bool
 	// Remote connects to context providers. Nil: agents can have only those with a text.
@@ -124,7 +128,7 @@ func New(cfg Config) *Server {
 		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &agent.Cache{Blob: cfg.Log.Blob}, conversations: cfg.Conversations,
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		background: background.Killer{Host: cfg.ToolHost, Patience: cfg.HostPatience, Logger: cfg.Logger},
-		jobs:       jobs.New(jobs.Config{Log: cfg.Jobs, Available: cfg.Inference, Now: cfg.Now}),
+		jobs:       jobs.New(jobs.Config{Log: cfg.Jobs, Available: cfg.Inference, Now: cfg.Now}), profiles: cfg.Profiles,
 	}
 }
 

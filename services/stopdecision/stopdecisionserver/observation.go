@@ -33,7 +33,7 @@ type observer struct {
 // cancel arrives or the wall-clock budget is used up. It then returns KeyStop alone.
 func (o *observer) observe(ctx context.Context, needs *harnessv1.Needs) ([]*harnessv1.Observation, error) {
 	snapshot := o.task.Step().GetSnapshot()
-	if slices.Equal(needs.GetKeys(), []string{runstate.KeyBackground}) || onlyNotices(needs) {
+	if slices.Equal(needs.GetKeys(), []string{runstate.KeyBackground}) || slices.Equal(needs.GetKeys(), []string{stopdecision.KeyProfile}) || onlyNotices(needs) {
 		return o.all(ctx, needs)
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -108,6 +108,12 @@ func (o *observer) one(ctx context.Context, needs *harnessv1.Needs, key string) 
 		}
 	}
 	switch key {
+	case stopdecision.KeyProfile, stopdecision.KeyCalibration:
+		observed, err := o.s.cfg.Profiles.Observe(ctx, o.task.Run.Namespace, needs.GetProfile())
+		if err == nil {
+			observed.Key = key
+		}
+		return observed, err
 	case stopdecision.KeyOutput, stopdecision.KeyQuotes:
 		look := o.output
 		if key == stopdecision.KeyQuotes {

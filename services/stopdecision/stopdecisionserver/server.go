@@ -24,6 +24,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor/jobs"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
@@ -47,6 +48,8 @@ type Config struct {
 	Hooks *hookcaller.Caller
 	// Jobs is where calls of models that judge work are created. Nil: no model is called.
 	Jobs jobs.Log
+	// Profiles are what outlives runs. Nil: nothing does.
+	Profiles *profile.Profiles
 	// Inference reports whether a worker carries out jobs. Nil: none does.
 	Inference func(ctx context.Context) bool
 	// Remote has the connections to CheckServices. Required.

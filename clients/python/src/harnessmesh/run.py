@@ -182,6 +182,10 @@ class Run:
         """Changes the mode of work from the next call on: plan, execute or a mode that the agent defines."""
         return await self._input(request_id, mode_change=pb.ModeChange(mode=mode))
 
+    async def give_feedback(self, good: bool, *, request_id: str | None = None) -> str:
+        """Gives feedback on the result of the run, which has ended. The last feedback counts."""
+        return await self._input(request_id, feedback=pb.Feedback(thumb=pb.THUMB_UP if good else pb.THUMB_DOWN))
+
     async def interrupt(self, reason: str = "", *, request_id: str | None = None) -> str:
         """Kills the calls that run and parks the run. Returns when the request is stored; `result` waits for its effect."""
         request = pb.InterruptRunRequest(

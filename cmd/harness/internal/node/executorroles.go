@@ -38,7 +38,7 @@ var repairRole = &roleSpec{
 	open: func(n *Node, d *dependencies) (*service, error) {
 		return serviceOf(repairserver.New(repairserver.Config{
 			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Remote: d.remote, Conversations: d.conversations, Logger: n.cfg.Logger, Scope: n.scope(),
-			Jobs: n.runs(), Inference: n.mesh.inference.Available,
+			Jobs: n.runs(), Inference: n.mesh.inference.Available, Profiles: d.profiles,
 		})), nil
 	},
 }
@@ -138,7 +138,7 @@ var stopDecisionRole = &roleSpec{
 	open: func(n *Node, d *dependencies) (*service, error) {
 		return serviceOf(stopdecisionserver.New(stopdecisionserver.Config{
 			Log: n.runs(), ToolHost: d.toolHost, Hooks: d.hooks, Remote: d.remote, Conversations: d.conversations, Logger: n.cfg.Logger,
-			Jobs: n.runs(), Inference: n.mesh.inference.Available,
+			Jobs: n.runs(), Inference: n.mesh.inference.Available, Profiles: d.profiles,
 		})), nil
 	},
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/conversationcache"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
@@ -54,6 +55,7 @@ type dependencies struct {
 	remote        *remote.Pool
 	hooks         *hookcaller.Caller
 	conversations *conversationcache.Cache
+	profiles      *profile.Profiles
 }
 
 func (n *Node) newDependencies() *dependencies {
@@ -63,6 +65,7 @@ func (n *Node) newDependencies() *dependencies {
 		}},
 		remote:        &remote.Pool{Options: n.telemetry.DialOptions()},
 		conversations: conversationcache.New(n.runs(), memoryOf(debug.SetMemoryLimit(-1)).conversations),
+		profiles:      profile.New(profile.Config{Values: n.runs(), Logger: n.cfg.Logger}),
 	}
 	if n.cfg.Targets != nil {
 		d.remote.TLS = n.cfg.Targets.ClientCredentials()

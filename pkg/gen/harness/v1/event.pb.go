@@ -117,6 +117,7 @@ type Event struct {
 	//	*Event_QualityProfile
 	//	*Event_QualityMilestone
 	//	*Event_ContextMetrics
+	//	*Event_FeedbackGiven
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -756,6 +757,15 @@ func (x *Event) GetContextMetrics() *ContextMetrics {
 	return nil
 }
 
+func (x *Event) GetFeedbackGiven() *FeedbackGiven {
+	if x != nil {
+		if x, ok := x.Event.(*Event_FeedbackGiven); ok {
+			return x.FeedbackGiven
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1045,6 +1055,11 @@ type Event_ContextMetrics struct {
 	ContextMetrics *ContextMetrics `protobuf:"bytes,67,opt,name=context_metrics,json=contextMetrics,proto3,oneof"`
 }
 
+type Event_FeedbackGiven struct {
+	// feedback.given
+	FeedbackGiven *FeedbackGiven `protobuf:"bytes,68,opt,name=feedback_given,json=feedbackGiven,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -1158,6 +1173,8 @@ func (*Event_QualityProfile) isEvent_Event() {}
 func (*Event_QualityMilestone) isEvent_Event() {}
 
 func (*Event_ContextMetrics) isEvent_Event() {}
+
+func (*Event_FeedbackGiven) isEvent_Event() {}
 
 // AgentStarted: a call started a run.
 type AgentStarted struct {
@@ -4343,7 +4360,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xa3!\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xe7!\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -4426,7 +4443,8 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x10quality_iterated\x18@ \x01(\v2\x1b.harness.v1.QualityIteratedH\x00R\x0fqualityIterated\x12E\n" +
 	"\x0fquality_profile\x18A \x01(\v2\x1a.harness.v1.QualityProfileH\x00R\x0equalityProfile\x12K\n" +
 	"\x11quality_milestone\x18B \x01(\v2\x1c.harness.v1.QualityMilestoneH\x00R\x10qualityMilestone\x12E\n" +
-	"\x0fcontext_metrics\x18C \x01(\v2\x1a.harness.v1.ContextMetricsH\x00R\x0econtextMetricsB\a\n" +
+	"\x0fcontext_metrics\x18C \x01(\v2\x1a.harness.v1.ContextMetricsH\x00R\x0econtextMetrics\x12B\n" +
+	"\x0efeedback_given\x18D \x01(\v2\x19.harness.v1.FeedbackGivenH\x00R\rfeedbackGivenB\a\n" +
 	"\x05event\"\xb7\x01\n" +
 	"\fAgentStarted\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
@@ -4737,21 +4755,22 @@ var file_harness_v1_event_proto_goTypes = []any{
 	(*QualityProfile)(nil),        // 56: harness.v1.QualityProfile
 	(*QualityMilestone)(nil),      // 57: harness.v1.QualityMilestone
 	(*ContextMetrics)(nil),        // 58: harness.v1.ContextMetrics
-	(RunStatus)(0),                // 59: harness.v1.RunStatus
-	(*StopReason)(nil),            // 60: harness.v1.StopReason
-	(*Usage)(nil),                 // 61: harness.v1.Usage
-	(*WorkItem)(nil),              // 62: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 63: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 64: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 65: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 66: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 67: google.protobuf.Duration
-	(SandboxLevel)(0),             // 68: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 69: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 70: harness.v1.CompactionChange
-	(*CallPreview)(nil),           // 71: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 72: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 73: harness.v1.ToolRule
+	(*FeedbackGiven)(nil),         // 59: harness.v1.FeedbackGiven
+	(RunStatus)(0),                // 60: harness.v1.RunStatus
+	(*StopReason)(nil),            // 61: harness.v1.StopReason
+	(*Usage)(nil),                 // 62: harness.v1.Usage
+	(*WorkItem)(nil),              // 63: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 64: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 65: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 66: harness.v1.RequirementCoverage
+	(*Content)(nil),               // 67: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 68: google.protobuf.Duration
+	(SandboxLevel)(0),             // 69: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 70: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 71: harness.v1.CompactionChange
+	(*CallPreview)(nil),           // 72: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 73: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 74: harness.v1.ToolRule
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
 	46, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
@@ -4812,41 +4831,42 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	56, // 55: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
 	57, // 56: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
 	58, // 57: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
-	59, // 58: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
-	60, // 59: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
-	61, // 60: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
-	62, // 61: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	63, // 62: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	64, // 63: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	65, // 64: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	60, // 65: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	59, // 66: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	60, // 67: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	61, // 68: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	66, // 69: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	67, // 70: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	66, // 71: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	67, // 72: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	66, // 73: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	68, // 74: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
-	66, // 75: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	67, // 76: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	66, // 77: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	67, // 78: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	69, // 79: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	67, // 80: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	70, // 81: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	66, // 82: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	46, // 83: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	71, // 84: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
-	72, // 85: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	73, // 86: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
-	66, // 87: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
-	88, // [88:88] is the sub-list for method output_type
-	88, // [88:88] is the sub-list for method input_type
-	88, // [88:88] is the sub-list for extension type_name
-	88, // [88:88] is the sub-list for extension extendee
-	0,  // [0:88] is the sub-list for field type_name
+	59, // 58: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
+	60, // 59: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
+	61, // 60: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
+	62, // 61: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
+	63, // 62: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	64, // 63: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	65, // 64: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	66, // 65: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	61, // 66: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	60, // 67: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	61, // 68: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	62, // 69: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	67, // 70: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	68, // 71: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	67, // 72: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	68, // 73: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	67, // 74: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	69, // 75: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	67, // 76: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	68, // 77: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	67, // 78: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	68, // 79: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	70, // 80: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	68, // 81: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	71, // 82: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	67, // 83: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	46, // 84: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	72, // 85: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	73, // 86: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	74, // 87: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	67, // 88: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	89, // [89:89] is the sub-list for method output_type
+	89, // [89:89] is the sub-list for method input_type
+	89, // [89:89] is the sub-list for extension type_name
+	89, // [89:89] is the sub-list for extension extendee
+	0,  // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -4922,6 +4942,7 @@ func file_harness_v1_event_proto_init() {
 		(*Event_QualityProfile)(nil),
 		(*Event_QualityMilestone)(nil),
 		(*Event_ContextMetrics)(nil),
+		(*Event_FeedbackGiven)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -359,7 +359,10 @@ type Needs struct {
 	// The hooks that are to be called; their idempotency keys are among keys.
 	Hooks []*HookRequest `protobuf:"bytes,2,rep,name=hooks,proto3" json:"hooks,omitempty"`
 	// The jobs whose ends are to be seen; "job:" and their keys are among keys. Each is created first.
-	Jobs          []*JobRequest `protobuf:"bytes,3,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Jobs []*JobRequest `protobuf:"bytes,3,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	// How a profile is to be changed: "profile", or "feedback:" and the id of an inbox item, is
+	// among keys.
+	Profile       *ProfileChange `protobuf:"bytes,4,opt,name=profile,proto3" json:"profile,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -411,6 +414,13 @@ func (x *Needs) GetHooks() []*HookRequest {
 func (x *Needs) GetJobs() []*JobRequest {
 	if x != nil {
 		return x.Jobs
+	}
+	return nil
+}
+
+func (x *Needs) GetProfile() *ProfileChange {
+	if x != nil {
+		return x.Profile
 	}
 	return nil
 }
@@ -1348,11 +1358,12 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\aOutcome\x12$\n" +
 	"\x04step\x18\x01 \x01(\v2\x10.harness.v1.StepR\x04step\x12/\n" +
 	"\bappended\x18\x02 \x03(\v2\x13.harness.v1.MessageR\bappended\x12)\n" +
-	"\x06events\x18\x03 \x03(\v2\x11.harness.v1.EventR\x06events\"v\n" +
+	"\x06events\x18\x03 \x03(\v2\x11.harness.v1.EventR\x06events\"\xab\x01\n" +
 	"\x05Needs\x12\x12\n" +
 	"\x04keys\x18\x01 \x03(\tR\x04keys\x12-\n" +
 	"\x05hooks\x18\x02 \x03(\v2\x17.harness.v1.HookRequestR\x05hooks\x12*\n" +
-	"\x04jobs\x18\x03 \x03(\v2\x16.harness.v1.JobRequestR\x04jobs\"=\n" +
+	"\x04jobs\x18\x03 \x03(\v2\x16.harness.v1.JobRequestR\x04jobs\x123\n" +
+	"\aprofile\x18\x04 \x01(\v2\x19.harness.v1.ProfileChangeR\aprofile\"=\n" +
 	"\x0eExecuteRequest\x12+\n" +
 	"\x05input\x18\x01 \x01(\v2\x15.harness.v1.StepInputR\x05input\"A\n" +
 	"\x0fExecuteResponse\x12.\n" +
@@ -1458,8 +1469,9 @@ var file_harness_v1_executor_proto_goTypes = []any{
 	(*Event)(nil),                 // 24: harness.v1.Event
 	(*HookRequest)(nil),           // 25: harness.v1.HookRequest
 	(*JobRequest)(nil),            // 26: harness.v1.JobRequest
-	(*ToolSpec)(nil),              // 27: harness.v1.ToolSpec
-	(*Journal)(nil),               // 28: harness.v1.Journal
+	(*ProfileChange)(nil),         // 27: harness.v1.ProfileChange
+	(*ToolSpec)(nil),              // 28: harness.v1.ToolSpec
+	(*Journal)(nil),               // 29: harness.v1.Journal
 }
 var file_harness_v1_executor_proto_depIdxs = []int32{
 	20, // 0: harness.v1.StepInput.now:type_name -> google.protobuf.Timestamp
@@ -1474,44 +1486,45 @@ var file_harness_v1_executor_proto_depIdxs = []int32{
 	24, // 9: harness.v1.Outcome.events:type_name -> harness.v1.Event
 	25, // 10: harness.v1.Needs.hooks:type_name -> harness.v1.HookRequest
 	26, // 11: harness.v1.Needs.jobs:type_name -> harness.v1.JobRequest
-	0,  // 12: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
-	1,  // 13: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 14: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
-	1,  // 15: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 16: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
-	23, // 17: harness.v1.CompactRequest.conversation:type_name -> harness.v1.Message
-	1,  // 18: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 19: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
-	1,  // 20: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
-	0,  // 21: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
-	23, // 22: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
-	15, // 23: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
-	23, // 24: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
-	27, // 25: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
-	0,  // 26: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
-	23, // 27: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
-	18, // 28: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
-	24, // 29: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
-	28, // 30: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
-	3,  // 31: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
-	19, // 32: harness.v1.Delta.tool_output:type_name -> harness.v1.ToolOutput
-	5,  // 33: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
-	7,  // 34: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
-	9,  // 35: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
-	11, // 36: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
-	13, // 37: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
-	16, // 38: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
-	6,  // 39: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
-	8,  // 40: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
-	10, // 41: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
-	12, // 42: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
-	14, // 43: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
-	17, // 44: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
-	39, // [39:45] is the sub-list for method output_type
-	33, // [33:39] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	27, // 12: harness.v1.Needs.profile:type_name -> harness.v1.ProfileChange
+	0,  // 13: harness.v1.ExecuteRequest.input:type_name -> harness.v1.StepInput
+	1,  // 14: harness.v1.ExecuteResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 15: harness.v1.RepairRequest.input:type_name -> harness.v1.StepInput
+	1,  // 16: harness.v1.RepairResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 17: harness.v1.CompactRequest.input:type_name -> harness.v1.StepInput
+	23, // 18: harness.v1.CompactRequest.conversation:type_name -> harness.v1.Message
+	1,  // 19: harness.v1.CompactResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 20: harness.v1.DecideRequest.input:type_name -> harness.v1.StepInput
+	1,  // 21: harness.v1.DecideResponse.output:type_name -> harness.v1.StepOutput
+	0,  // 22: harness.v1.PrepareRequest.input:type_name -> harness.v1.StepInput
+	23, // 23: harness.v1.PrepareRequest.conversation:type_name -> harness.v1.Message
+	15, // 24: harness.v1.PrepareResponse.request:type_name -> harness.v1.ModelRequest
+	23, // 25: harness.v1.ModelRequest.messages:type_name -> harness.v1.Message
+	28, // 26: harness.v1.ModelRequest.tools:type_name -> harness.v1.ToolSpec
+	0,  // 27: harness.v1.TurnRequest.input:type_name -> harness.v1.StepInput
+	23, // 28: harness.v1.TurnRequest.conversation:type_name -> harness.v1.Message
+	18, // 29: harness.v1.TurnResponse.delta:type_name -> harness.v1.Delta
+	24, // 30: harness.v1.TurnResponse.event:type_name -> harness.v1.Event
+	29, // 31: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
+	3,  // 32: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
+	19, // 33: harness.v1.Delta.tool_output:type_name -> harness.v1.ToolOutput
+	5,  // 34: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
+	7,  // 35: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
+	9,  // 36: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
+	11, // 37: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
+	13, // 38: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
+	16, // 39: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
+	6,  // 40: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
+	8,  // 41: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
+	10, // 42: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
+	12, // 43: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
+	14, // 44: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
+	17, // 45: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
+	40, // [40:46] is the sub-list for method output_type
+	34, // [34:40] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_executor_proto_init() }

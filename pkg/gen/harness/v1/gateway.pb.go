@@ -2221,6 +2221,7 @@ type SendInputRequest struct {
 	//	*SendInputRequest_ModeChange
 	//	*SendInputRequest_Replan
 	//	*SendInputRequest_ModelChange
+	//	*SendInputRequest_Feedback
 	Input         isSendInputRequest_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2338,6 +2339,15 @@ func (x *SendInputRequest) GetModelChange() *ModelChange {
 	return nil
 }
 
+func (x *SendInputRequest) GetFeedback() *Feedback {
+	if x != nil {
+		if x, ok := x.Input.(*SendInputRequest_Feedback); ok {
+			return x.Feedback
+		}
+	}
+	return nil
+}
+
 type isSendInputRequest_Input interface {
 	isSendInputRequest_Input()
 }
@@ -2372,6 +2382,12 @@ type SendInputRequest_ModelChange struct {
 	ModelChange *ModelChange `protobuf:"bytes,15,opt,name=model_change,json=modelChange,proto3,oneof"`
 }
 
+type SendInputRequest_Feedback struct {
+	// What the user says of the result of a run that has ended. FAILED_PRECONDITION while the
+	// run has not ended.
+	Feedback *Feedback `protobuf:"bytes,16,opt,name=feedback,proto3,oneof"`
+}
+
 func (*SendInputRequest_UserMessage) isSendInputRequest_Input() {}
 
 func (*SendInputRequest_Approval) isSendInputRequest_Input() {}
@@ -2383,6 +2399,8 @@ func (*SendInputRequest_ModeChange) isSendInputRequest_Input() {}
 func (*SendInputRequest_Replan) isSendInputRequest_Input() {}
 
 func (*SendInputRequest_ModelChange) isSendInputRequest_Input() {}
+
+func (*SendInputRequest_Feedback) isSendInputRequest_Input() {}
 
 // SendInputResponse: the input is stored.
 type SendInputResponse struct {
@@ -3529,7 +3547,7 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\fPendingInRun\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12+\n" +
-	"\x04call\x18\x03 \x01(\v2\x17.harness.v1.PendingCallR\x04call\"\xca\x03\n" +
+	"\x04call\x18\x03 \x01(\v2\x17.harness.v1.PendingCallR\x04call\"\xfe\x03\n" +
 	"\x10SendInputRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x1d\n" +
@@ -3543,7 +3561,8 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\vmode_change\x18\r \x01(\v2\x16.harness.v1.ModeChangeH\x00R\n" +
 	"modeChange\x123\n" +
 	"\x06replan\x18\x0e \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replan\x12<\n" +
-	"\fmodel_change\x18\x0f \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChangeB\a\n" +
+	"\fmodel_change\x18\x0f \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChange\x122\n" +
+	"\bfeedback\x18\x10 \x01(\v2\x14.harness.v1.FeedbackH\x00R\bfeedbackB\a\n" +
 	"\x05input\"L\n" +
 	"\x11SendInputResponse\x12\x1d\n" +
 	"\n" +
@@ -3735,11 +3754,12 @@ var file_harness_v1_gateway_proto_goTypes = []any{
 	(*Snapshot)(nil),                // 61: harness.v1.Snapshot
 	(*Message)(nil),                 // 62: harness.v1.Message
 	(*PendingCall)(nil),             // 63: harness.v1.PendingCall
-	(*Budgets)(nil),                 // 64: harness.v1.Budgets
-	(Role)(0),                       // 65: harness.v1.Role
-	(MessageKind)(0),                // 66: harness.v1.MessageKind
-	(CompactionAction)(0),           // 67: harness.v1.CompactionAction
-	(MessageClass)(0),               // 68: harness.v1.MessageClass
+	(*Feedback)(nil),                // 64: harness.v1.Feedback
+	(*Budgets)(nil),                 // 65: harness.v1.Budgets
+	(Role)(0),                       // 66: harness.v1.Role
+	(MessageKind)(0),                // 67: harness.v1.MessageKind
+	(CompactionAction)(0),           // 68: harness.v1.CompactionAction
+	(MessageClass)(0),               // 69: harness.v1.MessageClass
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
 	8,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
@@ -3785,51 +3805,52 @@ var file_harness_v1_gateway_proto_depIdxs = []int32{
 	49, // 40: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
 	50, // 41: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
 	51, // 42: harness.v1.SendInputRequest.model_change:type_name -> harness.v1.ModelChange
-	64, // 43: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	41, // 44: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
-	42, // 45: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
-	65, // 46: harness.v1.ContextItem.role:type_name -> harness.v1.Role
-	66, // 47: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
-	67, // 48: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
-	67, // 49: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
-	68, // 50: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
-	1,  // 51: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	8,  // 52: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	10, // 53: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	12, // 54: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	15, // 55: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	18, // 56: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	20, // 57: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	39, // 58: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
-	22, // 59: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	24, // 60: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	26, // 61: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	29, // 62: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	31, // 63: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	33, // 64: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	35, // 65: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	37, // 66: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
-	4,  // 67: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	9,  // 68: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	11, // 69: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	13, // 70: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	16, // 71: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	19, // 72: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	21, // 73: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	40, // 74: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
-	23, // 75: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	25, // 76: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	27, // 77: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	30, // 78: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	32, // 79: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	34, // 80: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	36, // 81: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	38, // 82: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
-	67, // [67:83] is the sub-list for method output_type
-	51, // [51:67] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	64, // 43: harness.v1.SendInputRequest.feedback:type_name -> harness.v1.Feedback
+	65, // 44: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	41, // 45: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
+	42, // 46: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
+	66, // 47: harness.v1.ContextItem.role:type_name -> harness.v1.Role
+	67, // 48: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
+	68, // 49: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
+	68, // 50: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
+	69, // 51: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
+	1,  // 52: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	8,  // 53: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	10, // 54: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	12, // 55: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	15, // 56: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	18, // 57: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	20, // 58: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	39, // 59: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
+	22, // 60: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	24, // 61: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	26, // 62: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	29, // 63: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	31, // 64: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	33, // 65: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	35, // 66: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	37, // 67: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	4,  // 68: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	9,  // 69: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	11, // 70: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	13, // 71: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	16, // 72: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	19, // 73: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	21, // 74: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	40, // 75: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
+	23, // 76: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	25, // 77: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	27, // 78: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	30, // 79: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	32, // 80: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	34, // 81: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	36, // 82: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	38, // 83: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	68, // [68:84] is the sub-list for method output_type
+	52, // [52:68] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -3882,6 +3903,7 @@ func file_harness_v1_gateway_proto_init() {
 		(*SendInputRequest_ModeChange)(nil),
 		(*SendInputRequest_Replan)(nil),
 		(*SendInputRequest_ModelChange)(nil),
+		(*SendInputRequest_Feedback)(nil),
 	}
 	file_harness_v1_gateway_proto_msgTypes[39].OneofWrappers = []any{}
 	type x struct{}

@@ -125,6 +125,7 @@ type InboxItem struct {
 	//	*InboxItem_Replan
 	//	*InboxItem_ModelChange
 	//	*InboxItem_ChildReport
+	//	*InboxItem_Feedback
 	Input         isInboxItem_Input `protobuf_oneof:"input"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -352,6 +353,15 @@ func (x *InboxItem) GetChildReport() *ChildReport {
 	return nil
 }
 
+func (x *InboxItem) GetFeedback() *Feedback {
+	if x != nil {
+		if x, ok := x.Input.(*InboxItem_Feedback); ok {
+			return x.Feedback
+		}
+	}
+	return nil
+}
+
 type isInboxItem_Input interface {
 	isInboxItem_Input()
 }
@@ -416,6 +426,11 @@ type InboxItem_ChildReport struct {
 	ChildReport *ChildReport `protobuf:"bytes,21,opt,name=child_report,json=childReport,proto3,oneof"`
 }
 
+type InboxItem_Feedback struct {
+	// A user gives feedback on the segment that has ended.
+	Feedback *Feedback `protobuf:"bytes,22,opt,name=feedback,proto3,oneof"`
+}
+
 func (*InboxItem_UserMessage) isInboxItem_Input() {}
 
 func (*InboxItem_Approval) isInboxItem_Input() {}
@@ -440,6 +455,54 @@ func (*InboxItem_ModelChange) isInboxItem_Input() {}
 
 func (*InboxItem_ChildReport) isInboxItem_Input() {}
 
+func (*InboxItem_Feedback) isInboxItem_Input() {}
+
+// Feedback is the opinion of a user on the result of the segment that has ended. The last one counts.
+type Feedback struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the user says.
+	Thumb         Thumb `protobuf:"varint,1,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Feedback) Reset() {
+	*x = Feedback{}
+	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Feedback) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Feedback) ProtoMessage() {}
+
+func (x *Feedback) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Feedback.ProtoReflect.Descriptor instead.
+func (*Feedback) Descriptor() ([]byte, []int) {
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Feedback) GetThumb() Thumb {
+	if x != nil {
+		return x.Thumb
+	}
+	return Thumb_THUMB_UNSPECIFIED
+}
+
 // ModelChange changes the model from the next model call on, whether the run works, is
 // parked or has ended.
 type ModelChange struct {
@@ -452,7 +515,7 @@ type ModelChange struct {
 
 func (x *ModelChange) Reset() {
 	*x = ModelChange{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	mi := &file_harness_v1_inbox_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -464,7 +527,7 @@ func (x *ModelChange) String() string {
 func (*ModelChange) ProtoMessage() {}
 
 func (x *ModelChange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[1]
+	mi := &file_harness_v1_inbox_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -477,7 +540,7 @@ func (x *ModelChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChange.ProtoReflect.Descriptor instead.
 func (*ModelChange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ModelChange) GetModel() string {
@@ -498,7 +561,7 @@ type ModeChange struct {
 
 func (x *ModeChange) Reset() {
 	*x = ModeChange{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[2]
+	mi := &file_harness_v1_inbox_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +573,7 @@ func (x *ModeChange) String() string {
 func (*ModeChange) ProtoMessage() {}
 
 func (x *ModeChange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[2]
+	mi := &file_harness_v1_inbox_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +586,7 @@ func (x *ModeChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModeChange.ProtoReflect.Descriptor instead.
 func (*ModeChange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ModeChange) GetMode() string {
@@ -544,7 +607,7 @@ type ReplanRequest struct {
 
 func (x *ReplanRequest) Reset() {
 	*x = ReplanRequest{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[3]
+	mi := &file_harness_v1_inbox_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -556,7 +619,7 @@ func (x *ReplanRequest) String() string {
 func (*ReplanRequest) ProtoMessage() {}
 
 func (x *ReplanRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[3]
+	mi := &file_harness_v1_inbox_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -569,7 +632,7 @@ func (x *ReplanRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReplanRequest.ProtoReflect.Descriptor instead.
 func (*ReplanRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ReplanRequest) GetReason() string {
@@ -592,7 +655,7 @@ type UserMessage struct {
 
 func (x *UserMessage) Reset() {
 	*x = UserMessage{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[4]
+	mi := &file_harness_v1_inbox_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -604,7 +667,7 @@ func (x *UserMessage) String() string {
 func (*UserMessage) ProtoMessage() {}
 
 func (x *UserMessage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[4]
+	mi := &file_harness_v1_inbox_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -617,7 +680,7 @@ func (x *UserMessage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UserMessage.ProtoReflect.Descriptor instead.
 func (*UserMessage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UserMessage) GetContent() *Content {
@@ -659,7 +722,7 @@ type Approval struct {
 
 func (x *Approval) Reset() {
 	*x = Approval{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[5]
+	mi := &file_harness_v1_inbox_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -671,7 +734,7 @@ func (x *Approval) String() string {
 func (*Approval) ProtoMessage() {}
 
 func (x *Approval) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[5]
+	mi := &file_harness_v1_inbox_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -684,7 +747,7 @@ func (x *Approval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Approval.ProtoReflect.Descriptor instead.
 func (*Approval) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Approval) GetCallId() string {
@@ -740,7 +803,7 @@ type Interrupt struct {
 
 func (x *Interrupt) Reset() {
 	*x = Interrupt{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	mi := &file_harness_v1_inbox_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +815,7 @@ func (x *Interrupt) String() string {
 func (*Interrupt) ProtoMessage() {}
 
 func (x *Interrupt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[6]
+	mi := &file_harness_v1_inbox_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +828,7 @@ func (x *Interrupt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interrupt.ProtoReflect.Descriptor instead.
 func (*Interrupt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Interrupt) GetReason() string {
@@ -790,7 +853,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[7]
+	mi := &file_harness_v1_inbox_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -802,7 +865,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[7]
+	mi := &file_harness_v1_inbox_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -815,7 +878,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Resume) GetBudgets() *Budgets {
@@ -843,7 +906,7 @@ type Cancel struct {
 
 func (x *Cancel) Reset() {
 	*x = Cancel{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[8]
+	mi := &file_harness_v1_inbox_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +918,7 @@ func (x *Cancel) String() string {
 func (*Cancel) ProtoMessage() {}
 
 func (x *Cancel) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[8]
+	mi := &file_harness_v1_inbox_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +931,7 @@ func (x *Cancel) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Cancel.ProtoReflect.Descriptor instead.
 func (*Cancel) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Cancel) GetReason() string {
@@ -896,7 +959,7 @@ type ToolAnswer struct {
 
 func (x *ToolAnswer) Reset() {
 	*x = ToolAnswer{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[9]
+	mi := &file_harness_v1_inbox_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -908,7 +971,7 @@ func (x *ToolAnswer) String() string {
 func (*ToolAnswer) ProtoMessage() {}
 
 func (x *ToolAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[9]
+	mi := &file_harness_v1_inbox_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -921,7 +984,7 @@ func (x *ToolAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolAnswer.ProtoReflect.Descriptor instead.
 func (*ToolAnswer) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ToolAnswer) GetCallId() string {
@@ -963,7 +1026,7 @@ type ToolsDeclared struct {
 
 func (x *ToolsDeclared) Reset() {
 	*x = ToolsDeclared{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[10]
+	mi := &file_harness_v1_inbox_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1038,7 @@ func (x *ToolsDeclared) String() string {
 func (*ToolsDeclared) ProtoMessage() {}
 
 func (x *ToolsDeclared) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[10]
+	mi := &file_harness_v1_inbox_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1051,7 @@ func (x *ToolsDeclared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsDeclared.ProtoReflect.Descriptor instead.
 func (*ToolsDeclared) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ToolsDeclared) GetTools() *Content {
@@ -1009,7 +1072,7 @@ type TimerFired struct {
 
 func (x *TimerFired) Reset() {
 	*x = TimerFired{}
-	mi := &file_harness_v1_inbox_proto_msgTypes[11]
+	mi := &file_harness_v1_inbox_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1084,7 @@ func (x *TimerFired) String() string {
 func (*TimerFired) ProtoMessage() {}
 
 func (x *TimerFired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_inbox_proto_msgTypes[11]
+	mi := &file_harness_v1_inbox_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1097,7 @@ func (x *TimerFired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TimerFired.ProtoReflect.Descriptor instead.
 func (*TimerFired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_inbox_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *TimerFired) GetParkVersion() uint64 {
@@ -1049,7 +1112,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\x9e\b\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xd2\b\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -1077,8 +1140,11 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"modeChange\x123\n" +
 	"\x06replan\x18\x13 \x01(\v2\x19.harness.v1.ReplanRequestH\x00R\x06replan\x12<\n" +
 	"\fmodel_change\x18\x14 \x01(\v2\x17.harness.v1.ModelChangeH\x00R\vmodelChange\x12<\n" +
-	"\fchild_report\x18\x15 \x01(\v2\x17.harness.v1.ChildReportH\x00R\vchildReportB\a\n" +
-	"\x05input\"#\n" +
+	"\fchild_report\x18\x15 \x01(\v2\x17.harness.v1.ChildReportH\x00R\vchildReport\x122\n" +
+	"\bfeedback\x18\x16 \x01(\v2\x14.harness.v1.FeedbackH\x00R\bfeedbackB\a\n" +
+	"\x05input\"3\n" +
+	"\bFeedback\x12'\n" +
+	"\x05thumb\x18\x01 \x01(\x0e2\x11.harness.v1.ThumbR\x05thumb\"#\n" +
 	"\vModelChange\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\" \n" +
 	"\n" +
@@ -1133,57 +1199,61 @@ func file_harness_v1_inbox_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_inbox_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_inbox_proto_msgTypes = make([]protoimpl.MessageInfo, 12)
+var file_harness_v1_inbox_proto_msgTypes = make([]protoimpl.MessageInfo, 13)
 var file_harness_v1_inbox_proto_goTypes = []any{
 	(ApprovalDecision)(0),         // 0: harness.v1.ApprovalDecision
 	(*InboxItem)(nil),             // 1: harness.v1.InboxItem
-	(*ModelChange)(nil),           // 2: harness.v1.ModelChange
-	(*ModeChange)(nil),            // 3: harness.v1.ModeChange
-	(*ReplanRequest)(nil),         // 4: harness.v1.ReplanRequest
-	(*UserMessage)(nil),           // 5: harness.v1.UserMessage
-	(*Approval)(nil),              // 6: harness.v1.Approval
-	(*Interrupt)(nil),             // 7: harness.v1.Interrupt
-	(*Resume)(nil),                // 8: harness.v1.Resume
-	(*Cancel)(nil),                // 9: harness.v1.Cancel
-	(*ToolAnswer)(nil),            // 10: harness.v1.ToolAnswer
-	(*ToolsDeclared)(nil),         // 11: harness.v1.ToolsDeclared
-	(*TimerFired)(nil),            // 12: harness.v1.TimerFired
-	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
-	(*Budgets)(nil),               // 14: harness.v1.Budgets
-	(*ChildReport)(nil),           // 15: harness.v1.ChildReport
-	(*Content)(nil),               // 16: harness.v1.Content
-	(*Media)(nil),                 // 17: harness.v1.Media
-	(*ToolRule)(nil),              // 18: harness.v1.ToolRule
+	(*Feedback)(nil),              // 2: harness.v1.Feedback
+	(*ModelChange)(nil),           // 3: harness.v1.ModelChange
+	(*ModeChange)(nil),            // 4: harness.v1.ModeChange
+	(*ReplanRequest)(nil),         // 5: harness.v1.ReplanRequest
+	(*UserMessage)(nil),           // 6: harness.v1.UserMessage
+	(*Approval)(nil),              // 7: harness.v1.Approval
+	(*Interrupt)(nil),             // 8: harness.v1.Interrupt
+	(*Resume)(nil),                // 9: harness.v1.Resume
+	(*Cancel)(nil),                // 10: harness.v1.Cancel
+	(*ToolAnswer)(nil),            // 11: harness.v1.ToolAnswer
+	(*ToolsDeclared)(nil),         // 12: harness.v1.ToolsDeclared
+	(*TimerFired)(nil),            // 13: harness.v1.TimerFired
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*Budgets)(nil),               // 15: harness.v1.Budgets
+	(*ChildReport)(nil),           // 16: harness.v1.ChildReport
+	(Thumb)(0),                    // 17: harness.v1.Thumb
+	(*Content)(nil),               // 18: harness.v1.Content
+	(*Media)(nil),                 // 19: harness.v1.Media
+	(*ToolRule)(nil),              // 20: harness.v1.ToolRule
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
-	13, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
-	14, // 1: harness.v1.InboxItem.lease:type_name -> harness.v1.Budgets
-	5,  // 2: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
-	6,  // 3: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
-	7,  // 4: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
-	8,  // 5: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
-	9,  // 6: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
-	12, // 7: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
-	10, // 8: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
-	11, // 9: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
-	3,  // 10: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
-	4,  // 11: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
-	2,  // 12: harness.v1.InboxItem.model_change:type_name -> harness.v1.ModelChange
-	15, // 13: harness.v1.InboxItem.child_report:type_name -> harness.v1.ChildReport
-	16, // 14: harness.v1.UserMessage.content:type_name -> harness.v1.Content
-	17, // 15: harness.v1.UserMessage.media:type_name -> harness.v1.Media
-	0,  // 16: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
-	18, // 17: harness.v1.Approval.rules:type_name -> harness.v1.ToolRule
-	16, // 18: harness.v1.Approval.arguments:type_name -> harness.v1.Content
-	14, // 19: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
-	16, // 20: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
-	17, // 21: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
-	16, // 22: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
-	23, // [23:23] is the sub-list for method output_type
-	23, // [23:23] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	14, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
+	15, // 1: harness.v1.InboxItem.lease:type_name -> harness.v1.Budgets
+	6,  // 2: harness.v1.InboxItem.user_message:type_name -> harness.v1.UserMessage
+	7,  // 3: harness.v1.InboxItem.approval:type_name -> harness.v1.Approval
+	8,  // 4: harness.v1.InboxItem.interrupt:type_name -> harness.v1.Interrupt
+	9,  // 5: harness.v1.InboxItem.resume:type_name -> harness.v1.Resume
+	10, // 6: harness.v1.InboxItem.cancel:type_name -> harness.v1.Cancel
+	13, // 7: harness.v1.InboxItem.timer_fired:type_name -> harness.v1.TimerFired
+	11, // 8: harness.v1.InboxItem.tool_answer:type_name -> harness.v1.ToolAnswer
+	12, // 9: harness.v1.InboxItem.tools_declared:type_name -> harness.v1.ToolsDeclared
+	4,  // 10: harness.v1.InboxItem.mode_change:type_name -> harness.v1.ModeChange
+	5,  // 11: harness.v1.InboxItem.replan:type_name -> harness.v1.ReplanRequest
+	3,  // 12: harness.v1.InboxItem.model_change:type_name -> harness.v1.ModelChange
+	16, // 13: harness.v1.InboxItem.child_report:type_name -> harness.v1.ChildReport
+	2,  // 14: harness.v1.InboxItem.feedback:type_name -> harness.v1.Feedback
+	17, // 15: harness.v1.Feedback.thumb:type_name -> harness.v1.Thumb
+	18, // 16: harness.v1.UserMessage.content:type_name -> harness.v1.Content
+	19, // 17: harness.v1.UserMessage.media:type_name -> harness.v1.Media
+	0,  // 18: harness.v1.Approval.decision:type_name -> harness.v1.ApprovalDecision
+	20, // 19: harness.v1.Approval.rules:type_name -> harness.v1.ToolRule
+	18, // 20: harness.v1.Approval.arguments:type_name -> harness.v1.Content
+	15, // 21: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
+	18, // 22: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
+	19, // 23: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
+	18, // 24: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	25, // [25:25] is the sub-list for method output_type
+	25, // [25:25] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }
@@ -1194,6 +1264,7 @@ func file_harness_v1_inbox_proto_init() {
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_conversation_proto_init()
+	file_harness_v1_quality_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_tree_proto_init()
 	file_harness_v1_inbox_proto_msgTypes[0].OneofWrappers = []any{
@@ -1209,6 +1280,7 @@ func file_harness_v1_inbox_proto_init() {
 		(*InboxItem_Replan)(nil),
 		(*InboxItem_ModelChange)(nil),
 		(*InboxItem_ChildReport)(nil),
+		(*InboxItem_Feedback)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1216,7 +1288,7 @@ func file_harness_v1_inbox_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_inbox_proto_rawDesc), len(file_harness_v1_inbox_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   12,
+			NumMessages:   13,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -24,6 +24,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Thumb is the feedback of a user on a segment.
+type Thumb int32
+
+const (
+	// Not set; refused.
+	Thumb_THUMB_UNSPECIFIED Thumb = 0
+	// The result was good.
+	Thumb_THUMB_UP Thumb = 1
+	// The result was not good.
+	Thumb_THUMB_DOWN Thumb = 2
+)
+
+// Enum value maps for Thumb.
+var (
+	Thumb_name = map[int32]string{
+		0: "THUMB_UNSPECIFIED",
+		1: "THUMB_UP",
+		2: "THUMB_DOWN",
+	}
+	Thumb_value = map[string]int32{
+		"THUMB_UNSPECIFIED": 0,
+		"THUMB_UP":          1,
+		"THUMB_DOWN":        2,
+	}
+)
+
+func (x Thumb) Enum() *Thumb {
+	p := new(Thumb)
+	*p = x
+	return p
+}
+
+func (x Thumb) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Thumb) Descriptor() protoreflect.EnumDescriptor {
+	return file_harness_v1_quality_proto_enumTypes[0].Descriptor()
+}
+
+func (Thumb) Type() protoreflect.EnumType {
+	return &file_harness_v1_quality_proto_enumTypes[0]
+}
+
+func (x Thumb) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Thumb.Descriptor instead.
+func (Thumb) EnumDescriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{0}
+}
+
 // QualityConfig sets whether and how the work of a run is judged.
 type QualityConfig struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -900,7 +953,12 @@ type QualityState struct {
 	// Figures of the segment's tool results.
 	Results *ToolResultFigures `protobuf:"bytes,19,opt,name=results,proto3" json:"results,omitempty"`
 	// An alert of the monitor found a refusal.
-	Refused       bool `protobuf:"varint,20,opt,name=refused,proto3" json:"refused,omitempty"`
+	Refused bool `protobuf:"varint,20,opt,name=refused,proto3" json:"refused,omitempty"`
+	// Key of the profile: 32 lower-case hexadecimal digits of the hash of its name. Empty: the
+	// segment has no profile.
+	Profile string `protobuf:"bytes,21,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The feedback that was given last on the segment.
+	Thumb         Thumb `protobuf:"varint,22,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1073,6 +1131,20 @@ func (x *QualityState) GetRefused() bool {
 		return x.Refused
 	}
 	return false
+}
+
+func (x *QualityState) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *QualityState) GetThumb() Thumb {
+	if x != nil {
+		return x.Thumb
+	}
+	return Thumb_THUMB_UNSPECIFIED
 }
 
 // ToolResultFigures counts the results of tools in a segment.
@@ -2052,7 +2124,18 @@ type ProfileState struct {
 	// Segments with a thumb.
 	Thumbs uint64 `protobuf:"varint,4,opt,name=thumbs,proto3" json:"thumbs,omitempty"`
 	// Issues, by category.
-	Issues        map[string]uint64 `protobuf:"bytes,5,rep,name=issues,proto3" json:"issues,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Issues map[string]uint64 `protobuf:"bytes,5,rep,name=issues,proto3" json:"issues,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// The newest verdicts that users did not share, the newest last. What is stored has at most
+	// 8, an observation at most 3.
+	Mismatches []*Mismatch `protobuf:"bytes,6,rep,name=mismatches,proto3" json:"mismatches,omitempty"`
+	// Entropy of the issue categories of the last 20 segments, in bits; of an observation only.
+	IssueBits float64 `protobuf:"fixed64,7,opt,name=issue_bits,json=issueBits,proto3" json:"issue_bits,omitempty"`
+	// The number of the segment of the decision among total_runs, from 1; of an observation only,
+	// 0: it was not counted.
+	Number uint64 `protobuf:"varint,8,opt,name=number,proto3" json:"number,omitempty"`
+	// Why the profile could not be read or changed, one line; of an observation only. The other
+	// fields are unset then.
+	Problem       string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2122,6 +2205,624 @@ func (x *ProfileState) GetIssues() map[string]uint64 {
 	return nil
 }
 
+func (x *ProfileState) GetMismatches() []*Mismatch {
+	if x != nil {
+		return x.Mismatches
+	}
+	return nil
+}
+
+func (x *ProfileState) GetIssueBits() float64 {
+	if x != nil {
+		return x.IssueBits
+	}
+	return 0
+}
+
+func (x *ProfileState) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *ProfileState) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
+// Mismatch is a verdict that a user did not share: down at a score of at least 0.7, or up
+// below 0.5.
+type Mismatch struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run.
+	RunId string `protobuf:"bytes,1,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Hash of the segment.
+	Segment uint64 `protobuf:"fixed64,2,opt,name=segment,proto3" json:"segment,omitempty"`
+	// The goal, at most 300 code points.
+	Query string `protobuf:"bytes,3,opt,name=query,proto3" json:"query,omitempty"`
+	// The answer, at most 300 code points.
+	Answer string `protobuf:"bytes,4,opt,name=answer,proto3" json:"answer,omitempty"`
+	// Score of the verifier, 0 to 1.
+	Score float64 `protobuf:"fixed64,5,opt,name=score,proto3" json:"score,omitempty"`
+	// What the user said.
+	Thumb         Thumb `protobuf:"varint,6,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mismatch) Reset() {
+	*x = Mismatch{}
+	mi := &file_harness_v1_quality_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mismatch) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mismatch) ProtoMessage() {}
+
+func (x *Mismatch) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
+func (*Mismatch) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Mismatch) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *Mismatch) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *Mismatch) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *Mismatch) GetAnswer() string {
+	if x != nil {
+		return x.Answer
+	}
+	return ""
+}
+
+func (x *Mismatch) GetScore() float64 {
+	if x != nil {
+		return x.Score
+	}
+	return 0
+}
+
+func (x *Mismatch) GetThumb() Thumb {
+	if x != nil {
+		return x.Thumb
+	}
+	return Thumb_THUMB_UNSPECIFIED
+}
+
+// StoredProfile is a profile as it is stored.
+type StoredProfile struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Version of the form, 1. A program leaves a profile with a later version unchanged.
+	Format uint32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
+	// The totals.
+	State *ProfileState `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// The newest segments that were counted, at most 512, the oldest first.
+	Counted []*CountedSegment `protobuf:"bytes,3,rep,name=counted,proto3" json:"counted,omitempty"`
+	// The newest segments with a thumb, at most 512, the oldest first.
+	Thumbed []*ThumbedSegment `protobuf:"bytes,4,rep,name=thumbed,proto3" json:"thumbed,omitempty"`
+	// The issue categories of the last 20 segments, the oldest first.
+	Recent []*SegmentIssues `protobuf:"bytes,5,rep,name=recent,proto3" json:"recent,omitempty"`
+	// Hashes of the newest runs that were deleted, at most 128: nothing of them is stored again.
+	Forgotten     []uint64 `protobuf:"fixed64,6,rep,packed,name=forgotten,proto3" json:"forgotten,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredProfile) Reset() {
+	*x = StoredProfile{}
+	mi := &file_harness_v1_quality_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredProfile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredProfile) ProtoMessage() {}
+
+func (x *StoredProfile) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredProfile.ProtoReflect.Descriptor instead.
+func (*StoredProfile) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *StoredProfile) GetFormat() uint32 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *StoredProfile) GetState() *ProfileState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *StoredProfile) GetCounted() []*CountedSegment {
+	if x != nil {
+		return x.Counted
+	}
+	return nil
+}
+
+func (x *StoredProfile) GetThumbed() []*ThumbedSegment {
+	if x != nil {
+		return x.Thumbed
+	}
+	return nil
+}
+
+func (x *StoredProfile) GetRecent() []*SegmentIssues {
+	if x != nil {
+		return x.Recent
+	}
+	return nil
+}
+
+func (x *StoredProfile) GetForgotten() []uint64 {
+	if x != nil {
+		return x.Forgotten
+	}
+	return nil
+}
+
+// CountedSegment is a segment that a profile has counted.
+type CountedSegment struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Hash of the run, the sequence of its first record and the segment.
+	Segment uint64 `protobuf:"fixed64,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Its number among total_runs, from 1.
+	Number        uint64 `protobuf:"varint,2,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CountedSegment) Reset() {
+	*x = CountedSegment{}
+	mi := &file_harness_v1_quality_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CountedSegment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CountedSegment) ProtoMessage() {}
+
+func (x *CountedSegment) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CountedSegment.ProtoReflect.Descriptor instead.
+func (*CountedSegment) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *CountedSegment) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *CountedSegment) GetNumber() uint64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+// ThumbedSegment is the feedback on a segment.
+type ThumbedSegment struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Hash of the segment.
+	Segment uint64 `protobuf:"fixed64,1,opt,name=segment,proto3" json:"segment,omitempty"`
+	// The feedback.
+	Thumb         Thumb `protobuf:"varint,2,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ThumbedSegment) Reset() {
+	*x = ThumbedSegment{}
+	mi := &file_harness_v1_quality_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ThumbedSegment) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ThumbedSegment) ProtoMessage() {}
+
+func (x *ThumbedSegment) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ThumbedSegment.ProtoReflect.Descriptor instead.
+func (*ThumbedSegment) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ThumbedSegment) GetSegment() uint64 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *ThumbedSegment) GetThumb() Thumb {
+	if x != nil {
+		return x.Thumb
+	}
+	return Thumb_THUMB_UNSPECIFIED
+}
+
+// SegmentIssues are the categories of what was wrong with a segment.
+type SegmentIssues struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Categories, each once.
+	Categories    []string `protobuf:"bytes,1,rep,name=categories,proto3" json:"categories,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SegmentIssues) Reset() {
+	*x = SegmentIssues{}
+	mi := &file_harness_v1_quality_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SegmentIssues) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SegmentIssues) ProtoMessage() {}
+
+func (x *SegmentIssues) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SegmentIssues.ProtoReflect.Descriptor instead.
+func (*SegmentIssues) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SegmentIssues) GetCategories() []string {
+	if x != nil {
+		return x.Categories
+	}
+	return nil
+}
+
+// ProfileChange is what a decision does to a profile. Doing it again has no effect.
+type ProfileChange struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Key of the profile, as in QualityState.
+	Profile string `protobuf:"bytes,1,opt,name=profile,proto3" json:"profile,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Sequence of its first record.
+	FirstSequence uint64 `protobuf:"varint,3,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	// The segment.
+	Segment uint32 `protobuf:"varint,4,opt,name=segment,proto3" json:"segment,omitempty"`
+	// What is done.
+	//
+	// Types that are valid to be assigned to Change:
+	//
+	//	*ProfileChange_Count
+	//	*ProfileChange_Thumb
+	Change        isProfileChange_Change `protobuf_oneof:"change"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileChange) Reset() {
+	*x = ProfileChange{}
+	mi := &file_harness_v1_quality_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileChange) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileChange) ProtoMessage() {}
+
+func (x *ProfileChange) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileChange.ProtoReflect.Descriptor instead.
+func (*ProfileChange) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ProfileChange) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+func (x *ProfileChange) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *ProfileChange) GetFirstSequence() uint64 {
+	if x != nil {
+		return x.FirstSequence
+	}
+	return 0
+}
+
+func (x *ProfileChange) GetSegment() uint32 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *ProfileChange) GetChange() isProfileChange_Change {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *ProfileChange) GetCount() *ProfileCount {
+	if x != nil {
+		if x, ok := x.Change.(*ProfileChange_Count); ok {
+			return x.Count
+		}
+	}
+	return nil
+}
+
+func (x *ProfileChange) GetThumb() *ProfileThumb {
+	if x != nil {
+		if x, ok := x.Change.(*ProfileChange_Thumb); ok {
+			return x.Thumb
+		}
+	}
+	return nil
+}
+
+type isProfileChange_Change interface {
+	isProfileChange_Change()
+}
+
+type ProfileChange_Count struct {
+	// The segment ended with an answer.
+	Count *ProfileCount `protobuf:"bytes,5,opt,name=count,proto3,oneof"`
+}
+
+type ProfileChange_Thumb struct {
+	// A user gave feedback on it.
+	Thumb *ProfileThumb `protobuf:"bytes,6,opt,name=thumb,proto3,oneof"`
+}
+
+func (*ProfileChange_Count) isProfileChange_Change() {}
+
+func (*ProfileChange_Thumb) isProfileChange_Change() {}
+
+// ProfileCount counts a segment.
+type ProfileCount struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Score of the verifier, 0 to 1; unset if none answered.
+	Score *float64 `protobuf:"fixed64,1,opt,name=score,proto3,oneof" json:"score,omitempty"`
+	// Categories of what was wrong, each once.
+	Issues        []string `protobuf:"bytes,2,rep,name=issues,proto3" json:"issues,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileCount) Reset() {
+	*x = ProfileCount{}
+	mi := &file_harness_v1_quality_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileCount) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileCount) ProtoMessage() {}
+
+func (x *ProfileCount) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileCount.ProtoReflect.Descriptor instead.
+func (*ProfileCount) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ProfileCount) GetScore() float64 {
+	if x != nil && x.Score != nil {
+		return *x.Score
+	}
+	return 0
+}
+
+func (x *ProfileCount) GetIssues() []string {
+	if x != nil {
+		return x.Issues
+	}
+	return nil
+}
+
+// ProfileThumb stores feedback.
+type ProfileThumb struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the user said.
+	Thumb Thumb `protobuf:"varint,1,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
+	// Score of the verifier, 0 to 1; unset if none answered.
+	Score *float64 `protobuf:"fixed64,2,opt,name=score,proto3,oneof" json:"score,omitempty"`
+	// The goal, at most 300 code points.
+	Query string `protobuf:"bytes,3,opt,name=query,proto3" json:"query,omitempty"`
+	// The answer, at most 300 code points.
+	Answer        string `protobuf:"bytes,4,opt,name=answer,proto3" json:"answer,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProfileThumb) Reset() {
+	*x = ProfileThumb{}
+	mi := &file_harness_v1_quality_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProfileThumb) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProfileThumb) ProtoMessage() {}
+
+func (x *ProfileThumb) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProfileThumb.ProtoReflect.Descriptor instead.
+func (*ProfileThumb) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *ProfileThumb) GetThumb() Thumb {
+	if x != nil {
+		return x.Thumb
+	}
+	return Thumb_THUMB_UNSPECIFIED
+}
+
+func (x *ProfileThumb) GetScore() float64 {
+	if x != nil && x.Score != nil {
+		return *x.Score
+	}
+	return 0
+}
+
+func (x *ProfileThumb) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *ProfileThumb) GetAnswer() string {
+	if x != nil {
+		return x.Answer
+	}
+	return ""
+}
+
 // QualityComplexity reports how the work was classified.
 type QualityComplexity struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2143,7 +2844,7 @@ type QualityComplexity struct {
 
 func (x *QualityComplexity) Reset() {
 	*x = QualityComplexity{}
-	mi := &file_harness_v1_quality_proto_msgTypes[23]
+	mi := &file_harness_v1_quality_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2155,7 +2856,7 @@ func (x *QualityComplexity) String() string {
 func (*QualityComplexity) ProtoMessage() {}
 
 func (x *QualityComplexity) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[23]
+	mi := &file_harness_v1_quality_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2168,7 +2869,7 @@ func (x *QualityComplexity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityComplexity.ProtoReflect.Descriptor instead.
 func (*QualityComplexity) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *QualityComplexity) GetLevel() string {
@@ -2232,7 +2933,7 @@ type QualityPlanSelected struct {
 
 func (x *QualityPlanSelected) Reset() {
 	*x = QualityPlanSelected{}
-	mi := &file_harness_v1_quality_proto_msgTypes[24]
+	mi := &file_harness_v1_quality_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2244,7 +2945,7 @@ func (x *QualityPlanSelected) String() string {
 func (*QualityPlanSelected) ProtoMessage() {}
 
 func (x *QualityPlanSelected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[24]
+	mi := &file_harness_v1_quality_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2257,7 +2958,7 @@ func (x *QualityPlanSelected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityPlanSelected.ProtoReflect.Descriptor instead.
 func (*QualityPlanSelected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *QualityPlanSelected) GetPlan() string {
@@ -2312,7 +3013,7 @@ type QualityAlert struct {
 
 func (x *QualityAlert) Reset() {
 	*x = QualityAlert{}
-	mi := &file_harness_v1_quality_proto_msgTypes[25]
+	mi := &file_harness_v1_quality_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2324,7 +3025,7 @@ func (x *QualityAlert) String() string {
 func (*QualityAlert) ProtoMessage() {}
 
 func (x *QualityAlert) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[25]
+	mi := &file_harness_v1_quality_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2337,7 +3038,7 @@ func (x *QualityAlert) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityAlert.ProtoReflect.Descriptor instead.
 func (*QualityAlert) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *QualityAlert) GetSeverity() string {
@@ -2389,7 +3090,7 @@ type QualityContract struct {
 
 func (x *QualityContract) Reset() {
 	*x = QualityContract{}
-	mi := &file_harness_v1_quality_proto_msgTypes[26]
+	mi := &file_harness_v1_quality_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2401,7 +3102,7 @@ func (x *QualityContract) String() string {
 func (*QualityContract) ProtoMessage() {}
 
 func (x *QualityContract) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[26]
+	mi := &file_harness_v1_quality_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2414,7 +3115,7 @@ func (x *QualityContract) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityContract.ProtoReflect.Descriptor instead.
 func (*QualityContract) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *QualityContract) GetPassed() bool {
@@ -2482,7 +3183,7 @@ type QualityVerified struct {
 
 func (x *QualityVerified) Reset() {
 	*x = QualityVerified{}
-	mi := &file_harness_v1_quality_proto_msgTypes[27]
+	mi := &file_harness_v1_quality_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2494,7 +3195,7 @@ func (x *QualityVerified) String() string {
 func (*QualityVerified) ProtoMessage() {}
 
 func (x *QualityVerified) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[27]
+	mi := &file_harness_v1_quality_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2507,7 +3208,7 @@ func (x *QualityVerified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityVerified.ProtoReflect.Descriptor instead.
 func (*QualityVerified) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *QualityVerified) GetPassed() bool {
@@ -2580,7 +3281,7 @@ type QualityScored struct {
 
 func (x *QualityScored) Reset() {
 	*x = QualityScored{}
-	mi := &file_harness_v1_quality_proto_msgTypes[28]
+	mi := &file_harness_v1_quality_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2592,7 +3293,7 @@ func (x *QualityScored) String() string {
 func (*QualityScored) ProtoMessage() {}
 
 func (x *QualityScored) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[28]
+	mi := &file_harness_v1_quality_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2605,7 +3306,7 @@ func (x *QualityScored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityScored.ProtoReflect.Descriptor instead.
 func (*QualityScored) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *QualityScored) GetType() string {
@@ -2665,7 +3366,7 @@ type QualityRetry struct {
 
 func (x *QualityRetry) Reset() {
 	*x = QualityRetry{}
-	mi := &file_harness_v1_quality_proto_msgTypes[29]
+	mi := &file_harness_v1_quality_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2677,7 +3378,7 @@ func (x *QualityRetry) String() string {
 func (*QualityRetry) ProtoMessage() {}
 
 func (x *QualityRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[29]
+	mi := &file_harness_v1_quality_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2690,7 +3391,7 @@ func (x *QualityRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityRetry.ProtoReflect.Descriptor instead.
 func (*QualityRetry) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *QualityRetry) GetAttempt() uint32 {
@@ -2731,7 +3432,7 @@ type QualityDegraded struct {
 
 func (x *QualityDegraded) Reset() {
 	*x = QualityDegraded{}
-	mi := &file_harness_v1_quality_proto_msgTypes[30]
+	mi := &file_harness_v1_quality_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +3444,7 @@ func (x *QualityDegraded) String() string {
 func (*QualityDegraded) ProtoMessage() {}
 
 func (x *QualityDegraded) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[30]
+	mi := &file_harness_v1_quality_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +3457,7 @@ func (x *QualityDegraded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityDegraded.ProtoReflect.Descriptor instead.
 func (*QualityDegraded) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *QualityDegraded) GetAttemptsMade() uint32 {
@@ -2806,7 +3507,7 @@ type QualityIterated struct {
 
 func (x *QualityIterated) Reset() {
 	*x = QualityIterated{}
-	mi := &file_harness_v1_quality_proto_msgTypes[31]
+	mi := &file_harness_v1_quality_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2818,7 +3519,7 @@ func (x *QualityIterated) String() string {
 func (*QualityIterated) ProtoMessage() {}
 
 func (x *QualityIterated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[31]
+	mi := &file_harness_v1_quality_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2831,7 +3532,7 @@ func (x *QualityIterated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityIterated.ProtoReflect.Descriptor instead.
 func (*QualityIterated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *QualityIterated) GetIterations() uint32 {
@@ -2884,13 +3585,16 @@ type QualityProfile struct {
 	CommonIssues []string `protobuf:"bytes,5,rep,name=common_issues,json=commonIssues,proto3" json:"common_issues,omitempty"`
 	// Factor of what is required: 0.85, 1 or 1.15.
 	QualityMultiplier float64 `protobuf:"fixed64,6,opt,name=quality_multiplier,json=qualityMultiplier,proto3" json:"quality_multiplier,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Why the profile could not be read or changed: the other fields are those of a new one.
+	// Empty: it could.
+	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *QualityProfile) Reset() {
 	*x = QualityProfile{}
-	mi := &file_harness_v1_quality_proto_msgTypes[32]
+	mi := &file_harness_v1_quality_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2902,7 +3606,7 @@ func (x *QualityProfile) String() string {
 func (*QualityProfile) ProtoMessage() {}
 
 func (x *QualityProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[32]
+	mi := &file_harness_v1_quality_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2915,7 +3619,7 @@ func (x *QualityProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityProfile.ProtoReflect.Descriptor instead.
 func (*QualityProfile) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *QualityProfile) GetMaturity() string {
@@ -2960,6 +3664,13 @@ func (x *QualityProfile) GetQualityMultiplier() float64 {
 	return 0
 }
 
+func (x *QualityProfile) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // QualityMilestone reports that a profile has become more mature.
 type QualityMilestone struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2979,7 +3690,7 @@ type QualityMilestone struct {
 
 func (x *QualityMilestone) Reset() {
 	*x = QualityMilestone{}
-	mi := &file_harness_v1_quality_proto_msgTypes[33]
+	mi := &file_harness_v1_quality_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2991,7 +3702,7 @@ func (x *QualityMilestone) String() string {
 func (*QualityMilestone) ProtoMessage() {}
 
 func (x *QualityMilestone) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[33]
+	mi := &file_harness_v1_quality_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3004,7 +3715,7 @@ func (x *QualityMilestone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityMilestone.ProtoReflect.Descriptor instead.
 func (*QualityMilestone) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *QualityMilestone) GetLevel() string {
@@ -3061,7 +3772,7 @@ type ContextMetrics struct {
 
 func (x *ContextMetrics) Reset() {
 	*x = ContextMetrics{}
-	mi := &file_harness_v1_quality_proto_msgTypes[34]
+	mi := &file_harness_v1_quality_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +3784,7 @@ func (x *ContextMetrics) String() string {
 func (*ContextMetrics) ProtoMessage() {}
 
 func (x *ContextMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[34]
+	mi := &file_harness_v1_quality_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +3797,7 @@ func (x *ContextMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextMetrics.ProtoReflect.Descriptor instead.
 func (*ContextMetrics) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ContextMetrics) GetTotalToolCalls() uint32 {
@@ -3137,7 +3848,7 @@ type LargestResult struct {
 
 func (x *LargestResult) Reset() {
 	*x = LargestResult{}
-	mi := &file_harness_v1_quality_proto_msgTypes[35]
+	mi := &file_harness_v1_quality_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3149,7 +3860,7 @@ func (x *LargestResult) String() string {
 func (*LargestResult) ProtoMessage() {}
 
 func (x *LargestResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[35]
+	mi := &file_harness_v1_quality_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3162,7 +3873,7 @@ func (x *LargestResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LargestResult.ProtoReflect.Descriptor instead.
 func (*LargestResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *LargestResult) GetTool() string {
@@ -3177,6 +3888,70 @@ func (x *LargestResult) GetChars() uint64 {
 		return x.Chars
 	}
 	return 0
+}
+
+// FeedbackGiven reports that a user gave feedback on a segment.
+type FeedbackGiven struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// up or down.
+	Thumb string `protobuf:"bytes,1,opt,name=thumb,proto3" json:"thumb,omitempty"`
+	// The segment.
+	Segment uint32 `protobuf:"varint,2,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Name of the caller.
+	Caller        string `protobuf:"bytes,3,opt,name=caller,proto3" json:"caller,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeedbackGiven) Reset() {
+	*x = FeedbackGiven{}
+	mi := &file_harness_v1_quality_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeedbackGiven) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeedbackGiven) ProtoMessage() {}
+
+func (x *FeedbackGiven) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeedbackGiven.ProtoReflect.Descriptor instead.
+func (*FeedbackGiven) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *FeedbackGiven) GetThumb() string {
+	if x != nil {
+		return x.Thumb
+	}
+	return ""
+}
+
+func (x *FeedbackGiven) GetSegment() uint32 {
+	if x != nil {
+		return x.Segment
+	}
+	return 0
+}
+
+func (x *FeedbackGiven) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
 }
 
 var File_harness_v1_quality_proto protoreflect.FileDescriptor
@@ -3262,7 +4037,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x0fprompt_modifier\x18\x02 \x01(\tR\x0epromptModifier\x12\x1a\n" +
 	"\bsubtasks\x18\x03 \x03(\tR\bsubtasks\x12-\n" +
 	"\x12suggested_workflow\x18\x04 \x01(\tR\x11suggestedWorkflow\x12'\n" +
-	"\x0festimated_turns\x18\x05 \x01(\rR\x0eestimatedTurns\"\xa1\x06\n" +
+	"\x0festimated_turns\x18\x05 \x01(\rR\x0eestimatedTurns\"\xe4\x06\n" +
 	"\fQualityState\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\tR\x05level\x120\n" +
@@ -3287,7 +4062,9 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"start_time\x18\x11 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x121\n" +
 	"\x15cost_before_micro_usd\x18\x12 \x01(\x03R\x12costBeforeMicroUsd\x127\n" +
 	"\aresults\x18\x13 \x01(\v2\x1d.harness.v1.ToolResultFiguresR\aresults\x12\x18\n" +
-	"\arefused\x18\x14 \x01(\bR\arefused\"\x86\x02\n" +
+	"\arefused\x18\x14 \x01(\bR\arefused\x12\x18\n" +
+	"\aprofile\x18\x15 \x01(\tR\aprofile\x12'\n" +
+	"\x05thumb\x18\x16 \x01(\x0e2\x11.harness.v1.ThumbR\x05thumb\"\x86\x02\n" +
 	"\x11ToolResultFigures\x12\x14\n" +
 	"\x05chars\x18\x01 \x01(\x04R\x05chars\x12!\n" +
 	"\flargest_tool\x18\x02 \x01(\tR\vlargestTool\x12#\n" +
@@ -3373,7 +4150,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\tQuoteSeen\x12\x1a\n" +
 	"\bartifact\x18\x01 \x01(\tR\bartifact\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x14\n" +
-	"\x05found\x18\x03 \x01(\bR\x05found\"\xfc\x01\n" +
+	"\x05found\x18\x03 \x01(\bR\x05found\"\x83\x03\n" +
 	"\fProfileState\x12\x1d\n" +
 	"\n" +
 	"total_runs\x18\x01 \x01(\x04R\ttotalRuns\x12\x1b\n" +
@@ -3381,10 +4158,59 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\vscored_runs\x18\x03 \x01(\x04R\n" +
 	"scoredRuns\x12\x16\n" +
 	"\x06thumbs\x18\x04 \x01(\x04R\x06thumbs\x12<\n" +
-	"\x06issues\x18\x05 \x03(\v2$.harness.v1.ProfileState.IssuesEntryR\x06issues\x1a9\n" +
+	"\x06issues\x18\x05 \x03(\v2$.harness.v1.ProfileState.IssuesEntryR\x06issues\x124\n" +
+	"\n" +
+	"mismatches\x18\x06 \x03(\v2\x14.harness.v1.MismatchR\n" +
+	"mismatches\x12\x1d\n" +
+	"\n" +
+	"issue_bits\x18\a \x01(\x01R\tissueBits\x12\x16\n" +
+	"\x06number\x18\b \x01(\x04R\x06number\x12\x18\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\x1a9\n" +
 	"\vIssuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xdd\x01\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xa8\x01\n" +
+	"\bMismatch\x12\x15\n" +
+	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
+	"\asegment\x18\x02 \x01(\x06R\asegment\x12\x14\n" +
+	"\x05query\x18\x03 \x01(\tR\x05query\x12\x16\n" +
+	"\x06answer\x18\x04 \x01(\tR\x06answer\x12\x14\n" +
+	"\x05score\x18\x05 \x01(\x01R\x05score\x12'\n" +
+	"\x05thumb\x18\x06 \x01(\x0e2\x11.harness.v1.ThumbR\x05thumb\"\x94\x02\n" +
+	"\rStoredProfile\x12\x16\n" +
+	"\x06format\x18\x01 \x01(\rR\x06format\x12.\n" +
+	"\x05state\x18\x02 \x01(\v2\x18.harness.v1.ProfileStateR\x05state\x124\n" +
+	"\acounted\x18\x03 \x03(\v2\x1a.harness.v1.CountedSegmentR\acounted\x124\n" +
+	"\athumbed\x18\x04 \x03(\v2\x1a.harness.v1.ThumbedSegmentR\athumbed\x121\n" +
+	"\x06recent\x18\x05 \x03(\v2\x19.harness.v1.SegmentIssuesR\x06recent\x12\x1c\n" +
+	"\tforgotten\x18\x06 \x03(\x06R\tforgotten\"B\n" +
+	"\x0eCountedSegment\x12\x18\n" +
+	"\asegment\x18\x01 \x01(\x06R\asegment\x12\x16\n" +
+	"\x06number\x18\x02 \x01(\x04R\x06number\"S\n" +
+	"\x0eThumbedSegment\x12\x18\n" +
+	"\asegment\x18\x01 \x01(\x06R\asegment\x12'\n" +
+	"\x05thumb\x18\x02 \x01(\x0e2\x11.harness.v1.ThumbR\x05thumb\"/\n" +
+	"\rSegmentIssues\x12\x1e\n" +
+	"\n" +
+	"categories\x18\x01 \x03(\tR\n" +
+	"categories\"\xef\x01\n" +
+	"\rProfileChange\x12\x18\n" +
+	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +
+	"\x0efirst_sequence\x18\x03 \x01(\x04R\rfirstSequence\x12\x18\n" +
+	"\asegment\x18\x04 \x01(\rR\asegment\x120\n" +
+	"\x05count\x18\x05 \x01(\v2\x18.harness.v1.ProfileCountH\x00R\x05count\x120\n" +
+	"\x05thumb\x18\x06 \x01(\v2\x18.harness.v1.ProfileThumbH\x00R\x05thumbB\b\n" +
+	"\x06change\"K\n" +
+	"\fProfileCount\x12\x19\n" +
+	"\x05score\x18\x01 \x01(\x01H\x00R\x05score\x88\x01\x01\x12\x16\n" +
+	"\x06issues\x18\x02 \x03(\tR\x06issuesB\b\n" +
+	"\x06_score\"\x8a\x01\n" +
+	"\fProfileThumb\x12'\n" +
+	"\x05thumb\x18\x01 \x01(\x0e2\x11.harness.v1.ThumbR\x05thumb\x12\x19\n" +
+	"\x05score\x18\x02 \x01(\x01H\x00R\x05score\x88\x01\x01\x12\x14\n" +
+	"\x05query\x18\x03 \x01(\tR\x05query\x12\x16\n" +
+	"\x06answer\x18\x04 \x01(\tR\x06answerB\b\n" +
+	"\x06_score\"\xdd\x01\n" +
 	"\x11QualityComplexity\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12#\n" +
@@ -3452,7 +4278,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"best_score\x18\x02 \x01(\x01R\tbestScore\x12%\n" +
 	"\x0eaccepted_count\x18\x03 \x01(\rR\racceptedCount\x12*\n" +
 	"\x11total_duration_ms\x18\x04 \x01(\x04R\x0ftotalDurationMs\x12,\n" +
-	"\x12estimated_cost_usd\x18\x05 \x01(\x01R\x10estimatedCostUsd\"\xe5\x01\n" +
+	"\x12estimated_cost_usd\x18\x05 \x01(\x01R\x10estimatedCostUsd\"\xff\x01\n" +
 	"\x0eQualityProfile\x12\x1a\n" +
 	"\bmaturity\x18\x01 \x01(\tR\bmaturity\x12\x1d\n" +
 	"\n" +
@@ -3461,7 +4287,8 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"avgQuality\x12#\n" +
 	"\rfeedback_rate\x18\x04 \x01(\x01R\ffeedbackRate\x12#\n" +
 	"\rcommon_issues\x18\x05 \x03(\tR\fcommonIssues\x12-\n" +
-	"\x12quality_multiplier\x18\x06 \x01(\x01R\x11qualityMultiplier\"\xb6\x01\n" +
+	"\x12quality_multiplier\x18\x06 \x01(\x01R\x11qualityMultiplier\x12\x18\n" +
+	"\aproblem\x18\a \x01(\tR\aproblem\"\xb6\x01\n" +
 	"\x10QualityMilestone\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x1c\n" +
 	"\tthreshold\x18\x02 \x01(\x04R\tthreshold\x12\x1d\n" +
@@ -3480,7 +4307,16 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\rR\x05value:\x028\x01\"9\n" +
 	"\rLargestResult\x12\x12\n" +
 	"\x04tool\x18\x01 \x01(\tR\x04tool\x12\x14\n" +
-	"\x05chars\x18\x02 \x01(\x04R\x05charsBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x05chars\x18\x02 \x01(\x04R\x05chars\"W\n" +
+	"\rFeedbackGiven\x12\x14\n" +
+	"\x05thumb\x18\x01 \x01(\tR\x05thumb\x12\x18\n" +
+	"\asegment\x18\x02 \x01(\rR\asegment\x12\x16\n" +
+	"\x06caller\x18\x03 \x01(\tR\x06caller*<\n" +
+	"\x05Thumb\x12\x15\n" +
+	"\x11THUMB_UNSPECIFIED\x10\x00\x12\f\n" +
+	"\bTHUMB_UP\x10\x01\x12\x0e\n" +
+	"\n" +
+	"THUMB_DOWN\x10\x02BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_quality_proto_rawDescOnce sync.Once
@@ -3494,92 +4330,114 @@ func file_harness_v1_quality_proto_rawDescGZIP() []byte {
 	return file_harness_v1_quality_proto_rawDescData
 }
 
-var file_harness_v1_quality_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_harness_v1_quality_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_harness_v1_quality_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_harness_v1_quality_proto_goTypes = []any{
-	(*QualityConfig)(nil),         // 0: harness.v1.QualityConfig
-	(*QualityRetryConfig)(nil),    // 1: harness.v1.QualityRetryConfig
-	(*Task)(nil),                  // 2: harness.v1.Task
-	(*Source)(nil),                // 3: harness.v1.Source
-	(*WorkKind)(nil),              // 4: harness.v1.WorkKind
-	(*ArtifactCount)(nil),         // 5: harness.v1.ArtifactCount
-	(*Artifact)(nil),              // 6: harness.v1.Artifact
-	(*Citation)(nil),              // 7: harness.v1.Citation
-	(*Expected)(nil),              // 8: harness.v1.Expected
-	(*PlanCandidate)(nil),         // 9: harness.v1.PlanCandidate
-	(*QualityState)(nil),          // 10: harness.v1.QualityState
-	(*ToolResultFigures)(nil),     // 11: harness.v1.ToolResultFigures
-	(*QualityAttempt)(nil),        // 12: harness.v1.QualityAttempt
-	(*AttemptArtifacts)(nil),      // 13: harness.v1.AttemptArtifacts
-	(*QualityVerdict)(nil),        // 14: harness.v1.QualityVerdict
-	(*JobRequest)(nil),            // 15: harness.v1.JobRequest
-	(*JobState)(nil),              // 16: harness.v1.JobState
-	(*OutputSeen)(nil),            // 17: harness.v1.OutputSeen
-	(*DocumentFigures)(nil),       // 18: harness.v1.DocumentFigures
-	(*AnswerFigures)(nil),         // 19: harness.v1.AnswerFigures
-	(*QuotesSeen)(nil),            // 20: harness.v1.QuotesSeen
-	(*QuoteSeen)(nil),             // 21: harness.v1.QuoteSeen
-	(*ProfileState)(nil),          // 22: harness.v1.ProfileState
-	(*QualityComplexity)(nil),     // 23: harness.v1.QualityComplexity
-	(*QualityPlanSelected)(nil),   // 24: harness.v1.QualityPlanSelected
-	(*QualityAlert)(nil),          // 25: harness.v1.QualityAlert
-	(*QualityContract)(nil),       // 26: harness.v1.QualityContract
-	(*QualityVerified)(nil),       // 27: harness.v1.QualityVerified
-	(*QualityScored)(nil),         // 28: harness.v1.QualityScored
-	(*QualityRetry)(nil),          // 29: harness.v1.QualityRetry
-	(*QualityDegraded)(nil),       // 30: harness.v1.QualityDegraded
-	(*QualityIterated)(nil),       // 31: harness.v1.QualityIterated
-	(*QualityProfile)(nil),        // 32: harness.v1.QualityProfile
-	(*QualityMilestone)(nil),      // 33: harness.v1.QualityMilestone
-	(*ContextMetrics)(nil),        // 34: harness.v1.ContextMetrics
-	(*LargestResult)(nil),         // 35: harness.v1.LargestResult
-	nil,                           // 36: harness.v1.ToolResultFigures.ByToolEntry
-	nil,                           // 37: harness.v1.ProfileState.IssuesEntry
-	nil,                           // 38: harness.v1.QualityContract.ArtifactCountsEntry
-	nil,                           // 39: harness.v1.ContextMetrics.CallsPerToolEntry
-	(*Content)(nil),               // 40: harness.v1.Content
-	(*Usage)(nil),                 // 41: harness.v1.Usage
-	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 43: google.protobuf.Duration
-	(*structpb.Struct)(nil),       // 44: google.protobuf.Struct
+	(Thumb)(0),                    // 0: harness.v1.Thumb
+	(*QualityConfig)(nil),         // 1: harness.v1.QualityConfig
+	(*QualityRetryConfig)(nil),    // 2: harness.v1.QualityRetryConfig
+	(*Task)(nil),                  // 3: harness.v1.Task
+	(*Source)(nil),                // 4: harness.v1.Source
+	(*WorkKind)(nil),              // 5: harness.v1.WorkKind
+	(*ArtifactCount)(nil),         // 6: harness.v1.ArtifactCount
+	(*Artifact)(nil),              // 7: harness.v1.Artifact
+	(*Citation)(nil),              // 8: harness.v1.Citation
+	(*Expected)(nil),              // 9: harness.v1.Expected
+	(*PlanCandidate)(nil),         // 10: harness.v1.PlanCandidate
+	(*QualityState)(nil),          // 11: harness.v1.QualityState
+	(*ToolResultFigures)(nil),     // 12: harness.v1.ToolResultFigures
+	(*QualityAttempt)(nil),        // 13: harness.v1.QualityAttempt
+	(*AttemptArtifacts)(nil),      // 14: harness.v1.AttemptArtifacts
+	(*QualityVerdict)(nil),        // 15: harness.v1.QualityVerdict
+	(*JobRequest)(nil),            // 16: harness.v1.JobRequest
+	(*JobState)(nil),              // 17: harness.v1.JobState
+	(*OutputSeen)(nil),            // 18: harness.v1.OutputSeen
+	(*DocumentFigures)(nil),       // 19: harness.v1.DocumentFigures
+	(*AnswerFigures)(nil),         // 20: harness.v1.AnswerFigures
+	(*QuotesSeen)(nil),            // 21: harness.v1.QuotesSeen
+	(*QuoteSeen)(nil),             // 22: harness.v1.QuoteSeen
+	(*ProfileState)(nil),          // 23: harness.v1.ProfileState
+	(*Mismatch)(nil),              // 24: harness.v1.Mismatch
+	(*StoredProfile)(nil),         // 25: harness.v1.StoredProfile
+	(*CountedSegment)(nil),        // 26: harness.v1.CountedSegment
+	(*ThumbedSegment)(nil),        // 27: harness.v1.ThumbedSegment
+	(*SegmentIssues)(nil),         // 28: harness.v1.SegmentIssues
+	(*ProfileChange)(nil),         // 29: harness.v1.ProfileChange
+	(*ProfileCount)(nil),          // 30: harness.v1.ProfileCount
+	(*ProfileThumb)(nil),          // 31: harness.v1.ProfileThumb
+	(*QualityComplexity)(nil),     // 32: harness.v1.QualityComplexity
+	(*QualityPlanSelected)(nil),   // 33: harness.v1.QualityPlanSelected
+	(*QualityAlert)(nil),          // 34: harness.v1.QualityAlert
+	(*QualityContract)(nil),       // 35: harness.v1.QualityContract
+	(*QualityVerified)(nil),       // 36: harness.v1.QualityVerified
+	(*QualityScored)(nil),         // 37: harness.v1.QualityScored
+	(*QualityRetry)(nil),          // 38: harness.v1.QualityRetry
+	(*QualityDegraded)(nil),       // 39: harness.v1.QualityDegraded
+	(*QualityIterated)(nil),       // 40: harness.v1.QualityIterated
+	(*QualityProfile)(nil),        // 41: harness.v1.QualityProfile
+	(*QualityMilestone)(nil),      // 42: harness.v1.QualityMilestone
+	(*ContextMetrics)(nil),        // 43: harness.v1.ContextMetrics
+	(*LargestResult)(nil),         // 44: harness.v1.LargestResult
+	(*FeedbackGiven)(nil),         // 45: harness.v1.FeedbackGiven
+	nil,                           // 46: harness.v1.ToolResultFigures.ByToolEntry
+	nil,                           // 47: harness.v1.ProfileState.IssuesEntry
+	nil,                           // 48: harness.v1.QualityContract.ArtifactCountsEntry
+	nil,                           // 49: harness.v1.ContextMetrics.CallsPerToolEntry
+	(*Content)(nil),               // 50: harness.v1.Content
+	(*Usage)(nil),                 // 51: harness.v1.Usage
+	(*timestamppb.Timestamp)(nil), // 52: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 53: google.protobuf.Duration
+	(*structpb.Struct)(nil),       // 54: google.protobuf.Struct
 }
 var file_harness_v1_quality_proto_depIdxs = []int32{
-	1,  // 0: harness.v1.QualityConfig.retry:type_name -> harness.v1.QualityRetryConfig
-	3,  // 1: harness.v1.Task.sources:type_name -> harness.v1.Source
-	5,  // 2: harness.v1.WorkKind.counts:type_name -> harness.v1.ArtifactCount
-	40, // 3: harness.v1.Artifact.content:type_name -> harness.v1.Content
-	7,  // 4: harness.v1.Artifact.citations:type_name -> harness.v1.Citation
-	40, // 5: harness.v1.Artifact.data:type_name -> harness.v1.Content
-	8,  // 6: harness.v1.QualityState.expected:type_name -> harness.v1.Expected
-	12, // 7: harness.v1.QualityState.attempts:type_name -> harness.v1.QualityAttempt
-	14, // 8: harness.v1.QualityState.verdict:type_name -> harness.v1.QualityVerdict
-	41, // 9: harness.v1.QualityState.usage:type_name -> harness.v1.Usage
-	42, // 10: harness.v1.QualityState.start_time:type_name -> google.protobuf.Timestamp
-	11, // 11: harness.v1.QualityState.results:type_name -> harness.v1.ToolResultFigures
-	36, // 12: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
-	40, // 13: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
-	40, // 14: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
-	28, // 15: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
-	6,  // 16: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
-	28, // 17: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
-	41, // 18: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
-	43, // 19: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	41, // 20: harness.v1.JobState.usage:type_name -> harness.v1.Usage
-	42, // 21: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
-	18, // 22: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
-	19, // 23: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
-	21, // 24: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
-	37, // 25: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
-	8,  // 26: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
-	44, // 27: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
-	38, // 28: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
-	44, // 29: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
-	35, // 30: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
-	39, // 31: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
-	32, // [32:32] is the sub-list for method output_type
-	32, // [32:32] is the sub-list for method input_type
-	32, // [32:32] is the sub-list for extension type_name
-	32, // [32:32] is the sub-list for extension extendee
-	0,  // [0:32] is the sub-list for field type_name
+	2,  // 0: harness.v1.QualityConfig.retry:type_name -> harness.v1.QualityRetryConfig
+	4,  // 1: harness.v1.Task.sources:type_name -> harness.v1.Source
+	6,  // 2: harness.v1.WorkKind.counts:type_name -> harness.v1.ArtifactCount
+	50, // 3: harness.v1.Artifact.content:type_name -> harness.v1.Content
+	8,  // 4: harness.v1.Artifact.citations:type_name -> harness.v1.Citation
+	50, // 5: harness.v1.Artifact.data:type_name -> harness.v1.Content
+	9,  // 6: harness.v1.QualityState.expected:type_name -> harness.v1.Expected
+	13, // 7: harness.v1.QualityState.attempts:type_name -> harness.v1.QualityAttempt
+	15, // 8: harness.v1.QualityState.verdict:type_name -> harness.v1.QualityVerdict
+	51, // 9: harness.v1.QualityState.usage:type_name -> harness.v1.Usage
+	52, // 10: harness.v1.QualityState.start_time:type_name -> google.protobuf.Timestamp
+	12, // 11: harness.v1.QualityState.results:type_name -> harness.v1.ToolResultFigures
+	0,  // 12: harness.v1.QualityState.thumb:type_name -> harness.v1.Thumb
+	46, // 13: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
+	50, // 14: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
+	50, // 15: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
+	37, // 16: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
+	7,  // 17: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
+	37, // 18: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
+	51, // 19: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
+	53, // 20: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	51, // 21: harness.v1.JobState.usage:type_name -> harness.v1.Usage
+	52, // 22: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
+	19, // 23: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
+	20, // 24: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
+	22, // 25: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
+	47, // 26: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
+	24, // 27: harness.v1.ProfileState.mismatches:type_name -> harness.v1.Mismatch
+	0,  // 28: harness.v1.Mismatch.thumb:type_name -> harness.v1.Thumb
+	23, // 29: harness.v1.StoredProfile.state:type_name -> harness.v1.ProfileState
+	26, // 30: harness.v1.StoredProfile.counted:type_name -> harness.v1.CountedSegment
+	27, // 31: harness.v1.StoredProfile.thumbed:type_name -> harness.v1.ThumbedSegment
+	28, // 32: harness.v1.StoredProfile.recent:type_name -> harness.v1.SegmentIssues
+	0,  // 33: harness.v1.ThumbedSegment.thumb:type_name -> harness.v1.Thumb
+	30, // 34: harness.v1.ProfileChange.count:type_name -> harness.v1.ProfileCount
+	31, // 35: harness.v1.ProfileChange.thumb:type_name -> harness.v1.ProfileThumb
+	0,  // 36: harness.v1.ProfileThumb.thumb:type_name -> harness.v1.Thumb
+	9,  // 37: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
+	54, // 38: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
+	48, // 39: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
+	54, // 40: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
+	44, // 41: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
+	49, // 42: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
+	43, // [43:43] is the sub-list for method output_type
+	43, // [43:43] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_quality_proto_init() }
@@ -3592,18 +4450,25 @@ func file_harness_v1_quality_proto_init() {
 	file_harness_v1_quality_proto_msgTypes[1].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[8].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[14].OneofWrappers = []any{}
+	file_harness_v1_quality_proto_msgTypes[28].OneofWrappers = []any{
+		(*ProfileChange_Count)(nil),
+		(*ProfileChange_Thumb)(nil),
+	}
+	file_harness_v1_quality_proto_msgTypes[29].OneofWrappers = []any{}
+	file_harness_v1_quality_proto_msgTypes[30].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_quality_proto_rawDesc), len(file_harness_v1_quality_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   40,
+			NumEnums:      1,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
 		GoTypes:           file_harness_v1_quality_proto_goTypes,
 		DependencyIndexes: file_harness_v1_quality_proto_depIdxs,
+		EnumInfos:         file_harness_v1_quality_proto_enumTypes,
 		MessageInfos:      file_harness_v1_quality_proto_msgTypes,
 	}.Build()
 	File_harness_v1_quality_proto = out.File

@@ -12,6 +12,8 @@ import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { Media } from "./conversation_pb.js";
 import { file_harness_v1_conversation } from "./conversation_pb.js";
+import type { Thumb } from "./quality_pb.js";
+import { file_harness_v1_quality } from "./quality_pb.js";
 import type { ToolRule } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
 import type { ChildReport } from "./tree_pb.js";
@@ -22,7 +24,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/inbox.proto.
  */
 export const file_harness_v1_inbox: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2luYm94LnByb3RvEgpoYXJuZXNzLnYxIq4GCglJbmJveEl0ZW0SCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcHJldl9zZXF1ZW5jZRgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoBBITCgt0cmFjZXBhcmVudBgFIAEoCRIOCgZjYWxsZXIYBiABKAkSFAoMbm9fYXBwcm92YWxzGAcgASgIEhgKEG1heF9pbnB1dF90b2tlbnMYCCABKA0SDQoFb3JkZXIYCSABKA0SDQoFcGxhbnMYHyABKAgSIgoFbGVhc2UYHiABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSLwoMdXNlcl9tZXNzYWdlGAogASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAsgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEioKCWludGVycnVwdBgMIAEoCzIVLmhhcm5lc3MudjEuSW50ZXJydXB0SAASJAoGcmVzdW1lGA0gASgLMhIuaGFybmVzcy52MS5SZXN1bWVIABIkCgZjYW5jZWwYDiABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbEgAEi0KC3RpbWVyX2ZpcmVkGA8gASgLMhYuaGFybmVzcy52MS5UaW1lckZpcmVkSAASLQoLdG9vbF9hbnN3ZXIYECABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABIzCg50b29sc19kZWNsYXJlZBgRIAEoCzIZLmhhcm5lc3MudjEuVG9vbHNEZWNsYXJlZEgAEi0KC21vZGVfY2hhbmdlGBIgASgLMhYuaGFybmVzcy52MS5Nb2RlQ2hhbmdlSAASKwoGcmVwbGFuGBMgASgLMhkuaGFybmVzcy52MS5SZXBsYW5SZXF1ZXN0SAASLwoMbW9kZWxfY2hhbmdlGBQgASgLMhcuaGFybmVzcy52MS5Nb2RlbENoYW5nZUgAEi8KDGNoaWxkX3JlcG9ydBgVIAEoCzIXLmhhcm5lc3MudjEuQ2hpbGRSZXBvcnRIAEIHCgVpbnB1dCIcCgtNb2RlbENoYW5nZRINCgVtb2RlbBgBIAEoCSIaCgpNb2RlQ2hhbmdlEgwKBG1vZGUYASABKAkiHwoNUmVwbGFuUmVxdWVzdBIOCgZyZWFzb24YASABKAkiVQoLVXNlck1lc3NhZ2USJAoHY29udGVudBgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIgCgVtZWRpYRgCIAMoCzIRLmhhcm5lc3MudjEuTWVkaWEiuAEKCEFwcHJvdmFsEg8KB2NhbGxfaWQYASABKAkSLgoIZGVjaXNpb24YAiABKA4yHC5oYXJuZXNzLnYxLkFwcHJvdmFsRGVjaXNpb24SDgoGcmVhc29uGAMgASgJEg4KBmRpZ2VzdBgEIAEoCRIjCgVydWxlcxgFIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSJgoJYXJndW1lbnRzGAYgASgLMhMuaGFybmVzcy52MS5Db250ZW50IhsKCUludGVycnVwdBIOCgZyZWFzb24YASABKAkiPQoGUmVzdW1lEiQKB2J1ZGdldHMYASABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSDQoFbW9kZWwYAiABKAkiGAoGQ2FuY2VsEg4KBnJlYXNvbhgBIAEoCSJ2CgpUb29sQW5zd2VyEg8KB2NhbGxfaWQYASABKAkSIwoGcmVzdWx0GAIgASgLMhMuaGFybmVzcy52MS5Db250ZW50EhAKCGlzX2Vycm9yGAMgASgIEiAKBW1lZGlhGAQgAygLMhEuaGFybmVzcy52MS5NZWRpYSIzCg1Ub29sc0RlY2xhcmVkEiIKBXRvb2xzGAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50IiIKClRpbWVyRmlyZWQSFAoMcGFya192ZXJzaW9uGAEgASgEKogBChBBcHByb3ZhbERlY2lzaW9uEiEKHUFQUFJPVkFMX0RFQ0lTSU9OX1VOU1BFQ0lGSUVEEAASGgoWQVBQUk9WQUxfREVDSVNJT05fT05DRRABEhkKFUFQUFJPVkFMX0RFQ0lTSU9OX1JVThACEhoKFkFQUFJPVkFMX0RFQ0lTSU9OX0RFTlkQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_conversation, file_harness_v1_tool, file_harness_v1_tree]);
+  fileDesc("ChZoYXJuZXNzL3YxL2luYm94LnByb3RvEgpoYXJuZXNzLnYxItgGCglJbmJveEl0ZW0SCgoCaWQYASABKAkSKAoEdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASFQoNcHJldl9zZXF1ZW5jZRgDIAEoBBIQCghzZXF1ZW5jZRgEIAEoBBITCgt0cmFjZXBhcmVudBgFIAEoCRIOCgZjYWxsZXIYBiABKAkSFAoMbm9fYXBwcm92YWxzGAcgASgIEhgKEG1heF9pbnB1dF90b2tlbnMYCCABKA0SDQoFb3JkZXIYCSABKA0SDQoFcGxhbnMYHyABKAgSIgoFbGVhc2UYHiABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSLwoMdXNlcl9tZXNzYWdlGAogASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAsgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEioKCWludGVycnVwdBgMIAEoCzIVLmhhcm5lc3MudjEuSW50ZXJydXB0SAASJAoGcmVzdW1lGA0gASgLMhIuaGFybmVzcy52MS5SZXN1bWVIABIkCgZjYW5jZWwYDiABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbEgAEi0KC3RpbWVyX2ZpcmVkGA8gASgLMhYuaGFybmVzcy52MS5UaW1lckZpcmVkSAASLQoLdG9vbF9hbnN3ZXIYECABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABIzCg50b29sc19kZWNsYXJlZBgRIAEoCzIZLmhhcm5lc3MudjEuVG9vbHNEZWNsYXJlZEgAEi0KC21vZGVfY2hhbmdlGBIgASgLMhYuaGFybmVzcy52MS5Nb2RlQ2hhbmdlSAASKwoGcmVwbGFuGBMgASgLMhkuaGFybmVzcy52MS5SZXBsYW5SZXF1ZXN0SAASLwoMbW9kZWxfY2hhbmdlGBQgASgLMhcuaGFybmVzcy52MS5Nb2RlbENoYW5nZUgAEi8KDGNoaWxkX3JlcG9ydBgVIAEoCzIXLmhhcm5lc3MudjEuQ2hpbGRSZXBvcnRIABIoCghmZWVkYmFjaxgWIAEoCzIULmhhcm5lc3MudjEuRmVlZGJhY2tIAEIHCgVpbnB1dCIsCghGZWVkYmFjaxIgCgV0aHVtYhgBIAEoDjIRLmhhcm5lc3MudjEuVGh1bWIiHAoLTW9kZWxDaGFuZ2USDQoFbW9kZWwYASABKAkiGgoKTW9kZUNoYW5nZRIMCgRtb2RlGAEgASgJIh8KDVJlcGxhblJlcXVlc3QSDgoGcmVhc29uGAEgASgJIlUKC1VzZXJNZXNzYWdlEiQKB2NvbnRlbnQYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSIAoFbWVkaWEYAiADKAsyES5oYXJuZXNzLnYxLk1lZGlhIrgBCghBcHByb3ZhbBIPCgdjYWxsX2lkGAEgASgJEi4KCGRlY2lzaW9uGAIgASgOMhwuaGFybmVzcy52MS5BcHByb3ZhbERlY2lzaW9uEg4KBnJlYXNvbhgDIAEoCRIOCgZkaWdlc3QYBCABKAkSIwoFcnVsZXMYBSADKAsyFC5oYXJuZXNzLnYxLlRvb2xSdWxlEiYKCWFyZ3VtZW50cxgGIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCIbCglJbnRlcnJ1cHQSDgoGcmVhc29uGAEgASgJIj0KBlJlc3VtZRIkCgdidWRnZXRzGAEgASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEg0KBW1vZGVsGAIgASgJIhgKBkNhbmNlbBIOCgZyZWFzb24YASABKAkidgoKVG9vbEFuc3dlchIPCgdjYWxsX2lkGAEgASgJEiMKBnJlc3VsdBgCIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIQCghpc19lcnJvchgDIAEoCBIgCgVtZWRpYRgEIAMoCzIRLmhhcm5lc3MudjEuTWVkaWEiMwoNVG9vbHNEZWNsYXJlZBIiCgV0b29scxgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCIiCgpUaW1lckZpcmVkEhQKDHBhcmtfdmVyc2lvbhgBIAEoBCqIAQoQQXBwcm92YWxEZWNpc2lvbhIhCh1BUFBST1ZBTF9ERUNJU0lPTl9VTlNQRUNJRklFRBAAEhoKFkFQUFJPVkFMX0RFQ0lTSU9OX09OQ0UQARIZChVBUFBST1ZBTF9ERUNJU0lPTl9SVU4QAhIaChZBUFBST1ZBTF9ERUNJU0lPTl9ERU5ZEANCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_conversation, file_harness_v1_quality, file_harness_v1_tool, file_harness_v1_tree]);
 
 /**
  * InboxItem is something that came to a run from outside. Only repair takes
@@ -212,6 +214,14 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
      */
     value: ChildReport;
     case: "childReport";
+  } | {
+    /**
+     * A user gives feedback on the segment that has ended.
+     *
+     * @generated from field: harness.v1.Feedback feedback = 22;
+     */
+    value: Feedback;
+    case: "feedback";
   } | { case: undefined; value?: undefined };
 };
 
@@ -221,6 +231,27 @@ export type InboxItem = Message<"harness.v1.InboxItem"> & {
  */
 export const InboxItemSchema: GenMessage<InboxItem> = /*@__PURE__*/
   messageDesc(file_harness_v1_inbox, 0);
+
+/**
+ * Feedback is the opinion of a user on the result of the segment that has ended. The last one counts.
+ *
+ * @generated from message harness.v1.Feedback
+ */
+export type Feedback = Message<"harness.v1.Feedback"> & {
+  /**
+   * What the user says.
+   *
+   * @generated from field: harness.v1.Thumb thumb = 1;
+   */
+  thumb: Thumb;
+};
+
+/**
+ * Describes the message harness.v1.Feedback.
+ * Use `create(FeedbackSchema)` to create a new message.
+ */
+export const FeedbackSchema: GenMessage<Feedback> = /*@__PURE__*/
+  messageDesc(file_harness_v1_inbox, 1);
 
 /**
  * ModelChange changes the model from the next model call on, whether the run works, is
@@ -242,7 +273,7 @@ export type ModelChange = Message<"harness.v1.ModelChange"> & {
  * Use `create(ModelChangeSchema)` to create a new message.
  */
 export const ModelChangeSchema: GenMessage<ModelChange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 1);
+  messageDesc(file_harness_v1_inbox, 2);
 
 /**
  * ModeChange changes what the agent may do from the next call on.
@@ -263,7 +294,7 @@ export type ModeChange = Message<"harness.v1.ModeChange"> & {
  * Use `create(ModeChangeSchema)` to create a new message.
  */
 export const ModeChangeSchema: GenMessage<ModeChange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 2);
+  messageDesc(file_harness_v1_inbox, 3);
 
 /**
  * ReplanRequest asks for another plan before the next turn.
@@ -284,7 +315,7 @@ export type ReplanRequest = Message<"harness.v1.ReplanRequest"> & {
  * Use `create(ReplanRequestSchema)` to create a new message.
  */
 export const ReplanRequestSchema: GenMessage<ReplanRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 3);
+  messageDesc(file_harness_v1_inbox, 4);
 
 /**
  * UserMessage is something that the user says.
@@ -312,7 +343,7 @@ export type UserMessage = Message<"harness.v1.UserMessage"> & {
  * Use `create(UserMessageSchema)` to create a new message.
  */
 export const UserMessageSchema: GenMessage<UserMessage> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 4);
+  messageDesc(file_harness_v1_inbox, 5);
 
 /**
  * Approval answers an approval request.
@@ -372,7 +403,7 @@ export type Approval = Message<"harness.v1.Approval"> & {
  * Use `create(ApprovalSchema)` to create a new message.
  */
 export const ApprovalSchema: GenMessage<Approval> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 5);
+  messageDesc(file_harness_v1_inbox, 6);
 
 /**
  * Interrupt stops a run for now: what runs is killed, then the run parks.
@@ -393,7 +424,7 @@ export type Interrupt = Message<"harness.v1.Interrupt"> & {
  * Use `create(InterruptSchema)` to create a new message.
  */
 export const InterruptSchema: GenMessage<Interrupt> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 6);
+  messageDesc(file_harness_v1_inbox, 7);
 
 /**
  * Resume resumes a parked or cancelled run.
@@ -423,7 +454,7 @@ export type Resume = Message<"harness.v1.Resume"> & {
  * Use `create(ResumeSchema)` to create a new message.
  */
 export const ResumeSchema: GenMessage<Resume> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 7);
+  messageDesc(file_harness_v1_inbox, 8);
 
 /**
  * Cancel ends a run permanently.
@@ -444,7 +475,7 @@ export type Cancel = Message<"harness.v1.Cancel"> & {
  * Use `create(CancelSchema)` to create a new message.
  */
 export const CancelSchema: GenMessage<Cancel> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 8);
+  messageDesc(file_harness_v1_inbox, 9);
 
 /**
  * ToolAnswer is the result of a call that waits for an answer from outside: of
@@ -487,7 +518,7 @@ export type ToolAnswer = Message<"harness.v1.ToolAnswer"> & {
  * Use `create(ToolAnswerSchema)` to create a new message.
  */
 export const ToolAnswerSchema: GenMessage<ToolAnswer> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 9);
+  messageDesc(file_harness_v1_inbox, 10);
 
 /**
  * ToolsDeclared replaces the tools that clients run for a run.
@@ -508,7 +539,7 @@ export type ToolsDeclared = Message<"harness.v1.ToolsDeclared"> & {
  * Use `create(ToolsDeclaredSchema)` to create a new message.
  */
 export const ToolsDeclaredSchema: GenMessage<ToolsDeclared> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 10);
+  messageDesc(file_harness_v1_inbox, 11);
 
 /**
  * TimerFired: the timer of a park fired.
@@ -529,7 +560,7 @@ export type TimerFired = Message<"harness.v1.TimerFired"> & {
  * Use `create(TimerFiredSchema)` to create a new message.
  */
 export const TimerFiredSchema: GenMessage<TimerFired> = /*@__PURE__*/
-  messageDesc(file_harness_v1_inbox, 11);
+  messageDesc(file_harness_v1_inbox, 12);
 
 /**
  * ApprovalDecision is the answer to an approval request.

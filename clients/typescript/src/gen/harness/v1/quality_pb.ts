@@ -2,8 +2,8 @@
 // @generated from file harness/v1/quality.proto (package harness.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Duration, Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Content, Usage } from "./content_pb.js";
@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/quality.proto.
  */
 export const file_harness_v1_quality: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL3F1YWxpdHkucHJvdG8SCmhhcm5lc3MudjEizQEKDVF1YWxpdHlDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEg0KBW1vZGVsGAIgASgJEhcKCml0ZXJhdGlvbnMYAyABKA1IAYgBARIeChFyZXRyeV9vbl9mYWxsYmFjaxgEIAEoCEgCiAEBEi0KBXJldHJ5GAUgASgLMh4uaGFybmVzcy52MS5RdWFsaXR5UmV0cnlDb25maWdCCgoIX2VuYWJsZWRCDQoLX2l0ZXJhdGlvbnNCFAoSX3JldHJ5X29uX2ZhbGxiYWNrIroCChJRdWFsaXR5UmV0cnlDb25maWcSIwoWbWF4X2F0dGVtcHRzX3N5bnRoZXNpcxgBIAEoDUgAiAEBEh4KEW1heF9hdHRlbXB0c19jaGF0GAIgASgNSAGIAQESIQoUbWF4X2F0dGVtcHRzX2RlZmF1bHQYAyABKA1IAogBARIeChFnb29kX2Vub3VnaF9zY29yZRgEIAEoAUgDiAEBEiIKFWxvd19xdWFsaXR5X3RocmVzaG9sZBgFIAEoAUgEiAEBQhkKF19tYXhfYXR0ZW1wdHNfc3ludGhlc2lzQhQKEl9tYXhfYXR0ZW1wdHNfY2hhdEIXChVfbWF4X2F0dGVtcHRzX2RlZmF1bHRCFAoSX2dvb2RfZW5vdWdoX3Njb3JlQhgKFl9sb3dfcXVhbGl0eV90aHJlc2hvbGQiSgoEVGFzaxIMCgRraW5kGAEgASgJEiMKB3NvdXJjZXMYAiADKAsyEi5oYXJuZXNzLnYxLlNvdXJjZRIPCgdwcm9maWxlGAMgASgJIj4KBlNvdXJjZRIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIMCgRwYXRoGAMgASgJEgsKA3VyaRgEIAEoCSLHAgoIV29ya0tpbmQSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIWCg5hcnRpZmFjdF9raW5kcxgDIAMoCRIpCgZjb3VudHMYBCADKAsyGS5oYXJuZXNzLnYxLkFydGlmYWN0Q291bnQSGQoRcmVxdWlyZV9jaXRhdGlvbnMYBSABKAgSGQoRcmVxdWlyZV9hcnRpZmFjdHMYBiABKAgSGAoQbWluX291dHB1dF9jaGFycxgHIAEoDRIUCgxtYXhfYXR0ZW1wdHMYCCABKA0SGQoRZ29vZF9lbm91Z2hfc2NvcmUYCSABKAESHQoVbG93X3F1YWxpdHlfdGhyZXNob2xkGAogASgBEhQKDHBlcnNwZWN0aXZlcxgLIAMoCRINCgVzY29yZRgMIAEoCRIQCghwcmVhbWJsZRgNIAEoCSIsCg1BcnRpZmFjdENvdW50EgwKBGtpbmQYASABKAkSDQoFY291bnQYAiABKA0itAEKCEFydGlmYWN0EgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFdGl0bGUYAyABKAkSJAoHY29udGVudBgEIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBInCgljaXRhdGlvbnMYBSADKAsyFC5oYXJuZXNzLnYxLkNpdGF0aW9uEiEKBGRhdGEYBiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFY2hhcnMYByABKA0iKQoIQ2l0YXRpb24SDgoGc291cmNlGAEgASgJEg0KBXF1b3RlGAIgASgJIogCCghFeHBlY3RlZBIZCgxtaW5faW5zaWdodHMYASABKA1IAIgBARIgChNtaW5fcmVjb21tZW5kYXRpb25zGAIgASgNSAGIAQESGgoNbWluX2RvY3VtZW50cxgDIAEoDUgCiAEBEh4KEXJlcXVpcmVfY2l0YXRpb25zGAQgASgISAOIAQESHQoQbWluX291dHB1dF9jaGFycxgFIAEoDUgEiAEBQg8KDV9taW5faW5zaWdodHNCFgoUX21pbl9yZWNvbW1lbmRhdGlvbnNCEAoOX21pbl9kb2N1bWVudHNCFAoSX3JlcXVpcmVfY2l0YXRpb25zQhMKEV9taW5fb3V0cHV0X2NoYXJzIoQBCg1QbGFuQ2FuZGlkYXRlEhMKC2Rlc2NyaXB0aW9uGAEgASgJEhcKD3Byb21wdF9tb2RpZmllchgCIAEoCRIQCghzdWJ0YXNrcxgDIAMoCRIaChJzdWdnZXN0ZWRfd29ya2Zsb3cYBCABKAkSFwoPZXN0aW1hdGVkX3R1cm5zGAUgASgNIroECgxRdWFsaXR5U3RhdGUSDAoEa2luZBgBIAEoCRINCgVsZXZlbBgCIAEoCRImCghleHBlY3RlZBgDIAEoCzIULmhhcm5lc3MudjEuRXhwZWN0ZWQSEgoKbXVsdGlwbGllchgEIAEoDRIPCgdhdHRlbXB0GAUgASgNEh0KFWF0dGVtcHRfZmlyc3RfbWVzc2FnZRgGIAEoBBIsCghhdHRlbXB0cxgHIAMoCzIaLmhhcm5lc3MudjEuUXVhbGl0eUF0dGVtcHQSEwoLY2hlY2twb2ludHMYCCADKA0SFQoNYXR0ZW1wdF9jaGFycxgJIAEoBBIOCgZtYXJrZWQYCiABKAgSEQoJaXRlcmF0aW9uGAsgASgNEhYKDmJlc3RfaXRlcmF0aW9uGAwgASgBEhAKCHVuYmVhdGVuGA0gASgNEhsKE2FjY2VwdGVkX2l0ZXJhdGlvbnMYDiABKA0SKwoHdmVyZGljdBgPIAEoCzIaLmhhcm5lc3MudjEuUXVhbGl0eVZlcmRpY3QSIAoFdXNhZ2UYECABKAsyES5oYXJuZXNzLnYxLlVzYWdlEi4KCnN0YXJ0X3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh0KFWNvc3RfYmVmb3JlX21pY3JvX3VzZBgSIAEoAxIuCgdyZXN1bHRzGBMgASgLMh0uaGFybmVzcy52MS5Ub29sUmVzdWx0RmlndXJlcxIPCgdyZWZ1c2VkGBQgASgIIskBChFUb29sUmVzdWx0RmlndXJlcxINCgVjaGFycxgBIAEoBBIUCgxsYXJnZXN0X3Rvb2wYAiABKAkSFQoNbGFyZ2VzdF9jaGFycxgDIAEoBBINCgVjYWxscxgEIAEoDRI6CgdieV90b29sGAUgAygLMikuaGFybmVzcy52MS5Ub29sUmVzdWx0RmlndXJlcy5CeVRvb2xFbnRyeRotCgtCeVRvb2xFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIoQCCg5RdWFsaXR5QXR0ZW1wdBIOCgZudW1iZXIYASABKA0SEAoIY29tYmluZWQYAiABKAESDQoFc2NvcmUYAyABKAESFwoPY29udHJhY3RfcGFzc2VkGAQgASgIEhAKCGZhbGxiYWNrGAUgASgIEiMKBmFuc3dlchgGIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIkCgdzdW1tYXJ5GAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg4KBmlzc3VlcxgIIAMoCRIpCgZzY29yZXMYCSADKAsyGS5oYXJuZXNzLnYxLlF1YWxpdHlTY29yZWQSEAoIdmVyaWZpZWQYCiABKAgiTAoQQXR0ZW1wdEFydGlmYWN0cxIPCgdhdHRlbXB0GAEgASgNEicKCWFydGlmYWN0cxgCIAMoCzIULmhhcm5lc3MudjEuQXJ0aWZhY3QioAIKDlF1YWxpdHlWZXJkaWN0EgwKBGtpbmQYASABKAkSDQoFbGV2ZWwYAiABKAkSEAoIYXR0ZW1wdHMYAyABKA0SEQoJZGVsaXZlcmVkGAQgASgNEhAKCGNvbWJpbmVkGAUgASgBEhsKDnZlcmlmaWVyX3Njb3JlGAYgASgBSACIAQESFwoPY29udHJhY3RfcGFzc2VkGAcgASgIEhAKCGRlZ3JhZGVkGAggASgIEikKBnNjb3JlcxgJIAMoCzIZLmhhcm5lc3MudjEuUXVhbGl0eVNjb3JlZBIgCgV1c2FnZRgKIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USEgoKaXRlcmF0aW9ucxgLIAEoDUIRCg9fdmVyaWZpZXJfc2NvcmUiwwEKCkpvYlJlcXVlc3QSCwoDa2V5GAEgASgJEg8KB3B1cnBvc2UYAiABKAkSDQoFbW9kZWwYAyABKAkSDgoGc3lzdGVtGAQgASgJEg4KBnByb21wdBgFIAEoCRIOCgZzY2hlbWEYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCgltYXhfdHJpZXMYCCABKA0SGQoRbWF4X291dHB1dF90b2tlbnMYCSABKA0ikgEKCEpvYlN0YXRlEg0KBWVuZGVkGAEgASgIEgwKBHRleHQYAiABKAkSDQoFZXJyb3IYAyABKAkSIAoFdXNhZ2UYBCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEg0KBW1vZGVsGAUgASgJEikKBWFza2VkGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKhAQoKT3V0cHV0U2VlbhIMCgR0ZXh0GAEgASgJEg0KBWNoYXJzGAIgASgEEg4KBm1hcmtlZBgDIAEoCBItCghkb2N1bWVudBgEIAEoCzIbLmhhcm5lc3MudjEuRG9jdW1lbnRGaWd1cmVzEgwKBGdvYWwYBSABKAkSKQoGYW5zd2VyGAYgASgLMhkuaGFybmVzcy52MS5BbnN3ZXJGaWd1cmVzInEKD0RvY3VtZW50RmlndXJlcxIQCghoZWFkaW5ncxgBIAEoDRIMCgRsaXN0GAIgASgIEhIKCnBhcmFncmFwaHMYAyABKA0SEQoJc2VudGVuY2VzGAQgASgNEhcKD3Nob3J0X3NlbnRlbmNlcxgFIAEoDSI+Cg1BbnN3ZXJGaWd1cmVzEg0KBXdvcmRzGAEgASgNEhAKCGRpc3RpbmN0GAIgASgBEgwKBGJpdHMYAyABKAEiQQoKUXVvdGVzU2VlbhIMCgRyZWFkGAEgAygJEiUKBnF1b3RlcxgCIAMoCzIVLmhhcm5lc3MudjEuUXVvdGVTZWVuIjwKCVF1b3RlU2VlbhIQCghhcnRpZmFjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSDQoFZm91bmQYAyABKAgivwEKDFByb2ZpbGVTdGF0ZRISCgp0b3RhbF9ydW5zGAEgASgEEhEKCXNjb3JlX3N1bRgCIAEoARITCgtzY29yZWRfcnVucxgDIAEoBBIOCgZ0aHVtYnMYBCABKAQSNAoGaXNzdWVzGAUgAygLMiQuaGFybmVzcy52MS5Qcm9maWxlU3RhdGUuSXNzdWVzRW50cnkaLQoLSXNzdWVzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgEOgI4ASKcAQoRUXVhbGl0eUNvbXBsZXhpdHkSDQoFbGV2ZWwYASABKAkSDgoGcmVhc29uGAIgASgJEhUKDXN1YnRhc2tfY291bnQYAyABKA0SFQoNd29ya2Zsb3dfdHlwZRgEIAEoCRISCgpjb25maWRlbmNlGAUgASgBEiYKCGV4cGVjdGVkGAYgASgLMhQuaGFybmVzcy52MS5FeHBlY3RlZCKKAQoTUXVhbGl0eVBsYW5TZWxlY3RlZBIMCgRwbGFuGAEgASgJEg0KBXNjb3JlGAIgASgBEhgKEGNhbmRpZGF0ZXNfY291bnQYAyABKA0SEAoIc3VidGFza3MYBCADKAkSKgoJYnJlYWtkb3duGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdCJXCgxRdWFsaXR5QWxlcnQSEAoIc2V2ZXJpdHkYASABKAkSEgoKY2hlY2twb2ludBgCIAEoDRINCgVpc3N1ZRgDIAEoCRISCgpzdWdnZXN0aW9uGAQgASgJIuUBCg9RdWFsaXR5Q29udHJhY3QSDgoGcGFzc2VkGAEgASgIEg0KBXNjb3JlGAIgASgBEg4KBmlzc3VlcxgDIAMoCRJICg9hcnRpZmFjdF9jb3VudHMYBCADKAsyLy5oYXJuZXNzLnYxLlF1YWxpdHlDb250cmFjdC5BcnRpZmFjdENvdW50c0VudHJ5EhEKCXJlYXNvbmluZxgFIAEoCRIPCgdhdHRlbXB0GAYgASgNGjUKE0FydGlmYWN0Q291bnRzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASKLAQoPUXVhbGl0eVZlcmlmaWVkEg4KBnBhc3NlZBgBIAEoCBINCgVzY29yZRgCIAEoARIOCgZpc3N1ZXMYAyADKAkSEAoIZmVlZGJhY2sYBCABKAkSEQoJcmVhc29uaW5nGAUgASgJEhMKC2NvbnRyYXN0aXZlGAYgASgIEg8KB2F0dGVtcHQYByABKA0ihwEKDVF1YWxpdHlTY29yZWQSDAoEdHlwZRgBIAEoCRINCgVzY29yZRgCIAEoDRINCgVncmFkZRgDIAEoCRINCgVsYWJlbBgEIAEoCRIqCglicmVha2Rvd24YBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0Eg8KB2F0dGVtcHQYBiABKA0iRwoMUXVhbGl0eVJldHJ5Eg8KB2F0dGVtcHQYASABKA0SDgoGcmVhc29uGAIgASgJEhYKDnByZXZpb3VzX3Njb3JlGAMgASgBImMKD1F1YWxpdHlEZWdyYWRlZBIVCg1hdHRlbXB0c19tYWRlGAEgASgNEhIKCmJlc3Rfc2NvcmUYAiABKAESFQoNd29ya2Zsb3dfdHlwZRgDIAEoCRIOCgZpc3N1ZXMYBCADKAkiiAEKD1F1YWxpdHlJdGVyYXRlZBISCgppdGVyYXRpb25zGAEgASgNEhIKCmJlc3Rfc2NvcmUYAiABKAESFgoOYWNjZXB0ZWRfY291bnQYAyABKA0SGQoRdG90YWxfZHVyYXRpb25fbXMYBCABKAQSGgoSZXN0aW1hdGVkX2Nvc3RfdXNkGAUgASgBIpUBCg5RdWFsaXR5UHJvZmlsZRIQCghtYXR1cml0eRgBIAEoCRISCgp0b3RhbF9ydW5zGAIgASgEEhMKC2F2Z19xdWFsaXR5GAMgASgBEhUKDWZlZWRiYWNrX3JhdGUYBCABKAESFQoNY29tbW9uX2lzc3VlcxgFIAMoCRIaChJxdWFsaXR5X211bHRpcGxpZXIYBiABKAEieQoQUXVhbGl0eU1pbGVzdG9uZRINCgVsZXZlbBgBIAEoCRIRCgl0aHJlc2hvbGQYAiABKAQSEgoKdG90YWxfcnVucxgDIAEoBBITCgtkZXNjcmlwdGlvbhgEIAEoCRIaChJxdWFsaXR5X211bHRpcGxpZXIYBSABKAEinwIKDkNvbnRleHRNZXRyaWNzEhgKEHRvdGFsX3Rvb2xfY2FsbHMYASABKA0SHwoXY3VtdWxhdGl2ZV9yZXN1bHRfY2hhcnMYAiABKAQSJAocZXN0aW1hdGVkX3Rvb2xfcmVzdWx0X3Rva2VucxgDIAEoBBIxCg5sYXJnZXN0X3Jlc3VsdBgEIAEoCzIZLmhhcm5lc3MudjEuTGFyZ2VzdFJlc3VsdBJECg5jYWxsc19wZXJfdG9vbBgFIAMoCzIsLmhhcm5lc3MudjEuQ29udGV4dE1ldHJpY3MuQ2FsbHNQZXJUb29sRW50cnkaMwoRQ2FsbHNQZXJUb29sRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASIsCg1MYXJnZXN0UmVzdWx0EgwKBHRvb2wYASABKAkSDQoFY2hhcnMYAiABKARCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_harness_v1_content]);
+  fileDesc("ChhoYXJuZXNzL3YxL3F1YWxpdHkucHJvdG8SCmhhcm5lc3MudjEizQEKDVF1YWxpdHlDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEg0KBW1vZGVsGAIgASgJEhcKCml0ZXJhdGlvbnMYAyABKA1IAYgBARIeChFyZXRyeV9vbl9mYWxsYmFjaxgEIAEoCEgCiAEBEi0KBXJldHJ5GAUgASgLMh4uaGFybmVzcy52MS5RdWFsaXR5UmV0cnlDb25maWdCCgoIX2VuYWJsZWRCDQoLX2l0ZXJhdGlvbnNCFAoSX3JldHJ5X29uX2ZhbGxiYWNrIroCChJRdWFsaXR5UmV0cnlDb25maWcSIwoWbWF4X2F0dGVtcHRzX3N5bnRoZXNpcxgBIAEoDUgAiAEBEh4KEW1heF9hdHRlbXB0c19jaGF0GAIgASgNSAGIAQESIQoUbWF4X2F0dGVtcHRzX2RlZmF1bHQYAyABKA1IAogBARIeChFnb29kX2Vub3VnaF9zY29yZRgEIAEoAUgDiAEBEiIKFWxvd19xdWFsaXR5X3RocmVzaG9sZBgFIAEoAUgEiAEBQhkKF19tYXhfYXR0ZW1wdHNfc3ludGhlc2lzQhQKEl9tYXhfYXR0ZW1wdHNfY2hhdEIXChVfbWF4X2F0dGVtcHRzX2RlZmF1bHRCFAoSX2dvb2RfZW5vdWdoX3Njb3JlQhgKFl9sb3dfcXVhbGl0eV90aHJlc2hvbGQiSgoEVGFzaxIMCgRraW5kGAEgASgJEiMKB3NvdXJjZXMYAiADKAsyEi5oYXJuZXNzLnYxLlNvdXJjZRIPCgdwcm9maWxlGAMgASgJIj4KBlNvdXJjZRIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIMCgRwYXRoGAMgASgJEgsKA3VyaRgEIAEoCSLHAgoIV29ya0tpbmQSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIWCg5hcnRpZmFjdF9raW5kcxgDIAMoCRIpCgZjb3VudHMYBCADKAsyGS5oYXJuZXNzLnYxLkFydGlmYWN0Q291bnQSGQoRcmVxdWlyZV9jaXRhdGlvbnMYBSABKAgSGQoRcmVxdWlyZV9hcnRpZmFjdHMYBiABKAgSGAoQbWluX291dHB1dF9jaGFycxgHIAEoDRIUCgxtYXhfYXR0ZW1wdHMYCCABKA0SGQoRZ29vZF9lbm91Z2hfc2NvcmUYCSABKAESHQoVbG93X3F1YWxpdHlfdGhyZXNob2xkGAogASgBEhQKDHBlcnNwZWN0aXZlcxgLIAMoCRINCgVzY29yZRgMIAEoCRIQCghwcmVhbWJsZRgNIAEoCSIsCg1BcnRpZmFjdENvdW50EgwKBGtpbmQYASABKAkSDQoFY291bnQYAiABKA0itAEKCEFydGlmYWN0EgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFdGl0bGUYAyABKAkSJAoHY29udGVudBgEIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBInCgljaXRhdGlvbnMYBSADKAsyFC5oYXJuZXNzLnYxLkNpdGF0aW9uEiEKBGRhdGEYBiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFY2hhcnMYByABKA0iKQoIQ2l0YXRpb24SDgoGc291cmNlGAEgASgJEg0KBXF1b3RlGAIgASgJIogCCghFeHBlY3RlZBIZCgxtaW5faW5zaWdodHMYASABKA1IAIgBARIgChNtaW5fcmVjb21tZW5kYXRpb25zGAIgASgNSAGIAQESGgoNbWluX2RvY3VtZW50cxgDIAEoDUgCiAEBEh4KEXJlcXVpcmVfY2l0YXRpb25zGAQgASgISAOIAQESHQoQbWluX291dHB1dF9jaGFycxgFIAEoDUgEiAEBQg8KDV9taW5faW5zaWdodHNCFgoUX21pbl9yZWNvbW1lbmRhdGlvbnNCEAoOX21pbl9kb2N1bWVudHNCFAoSX3JlcXVpcmVfY2l0YXRpb25zQhMKEV9taW5fb3V0cHV0X2NoYXJzIoQBCg1QbGFuQ2FuZGlkYXRlEhMKC2Rlc2NyaXB0aW9uGAEgASgJEhcKD3Byb21wdF9tb2RpZmllchgCIAEoCRIQCghzdWJ0YXNrcxgDIAMoCRIaChJzdWdnZXN0ZWRfd29ya2Zsb3cYBCABKAkSFwoPZXN0aW1hdGVkX3R1cm5zGAUgASgNIu0ECgxRdWFsaXR5U3RhdGUSDAoEa2luZBgBIAEoCRINCgVsZXZlbBgCIAEoCRImCghleHBlY3RlZBgDIAEoCzIULmhhcm5lc3MudjEuRXhwZWN0ZWQSEgoKbXVsdGlwbGllchgEIAEoDRIPCgdhdHRlbXB0GAUgASgNEh0KFWF0dGVtcHRfZmlyc3RfbWVzc2FnZRgGIAEoBBIsCghhdHRlbXB0cxgHIAMoCzIaLmhhcm5lc3MudjEuUXVhbGl0eUF0dGVtcHQSEwoLY2hlY2twb2ludHMYCCADKA0SFQoNYXR0ZW1wdF9jaGFycxgJIAEoBBIOCgZtYXJrZWQYCiABKAgSEQoJaXRlcmF0aW9uGAsgASgNEhYKDmJlc3RfaXRlcmF0aW9uGAwgASgBEhAKCHVuYmVhdGVuGA0gASgNEhsKE2FjY2VwdGVkX2l0ZXJhdGlvbnMYDiABKA0SKwoHdmVyZGljdBgPIAEoCzIaLmhhcm5lc3MudjEuUXVhbGl0eVZlcmRpY3QSIAoFdXNhZ2UYECABKAsyES5oYXJuZXNzLnYxLlVzYWdlEi4KCnN0YXJ0X3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh0KFWNvc3RfYmVmb3JlX21pY3JvX3VzZBgSIAEoAxIuCgdyZXN1bHRzGBMgASgLMh0uaGFybmVzcy52MS5Ub29sUmVzdWx0RmlndXJlcxIPCgdyZWZ1c2VkGBQgASgIEg8KB3Byb2ZpbGUYFSABKAkSIAoFdGh1bWIYFiABKA4yES5oYXJuZXNzLnYxLlRodW1iIskBChFUb29sUmVzdWx0RmlndXJlcxINCgVjaGFycxgBIAEoBBIUCgxsYXJnZXN0X3Rvb2wYAiABKAkSFQoNbGFyZ2VzdF9jaGFycxgDIAEoBBINCgVjYWxscxgEIAEoDRI6CgdieV90b29sGAUgAygLMikuaGFybmVzcy52MS5Ub29sUmVzdWx0RmlndXJlcy5CeVRvb2xFbnRyeRotCgtCeVRvb2xFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIoQCCg5RdWFsaXR5QXR0ZW1wdBIOCgZudW1iZXIYASABKA0SEAoIY29tYmluZWQYAiABKAESDQoFc2NvcmUYAyABKAESFwoPY29udHJhY3RfcGFzc2VkGAQgASgIEhAKCGZhbGxiYWNrGAUgASgIEiMKBmFuc3dlchgGIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIkCgdzdW1tYXJ5GAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg4KBmlzc3VlcxgIIAMoCRIpCgZzY29yZXMYCSADKAsyGS5oYXJuZXNzLnYxLlF1YWxpdHlTY29yZWQSEAoIdmVyaWZpZWQYCiABKAgiTAoQQXR0ZW1wdEFydGlmYWN0cxIPCgdhdHRlbXB0GAEgASgNEicKCWFydGlmYWN0cxgCIAMoCzIULmhhcm5lc3MudjEuQXJ0aWZhY3QioAIKDlF1YWxpdHlWZXJkaWN0EgwKBGtpbmQYASABKAkSDQoFbGV2ZWwYAiABKAkSEAoIYXR0ZW1wdHMYAyABKA0SEQoJZGVsaXZlcmVkGAQgASgNEhAKCGNvbWJpbmVkGAUgASgBEhsKDnZlcmlmaWVyX3Njb3JlGAYgASgBSACIAQESFwoPY29udHJhY3RfcGFzc2VkGAcgASgIEhAKCGRlZ3JhZGVkGAggASgIEikKBnNjb3JlcxgJIAMoCzIZLmhhcm5lc3MudjEuUXVhbGl0eVNjb3JlZBIgCgV1c2FnZRgKIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USEgoKaXRlcmF0aW9ucxgLIAEoDUIRCg9fdmVyaWZpZXJfc2NvcmUiwwEKCkpvYlJlcXVlc3QSCwoDa2V5GAEgASgJEg8KB3B1cnBvc2UYAiABKAkSDQoFbW9kZWwYAyABKAkSDgoGc3lzdGVtGAQgASgJEg4KBnByb21wdBgFIAEoCRIOCgZzY2hlbWEYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCgltYXhfdHJpZXMYCCABKA0SGQoRbWF4X291dHB1dF90b2tlbnMYCSABKA0ikgEKCEpvYlN0YXRlEg0KBWVuZGVkGAEgASgIEgwKBHRleHQYAiABKAkSDQoFZXJyb3IYAyABKAkSIAoFdXNhZ2UYBCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEg0KBW1vZGVsGAUgASgJEikKBWFza2VkGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKhAQoKT3V0cHV0U2VlbhIMCgR0ZXh0GAEgASgJEg0KBWNoYXJzGAIgASgEEg4KBm1hcmtlZBgDIAEoCBItCghkb2N1bWVudBgEIAEoCzIbLmhhcm5lc3MudjEuRG9jdW1lbnRGaWd1cmVzEgwKBGdvYWwYBSABKAkSKQoGYW5zd2VyGAYgASgLMhkuaGFybmVzcy52MS5BbnN3ZXJGaWd1cmVzInEKD0RvY3VtZW50RmlndXJlcxIQCghoZWFkaW5ncxgBIAEoDRIMCgRsaXN0GAIgASgIEhIKCnBhcmFncmFwaHMYAyABKA0SEQoJc2VudGVuY2VzGAQgASgNEhcKD3Nob3J0X3NlbnRlbmNlcxgFIAEoDSI+Cg1BbnN3ZXJGaWd1cmVzEg0KBXdvcmRzGAEgASgNEhAKCGRpc3RpbmN0GAIgASgBEgwKBGJpdHMYAyABKAEiQQoKUXVvdGVzU2VlbhIMCgRyZWFkGAEgAygJEiUKBnF1b3RlcxgCIAMoCzIVLmhhcm5lc3MudjEuUXVvdGVTZWVuIjwKCVF1b3RlU2VlbhIQCghhcnRpZmFjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSDQoFZm91bmQYAyABKAgingIKDFByb2ZpbGVTdGF0ZRISCgp0b3RhbF9ydW5zGAEgASgEEhEKCXNjb3JlX3N1bRgCIAEoARITCgtzY29yZWRfcnVucxgDIAEoBBIOCgZ0aHVtYnMYBCABKAQSNAoGaXNzdWVzGAUgAygLMiQuaGFybmVzcy52MS5Qcm9maWxlU3RhdGUuSXNzdWVzRW50cnkSKAoKbWlzbWF0Y2hlcxgGIAMoCzIULmhhcm5lc3MudjEuTWlzbWF0Y2gSEgoKaXNzdWVfYml0cxgHIAEoARIOCgZudW1iZXIYCCABKAQSDwoHcHJvYmxlbRgJIAEoCRotCgtJc3N1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBInsKCE1pc21hdGNoEg4KBnJ1bl9pZBgBIAEoCRIPCgdzZWdtZW50GAIgASgGEg0KBXF1ZXJ5GAMgASgJEg4KBmFuc3dlchgEIAEoCRINCgVzY29yZRgFIAEoARIgCgV0aHVtYhgGIAEoDjIRLmhhcm5lc3MudjEuVGh1bWIi4AEKDVN0b3JlZFByb2ZpbGUSDgoGZm9ybWF0GAEgASgNEicKBXN0YXRlGAIgASgLMhguaGFybmVzcy52MS5Qcm9maWxlU3RhdGUSKwoHY291bnRlZBgDIAMoCzIaLmhhcm5lc3MudjEuQ291bnRlZFNlZ21lbnQSKwoHdGh1bWJlZBgEIAMoCzIaLmhhcm5lc3MudjEuVGh1bWJlZFNlZ21lbnQSKQoGcmVjZW50GAUgAygLMhkuaGFybmVzcy52MS5TZWdtZW50SXNzdWVzEhEKCWZvcmdvdHRlbhgGIAMoBiIxCg5Db3VudGVkU2VnbWVudBIPCgdzZWdtZW50GAEgASgGEg4KBm51bWJlchgCIAEoBCJDCg5UaHVtYmVkU2VnbWVudBIPCgdzZWdtZW50GAEgASgGEiAKBXRodW1iGAIgASgOMhEuaGFybmVzcy52MS5UaHVtYiIjCg1TZWdtZW50SXNzdWVzEhIKCmNhdGVnb3JpZXMYASADKAkiuQEKDVByb2ZpbGVDaGFuZ2USDwoHcHJvZmlsZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAyABKAQSDwoHc2VnbWVudBgEIAEoDRIpCgVjb3VudBgFIAEoCzIYLmhhcm5lc3MudjEuUHJvZmlsZUNvdW50SAASKQoFdGh1bWIYBiABKAsyGC5oYXJuZXNzLnYxLlByb2ZpbGVUaHVtYkgAQggKBmNoYW5nZSI8CgxQcm9maWxlQ291bnQSEgoFc2NvcmUYASABKAFIAIgBARIOCgZpc3N1ZXMYAiADKAlCCAoGX3Njb3JlIm0KDFByb2ZpbGVUaHVtYhIgCgV0aHVtYhgBIAEoDjIRLmhhcm5lc3MudjEuVGh1bWISEgoFc2NvcmUYAiABKAFIAIgBARINCgVxdWVyeRgDIAEoCRIOCgZhbnN3ZXIYBCABKAlCCAoGX3Njb3JlIpwBChFRdWFsaXR5Q29tcGxleGl0eRINCgVsZXZlbBgBIAEoCRIOCgZyZWFzb24YAiABKAkSFQoNc3VidGFza19jb3VudBgDIAEoDRIVCg13b3JrZmxvd190eXBlGAQgASgJEhIKCmNvbmZpZGVuY2UYBSABKAESJgoIZXhwZWN0ZWQYBiABKAsyFC5oYXJuZXNzLnYxLkV4cGVjdGVkIooBChNRdWFsaXR5UGxhblNlbGVjdGVkEgwKBHBsYW4YASABKAkSDQoFc2NvcmUYAiABKAESGAoQY2FuZGlkYXRlc19jb3VudBgDIAEoDRIQCghzdWJ0YXNrcxgEIAMoCRIqCglicmVha2Rvd24YBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IlcKDFF1YWxpdHlBbGVydBIQCghzZXZlcml0eRgBIAEoCRISCgpjaGVja3BvaW50GAIgASgNEg0KBWlzc3VlGAMgASgJEhIKCnN1Z2dlc3Rpb24YBCABKAki5QEKD1F1YWxpdHlDb250cmFjdBIOCgZwYXNzZWQYASABKAgSDQoFc2NvcmUYAiABKAESDgoGaXNzdWVzGAMgAygJEkgKD2FydGlmYWN0X2NvdW50cxgEIAMoCzIvLmhhcm5lc3MudjEuUXVhbGl0eUNvbnRyYWN0LkFydGlmYWN0Q291bnRzRW50cnkSEQoJcmVhc29uaW5nGAUgASgJEg8KB2F0dGVtcHQYBiABKA0aNQoTQXJ0aWZhY3RDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIosBCg9RdWFsaXR5VmVyaWZpZWQSDgoGcGFzc2VkGAEgASgIEg0KBXNjb3JlGAIgASgBEg4KBmlzc3VlcxgDIAMoCRIQCghmZWVkYmFjaxgEIAEoCRIRCglyZWFzb25pbmcYBSABKAkSEwoLY29udHJhc3RpdmUYBiABKAgSDwoHYXR0ZW1wdBgHIAEoDSKHAQoNUXVhbGl0eVNjb3JlZBIMCgR0eXBlGAEgASgJEg0KBXNjb3JlGAIgASgNEg0KBWdyYWRlGAMgASgJEg0KBWxhYmVsGAQgASgJEioKCWJyZWFrZG93bhgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDwoHYXR0ZW1wdBgGIAEoDSJHCgxRdWFsaXR5UmV0cnkSDwoHYXR0ZW1wdBgBIAEoDRIOCgZyZWFzb24YAiABKAkSFgoOcHJldmlvdXNfc2NvcmUYAyABKAEiYwoPUXVhbGl0eURlZ3JhZGVkEhUKDWF0dGVtcHRzX21hZGUYASABKA0SEgoKYmVzdF9zY29yZRgCIAEoARIVCg13b3JrZmxvd190eXBlGAMgASgJEg4KBmlzc3VlcxgEIAMoCSKIAQoPUXVhbGl0eUl0ZXJhdGVkEhIKCml0ZXJhdGlvbnMYASABKA0SEgoKYmVzdF9zY29yZRgCIAEoARIWCg5hY2NlcHRlZF9jb3VudBgDIAEoDRIZChF0b3RhbF9kdXJhdGlvbl9tcxgEIAEoBBIaChJlc3RpbWF0ZWRfY29zdF91c2QYBSABKAEipgEKDlF1YWxpdHlQcm9maWxlEhAKCG1hdHVyaXR5GAEgASgJEhIKCnRvdGFsX3J1bnMYAiABKAQSEwoLYXZnX3F1YWxpdHkYAyABKAESFQoNZmVlZGJhY2tfcmF0ZRgEIAEoARIVCg1jb21tb25faXNzdWVzGAUgAygJEhoKEnF1YWxpdHlfbXVsdGlwbGllchgGIAEoARIPCgdwcm9ibGVtGAcgASgJInkKEFF1YWxpdHlNaWxlc3RvbmUSDQoFbGV2ZWwYASABKAkSEQoJdGhyZXNob2xkGAIgASgEEhIKCnRvdGFsX3J1bnMYAyABKAQSEwoLZGVzY3JpcHRpb24YBCABKAkSGgoScXVhbGl0eV9tdWx0aXBsaWVyGAUgASgBIp8CCg5Db250ZXh0TWV0cmljcxIYChB0b3RhbF90b29sX2NhbGxzGAEgASgNEh8KF2N1bXVsYXRpdmVfcmVzdWx0X2NoYXJzGAIgASgEEiQKHGVzdGltYXRlZF90b29sX3Jlc3VsdF90b2tlbnMYAyABKAQSMQoObGFyZ2VzdF9yZXN1bHQYBCABKAsyGS5oYXJuZXNzLnYxLkxhcmdlc3RSZXN1bHQSRAoOY2FsbHNfcGVyX3Rvb2wYBSADKAsyLC5oYXJuZXNzLnYxLkNvbnRleHRNZXRyaWNzLkNhbGxzUGVyVG9vbEVudHJ5GjMKEUNhbGxzUGVyVG9vbEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiLAoNTGFyZ2VzdFJlc3VsdBIMCgR0b29sGAEgASgJEg0KBWNoYXJzGAIgASgEIj8KDUZlZWRiYWNrR2l2ZW4SDQoFdGh1bWIYASABKAkSDwoHc2VnbWVudBgCIAEoDRIOCgZjYWxsZXIYAyABKAkqPAoFVGh1bWISFQoRVEhVTUJfVU5TUEVDSUZJRUQQABIMCghUSFVNQl9VUBABEg4KClRIVU1CX0RPV04QAkJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_harness_v1_content]);
 
 /**
  * QualityConfig sets whether and how the work of a run is judged.
@@ -663,6 +663,21 @@ export type QualityState = Message<"harness.v1.QualityState"> & {
    * @generated from field: bool refused = 20;
    */
   refused: boolean;
+
+  /**
+   * Key of the profile: 32 lower-case hexadecimal digits of the hash of its name. Empty: the
+   * segment has no profile.
+   *
+   * @generated from field: string profile = 21;
+   */
+  profile: string;
+
+  /**
+   * The feedback that was given last on the segment.
+   *
+   * @generated from field: harness.v1.Thumb thumb = 22;
+   */
+  thumb: Thumb;
 };
 
 /**
@@ -1300,6 +1315,37 @@ export type ProfileState = Message<"harness.v1.ProfileState"> & {
    * @generated from field: map<string, uint64> issues = 5;
    */
   issues: { [key: string]: bigint };
+
+  /**
+   * The newest verdicts that users did not share, the newest last. What is stored has at most
+   * 8, an observation at most 3.
+   *
+   * @generated from field: repeated harness.v1.Mismatch mismatches = 6;
+   */
+  mismatches: Mismatch[];
+
+  /**
+   * Entropy of the issue categories of the last 20 segments, in bits; of an observation only.
+   *
+   * @generated from field: double issue_bits = 7;
+   */
+  issueBits: number;
+
+  /**
+   * The number of the segment of the decision among total_runs, from 1; of an observation only,
+   * 0: it was not counted.
+   *
+   * @generated from field: uint64 number = 8;
+   */
+  number: bigint;
+
+  /**
+   * Why the profile could not be read or changed, one line; of an observation only. The other
+   * fields are unset then.
+   *
+   * @generated from field: string problem = 9;
+   */
+  problem: string;
 };
 
 /**
@@ -1308,6 +1354,331 @@ export type ProfileState = Message<"harness.v1.ProfileState"> & {
  */
 export const ProfileStateSchema: GenMessage<ProfileState> = /*@__PURE__*/
   messageDesc(file_harness_v1_quality, 22);
+
+/**
+ * Mismatch is a verdict that a user did not share: down at a score of at least 0.7, or up
+ * below 0.5.
+ *
+ * @generated from message harness.v1.Mismatch
+ */
+export type Mismatch = Message<"harness.v1.Mismatch"> & {
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 1;
+   */
+  runId: string;
+
+  /**
+   * Hash of the segment.
+   *
+   * @generated from field: fixed64 segment = 2;
+   */
+  segment: bigint;
+
+  /**
+   * The goal, at most 300 code points.
+   *
+   * @generated from field: string query = 3;
+   */
+  query: string;
+
+  /**
+   * The answer, at most 300 code points.
+   *
+   * @generated from field: string answer = 4;
+   */
+  answer: string;
+
+  /**
+   * Score of the verifier, 0 to 1.
+   *
+   * @generated from field: double score = 5;
+   */
+  score: number;
+
+  /**
+   * What the user said.
+   *
+   * @generated from field: harness.v1.Thumb thumb = 6;
+   */
+  thumb: Thumb;
+};
+
+/**
+ * Describes the message harness.v1.Mismatch.
+ * Use `create(MismatchSchema)` to create a new message.
+ */
+export const MismatchSchema: GenMessage<Mismatch> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 23);
+
+/**
+ * StoredProfile is a profile as it is stored.
+ *
+ * @generated from message harness.v1.StoredProfile
+ */
+export type StoredProfile = Message<"harness.v1.StoredProfile"> & {
+  /**
+   * Version of the form, 1. A program leaves a profile with a later version unchanged.
+   *
+   * @generated from field: uint32 format = 1;
+   */
+  format: number;
+
+  /**
+   * The totals.
+   *
+   * @generated from field: harness.v1.ProfileState state = 2;
+   */
+  state?: ProfileState | undefined;
+
+  /**
+   * The newest segments that were counted, at most 512, the oldest first.
+   *
+   * @generated from field: repeated harness.v1.CountedSegment counted = 3;
+   */
+  counted: CountedSegment[];
+
+  /**
+   * The newest segments with a thumb, at most 512, the oldest first.
+   *
+   * @generated from field: repeated harness.v1.ThumbedSegment thumbed = 4;
+   */
+  thumbed: ThumbedSegment[];
+
+  /**
+   * The issue categories of the last 20 segments, the oldest first.
+   *
+   * @generated from field: repeated harness.v1.SegmentIssues recent = 5;
+   */
+  recent: SegmentIssues[];
+
+  /**
+   * Hashes of the newest runs that were deleted, at most 128: nothing of them is stored again.
+   *
+   * @generated from field: repeated fixed64 forgotten = 6;
+   */
+  forgotten: bigint[];
+};
+
+/**
+ * Describes the message harness.v1.StoredProfile.
+ * Use `create(StoredProfileSchema)` to create a new message.
+ */
+export const StoredProfileSchema: GenMessage<StoredProfile> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 24);
+
+/**
+ * CountedSegment is a segment that a profile has counted.
+ *
+ * @generated from message harness.v1.CountedSegment
+ */
+export type CountedSegment = Message<"harness.v1.CountedSegment"> & {
+  /**
+   * Hash of the run, the sequence of its first record and the segment.
+   *
+   * @generated from field: fixed64 segment = 1;
+   */
+  segment: bigint;
+
+  /**
+   * Its number among total_runs, from 1.
+   *
+   * @generated from field: uint64 number = 2;
+   */
+  number: bigint;
+};
+
+/**
+ * Describes the message harness.v1.CountedSegment.
+ * Use `create(CountedSegmentSchema)` to create a new message.
+ */
+export const CountedSegmentSchema: GenMessage<CountedSegment> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 25);
+
+/**
+ * ThumbedSegment is the feedback on a segment.
+ *
+ * @generated from message harness.v1.ThumbedSegment
+ */
+export type ThumbedSegment = Message<"harness.v1.ThumbedSegment"> & {
+  /**
+   * Hash of the segment.
+   *
+   * @generated from field: fixed64 segment = 1;
+   */
+  segment: bigint;
+
+  /**
+   * The feedback.
+   *
+   * @generated from field: harness.v1.Thumb thumb = 2;
+   */
+  thumb: Thumb;
+};
+
+/**
+ * Describes the message harness.v1.ThumbedSegment.
+ * Use `create(ThumbedSegmentSchema)` to create a new message.
+ */
+export const ThumbedSegmentSchema: GenMessage<ThumbedSegment> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 26);
+
+/**
+ * SegmentIssues are the categories of what was wrong with a segment.
+ *
+ * @generated from message harness.v1.SegmentIssues
+ */
+export type SegmentIssues = Message<"harness.v1.SegmentIssues"> & {
+  /**
+   * Categories, each once.
+   *
+   * @generated from field: repeated string categories = 1;
+   */
+  categories: string[];
+};
+
+/**
+ * Describes the message harness.v1.SegmentIssues.
+ * Use `create(SegmentIssuesSchema)` to create a new message.
+ */
+export const SegmentIssuesSchema: GenMessage<SegmentIssues> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 27);
+
+/**
+ * ProfileChange is what a decision does to a profile. Doing it again has no effect.
+ *
+ * @generated from message harness.v1.ProfileChange
+ */
+export type ProfileChange = Message<"harness.v1.ProfileChange"> & {
+  /**
+   * Key of the profile, as in QualityState.
+   *
+   * @generated from field: string profile = 1;
+   */
+  profile: string;
+
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * Sequence of its first record.
+   *
+   * @generated from field: uint64 first_sequence = 3;
+   */
+  firstSequence: bigint;
+
+  /**
+   * The segment.
+   *
+   * @generated from field: uint32 segment = 4;
+   */
+  segment: number;
+
+  /**
+   * What is done.
+   *
+   * @generated from oneof harness.v1.ProfileChange.change
+   */
+  change: {
+    /**
+     * The segment ended with an answer.
+     *
+     * @generated from field: harness.v1.ProfileCount count = 5;
+     */
+    value: ProfileCount;
+    case: "count";
+  } | {
+    /**
+     * A user gave feedback on it.
+     *
+     * @generated from field: harness.v1.ProfileThumb thumb = 6;
+     */
+    value: ProfileThumb;
+    case: "thumb";
+  } | { case: undefined; value?: undefined };
+};
+
+/**
+ * Describes the message harness.v1.ProfileChange.
+ * Use `create(ProfileChangeSchema)` to create a new message.
+ */
+export const ProfileChangeSchema: GenMessage<ProfileChange> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 28);
+
+/**
+ * ProfileCount counts a segment.
+ *
+ * @generated from message harness.v1.ProfileCount
+ */
+export type ProfileCount = Message<"harness.v1.ProfileCount"> & {
+  /**
+   * Score of the verifier, 0 to 1; unset if none answered.
+   *
+   * @generated from field: optional double score = 1;
+   */
+  score?: number | undefined;
+
+  /**
+   * Categories of what was wrong, each once.
+   *
+   * @generated from field: repeated string issues = 2;
+   */
+  issues: string[];
+};
+
+/**
+ * Describes the message harness.v1.ProfileCount.
+ * Use `create(ProfileCountSchema)` to create a new message.
+ */
+export const ProfileCountSchema: GenMessage<ProfileCount> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 29);
+
+/**
+ * ProfileThumb stores feedback.
+ *
+ * @generated from message harness.v1.ProfileThumb
+ */
+export type ProfileThumb = Message<"harness.v1.ProfileThumb"> & {
+  /**
+   * What the user said.
+   *
+   * @generated from field: harness.v1.Thumb thumb = 1;
+   */
+  thumb: Thumb;
+
+  /**
+   * Score of the verifier, 0 to 1; unset if none answered.
+   *
+   * @generated from field: optional double score = 2;
+   */
+  score?: number | undefined;
+
+  /**
+   * The goal, at most 300 code points.
+   *
+   * @generated from field: string query = 3;
+   */
+  query: string;
+
+  /**
+   * The answer, at most 300 code points.
+   *
+   * @generated from field: string answer = 4;
+   */
+  answer: string;
+};
+
+/**
+ * Describes the message harness.v1.ProfileThumb.
+ * Use `create(ProfileThumbSchema)` to create a new message.
+ */
+export const ProfileThumbSchema: GenMessage<ProfileThumb> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 30);
 
 /**
  * QualityComplexity reports how the work was classified.
@@ -1363,7 +1734,7 @@ export type QualityComplexity = Message<"harness.v1.QualityComplexity"> & {
  * Use `create(QualityComplexitySchema)` to create a new message.
  */
 export const QualityComplexitySchema: GenMessage<QualityComplexity> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 23);
+  messageDesc(file_harness_v1_quality, 31);
 
 /**
  * QualityPlanSelected reports which plan was chosen.
@@ -1412,7 +1783,7 @@ export type QualityPlanSelected = Message<"harness.v1.QualityPlanSelected"> & {
  * Use `create(QualityPlanSelectedSchema)` to create a new message.
  */
 export const QualityPlanSelectedSchema: GenMessage<QualityPlanSelected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 24);
+  messageDesc(file_harness_v1_quality, 32);
 
 /**
  * QualityAlert reports what the monitor has found in the text of the agent.
@@ -1454,7 +1825,7 @@ export type QualityAlert = Message<"harness.v1.QualityAlert"> & {
  * Use `create(QualityAlertSchema)` to create a new message.
  */
 export const QualityAlertSchema: GenMessage<QualityAlert> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 25);
+  messageDesc(file_harness_v1_quality, 33);
 
 /**
  * QualityContract reports whether an attempt has what its kind requires.
@@ -1510,7 +1881,7 @@ export type QualityContract = Message<"harness.v1.QualityContract"> & {
  * Use `create(QualityContractSchema)` to create a new message.
  */
 export const QualityContractSchema: GenMessage<QualityContract> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 26);
+  messageDesc(file_harness_v1_quality, 34);
 
 /**
  * QualityVerified reports what verifiers say about an attempt.
@@ -1573,7 +1944,7 @@ export type QualityVerified = Message<"harness.v1.QualityVerified"> & {
  * Use `create(QualityVerifiedSchema)` to create a new message.
  */
 export const QualityVerifiedSchema: GenMessage<QualityVerified> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 27);
+  messageDesc(file_harness_v1_quality, 35);
 
 /**
  * QualityScored reports a score of an attempt.
@@ -1629,7 +2000,7 @@ export type QualityScored = Message<"harness.v1.QualityScored"> & {
  * Use `create(QualityScoredSchema)` to create a new message.
  */
 export const QualityScoredSchema: GenMessage<QualityScored> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 28);
+  messageDesc(file_harness_v1_quality, 36);
 
 /**
  * QualityRetry reports that another attempt begins.
@@ -1664,7 +2035,7 @@ export type QualityRetry = Message<"harness.v1.QualityRetry"> & {
  * Use `create(QualityRetrySchema)` to create a new message.
  */
 export const QualityRetrySchema: GenMessage<QualityRetry> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 29);
+  messageDesc(file_harness_v1_quality, 37);
 
 /**
  * QualityDegraded reports that no attempt was good enough.
@@ -1706,7 +2077,7 @@ export type QualityDegraded = Message<"harness.v1.QualityDegraded"> & {
  * Use `create(QualityDegradedSchema)` to create a new message.
  */
 export const QualityDegradedSchema: GenMessage<QualityDegraded> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 30);
+  messageDesc(file_harness_v1_quality, 38);
 
 /**
  * QualityIterated reports the iterations of a segment, once.
@@ -1755,7 +2126,7 @@ export type QualityIterated = Message<"harness.v1.QualityIterated"> & {
  * Use `create(QualityIteratedSchema)` to create a new message.
  */
 export const QualityIteratedSchema: GenMessage<QualityIterated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 31);
+  messageDesc(file_harness_v1_quality, 39);
 
 /**
  * QualityProfile reports the profile after a segment was counted.
@@ -1804,6 +2175,14 @@ export type QualityProfile = Message<"harness.v1.QualityProfile"> & {
    * @generated from field: double quality_multiplier = 6;
    */
   qualityMultiplier: number;
+
+  /**
+   * Why the profile could not be read or changed: the other fields are those of a new one.
+   * Empty: it could.
+   *
+   * @generated from field: string problem = 7;
+   */
+  problem: string;
 };
 
 /**
@@ -1811,7 +2190,7 @@ export type QualityProfile = Message<"harness.v1.QualityProfile"> & {
  * Use `create(QualityProfileSchema)` to create a new message.
  */
 export const QualityProfileSchema: GenMessage<QualityProfile> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 32);
+  messageDesc(file_harness_v1_quality, 40);
 
 /**
  * QualityMilestone reports that a profile has become more mature.
@@ -1860,7 +2239,7 @@ export type QualityMilestone = Message<"harness.v1.QualityMilestone"> & {
  * Use `create(QualityMilestoneSchema)` to create a new message.
  */
 export const QualityMilestoneSchema: GenMessage<QualityMilestone> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 33);
+  messageDesc(file_harness_v1_quality, 41);
 
 /**
  * ContextMetrics reports the results of tools in a segment that ends.
@@ -1909,7 +2288,7 @@ export type ContextMetrics = Message<"harness.v1.ContextMetrics"> & {
  * Use `create(ContextMetricsSchema)` to create a new message.
  */
 export const ContextMetricsSchema: GenMessage<ContextMetrics> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 34);
+  messageDesc(file_harness_v1_quality, 42);
 
 /**
  * LargestResult is the longest result of a tool.
@@ -1937,5 +2316,74 @@ export type LargestResult = Message<"harness.v1.LargestResult"> & {
  * Use `create(LargestResultSchema)` to create a new message.
  */
 export const LargestResultSchema: GenMessage<LargestResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 35);
+  messageDesc(file_harness_v1_quality, 43);
+
+/**
+ * FeedbackGiven reports that a user gave feedback on a segment.
+ *
+ * @generated from message harness.v1.FeedbackGiven
+ */
+export type FeedbackGiven = Message<"harness.v1.FeedbackGiven"> & {
+  /**
+   * up or down.
+   *
+   * @generated from field: string thumb = 1;
+   */
+  thumb: string;
+
+  /**
+   * The segment.
+   *
+   * @generated from field: uint32 segment = 2;
+   */
+  segment: number;
+
+  /**
+   * Name of the caller.
+   *
+   * @generated from field: string caller = 3;
+   */
+  caller: string;
+};
+
+/**
+ * Describes the message harness.v1.FeedbackGiven.
+ * Use `create(FeedbackGivenSchema)` to create a new message.
+ */
+export const FeedbackGivenSchema: GenMessage<FeedbackGiven> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 44);
+
+/**
+ * Thumb is the feedback of a user on a segment.
+ *
+ * @generated from enum harness.v1.Thumb
+ */
+export enum Thumb {
+  /**
+   * Not set; refused.
+   *
+   * @generated from enum value: THUMB_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The result was good.
+   *
+   * @generated from enum value: THUMB_UP = 1;
+   */
+  UP = 1,
+
+  /**
+   * The result was not good.
+   *
+   * @generated from enum value: THUMB_DOWN = 2;
+   */
+  DOWN = 2,
+}
+
+/**
+ * Describes the enum harness.v1.Thumb.
+ */
+export const ThumbSchema: GenEnum<Thumb> = /*@__PURE__*/
+  enumDesc(file_harness_v1_quality, 0);
 

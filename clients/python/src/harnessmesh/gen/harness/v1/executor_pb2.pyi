@@ -200,6 +200,7 @@ class Needs(_message.Message):
     KEYS_FIELD_NUMBER: _builtins.int
     HOOKS_FIELD_NUMBER: _builtins.int
     JOBS_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def keys(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Keys of the observations: inbox, environment, stop, check:OUTPUT, context:PROVIDER,
@@ -214,16 +215,23 @@ class Needs(_message.Message):
     def jobs(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.JobRequest]:
         """The jobs whose ends are to be seen; "job:" and their keys are among keys. Each is created first."""
 
+    @_builtins.property
+    def profile(self) -> _quality_pb2.ProfileChange:
+        """How a profile is to be changed: "profile", or "feedback:" and the id of an inbox item, is
+        among keys.
+        """
+
     def __init__(
         self,
         *,
         keys: _abc.Iterable[_builtins.str] | None = ...,
         hooks: _abc.Iterable[_hook_pb2.HookRequest] | None = ...,
         jobs: _abc.Iterable[_quality_pb2.JobRequest] | None = ...,
+        profile: _quality_pb2.ProfileChange | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["profile", b"profile"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["hooks", b"hooks", "jobs", b"jobs", "keys", b"keys"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hooks", b"hooks", "jobs", b"jobs", "keys", b"keys", "profile", b"profile"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1076,6 +1076,7 @@ class SendInputRequest(_message.Message):
     MODE_CHANGE_FIELD_NUMBER: _builtins.int
     REPLAN_FIELD_NUMBER: _builtins.int
     MODEL_CHANGE_FIELD_NUMBER: _builtins.int
+    FEEDBACK_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means default."""
     run_id: _builtins.str
@@ -1106,6 +1107,12 @@ class SendInputRequest(_message.Message):
     def model_change(self) -> _inbox_pb2.ModelChange:
         """Another model from the next model call on."""
 
+    @_builtins.property
+    def feedback(self) -> _inbox_pb2.Feedback:
+        """What the user says of the result of a run that has ended. FAILED_PRECONDITION while the
+        run has not ended.
+        """
+
     def __init__(
         self,
         *,
@@ -1118,12 +1125,13 @@ class SendInputRequest(_message.Message):
         mode_change: _inbox_pb2.ModeChange | None = ...,
         replan: _inbox_pb2.ReplanRequest | None = ...,
         model_change: _inbox_pb2.ModelChange | None = ...,
+        feedback: _inbox_pb2.Feedback | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "input", b"input", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "feedback", b"feedback", "input", b"input", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "input", b"input", "mode_change", b"mode_change", "model_change", b"model_change", "namespace", b"namespace", "replan", b"replan", "request_id", b"request_id", "run_id", b"run_id", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "feedback", b"feedback", "input", b"input", "mode_change", b"mode_change", "model_change", b"model_change", "namespace", b"namespace", "replan", b"replan", "request_id", b"request_id", "run_id", b"run_id", "tool_answer", b"tool_answer", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "tool_answer", "mode_change", "replan", "model_change"]  # noqa: Y015
+    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "tool_answer", "mode_change", "replan", "model_change", "feedback"]  # noqa: Y015
     _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_input) -> _WhichOneofReturnType_input | None: ...
 

@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 from harnessmesh.gen.harness.v1 import tree_pb2 as _tree_pb2
 import builtins as _builtins
@@ -88,6 +89,7 @@ class InboxItem(_message.Message):
     REPLAN_FIELD_NUMBER: _builtins.int
     MODEL_CHANGE_FIELD_NUMBER: _builtins.int
     CHILD_REPORT_FIELD_NUMBER: _builtins.int
+    FEEDBACK_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Chosen by the sender; a second item with the same id has no effect."""
     prev_sequence: _builtins.int
@@ -168,6 +170,10 @@ class InboxItem(_message.Message):
     def child_report(self) -> _tree_pb2.ChildReport:
         """A child reports that it is parked or has ended."""
 
+    @_builtins.property
+    def feedback(self) -> Global___Feedback:
+        """A user gives feedback on the segment that has ended."""
+
     def __init__(
         self,
         *,
@@ -194,16 +200,39 @@ class InboxItem(_message.Message):
         replan: Global___ReplanRequest | None = ...,
         model_change: Global___ModelChange | None = ...,
         child_report: _tree_pb2.ChildReport | None = ...,
+        feedback: Global___Feedback | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "child_report", b"child_report", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "cancel", b"cancel", "child_report", b"child_report", "feedback", b"feedback", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "mode_change", b"mode_change", "model_change", b"model_change", "replan", b"replan", "resume", b"resume", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "user_message", b"user_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "child_report", b"child_report", "id", b"id", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "order", b"order", "plans", b"plans", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "caller", b"caller", "cancel", b"cancel", "child_report", b"child_report", "feedback", b"feedback", "id", b"id", "input", b"input", "interrupt", b"interrupt", "lease", b"lease", "max_input_tokens", b"max_input_tokens", "mode_change", b"mode_change", "model_change", b"model_change", "no_approvals", b"no_approvals", "order", b"order", "plans", b"plans", "prev_sequence", b"prev_sequence", "replan", b"replan", "resume", b"resume", "sequence", b"sequence", "time", b"time", "timer_fired", b"timer_fired", "tool_answer", b"tool_answer", "tools_declared", b"tools_declared", "traceparent", b"traceparent", "user_message", b"user_message"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan", "model_change", "child_report"]  # noqa: Y015
+    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["user_message", "approval", "interrupt", "resume", "cancel", "timer_fired", "tool_answer", "tools_declared", "mode_change", "replan", "model_change", "child_report", "feedback"]  # noqa: Y015
     _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_input) -> _WhichOneofReturnType_input | None: ...
 
 Global___InboxItem: _TypeAlias = InboxItem  # noqa: Y015
+
+@_typing.final
+class Feedback(_message.Message):
+    """Feedback is the opinion of a user on the result of the segment that has ended. The last one counts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THUMB_FIELD_NUMBER: _builtins.int
+    thumb: _quality_pb2.Thumb.ValueType
+    """What the user says."""
+    def __init__(
+        self,
+        *,
+        thumb: _quality_pb2.Thumb.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["thumb", b"thumb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Feedback: _TypeAlias = Feedback  # noqa: Y015
 
 @_typing.final
 class ModelChange(_message.Message):

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 import builtins as _builtins
 import sys
@@ -21,6 +22,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Thumb:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _ThumbEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Thumb.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    THUMB_UNSPECIFIED: _Thumb.ValueType  # 0
+    """Not set; refused."""
+    THUMB_UP: _Thumb.ValueType  # 1
+    """The result was good."""
+    THUMB_DOWN: _Thumb.ValueType  # 2
+    """The result was not good."""
+
+class Thumb(_Thumb, metaclass=_ThumbEnumTypeWrapper):
+    """Thumb is the feedback of a user on a segment."""
+
+THUMB_UNSPECIFIED: Thumb.ValueType  # 0
+"""Not set; refused."""
+THUMB_UP: Thumb.ValueType  # 1
+"""The result was good."""
+THUMB_DOWN: Thumb.ValueType  # 2
+"""The result was not good."""
+Global___Thumb: _TypeAlias = Thumb  # noqa: Y015
 
 @_typing.final
 class QualityConfig(_message.Message):
@@ -509,6 +534,8 @@ class QualityState(_message.Message):
     COST_BEFORE_MICRO_USD_FIELD_NUMBER: _builtins.int
     RESULTS_FIELD_NUMBER: _builtins.int
     REFUSED_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    THUMB_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """Kind of the work."""
     level: _builtins.str
@@ -535,6 +562,12 @@ class QualityState(_message.Message):
     """What the segment had used when the iterations began, in millionths of a dollar."""
     refused: _builtins.bool
     """An alert of the monitor found a refusal."""
+    profile: _builtins.str
+    """Key of the profile: 32 lower-case hexadecimal digits of the hash of its name. Empty: the
+    segment has no profile.
+    """
+    thumb: Global___Thumb.ValueType
+    """The feedback that was given last on the segment."""
     @_builtins.property
     def expected(self) -> Global___Expected:
         """What a classifier expects."""
@@ -586,10 +619,12 @@ class QualityState(_message.Message):
         cost_before_micro_usd: _builtins.int = ...,
         results: Global___ToolResultFigures | None = ...,
         refused: _builtins.bool = ...,
+        profile: _builtins.str = ...,
+        thumb: Global___Thumb.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expected", b"expected", "results", b"results", "start_time", b"start_time", "usage", b"usage", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_iterations", b"accepted_iterations", "attempt", b"attempt", "attempt_chars", b"attempt_chars", "attempt_first_message", b"attempt_first_message", "attempts", b"attempts", "best_iteration", b"best_iteration", "checkpoints", b"checkpoints", "cost_before_micro_usd", b"cost_before_micro_usd", "expected", b"expected", "iteration", b"iteration", "kind", b"kind", "level", b"level", "marked", b"marked", "multiplier", b"multiplier", "refused", b"refused", "results", b"results", "start_time", b"start_time", "unbeaten", b"unbeaten", "usage", b"usage", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_iterations", b"accepted_iterations", "attempt", b"attempt", "attempt_chars", b"attempt_chars", "attempt_first_message", b"attempt_first_message", "attempts", b"attempts", "best_iteration", b"best_iteration", "checkpoints", b"checkpoints", "cost_before_micro_usd", b"cost_before_micro_usd", "expected", b"expected", "iteration", b"iteration", "kind", b"kind", "level", b"level", "marked", b"marked", "multiplier", b"multiplier", "profile", b"profile", "refused", b"refused", "results", b"results", "start_time", b"start_time", "thumb", b"thumb", "unbeaten", b"unbeaten", "usage", b"usage", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1124,6 +1159,10 @@ class ProfileState(_message.Message):
     SCORED_RUNS_FIELD_NUMBER: _builtins.int
     THUMBS_FIELD_NUMBER: _builtins.int
     ISSUES_FIELD_NUMBER: _builtins.int
+    MISMATCHES_FIELD_NUMBER: _builtins.int
+    ISSUE_BITS_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     total_runs: _builtins.int
     """Segments that ended with an answer."""
     score_sum: _builtins.float
@@ -1132,9 +1171,25 @@ class ProfileState(_message.Message):
     """Segments in that sum."""
     thumbs: _builtins.int
     """Segments with a thumb."""
+    issue_bits: _builtins.float
+    """Entropy of the issue categories of the last 20 segments, in bits; of an observation only."""
+    number: _builtins.int
+    """The number of the segment of the decision among total_runs, from 1; of an observation only,
+    0: it was not counted.
+    """
+    problem: _builtins.str
+    """Why the profile could not be read or changed, one line; of an observation only. The other
+    fields are unset then.
+    """
     @_builtins.property
     def issues(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Issues, by category."""
+
+    @_builtins.property
+    def mismatches(self) -> _containers.RepeatedCompositeFieldContainer[Global___Mismatch]:
+        """The newest verdicts that users did not share, the newest last. What is stored has at most
+        8, an observation at most 3.
+        """
 
     def __init__(
         self,
@@ -1144,14 +1199,304 @@ class ProfileState(_message.Message):
         scored_runs: _builtins.int = ...,
         thumbs: _builtins.int = ...,
         issues: _abc.Mapping[_builtins.str, _builtins.int] | None = ...,
+        mismatches: _abc.Iterable[Global___Mismatch] | None = ...,
+        issue_bits: _builtins.float = ...,
+        number: _builtins.int = ...,
+        problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["issues", b"issues", "score_sum", b"score_sum", "scored_runs", b"scored_runs", "thumbs", b"thumbs", "total_runs", b"total_runs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["issue_bits", b"issue_bits", "issues", b"issues", "mismatches", b"mismatches", "number", b"number", "problem", b"problem", "score_sum", b"score_sum", "scored_runs", b"scored_runs", "thumbs", b"thumbs", "total_runs", b"total_runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProfileState: _TypeAlias = ProfileState  # noqa: Y015
+
+@_typing.final
+class Mismatch(_message.Message):
+    """Mismatch is a verdict that a user did not share: down at a score of at least 0.7, or up
+    below 0.5.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    SEGMENT_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    THUMB_FIELD_NUMBER: _builtins.int
+    run_id: _builtins.str
+    """The run."""
+    segment: _builtins.int
+    """Hash of the segment."""
+    query: _builtins.str
+    """The goal, at most 300 code points."""
+    answer: _builtins.str
+    """The answer, at most 300 code points."""
+    score: _builtins.float
+    """Score of the verifier, 0 to 1."""
+    thumb: Global___Thumb.ValueType
+    """What the user said."""
+    def __init__(
+        self,
+        *,
+        run_id: _builtins.str = ...,
+        segment: _builtins.int = ...,
+        query: _builtins.str = ...,
+        answer: _builtins.str = ...,
+        score: _builtins.float = ...,
+        thumb: Global___Thumb.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "query", b"query", "run_id", b"run_id", "score", b"score", "segment", b"segment", "thumb", b"thumb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Mismatch: _TypeAlias = Mismatch  # noqa: Y015
+
+@_typing.final
+class StoredProfile(_message.Message):
+    """StoredProfile is a profile as it is stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMAT_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    COUNTED_FIELD_NUMBER: _builtins.int
+    THUMBED_FIELD_NUMBER: _builtins.int
+    RECENT_FIELD_NUMBER: _builtins.int
+    FORGOTTEN_FIELD_NUMBER: _builtins.int
+    format: _builtins.int
+    """Version of the form, 1. A program leaves a profile with a later version unchanged."""
+    @_builtins.property
+    def state(self) -> Global___ProfileState:
+        """The totals."""
+
+    @_builtins.property
+    def counted(self) -> _containers.RepeatedCompositeFieldContainer[Global___CountedSegment]:
+        """The newest segments that were counted, at most 512, the oldest first."""
+
+    @_builtins.property
+    def thumbed(self) -> _containers.RepeatedCompositeFieldContainer[Global___ThumbedSegment]:
+        """The newest segments with a thumb, at most 512, the oldest first."""
+
+    @_builtins.property
+    def recent(self) -> _containers.RepeatedCompositeFieldContainer[Global___SegmentIssues]:
+        """The issue categories of the last 20 segments, the oldest first."""
+
+    @_builtins.property
+    def forgotten(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Hashes of the newest runs that were deleted, at most 128: nothing of them is stored again."""
+
+    def __init__(
+        self,
+        *,
+        format: _builtins.int = ...,
+        state: Global___ProfileState | None = ...,
+        counted: _abc.Iterable[Global___CountedSegment] | None = ...,
+        thumbed: _abc.Iterable[Global___ThumbedSegment] | None = ...,
+        recent: _abc.Iterable[Global___SegmentIssues] | None = ...,
+        forgotten: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["counted", b"counted", "forgotten", b"forgotten", "format", b"format", "recent", b"recent", "state", b"state", "thumbed", b"thumbed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredProfile: _TypeAlias = StoredProfile  # noqa: Y015
+
+@_typing.final
+class CountedSegment(_message.Message):
+    """CountedSegment is a segment that a profile has counted."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEGMENT_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
+    segment: _builtins.int
+    """Hash of the run, the sequence of its first record and the segment."""
+    number: _builtins.int
+    """Its number among total_runs, from 1."""
+    def __init__(
+        self,
+        *,
+        segment: _builtins.int = ...,
+        number: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["number", b"number", "segment", b"segment"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CountedSegment: _TypeAlias = CountedSegment  # noqa: Y015
+
+@_typing.final
+class ThumbedSegment(_message.Message):
+    """ThumbedSegment is the feedback on a segment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEGMENT_FIELD_NUMBER: _builtins.int
+    THUMB_FIELD_NUMBER: _builtins.int
+    segment: _builtins.int
+    """Hash of the segment."""
+    thumb: Global___Thumb.ValueType
+    """The feedback."""
+    def __init__(
+        self,
+        *,
+        segment: _builtins.int = ...,
+        thumb: Global___Thumb.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["segment", b"segment", "thumb", b"thumb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ThumbedSegment: _TypeAlias = ThumbedSegment  # noqa: Y015
+
+@_typing.final
+class SegmentIssues(_message.Message):
+    """SegmentIssues are the categories of what was wrong with a segment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CATEGORIES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def categories(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Categories, each once."""
+
+    def __init__(
+        self,
+        *,
+        categories: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["categories", b"categories"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SegmentIssues: _TypeAlias = SegmentIssues  # noqa: Y015
+
+@_typing.final
+class ProfileChange(_message.Message):
+    """ProfileChange is what a decision does to a profile. Doing it again has no effect."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROFILE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    SEGMENT_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
+    THUMB_FIELD_NUMBER: _builtins.int
+    profile: _builtins.str
+    """Key of the profile, as in QualityState."""
+    run_id: _builtins.str
+    """The run."""
+    first_sequence: _builtins.int
+    """Sequence of its first record."""
+    segment: _builtins.int
+    """The segment."""
+    @_builtins.property
+    def count(self) -> Global___ProfileCount:
+        """The segment ended with an answer."""
+
+    @_builtins.property
+    def thumb(self) -> Global___ProfileThumb:
+        """A user gave feedback on it."""
+
+    def __init__(
+        self,
+        *,
+        profile: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        first_sequence: _builtins.int = ...,
+        segment: _builtins.int = ...,
+        count: Global___ProfileCount | None = ...,
+        thumb: Global___ProfileThumb | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "count", b"count", "thumb", b"thumb"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "count", b"count", "first_sequence", b"first_sequence", "profile", b"profile", "run_id", b"run_id", "segment", b"segment", "thumb", b"thumb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["count", "thumb"]  # noqa: Y015
+    _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_change) -> _WhichOneofReturnType_change | None: ...
+
+Global___ProfileChange: _TypeAlias = ProfileChange  # noqa: Y015
+
+@_typing.final
+class ProfileCount(_message.Message):
+    """ProfileCount counts a segment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCORE_FIELD_NUMBER: _builtins.int
+    ISSUES_FIELD_NUMBER: _builtins.int
+    score: _builtins.float
+    """Score of the verifier, 0 to 1; unset if none answered."""
+    @_builtins.property
+    def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Categories of what was wrong, each once."""
+
+    def __init__(
+        self,
+        *,
+        score: _builtins.float | None = ...,
+        issues: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "score", b"score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "issues", b"issues", "score", b"score"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+
+Global___ProfileCount: _TypeAlias = ProfileCount  # noqa: Y015
+
+@_typing.final
+class ProfileThumb(_message.Message):
+    """ProfileThumb stores feedback."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THUMB_FIELD_NUMBER: _builtins.int
+    SCORE_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    thumb: Global___Thumb.ValueType
+    """What the user said."""
+    score: _builtins.float
+    """Score of the verifier, 0 to 1; unset if none answered."""
+    query: _builtins.str
+    """The goal, at most 300 code points."""
+    answer: _builtins.str
+    """The answer, at most 300 code points."""
+    def __init__(
+        self,
+        *,
+        thumb: Global___Thumb.ValueType = ...,
+        score: _builtins.float | None = ...,
+        query: _builtins.str = ...,
+        answer: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "score", b"score"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_score", b"_score", "answer", b"answer", "query", b"query", "score", b"score", "thumb", b"thumb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__score: _TypeAlias = _typing.Literal["score"]  # noqa: Y015
+    _WhichOneofArgType__score: _TypeAlias = _typing.Literal["_score", b"_score"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__score) -> _WhichOneofReturnType__score | None: ...
+
+Global___ProfileThumb: _TypeAlias = ProfileThumb  # noqa: Y015
 
 @_typing.final
 class QualityComplexity(_message.Message):
@@ -1547,6 +1892,7 @@ class QualityProfile(_message.Message):
     FEEDBACK_RATE_FIELD_NUMBER: _builtins.int
     COMMON_ISSUES_FIELD_NUMBER: _builtins.int
     QUALITY_MULTIPLIER_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     maturity: _builtins.str
     """new, developing or mature."""
     total_runs: _builtins.int
@@ -1557,6 +1903,10 @@ class QualityProfile(_message.Message):
     """Share of segments with a thumb, 0 to 1."""
     quality_multiplier: _builtins.float
     """Factor of what is required: 0.85, 1 or 1.15."""
+    problem: _builtins.str
+    """Why the profile could not be read or changed: the other fields are those of a new one.
+    Empty: it could.
+    """
     @_builtins.property
     def common_issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The three commonest categories of issues."""
@@ -1570,10 +1920,11 @@ class QualityProfile(_message.Message):
         feedback_rate: _builtins.float = ...,
         common_issues: _abc.Iterable[_builtins.str] | None = ...,
         quality_multiplier: _builtins.float = ...,
+        problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["avg_quality", b"avg_quality", "common_issues", b"common_issues", "feedback_rate", b"feedback_rate", "maturity", b"maturity", "quality_multiplier", b"quality_multiplier", "total_runs", b"total_runs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["avg_quality", b"avg_quality", "common_issues", b"common_issues", "feedback_rate", b"feedback_rate", "maturity", b"maturity", "problem", b"problem", "quality_multiplier", b"quality_multiplier", "total_runs", b"total_runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1704,3 +2055,33 @@ class LargestResult(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LargestResult: _TypeAlias = LargestResult  # noqa: Y015
+
+@_typing.final
+class FeedbackGiven(_message.Message):
+    """FeedbackGiven reports that a user gave feedback on a segment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    THUMB_FIELD_NUMBER: _builtins.int
+    SEGMENT_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
+    thumb: _builtins.str
+    """up or down."""
+    segment: _builtins.int
+    """The segment."""
+    caller: _builtins.str
+    """Name of the caller."""
+    def __init__(
+        self,
+        *,
+        thumb: _builtins.str = ...,
+        segment: _builtins.int = ...,
+        caller: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "segment", b"segment", "thumb", b"thumb"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FeedbackGiven: _TypeAlias = FeedbackGiven  # noqa: Y015
