@@ -162,7 +162,8 @@ func (s RunState) steer() (Admission, error) {
 
 // feedback accepts what a user says of a run that has ended and is not about to be reopened.
 func (s RunState) feedback() (Admission, error) {
-	if !runstate.Ended(s.Step.GetSnapshot()) || s.waits(isUserMessage) || s.waits(isResume) {
+	ended := s.at(runlog.End) || runstate.Ended(s.Step.GetSnapshot())
+	if !ended || s.waits(isUserMessage) || s.waits(isResume) {
 		return 0, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ACTIVE,
 			"run "+s.Run.String()+" has not ended; give feedback when it has", "namespace", s.Run.Namespace, "run_id", s.Run.ID)
 	}
