@@ -41,6 +41,7 @@ type cli struct {
 	Interrupt interruptCmd `cmd:"" help:"Stop what a run is doing and park it."`
 	Resume    resumeCmd    `cmd:"" help:"Resume a parked or cancelled run and follow it."`
 	Cancel    cancelCmd    `cmd:"" help:"Cancel a run."`
+	Feedback  feedbackCmd  `cmd:"" help:"Give feedback on the result of a run that has ended."`
 	Delete    deleteCmd    `cmd:"" help:"Delete a parked or ended run with all its stored data."`
 	Agent     agentCmd     `cmd:"" help:"Create and check agent files, and print their schemas."`
 	Demo      demoCmd      `cmd:"" help:"Run a scripted agent that fixes a small program; needs no model."`
