@@ -100,13 +100,18 @@ func (a *asker) watchOn() (events []*harnessv1.Event) {
 	return events
 }
 
-// restOfTree waits until the whole tree is parked, also over a gateway that restarts, and returns its result.
+// restOfTree waits until the whole tree is parked, also over a gateway that restarts, and returns its result. A call
+// below is listed as soon as its own run is parked; the reason of the root names it once the reports have arrived there.
 func (a *asker) restOfTree() (result *harnessv1.HarnessResult) {
 	a.Helper()
 	meshtest.Eventually(a, "the tree is parked", func() bool {
 		r, err := a.client.GetRun(a.ctx, &harnessv1.GetRunRequest{RunId: a.run})
 		result = r.GetResult()
-		return err == nil && len(result.GetPending()) == 1 && result.GetPending()[0].GetRunId() != ""
+		if err != nil || len(result.GetPending()) != 1 {
+			return false
+		}
+		waits := result.GetPending()[0].GetRunId()
+		return waits != "" && result.GetReason().GetDetails().GetRunId() == waits
 	})
 	return result
 }

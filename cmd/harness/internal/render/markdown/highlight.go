@@ -145,9 +145,10 @@ func (s *scanner) quoted() int {
 
 // word takes an identifier, a keyword or a key.
 func (s *scanner) word() {
-	n := strings.IndexFunc(s.rest[1:], func(r rune) bool { return !isWord(r) && (!s.dashes || r != '-') }) + 1
-	if n == 0 {
-		n = len(s.rest)
+	_, first := utf8.DecodeRuneInString(s.rest) // a letter, or the $ of a variable
+	n := len(s.rest)
+	if end := strings.IndexFunc(s.rest[first:], func(r rune) bool { return !isWord(r) && (!s.dashes || r != '-') }); end >= 0 {
+		n = first + end
 	}
 	word, after := s.rest[:n], s.rest[n:]
 	if s.anyCase {

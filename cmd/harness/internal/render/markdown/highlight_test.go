@@ -52,6 +52,13 @@ func TestHighlightKeepsTheCode(t *testing.T) {
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	for _, name := range names {
+		for _, code := range []string{"func é", "é", "日本 = x"} {
+			if got := ansi.Strip(highlight(code, name)); got != code {
+				t.Errorf("%s %q became %q", name, code, got)
+			}
+		}
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		name := rapid.SampledFrom(names).Draw(t, "language")
 		var code strings.Builder
