@@ -109,7 +109,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 // its place in the file.
 func (c *runCmd) start(ctx context.Context, a *app, spec *harnessv1.RunSpec, file *agentfile.File) (int, error) {
 	var keep []string
-	request := &harnessv1.StartRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(), Spec: spec}
+	request := &harnessv1.StartRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(), Spec: spec, Entitlements: c.Entitlement}
 	if c.RunID != "" {
 		// The same command is the same request and starts no second run.
 		keep = append(keep, c.RunID)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
@@ -48,6 +49,7 @@ type serveCmd struct {
 	SandboxLeast       string        `enum:"off,kernel,full" default:"off" placeholder:"off|kernel|full" help:"Least level at which the tool host runs commands. A host below it is not ready."`
 	SandboxPrivateHost []string      `placeholder:"HOST" help:"Host whose addresses are private that commands may reach if their run names it too, such as proxy.corp.example:8080; repeatable."`
 	Quality            string        `enum:"always," default:"" placeholder:"always" help:"always: judge the work of all runs, whatever they ask for. Default: that of runs that ask for it."`
+	Features           string        `placeholder:"FILE" help:"File with features that the runs of some namespaces, or a share of all runs, have; read at the start. Default: none."`
 	Sync               string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk: always (default) survives a power failure, interval is faster."`
 
 	secureFlags
@@ -122,6 +124,11 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		PeerConnections: c.PeerConnections, Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
 		Executor: c.Executor, Target: c.Target, QualityAlways: c.Quality != "",
 		ModelEnv: a.env, Catalogue: models, Metrics: c.Metrics, Logger: a.log, Stderr: a.err,
+	}
+	if c.Features != "" {
+		if cfg.Features, err = agentfile.LoadFeatures(c.Features); err != nil {
+			return follow.ExitError, fmt.Errorf("--features: %w", err)
+		}
 	}
 	if c.TargetTime != nil {
 		cfg.TargetTimeout = c.TargetTime.d

@@ -97,6 +97,17 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	return r
 }
 
+// Overlay returns c with the settings of under where c leaves them unset. Lists are joined. It
+// changes neither.
+func Overlay(c, under *harnessv1.LoopConfig) *harnessv1.LoopConfig {
+	if under == nil {
+		return c
+	}
+	both := proto.CloneOf(under)
+	proto.Merge(both, c)
+	return both
+}
+
 // shownShare is the part of the window that one result may fill at most: an eighth.
 const shownShare = 8
 

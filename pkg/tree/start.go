@@ -55,3 +55,13 @@ func ParentOf(run runlog.Run, s *harnessv1.Snapshot, c *harnessv1.Child) *harnes
 		Plans: runstate.Mode(s) == mode.Plan,
 	}
 }
+
+// InheritSettings gives the start of a sub-agent's run what the installation and the token of the caller gave
+// to its parent's. The work of a sub-agent is not judged, whatever a feature sets.
+func InheritSettings(child, parent *harnessv1.RepairTrigger) {
+	child.Entitlements, child.Tier, child.Features = parent.GetEntitlements(), parent.GetTier(), parent.GetFeatures()
+	if parent.GetFeatureConfig() != nil {
+		child.FeatureConfig = proto.CloneOf(parent.GetFeatureConfig())
+		child.FeatureConfig.Quality = nil
+	}
+}

@@ -46,6 +46,9 @@ func CheckStart(r *harnessv1.StartRunRequest) error {
 	if err := CheckRequestID(r.GetRequestId()); err != nil {
 		return err
 	}
+	if err := checkEntitlements(r.GetEntitlements()); err != nil {
+		return err
+	}
 	return checkSpec(r.GetSpec())
 }
 

@@ -39,8 +39,11 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	s := d.s
 	d.caller = d.trigger.GetCaller()
-	s.Config = runstate.Resolve(quality.Install(spec.GetConfig(), d.trigger.GetQuality()), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
-	if spec.GetConfig().GetModel().GetIdleTimeout() == nil && reasons(spec.GetAgent()) {
+	configured := runstate.Overlay(spec.GetConfig(), d.trigger.GetFeatureConfig())
+	s.Config = runstate.Resolve(quality.Install(configured, d.trigger.GetQuality()), catalogue.Lookup(spec.GetAgent().GetModel()).Window)
+	s.MaxTurns = s.GetConfig().GetStop().GetMaxTurns()
+	s.Entitlements, s.Tier, s.Features = d.trigger.GetEntitlements(), d.trigger.GetTier(), d.trigger.GetFeatures()
+	if configured.GetModel().GetIdleTimeout() == nil && reasons(spec.GetAgent()) {
 		s.Config.Model.IdleTimeout = durationpb.New(runstate.ReasoningIdleTimeout)
 	}
 	s.Workflow = workflow.Of(spec.GetWorkflow())

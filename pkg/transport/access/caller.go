@@ -18,7 +18,7 @@ type Caller struct {
 	Providers []string
 	// Rights are what runs may do and what the caller may answer; nil means all.
 	Rights []Right
-	// Tier and Entitlements have no effect here.
+	// Tier and Entitlements have no effect here; runs that the caller starts have them.
 	Tier         string
 	Entitlements []string
 

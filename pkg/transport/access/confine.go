@@ -19,12 +19,27 @@ const nameKey = "harness-caller"
 // approvalsKey is the header of callers without the right Approve. It only removes rights.
 const approvalsKey = "harness-no-approvals"
 
+// entitlementsKey and tierKey are the headers with what the line of a token entitles to. They come
+// from the guard alone: confined removes those of a caller.
+const (
+	entitlementsKey = "harness-entitlements"
+	tierKey         = "harness-tier"
+)
+
 // confined adds the namespaces of the caller to the context of its handler.
 func confined(ctx context.Context, c Caller) context.Context {
 	md, _ := metadata.FromIncomingContext(ctx)
 	md = md.Copy()
 	delete(md, namespacesKey)
 	delete(md, "authorization") // already checked
+	delete(md, entitlementsKey)
+	delete(md, tierKey)
+	if len(c.Entitlements) > 0 {
+		md.Set(entitlementsKey, strings.Join(c.Entitlements, ","))
+	}
+	if c.Tier != "" {
+		md.Set(tierKey, c.Tier)
+	}
 	md.Set(nameKey, c.Name)
 	if c.Namespaces != nil {
 		md.Set(namespacesKey, strings.Join(c.Namespaces, ","))
@@ -48,6 +63,24 @@ func Namespaces(ctx context.Context) []string {
 // Approves reports whether the caller may approve calls.
 func Approves(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, approvalsKey)) == 0
+}
+
+// Entitlements returns what the line of the caller's token entitles it to.
+func Entitlements(ctx context.Context) []string {
+	header := metadata.ValueFromIncomingContext(ctx, entitlementsKey)
+	if len(header) == 0 {
+		return nil
+	}
+	return strings.Split(header[0], ",")
+}
+
+// Tier returns the tier of the line of the caller's token; empty: the default one.
+func Tier(ctx context.Context) string {
+	header := metadata.ValueFromIncomingContext(ctx, tierKey)
+	if len(header) == 0 {
+		return ""
+	}
+	return header[0]
 }
 
 // Name returns the name of the caller for logs and records: that of the token's line, or
@@ -107,6 +140,12 @@ func outgoing(ctx context.Context) context.Context {
 	}
 	if c.Namespaces != nil {
 		ctx = metadata.AppendToOutgoingContext(ctx, namespacesKey, strings.Join(c.Namespaces, ","))
+	}
+	if len(c.Entitlements) > 0 {
+		ctx = metadata.AppendToOutgoingContext(ctx, entitlementsKey, strings.Join(c.Entitlements, ","))
+	}
+	if c.Tier != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, tierKey, c.Tier)
 	}
 	if !c.Has(Approve) {
 		ctx = metadata.AppendToOutgoingContext(ctx, approvalsKey, "true")

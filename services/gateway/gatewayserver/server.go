@@ -98,6 +98,8 @@ type Config struct {
 	Model func(model string) error
 	// Quality is how the installation judges work; see RepairTrigger.quality. Nil: it sets nothing.
 	Quality *harnessv1.QualityConfig
+	// Features are those that some runs have; gateway.CheckFeatures accepts them.
+	Features []*harnessv1.Feature
 	// Priced reports whether the price of a model is known. A budget in US dollars of a run
 	// with other models is refused. Nil disables the check.
 	Priced func(model string) bool
@@ -137,6 +139,7 @@ type Server struct {
 	model      func(model string) error
 	priced     func(model string) bool
 	quality    *harnessv1.QualityConfig
+	features   []*harnessv1.Feature
 	logger     *slog.Logger
 	instance   string
 	now        func() time.Time
@@ -193,6 +196,7 @@ func New(cfg Config) *Server {
 		model:      cfg.Model,
 		priced:     cfg.Priced,
 		quality:    cfg.Quality,
+		features:   cfg.Features,
 		hooks:      cfg.Hooks,
 		logger:     cfg.Logger,
 		instance:   cfg.Instance,

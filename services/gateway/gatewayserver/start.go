@@ -50,6 +50,10 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 	if run.Namespace, err = gateway.Namespace(r.GetNamespace()); err != nil {
 		return run, false, err
 	}
+	if len(r.GetEntitlements()) > 0 && access.Name(ctx) != access.Local {
+		return run, false, fault.New(codes.PermissionDenied, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED,
+			"entitlements: only callers on the gateway's machine name them: leave them out, a token has those of its line")
+	}
 	if err := s.startable(ctx, r.GetSpec()); err != nil {
 		return run, false, err
 	}
@@ -77,6 +81,14 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 			return run, false, fmt.Errorf("%d generated ids in a row already existed, the last is %s", i, run)
 		}
 	}
+}
+
+// entitlements returns what a run is entitled to: by the token of its caller, or, without one, by
+// the request.
+func entitlements(ctx context.Context, r *harnessv1.StartRunRequest) []string {
+	names := slices.Concat(access.Entitlements(ctx), r.GetEntitlements())
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // withWindow returns the request with the model's input window, if only this process knows
@@ -239,7 +251,10 @@ func (s *Server) create(ctx context.Context, run runlog.Run, r *harnessv1.StartR
 	rec := gateway.StartRecord(run, r.GetRequestId(), access.Name(ctx), spec, tools, s.now(), &harnessv1.Writer{
 		Executor: gateway.Writer, Instance: s.instance, Nonce: nonce,
 	})
-	rec.GetStep().GetRepairTrigger().Quality = s.quality
+	trigger := rec.GetStep().GetRepairTrigger()
+	trigger.Quality = s.quality
+	trigger.Entitlements, trigger.Tier = entitlements(ctx, r), access.Tier(ctx)
+	trigger.Features, trigger.FeatureConfig = gateway.Features(s.features, run)
 	rec.GetStep().GetSnapshot().Trace = runtrace.New(spans.Ref(ctx), spec.GetAgent().GetName(), rec.GetCommitTime().AsTime())
 	sequence, err := s.log.Append(ctx, rec)
 	switch {

@@ -229,10 +229,11 @@ func (s *Server) give(ctx context.Context, run runlog.Run, step *harnessv1.Step,
 // startChild appends the first record of a child, unless it is there.
 func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent runlog.Entry, child runlog.Run, c *harnessv1.Child) error {
 	snapshot := parent.Record.GetStep().GetSnapshot()
-	spec, err := s.spec(ctx, parent)
+	started, err := s.started(ctx, parent)
 	if err != nil {
 		return err
 	}
+	spec := started.GetSpec()
 	goal, err := s.prompt(ctx, parent, child, c)
 	if err != nil {
 		return err
@@ -247,6 +248,7 @@ func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent run
 	}
 	now := s.now()
 	step := runstate.FirstStep(repair.Name, tree.Spec(spec, snapshot, def, c, goal), tools, snapshot.GetStartedBy(), now)
+	tree.InheritSettings(step.GetRepairTrigger(), started)
 	step.GetRepairTrigger().Parent = tree.ParentOf(parent.Run, snapshot, c)
 	step.Snapshot.GrantedTools = snapshot.GetGrantedTools()
 	step.Snapshot.Trace = runtrace.Below(runtrace.Current(snapshot.GetTrace()), child.ID, c.GetAgent(), now)
@@ -280,13 +282,13 @@ func (s *Server) clientTools(ctx context.Context, parent runlog.Entry, child run
 	return s.store(ctx, child, text)
 }
 
-// spec returns what a run was started with.
-func (s *Server) spec(ctx context.Context, run runlog.Entry) (*harnessv1.RunSpec, error) {
+// started returns the message that a run was started with.
+func (s *Server) started(ctx context.Context, run runlog.Entry) (*harnessv1.RepairTrigger, error) {
 	first, err := s.log.Read(ctx, run.Run, run.Record.GetStep().GetSnapshot().GetFirstSequence())
 	if err != nil {
 		return nil, err
 	}
-	return first.Record.GetStep().GetRepairTrigger().GetSpec(), nil
+	return first.Record.GetStep().GetRepairTrigger(), nil
 }
 
 // prompt returns what the newest message to a child says, stored for the child: the prompt of its
@@ -328,11 +330,11 @@ func (s *Server) prompt(ctx context.Context, parent runlog.Entry, child runlog.R
 // taskPrompt returns the prompt of a task: from the call that made the graph, or what the run was started with.
 func (s *Server) taskPrompt(ctx context.Context, run runlog.Entry, g *harnessv1.Graph, task string) (string, error) {
 	if g.GetCallId() == "" {
-		spec, err := s.spec(ctx, run)
+		started, err := s.started(ctx, run)
 		if err != nil {
 			return "", err
 		}
-		for _, t := range spec.GetGraph() {
+		for _, t := range started.GetSpec().GetGraph() {
 			if t.GetId() == task {
 				return t.GetPrompt(), nil
 			}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
@@ -94,6 +96,8 @@ type Config struct {
 	AllowTargets []string
 	// QualityAlways has the work of all runs judged.
 	QualityAlways bool
+	// Features are those that some runs have.
+	Features []*harnessv1.Feature
 	// SandboxLeast is the least level at which the tool host runs commands: off (default),
 	// kernel or full.
 	SandboxLeast string

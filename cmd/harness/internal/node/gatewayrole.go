@@ -36,11 +36,12 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 		Effort: func(model string, effort harnessv1.Effort) error {
 			return provider.CheckEffort(n.cfg.Catalogue, model, effort)
 		},
-		Quality: quality,
-		Model:   n.checkModel,
-		Priced:  func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
-		Tools:   func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
-		Hooks:   func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
+		Quality:  quality,
+		Features: n.cfg.Features,
+		Model:    n.checkModel,
+		Priced:   func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
+		Tools:    func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
+		Hooks:    func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
 	})
 	if err := n.watchMesh(gateway); err != nil {
 		return nil, err

@@ -1529,6 +1529,127 @@ func (x *Budgets) GetRuns() uint32 {
 	return 0
 }
 
+// FeatureSet is the content of a file of features.
+type FeatureSet struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The features, at most 32.
+	Features      []*Feature `protobuf:"bytes,1,rep,name=features,proto3" json:"features,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FeatureSet) Reset() {
+	*x = FeatureSet{}
+	mi := &file_harness_v1_config_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FeatureSet) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FeatureSet) ProtoMessage() {}
+
+func (x *FeatureSet) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FeatureSet.ProtoReflect.Descriptor instead.
+func (*FeatureSet) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *FeatureSet) GetFeatures() []*Feature {
+	if x != nil {
+		return x.Features
+	}
+	return nil
+}
+
+// Feature is a part of the installation that some runs have.
+type Feature struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unique: [a-z][a-z0-9_-]{0,63}.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Namespaces of the runs that can have it. Empty: all.
+	Namespaces []string `protobuf:"bytes,2,rep,name=namespaces,proto3" json:"namespaces,omitempty"`
+	// Percent of these runs that have it, above 0, at most 100. Which ones follows from the ids of
+	// the runs. Unset: 100.
+	Share *float64 `protobuf:"fixed64,3,opt,name=share,proto3,oneof" json:"share,omitempty"`
+	// Settings of runs that have it, where they leave them unset; lists are joined. Of two features
+	// the later one counts.
+	Config        *LoopConfig `protobuf:"bytes,4,opt,name=config,proto3" json:"config,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Feature) Reset() {
+	*x = Feature{}
+	mi := &file_harness_v1_config_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Feature) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Feature) ProtoMessage() {}
+
+func (x *Feature) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_config_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Feature.ProtoReflect.Descriptor instead.
+func (*Feature) Descriptor() ([]byte, []int) {
+	return file_harness_v1_config_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Feature) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Feature) GetNamespaces() []string {
+	if x != nil {
+		return x.Namespaces
+	}
+	return nil
+}
+
+func (x *Feature) GetShare() float64 {
+	if x != nil && x.Share != nil {
+		return *x.Share
+	}
+	return 0
+}
+
+func (x *Feature) GetConfig() *LoopConfig {
+	if x != nil {
+		return x.Config
+	}
+	return nil
+}
+
 var File_harness_v1_config_proto protoreflect.FileDescriptor
 
 const file_harness_v1_config_proto_rawDesc = "" +
@@ -1713,7 +1834,18 @@ const file_harness_v1_config_proto_rawDesc = "" +
 	"\a_tokensB\v\n" +
 	"\t_cost_usdB\x11\n" +
 	"\x0f_allow_unpricedB\a\n" +
-	"\x05_runs*^\n" +
+	"\x05_runs\"=\n" +
+	"\n" +
+	"FeatureSet\x12/\n" +
+	"\bfeatures\x18\x01 \x03(\v2\x13.harness.v1.FeatureR\bfeatures\"\x92\x01\n" +
+	"\aFeature\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1e\n" +
+	"\n" +
+	"namespaces\x18\x02 \x03(\tR\n" +
+	"namespaces\x12\x19\n" +
+	"\x05share\x18\x03 \x01(\x01H\x00R\x05share\x88\x01\x01\x12.\n" +
+	"\x06config\x18\x04 \x01(\v2\x16.harness.v1.LoopConfigR\x06configB\b\n" +
+	"\x06_share*^\n" +
 	"\n" +
 	"StopPolicy\x12\x1b\n" +
 	"\x17STOP_POLICY_UNSPECIFIED\x10\x00\x12\x1b\n" +
@@ -1744,7 +1876,7 @@ func file_harness_v1_config_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_config_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 17)
+var file_harness_v1_config_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_harness_v1_config_proto_goTypes = []any{
 	(StopPolicy)(0),             // 0: harness.v1.StopPolicy
 	(Effort)(0),                 // 1: harness.v1.Effort
@@ -1765,11 +1897,13 @@ var file_harness_v1_config_proto_goTypes = []any{
 	(*ReasoningConfig)(nil),     // 16: harness.v1.ReasoningConfig
 	(*ToolConfig)(nil),          // 17: harness.v1.ToolConfig
 	(*Budgets)(nil),             // 18: harness.v1.Budgets
-	(*SandboxConfig)(nil),       // 19: harness.v1.SandboxConfig
-	(*QualityConfig)(nil),       // 20: harness.v1.QualityConfig
-	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
-	(CompactionAction)(0),       // 22: harness.v1.CompactionAction
-	(Durability)(0),             // 23: harness.v1.Durability
+	(*FeatureSet)(nil),          // 19: harness.v1.FeatureSet
+	(*Feature)(nil),             // 20: harness.v1.Feature
+	(*SandboxConfig)(nil),       // 21: harness.v1.SandboxConfig
+	(*QualityConfig)(nil),       // 22: harness.v1.QualityConfig
+	(*durationpb.Duration)(nil), // 23: google.protobuf.Duration
+	(CompactionAction)(0),       // 24: harness.v1.CompactionAction
+	(Durability)(0),             // 25: harness.v1.Durability
 }
 var file_harness_v1_config_proto_depIdxs = []int32{
 	10, // 0: harness.v1.LoopConfig.stop:type_name -> harness.v1.StopConfig
@@ -1784,30 +1918,32 @@ var file_harness_v1_config_proto_depIdxs = []int32{
 	6,  // 9: harness.v1.LoopConfig.guidance:type_name -> harness.v1.GuidanceConfig
 	8,  // 10: harness.v1.LoopConfig.hooks:type_name -> harness.v1.HookConfig
 	9,  // 11: harness.v1.LoopConfig.contract:type_name -> harness.v1.ContractConfig
-	19, // 12: harness.v1.LoopConfig.sandbox:type_name -> harness.v1.SandboxConfig
+	21, // 12: harness.v1.LoopConfig.sandbox:type_name -> harness.v1.SandboxConfig
 	7,  // 13: harness.v1.LoopConfig.prompt:type_name -> harness.v1.PromptConfig
-	20, // 14: harness.v1.LoopConfig.quality:type_name -> harness.v1.QualityConfig
-	21, // 15: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
+	22, // 14: harness.v1.LoopConfig.quality:type_name -> harness.v1.QualityConfig
+	23, // 15: harness.v1.HookConfig.timeout:type_name -> google.protobuf.Duration
 	0,  // 16: harness.v1.StopConfig.policy:type_name -> harness.v1.StopPolicy
-	22, // 17: harness.v1.ContextConfig.strategies:type_name -> harness.v1.CompactionAction
+	24, // 17: harness.v1.ContextConfig.strategies:type_name -> harness.v1.CompactionAction
 	14, // 18: harness.v1.ContextConfig.durability:type_name -> harness.v1.ToolDurability
 	13, // 19: harness.v1.ContextConfig.summarizer:type_name -> harness.v1.SummarizerConfig
-	21, // 20: harness.v1.ContextConfig.summary_wait:type_name -> google.protobuf.Duration
-	23, // 21: harness.v1.ToolDurability.durability:type_name -> harness.v1.Durability
-	21, // 22: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
-	21, // 23: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
-	21, // 24: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
-	21, // 25: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
+	23, // 20: harness.v1.ContextConfig.summary_wait:type_name -> google.protobuf.Duration
+	25, // 21: harness.v1.ToolDurability.durability:type_name -> harness.v1.Durability
+	23, // 22: harness.v1.ModelConfig.backoff_initial:type_name -> google.protobuf.Duration
+	23, // 23: harness.v1.ModelConfig.backoff_max:type_name -> google.protobuf.Duration
+	23, // 24: harness.v1.ModelConfig.idle_timeout:type_name -> google.protobuf.Duration
+	23, // 25: harness.v1.ModelConfig.outage_retry:type_name -> google.protobuf.Duration
 	1,  // 26: harness.v1.ReasoningConfig.effort:type_name -> harness.v1.Effort
-	21, // 27: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
-	21, // 28: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
-	21, // 29: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
-	21, // 30: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
-	31, // [31:31] is the sub-list for method output_type
-	31, // [31:31] is the sub-list for method input_type
-	31, // [31:31] is the sub-list for extension type_name
-	31, // [31:31] is the sub-list for extension extendee
-	0,  // [0:31] is the sub-list for field type_name
+	23, // 27: harness.v1.ToolConfig.timeout:type_name -> google.protobuf.Duration
+	23, // 28: harness.v1.ToolConfig.approval_timeout:type_name -> google.protobuf.Duration
+	23, // 29: harness.v1.ToolConfig.answer_timeout:type_name -> google.protobuf.Duration
+	23, // 30: harness.v1.Budgets.wall_clock:type_name -> google.protobuf.Duration
+	20, // 31: harness.v1.FeatureSet.features:type_name -> harness.v1.Feature
+	2,  // 32: harness.v1.Feature.config:type_name -> harness.v1.LoopConfig
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_config_proto_init() }
@@ -1834,13 +1970,14 @@ func file_harness_v1_config_proto_init() {
 	file_harness_v1_config_proto_msgTypes[14].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[15].OneofWrappers = []any{}
 	file_harness_v1_config_proto_msgTypes[16].OneofWrappers = []any{}
+	file_harness_v1_config_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_config_proto_rawDesc), len(file_harness_v1_config_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   17,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

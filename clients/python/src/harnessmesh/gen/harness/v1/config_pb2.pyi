@@ -986,3 +986,71 @@ class Budgets(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__turns) -> _WhichOneofReturnType__turns | None: ...
 
 Global___Budgets: _TypeAlias = Budgets  # noqa: Y015
+
+@_typing.final
+class FeatureSet(_message.Message):
+    """FeatureSet is the content of a file of features."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FEATURES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def features(self) -> _containers.RepeatedCompositeFieldContainer[Global___Feature]:
+        """The features, at most 32."""
+
+    def __init__(
+        self,
+        *,
+        features: _abc.Iterable[Global___Feature] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["features", b"features"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FeatureSet: _TypeAlias = FeatureSet  # noqa: Y015
+
+@_typing.final
+class Feature(_message.Message):
+    """Feature is a part of the installation that some runs have."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    NAMESPACES_FIELD_NUMBER: _builtins.int
+    SHARE_FIELD_NUMBER: _builtins.int
+    CONFIG_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Unique: [a-z][a-z0-9_-]{0,63}."""
+    share: _builtins.float
+    """Percent of these runs that have it, above 0, at most 100. Which ones follows from the ids of
+    the runs. Unset: 100.
+    """
+    @_builtins.property
+    def namespaces(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Namespaces of the runs that can have it. Empty: all."""
+
+    @_builtins.property
+    def config(self) -> Global___LoopConfig:
+        """Settings of runs that have it, where they leave them unset; lists are joined. Of two features
+        the later one counts.
+        """
+
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        namespaces: _abc.Iterable[_builtins.str] | None = ...,
+        share: _builtins.float | None = ...,
+        config: Global___LoopConfig | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_share", b"_share", "config", b"config", "share", b"share"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_share", b"_share", "config", b"config", "name", b"name", "namespaces", b"namespaces", "share", b"share"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__share: _TypeAlias = _typing.Literal["share"]  # noqa: Y015
+    _WhichOneofArgType__share: _TypeAlias = _typing.Literal["_share", b"_share"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__share) -> _WhichOneofReturnType__share | None: ...
+
+Global___Feature: _TypeAlias = Feature  # noqa: Y015
