@@ -17,11 +17,11 @@ func TestFeaturesSetWhatARunLeavesUnset(t *testing.T) {
 		if c.own > 0 {
 			s.Config.Stop.MaxTurns = proto.Uint32(c.own)
 		}
-		in := start(s)
+		in := first(begun(), s, nothing()...)
 		trigger := in.GetStep().GetRepairTrigger()
 		trigger.Features, trigger.Entitlements, trigger.Tier = []string{"short"}, []string{"has_synthesis_swarm"}, "gold"
 		trigger.FeatureConfig = &harnessv1.LoopConfig{Stop: &harnessv1.StopConfig{MaxTurns: proto.Uint32(4), WorkCompleteMaxRetries: proto.Uint32(2)}}
-		got := decide(t, in).GetSnapshot()
+		got := decide(t, in).GetStep().GetSnapshot()
 		if got.GetMaxTurns() != c.want || got.GetConfig().GetStop().GetMaxTurns() != c.want || got.GetConfig().GetStop().GetWorkCompleteMaxRetries() != 1 {
 			t.Errorf("own %d: %d, %v", c.own, got.GetMaxTurns(), got.GetConfig().GetStop())
 		}

@@ -141,7 +141,8 @@ func TestPrefixesAreFirstWords(t *testing.T) {
 func TestShellsRunWhatIsPlain(t *testing.T) {
 	programs, empty := t.TempDir(), t.TempDir()
 	for _, name := range []string{"go", "ls", "rm"} {
-		script := "#!/bin/sh\nprintf '%s\\001' \"${0##*/}\" \"$@\" >>\"$RAN\"; printf '\\002' >>\"$RAN\"\n"
+		// One write for each program: those of a pipeline run at the same time.
+		script := "#!/bin/sh\nprintf '%s\\002' \"$(printf '%s\\001' \"${0##*/}\" \"$@\")\" >>\"$RAN\"\n"
 		if err := os.WriteFile(filepath.Join(programs, name), []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}

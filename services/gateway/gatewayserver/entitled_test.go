@@ -32,7 +32,7 @@ func TestWhatARunIsEntitledTo(t *testing.T) {
 		ctx := metadata.AppendToOutgoingContext(b.ctx, c.headers...)
 		_, err := b.client.StartRun(ctx, &harnessv1.StartRunRequest{Namespace: b.namespace, RunId: run, Spec: b.spec("goal"), Entitlements: c.request})
 		if c.refused {
-			b.refused(err, codes.PermissionDenied, "")
+			b.refused(err, codes.PermissionDenied, "UNSPECIFIED")
 			continue
 		}
 		b.must(err)
