@@ -23,6 +23,7 @@ type specFlags struct {
 	Effort       *effortFlag   `placeholder:"LEVEL" help:"How much the model reasons: none, minimal, low, medium, high, xhigh or max. Default: the provider's."`
 	Workspace    string        `placeholder:"DIR" help:"Directory in which the agent works. Default: the current directory."`
 	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets, contract, hooks."`
+	MCP          []string      `name:"mcp" placeholder:"FILE" help:"File with servers of tools under the key mcpServers, such as .mcp.json; repeatable."`
 	Contract     string        `placeholder:"FILE" help:"Contract file: what must exist before the run counts as done."`
 	Mode         string        `placeholder:"NAME" help:"Mode at the start: plan, execute, or a custom mode of the agent file. Default: execute."`
 	Workflow     []string      `placeholder:"NAME" help:"Executors of a turn in order, such as repair,compaction,turn,checker,stopdecision. Default: repair,compaction,turn,stopdecision."`
@@ -165,6 +166,11 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 		}
 		if err := absoluteModels(file, filepath.Dir(c.Agent), local); err != nil {
 			return nil, err
+		}
+	}
+	for _, path := range c.MCP {
+		if err := file.LoadServers(path); err != nil {
+			return nil, fmt.Errorf("--mcp: %w", err)
 		}
 	}
 	if c.Contract != "" {

@@ -60,6 +60,8 @@ type Definition struct {
 	MaxAnswerWords uint32
 	// Kinds are the kinds of work in addition to the built-in ones.
 	Kinds []*harnessv1.WorkKind
+	// Mcp are the servers of tools.
+	Mcp []*harnessv1.McpServer
 	// Digest identifies the definition: equal definitions have equal digests.
 	Digest string
 }
@@ -71,7 +73,7 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 	d := &harnessv1.Definition{
 		Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema(),
 		Agents: tree.Resolve(agent.GetAgents()), OnlyTools: agent.GetOnlyTools(), ReadOnly: agent.GetReadOnly(), MaxAnswerWords: agent.GetMaxAnswerWords(),
-		Kinds: agent.GetKinds(),
+		Kinds: agent.GetKinds(), Mcp: agent.GetMcp(),
 	}
 	if proto.Size(d) == 0 {
 		d = nil
@@ -88,7 +90,7 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Definition, error) {
 	out := &Definition{
 		Modes: d.GetModes(), OutputSchema: d.GetOutputSchema(), Agents: d.GetAgents(), OnlyTools: d.GetOnlyTools(), ReadOnly: d.GetReadOnly(),
-		MaxAnswerWords: d.GetMaxAnswerWords(), Kinds: d.GetKinds(),
+		MaxAnswerWords: d.GetMaxAnswerWords(), Kinds: d.GetKinds(), Mcp: d.GetMcp(),
 	}
 	var err error
 	if out.OutputSchema != "" {

@@ -94,6 +94,10 @@ func all() []*harnessv1.Event {
 		}),
 		event.FeedbackGiven(&harnessv1.FeedbackGiven{Thumb: "down", Segment: 1, Caller: "local"}),
 		event.QualityMilestone(&harnessv1.QualityMilestone{Level: "developing", Threshold: 10, TotalRuns: 10, Description: "description", QualityMultiplier: 1}),
+		event.ServerState(&harnessv1.ServerState{
+			Server: "s", State: "failed", Message: "why", Tools: 1, LeftOut: []*harnessv1.McpLeftOut{{Tool: "t", Reason: "why"}},
+		}),
+		event.ToolsChanged(&harnessv1.ToolsChanged{Server: "s", Added: []string{"a"}, Changed: []string{"b"}, Removed: []string{"c"}}),
 		event.ContextMetrics(&harnessv1.ContextMetrics{
 			TotalToolCalls: 1, CumulativeResultChars: 4, EstimatedToolResultTokens: 1, LargestResult: &harnessv1.LargestResult{Tool: "read", Chars: 4}, CallsPerTool: map[string]uint32{"read": 1},
 		}),

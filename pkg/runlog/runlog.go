@@ -58,8 +58,10 @@ import (
 //     schema 9 would accept such work unjudged.
 //   - 11: entitlements, tiers and features of runs, profiles, tools of servers, and runs in the
 //     trace of their parent. A program that reads only schema 10 would judge work by the wrong
-//     limits and lose calls of servers.
-const Schema = 11
+//     limits.
+//   - 12: servers of tools, and calls by call_tool. A program that reads only schema 11 would
+//     refuse calls of servers as unknown.
+const Schema = 12
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

@@ -166,6 +166,14 @@ func (c *hosts) MakeWorktree(ctx context.Context, r *harnessv1.MakeWorktreeReque
 	return &harnessv1.MakeWorktreeResponse{Workspace: "/worktrees/" + r.GetRunId()}, nil
 }
 
+// DescribeServers calls any host: there are no servers.
+func (c *hosts) DescribeServers(ctx context.Context, r *harnessv1.DescribeServersRequest, _ ...grpc.CallOption) (*harnessv1.DescribeServersResponse, error) {
+	if err := c.anyHost(ctx, key{kind: onDescribe, run: r.GetRunId(), text: "servers"}); err != nil {
+		return nil, err
+	}
+	return &harnessv1.DescribeServersResponse{}, nil
+}
+
 // EndWorktree calls any host: nothing has changed.
 func (c *hosts) EndWorktree(ctx context.Context, r *harnessv1.EndWorktreeRequest, _ ...grpc.CallOption) (*harnessv1.EndWorktreeResponse, error) {
 	if err := c.anyHost(ctx, key{kind: onDescribe, run: r.GetRunId(), text: "worktree ends"}); err != nil {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
 // ClientTools returns those of a run's client tools that a sub-agent has: only those that its definition lists. text
@@ -18,7 +19,9 @@ func ClientTools(text string, def *harnessv1.SubAgent) (string, error) {
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(text), all); err != nil {
 		return "", fmt.Errorf("parse the client tools: %w", err)
 	}
-	all.Tools = slices.DeleteFunc(all.GetTools(), func(t *harnessv1.ToolSpec) bool { return !slices.Contains(def.GetTools(), t.GetName()) })
+	all.Tools = slices.DeleteFunc(all.GetTools(), func(t *harnessv1.ToolSpec) bool {
+		return !slices.ContainsFunc(def.GetTools(), func(p string) bool { return tool.Matches(p, t.GetName()) })
+	})
 	if len(all.GetTools()) == 0 {
 		return "", nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
@@ -64,8 +65,8 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 	}
 	for i, rule := range a.GetTools() {
 		field := at("spec.agent.tools", i)
-		if rule.GetName() != "*" && !runlog.Name.MatchString(rule.GetName()) {
-			return fault.Invalid(field+".name", "%q is neither * nor a tool name, which must match [A-Za-z0-9_-]{1,64}", content.Cut(rule.GetName(), 80))
+		if !tool.ValidPattern(rule.GetName()) {
+			return fault.Invalid(field+".name", "%q is no tool name: must match [A-Za-z0-9_-]{1,64}, with * for any characters", content.Cut(rule.GetName(), 80))
 		}
 		if _, ok := harnessv1.ToolDecision_name[int32(rule.GetPolicy())]; !ok {
 			return fault.Invalid(field+".policy", "unknown policy %d: must be ALLOW, ASK or DENY", int32(rule.GetPolicy()))

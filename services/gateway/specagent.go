@@ -68,6 +68,7 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		func() error { return checkProviders(agent+".context_providers", a.GetContextProviders()) },
 		func() error { return checkOutputSchema(s.GetOutputSchema()) },
 		func() error { return checkGraph(s) },
+		func() error { return checkServers(a.GetMcp()) },
 		func() error { return checkQuality(s) },
 	)
 }
@@ -191,7 +192,7 @@ const MaxHookTimeout = 5 * time.Minute
 // could not be satisfied.
 func CheckNamed(s *harnessv1.RunSpec, names []string) error {
 	check := func(field, name string) error {
-		if slices.Contains(names, name) {
+		if namesTool(name, names, s.GetAgent().GetMcp()) {
 			return nil
 		}
 		return fault.Invalid(field, "unknown tool %q: must be one of %s", name, strings.Join(names, ", "))

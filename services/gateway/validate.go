@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 )
 
 // Namespace returns the namespace of a request.
@@ -258,11 +259,24 @@ func checkText(field string, c *harnessv1.Content) error {
 	return nil
 }
 
+// namesTool reports whether a pattern may match a tool: one of those that are known, or one of a
+// server, whose tools are known once it has started.
+func namesTool(pattern string, names []string, servers []*harnessv1.McpServer) bool {
+	if slices.ContainsFunc(names, func(name string) bool { return tool.Matches(pattern, name) }) || pattern == "*" {
+		return true
+	}
+	return slices.ContainsFunc(servers, func(s *harnessv1.McpServer) bool {
+		whole := "mcp__" + s.GetName() + "__"
+		fixed, _, open := strings.Cut(pattern, "*")
+		return strings.HasPrefix(fixed, whole) || open && strings.HasPrefix(whole, fixed)
+	})
+}
+
 // CheckTools refuses rules for tools that do not exist: a deny with an unknown name
 // would deny nothing.
-func CheckTools(rules []*harnessv1.ToolRule, names []string) error {
-	for i, r := range rules {
-		if r.GetName() != "*" && !slices.Contains(names, r.GetName()) {
+func CheckTools(agent *harnessv1.AgentSpec, names []string) error {
+	for i, r := range agent.GetTools() {
+		if !namesTool(r.GetName(), names, agent.GetMcp()) {
 			return fault.Invalid(fmt.Sprintf("spec.agent.tools[%d].name", i), "unknown tool %q: must be one of %s",
 				r.GetName(), strings.Join(names, ", "))
 		}

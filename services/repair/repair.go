@@ -52,6 +52,8 @@ const (
 	NeedProfile = "profile"
 	// NeedFeedback is followed by the id of an inbox item: its feedback is stored in the profile.
 	NeedFeedback = "feedback:"
+	// NeedMcp are the servers of the run and their tools, before each turn of a run with servers.
+	NeedMcp = "mcp"
 	// NeedWorktree is the worktree of a child that starts in one.
 	NeedWorktree = "worktree"
 )
@@ -89,6 +91,8 @@ type decision struct {
 	drafts           int       // of the plan that is being made
 	goal             string    // of the segment, up to maxPlan bytes
 	work             *workPlan // of the segment; nil if it is not judged
+	sawServers       bool      // how the servers are was taken in
+	serverTools      uint32    // tokens of all their tools, at the start
 }
 
 // Decide is DecideWith for a step that carries the definition of its run.
@@ -150,6 +154,9 @@ func missing(in *harnessv1.StepInput, trigger *harnessv1.RepairTrigger) *agent.N
 	}
 	if starts(trigger) && trigger.GetParent() != nil {
 		keys = append(keys, NeedParent)
+	}
+	if starts(trigger) && len(trigger.GetSpec().GetAgent().GetMcp()) > 0 {
+		keys = append(keys, NeedMcp)
 	}
 	if starts(trigger) && trigger.GetParent().GetWorktree() {
 		keys = append(keys, NeedWorktree)

@@ -104,6 +104,9 @@ func (d *decision) continueTurn() error {
 		return d.pause(&harnessv1.StopReason{Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: d.Turn}})
 	}
 	if !s.GetTurn().GetOpen() {
+		if err := d.seeServers(); err != nil {
+			return err
+		}
 		if err := d.addEnded(); err != nil {
 			return err
 		}

@@ -23,6 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -66,6 +67,9 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	d.define(spec)
 	tree.AddGraph(s, spec.GetGraph())
+	if err := d.seeServers(); err != nil {
+		return err
+	}
 	environment = shownEnvironment(s.GetConfig().GetPrompt(), environment)
 	if environment != nil {
 		environment = proto.CloneOf(environment)
@@ -115,7 +119,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.Emit(event.GuidanceInjected("contract", "", text))
 	}
 	tools := d.tools(spec, environment)
-	runstate.OwnBudget(s).ToolTokens = runstate.ToolTokens(tools)
+	runstate.OwnBudget(s).ToolTokens = runstate.ToolTokens(tools) + d.serverTokens()
 	if err := runstate.CheckOverhead(s.GetModel(), s.GetConfig().GetContext(), prompt, tools); err != nil {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
 	}
@@ -149,6 +153,7 @@ func (d *decision) tools(spec *harnessv1.RunSpec, environment *harnessv1.Environ
 		OutputSchema:  spec.GetOutputSchema(),
 		Wait:          d.s.GetConfig().GetTools().GetWait(),
 		ArtifactKinds: d.artifactKinds(spec.GetAgent().GetKinds()),
+		Servers:       mcptool.Searched(d.s.GetMcp()),
 	})
 	all := slices.Concat(environment.GetTools(), harness, tree.Tools(d.made.Agents), spec.GetClientTools())
 	return slices.DeleteFunc(all, func(t *harnessv1.ToolSpec) bool { return !mode.Allows(runstate.Mode(d.s), d.made.Modes, t) })

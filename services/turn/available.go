@@ -10,26 +10,55 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
-// AvailableTools returns the tools that the model can call in the mode of work of
-// s, and the names of those that only other modes allow.
-func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools,
-	definition *agent.Definition) (available []*harnessv1.ToolSpec, blocked map[string]bool) {
-	blocked = map[string]bool{}
-	for _, t := range allTools(s, host, clients, definition) {
-		if !has(definition, t) {
-			continue
-		}
-		if mode.Allows(runstate.Mode(s), definition.Modes, t) {
-			available = append(available, t)
-		} else {
-			blocked[t.GetName()] = true
+// Available are the tools of a run in a mode of work.
+type Available struct {
+	// Shown are those that the model is shown.
+	Shown []*harnessv1.ToolSpec
+	// Hidden are those that it can only find.
+	Hidden []*harnessv1.ToolSpec
+	// Blocked are the names of those that only other modes allow.
+	Blocked map[string]bool
+}
+
+// AvailableTools returns the tools that the model can call in the mode of work of s.
+func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, servers *mcptool.Index,
+	definition *agent.Definition) Available {
+	a := Available{Blocked: map[string]bool{}}
+	shown, hidden := servers.Shown(s.GetMcp(), s.GetAutonomous())
+	own := allTools(s, host, clients, definition)
+	taken := map[string]bool{}
+	for _, t := range own {
+		taken[t.GetName()] = true
+	}
+	add := func(list *[]*harnessv1.ToolSpec, t *harnessv1.ToolSpec) {
+		switch {
+		case !has(definition, t):
+		case mode.Allows(runstate.Mode(s), definition.Modes, t):
+			*list = append(*list, t)
+		default:
+			a.Blocked[t.GetName()] = true
 		}
 	}
-	return available, blocked
+	for _, t := range own {
+		add(&a.Shown, t)
+	}
+	for _, t := range shown {
+		if !taken[t.GetName()] {
+			add(&a.Shown, t)
+		}
+	}
+	for _, t := range hidden {
+		if !taken[t.GetName()] {
+			add(&a.Hidden, t)
+		}
+	}
+	return a
 }
 
 // has reports whether the definition of an agent lets it have a tool.
@@ -38,7 +67,8 @@ func has(definition *agent.Definition, t *harnessv1.ToolSpec) bool {
 	if definition.ReadOnly && t.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS && (a.GetWrites() || a.GetExecutes()) {
 		return false
 	}
-	return len(definition.OnlyTools) == 0 || t.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS || slices.Contains(definition.OnlyTools, t.GetName())
+	matches := func(name string) bool { return tool.Matches(name, t.GetName()) }
+	return len(definition.OnlyTools) == 0 || t.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS || slices.ContainsFunc(definition.OnlyTools, matches)
 }
 
 // allTools returns the tools of a run: the tool host's, the harness's, its sub-agents and
@@ -50,7 +80,7 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 	all = append(all, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: AsksUser(s, definition),
 		Compaction: s.GetConfig().GetContext().GetCompaction(), OutputSchema: definition.OutputSchema, Wait: Waits(s, definition),
-		ArtifactKinds: artifactKinds(s, definition),
+		ArtifactKinds: artifactKinds(s, definition), Servers: mcptool.Searched(s.GetMcp()),
 	})...)
 	taken := map[string]bool{}
 	for _, t := range all {

@@ -25,10 +25,10 @@ func withClients(t *testing.T, s *harnessv1.Snapshot) *tool.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	available, _ := turn.AvailableTools(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
+	available := turn.AvailableTools(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
 		client("get_weather"), client("read_file"), client("work_complete"), client("ask_user"), client("task_complete"), client("get_weather"),
-	}}, made)
-	set, err := tool.NewSet(available)
+	}}, nil, made)
+	set, err := tool.NewSet(available.Shown)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -317,7 +317,7 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 // marks returns the marks of the result of a call as it is carried out.
 func (j *judgement) marks(call *harnessv1.ToolCall) *harnessv1.ResultMarks {
 	name := harnesstool.CanonicalName(call.GetName())
-	spec := j.p.tools(j.s).Lookup(name)
+	_, spec := j.p.tools(j.s).reach(name, call.GetByCallTool())
 	m := mark.OfCall(j.s.Snapshot.GetConfig(), name, spec, call.GetArguments().GetInline())
 	if t := harnesstool.Of(spec); m != nil && t != nil && t.Summary != nil {
 		m.KeptContent = harnessv1.KeptContent_KEPT_CONTENT_COMPLETION
@@ -336,6 +336,9 @@ func (j *judgement) respond(call *harnessv1.ToolCall, text string, failed bool) 
 // runHarnessTool runs one of the harness's own tools.
 func (j *judgement) runHarnessTool(name, arguments string) (text string, failed bool) {
 	t := harnesstool.Find(name)
+	if t != nil && t.Search {
+		return j.findTools(arguments), false
+	}
 	if t == nil || t.Run == nil {
 		return fmt.Sprintf("There is no tool %q.", content.Cut(name, 64)), true
 	}
@@ -368,7 +371,7 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		prepared.Disposition, prepared.Message = as, message
 		return prepared
 	}
-	spec := tools.Lookup(name)
+	set, spec := tools.reach(name, call.GetByCallTool())
 	if spec == nil {
 		if tools.Blocked[name] {
 			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(j.p.mode(j.s), name))
@@ -382,7 +385,7 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, message)
 	}
 	prepared.Offered = true
-	if err := tools.Validate(name, call.GetArguments().GetInline()); err != nil {
+	if err := set.Validate(name, call.GetArguments().GetInline()); err != nil {
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, err.Error())
 	}
 	a := spec.GetAnnotations()
@@ -426,9 +429,12 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
 		Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: command.confined, Guarded: guarded,
 	})
-	switch {
+	switch changed := tools.Servers.Lookup(name).GetChange(); {
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_DENY:
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+why)
+	case changed != nil: // neither a rule nor a grant was made for this definition
+		prepared.Disposition, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, true
+		prepared.Message = "the server has changed the definition of this tool since it was approved:\n" + changed.GetDifference()
 	case command.ask != "":
 		prepared.Disposition, prepared.Message, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, command.ask, true
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_ASK && allowed != harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:

@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 )
 
 // maxCalls bounds the calls that are taken from one response; the rest are dropped.
@@ -66,7 +67,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		return d
 	}
 	p.monitor(s, d, responded, message.GetContent().GetInline())
-	message.ToolCalls = p.callsOf()
+	message.ToolCalls = p.callsOf(p.tools(s).Servers)
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
 	j := newJudgement(s, p, d)
@@ -103,7 +104,7 @@ func correct(d *runstate.Draft, topic, text string) {
 }
 
 // callsOf returns the calls of the answer as they are stored, with unique ids.
-func (p *Progress) callsOf() []*harnessv1.ToolCall {
+func (p *Progress) callsOf(servers *mcptool.Index) []*harnessv1.ToolCall {
 	wrote := p.execution.answer.response.ToolCalls
 	seen := map[string]bool{}
 	taken := func(id string) bool { return seen[id] || p.execution.conversation.HasCall(id) }
@@ -114,6 +115,7 @@ func (p *Progress) callsOf() []*harnessv1.ToolCall {
 			Name:      usableName(c.GetName()),
 			Arguments: content.Inline(strings.ToValidUTF8(c.GetArguments().GetInline(), "\uFFFD")),
 		}
+		meant(call, servers)
 		seen[call.Id] = true
 		calls = append(calls, call)
 	}

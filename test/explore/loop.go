@@ -221,10 +221,10 @@ func turnState(step *harnessv1.Step, plan Turn) (*turn.State, error) {
 		}
 	}
 	read := &harnessv1.ToolSpec{Name: "read", ParametersSchema: `{"type":"object"}`, Annotations: &harnessv1.ToolAnnotations{Reads: true}}
-	available, blocked := turn.AvailableTools(step.GetSnapshot(), []*harnessv1.ToolSpec{act, read}, nil, definition)
-	tools, err := tool.NewSet(available)
+	available := turn.AvailableTools(step.GetSnapshot(), []*harnessv1.ToolSpec{act, read}, nil, nil, definition)
+	tools, err := tool.NewSet(available.Shown)
 	if err != nil {
 		return nil, err
 	}
-	return &turn.State{Snapshot: step.GetSnapshot(), Definition: definition, Ledger: "ledger", Tools: &turn.ToolSet{Set: tools, Blocked: blocked}}, nil
+	return &turn.State{Snapshot: step.GetSnapshot(), Definition: definition, Ledger: "ledger", Tools: &turn.ToolSet{Set: tools, Blocked: available.Blocked}}, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 )
 
 var (
@@ -26,6 +27,7 @@ var (
 
 func TestMain(m *testing.M) {
 	disktest.Enter()
+	servertest.Enter()
 	flag.Parse()
 	// These tests mostly wait for takeovers.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {

@@ -33,14 +33,14 @@ func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome,
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	available, blocked := turn.AvailableTools(step.GetSnapshot(), d.host, nil, definition)
-	tools, err := tool.NewSet(available)
+	available := turn.AvailableTools(step.GetSnapshot(), d.host, nil, nil, definition)
+	tools, err := tool.NewSet(available.Shown)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	state := &turn.State{
 		Snapshot: step.GetSnapshot(), Definition: definition, Ledger: d.ledger,
-		Tools: &turn.ToolSet{Set: tools, Blocked: blocked, Tokens: 100},
+		Tools: &turn.ToolSet{Set: tools, Blocked: available.Blocked, Tokens: 100},
 	}
 	w := &turnWorker{d: d, state: state, p: turn.New(state, d.now(), d.log[version:]...)}
 	for {

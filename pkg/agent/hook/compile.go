@@ -106,8 +106,8 @@ func (s *Set) Hook(id string) *harnessv1.Hook {
 }
 
 // includes reports whether the hook is called for a tool.
-func (one *subscriber) includes(tool string) bool {
-	return len(one.GetTools()) == 0 || slices.Contains(one.GetTools(), tool)
+func (one *subscriber) includes(name string) bool {
+	return len(one.GetTools()) == 0 || slices.ContainsFunc(one.GetTools(), func(p string) bool { return tool.Matches(p, name) })
 }
 
 // compiler checks and compiles one hook.

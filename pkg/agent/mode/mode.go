@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
@@ -50,7 +51,7 @@ func Allows(name string, custom []*harnessv1.ModeSpec, spec *harnessv1.ToolSpec)
 	if m == nil || m.GetReadOnly() && !changesNothing(spec) {
 		return false
 	}
-	return len(m.GetTools()) == 0 || slices.Contains(m.GetTools(), spec.GetName())
+	return len(m.GetTools()) == 0 || slices.ContainsFunc(m.GetTools(), func(p string) bool { return tool.Matches(p, spec.GetName()) })
 }
 
 // changesNothing reports whether a tool changes nothing outside the run.

@@ -81,8 +81,8 @@ func Compile(rules []*harnessv1.ToolRule) (*Policy, error) {
 func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 	rule := policyRule{name: given.GetName(), policy: given.GetPolicy(), reason: given.GetReason()}
 	switch {
-	case rule.name != "*" && !tool.ValidName(rule.name):
-		return rule, fault.Invalid("name", "invalid tool name %q: expected * or a name that matches [A-Za-z0-9_-]{1,64}", content.Clip(rule.name, 80))
+	case !tool.ValidPattern(rule.name):
+		return rule, fault.Invalid("name", "invalid tool name %q: expected * or a name that matches [A-Za-z0-9_-]{1,64}, with * for any characters", content.Clip(rule.name, 80))
 	case harnessv1.ToolDecision_name[int32(rule.policy)] == "":
 		return rule, fault.Invalid("policy", "unknown policy %d: expected ALLOW, ASK or DENY", rule.policy)
 	case len(given.GetPattern()) > maxPattern:
@@ -147,6 +147,8 @@ func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, e Exemptions
 	decision, why = p.byRule(spec, &policyCall{spec: spec, arguments: arguments})
 	if decision == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED {
 		switch {
+		case spec.GetAnnotations().GetAsks() && e.Guarded == "":
+			return p.exempt(spec, arguments, e, harnessv1.ToolDecision_TOOL_DECISION_ASK, "it comes from a server")
 		case !spec.GetAnnotations().GetExecutes() && e.Guarded == "":
 			return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
 		case spec.GetAnnotations().GetExecutes() && e.Confined:
@@ -154,6 +156,12 @@ func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, e Exemptions
 		}
 		decision, why = harnessv1.ToolDecision_TOOL_DECISION_ASK, cmp.Or(e.Guarded, "it runs commands")
 	}
+	return p.exempt(spec, arguments, e, decision, why)
+}
+
+// exempt returns the decision about a call that needs an approval unless it is exempt, and any
+// other decision unchanged.
+func (p *Policy) exempt(spec *harnessv1.ToolSpec, arguments string, e Exemptions, decision harnessv1.ToolDecision, why string) (harnessv1.ToolDecision, string) {
 	if decision != harnessv1.ToolDecision_TOOL_DECISION_ASK {
 		return decision, why
 	}
@@ -193,7 +201,7 @@ func (p *Policy) byRule(spec *harnessv1.ToolSpec, call *policyCall) (harnessv1.T
 
 // matches reports whether the rule matches a call, and its reason if it does.
 func (r policyRule) matches(spec *harnessv1.ToolSpec, call *policyCall) (matches bool, why string) {
-	if r.name != "*" && r.name != spec.GetName() {
+	if !tool.Matches(r.name, spec.GetName()) {
 		return false, ""
 	}
 	why = r.reason

@@ -84,6 +84,8 @@ var typeNames = map[protoreflect.Name]string{
 	"quality_milestone":     "quality.milestone",
 	"context_metrics":       "context.metrics",
 	"feedback_given":        "feedback.given",
+	"server_state":          "server.state",
+	"tools_changed":         "tools.changed",
 }
 
 // TypeUnknown is the type of an event that this program does not know, which a newer

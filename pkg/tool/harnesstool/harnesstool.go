@@ -39,6 +39,8 @@ type Tool struct {
 	// Wait returns what a call waits for, or what is wrong with its arguments; nil if calls
 	// wait for nothing but an answer.
 	Wait func(arguments string) (*harnessv1.WaitState, error)
+	// Search is true if calls search the tools of servers.
+	Search bool
 	// Product is true if the arguments are what the agent produces: other arguments are
 	// another outcome, also with the same result.
 	Product bool
@@ -64,6 +66,8 @@ type Setting struct {
 	Wait bool
 	// ArtifactKinds are the kinds of artifacts that the run saves; empty: it saves none.
 	ArtifactKinds []string
+	// Servers are the names of the servers whose tools the run searches; empty: it searches none.
+	Servers []string
 }
 
 // registration is a tool with its position.

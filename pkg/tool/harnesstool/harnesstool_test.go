@@ -17,7 +17,7 @@ import (
 
 var (
 	items      = []string{workitem.Add, workitem.Update, workitem.List, workitem.SetArtifact, workitem.FlagRevision}
-	everything = harnesstool.Setting{WorkItems: true, Questions: true, Compaction: true, Wait: true, ArtifactKinds: []string{"insight"}}
+	everything = harnesstool.Setting{WorkItems: true, Questions: true, Compaction: true, Wait: true, ArtifactKinds: []string{"insight"}, Servers: []string{"s"}}
 )
 
 func namesOf(specs []*harnessv1.ToolSpec) []string {
@@ -39,7 +39,7 @@ func TestSpecsFollowSetting(t *testing.T) {
 		{harnesstool.Setting{Compaction: true}, []string{"work_complete", "read_artifact"}},
 		{harnesstool.Setting{Wait: true}, []string{"work_complete", "wait", "read_artifact"}},
 		{harnesstool.Setting{ArtifactKinds: []string{"insight"}}, []string{"save_artifact", "work_complete", "read_artifact"}},
-		{everything, slices.Concat(items[:4], []string{"save_artifact"}, items[4:], []string{"work_complete", "ask_user", "wait", "read_artifact"})},
+		{everything, slices.Concat(items[:4], []string{"save_artifact"}, items[4:], []string{"work_complete", "ask_user", "wait", "read_artifact", "find_tools", "call_tool"})},
 	} {
 		if got := namesOf(harnesstool.Specs(c.setting)); !slices.Equal(got, c.want) {
 			t.Errorf("%+v: %v, want %v", c.setting, got, c.want)
@@ -54,7 +54,7 @@ func TestEveryToolRunsReadsAsksOrWaits(t *testing.T) {
 	for _, name := range harnesstool.Names() {
 		tool := harnesstool.Find(name)
 		ways := 0
-		for _, has := range []bool{tool.Run != nil, tool.Messages != nil, tool.Question != nil, tool.Wait != nil} {
+		for _, has := range []bool{tool.Run != nil, tool.Messages != nil, tool.Question != nil, tool.Wait != nil, tool.Search} {
 			if has {
 				ways++
 			}

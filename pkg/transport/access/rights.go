@@ -204,6 +204,11 @@ func checkPrograms(c Caller, spec *harnessv1.RunSpec) error {
 			return lacks(Hooks, "spec.agent.hooks["+strconv.Itoa(i)+"].command", "is a command")
 		}
 	}
+	for i, server := range spec.GetAgent().GetMcp() {
+		if server.GetCommand() != "" && !c.Has(Commands) {
+			return lacks(Commands, "spec.agent.mcp["+strconv.Itoa(i)+"].command", "is a command")
+		}
+	}
 	err := checkChecks(c, "spec.contract", spec.GetContract())
 	forSubAgents(spec, func(field string, a *harnessv1.SubAgent) {
 		if err == nil {

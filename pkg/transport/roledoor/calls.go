@@ -27,6 +27,8 @@ var callers = map[string][]string{
 	// Worktrees of sub-agents are made at their start, and ended at their end.
 	harnessv1.ToolHostService_MakeWorktree_FullMethodName: {workflow.Repair},
 	harnessv1.ToolHostService_EndWorktree_FullMethodName:  {workflow.Repair},
+
+	harnessv1.ToolHostService_DescribeServers_FullMethodName: {workflow.Repair},
 }
 
 // MayCall reports whether a role may call a method, given as /SERVICE/METHOD, of another

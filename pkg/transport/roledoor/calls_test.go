@@ -29,6 +29,7 @@ func toolHostMethods() map[string]string {
 		"CancelTools":       "repair stopdecision turn",
 		"MakeWorktree":      "repair",
 		"EndWorktree":       "repair",
+		"DescribeServers":   "repair",
 	}
 }
 

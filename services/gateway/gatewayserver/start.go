@@ -154,7 +154,7 @@ func (s *Server) startable(ctx context.Context, spec *harnessv1.RunSpec) error {
 		if s.tools != nil {
 			slices.Sort(names)
 			names = slices.Compact(names)
-			if err := gateway.CheckTools(spec.GetAgent().GetTools(), names); err != nil {
+			if err := gateway.CheckTools(spec.GetAgent(), names); err != nil {
 				return err
 			}
 			if err := gateway.CheckNamed(spec, names); err != nil {

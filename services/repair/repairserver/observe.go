@@ -134,6 +134,12 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 		return o.s.background.Observe(ctx, o.task.Run, o.task.Step().GetSnapshot())
 	case repair.NeedConversation:
 		return o.readConversation(ctx)
+	case repair.NeedMcp:
+		seen, err := o.seeServers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return &harnessv1.Observation{Value: &harnessv1.Observation_Mcp{Mcp: seen}}, nil
 	case repair.NeedWorktree:
 		made, err := o.makeWorktree(ctx)
 		if err != nil {

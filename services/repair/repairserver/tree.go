@@ -34,6 +34,7 @@ func (s *Server) relate(ctx context.Context, cfg executor.Config, e runlog.Entry
 	if step == nil {
 		return nil // an inbox item
 	}
+	s.endServers(ctx, e)
 	if err := s.endWorktree(ctx, e); err != nil {
 		return fmt.Errorf("end of the worktree: %w", err)
 	}

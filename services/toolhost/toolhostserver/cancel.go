@@ -17,8 +17,8 @@ import (
 // response.
 func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequest) (*harnessv1.CancelToolsResponse, error) {
 	calls := make([]target, len(req.GetCallIds()))
-	if len(calls) == 0 && !req.GetBackground() {
-		return nil, fault.Invalid("call_ids", "must have at least one call, unless background is set")
+	if len(calls) == 0 && !req.GetBackground() && !req.GetServers() {
+		return nil, fault.Invalid("call_ids", "must have at least one call, unless background or servers is set")
 	}
 	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
@@ -62,6 +62,9 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	}
 	if req.GetBackground() { // last: a call can start one until it is cancelled
 		resp.Background, err = s.killBackground(ctx, run, facts)
+	}
+	if req.GetServers() {
+		s.servers.EndRun(run)
 	}
 	return resp, err
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -99,6 +100,10 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 	j, err := newJob(req, "call_id", req.GetCallId())
 	if err != nil {
 		return nil, err
+	}
+	if req.GetMcp() != nil {
+		s.serverJob(j, req)
+		return j, nil
 	}
 	t, found := s.tools.Find(req.GetTool())
 	j.facts = toolhost.Call{
@@ -208,7 +213,7 @@ func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, run str
 	if err != nil {
 		return unconfined(workspace.Reason(err)), nil
 	}
-	c.Dir, c.Mark, c.Environ, c.Plan = w.Dir, s.instance.newMark(), confined.Environ, confined.Plan
+	c.Dir, c.Mark, c.Environ, c.Plan = w.Dir, s.instance.newMark(), append(slices.Clone(confined.Environ), c.Environ...), confined.Plan
 	network.joins(&c, confined)
 	proxy := s.confiner.proxy(cfg)
 	c.Serve = proxy.Serve

@@ -16,9 +16,11 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
+	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 )
 
 func TestMain(m *testing.M) {
+	servertest.Enter()
 	if os.Getenv(socketVariable) != "" {
 		serveUntilKilled()
 	}

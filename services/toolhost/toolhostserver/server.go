@@ -52,6 +52,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -91,6 +92,9 @@ type Config struct {
 	SandboxPrivateHosts []string
 	// Secrets are files of the harness that no command reads, wherever they are.
 	Secrets []string
+	// Withheld are names of variables that servers of runs never get, such as the keys of
+	// model providers.
+	Withheld []string
 	// Limits of calls; zero fields mean defaults.
 	Limits toolhost.Limits
 	// Logger; default: discards.
@@ -157,6 +161,7 @@ type Server struct {
 	hidden   *workspace.PrivateFolder
 
 	worktrees *worktrees
+	servers   *mcpclient.Servers
 
 	// running counts the goroutines of calls; Close waits for them.
 	running sync.WaitGroup
@@ -231,6 +236,7 @@ func New(config Config) (*Server, error) {
 	if err := s.removeOutputs(); err != nil {
 		s.log.Warn("outputs of background commands could not be removed", "error", err)
 	}
+	s.servers = s.newServers()
 	s.running.Go(func() { s.confiner.folders.tidy(s.closed) })
 	return s, nil
 }
@@ -293,6 +299,7 @@ func (s *Server) Close(ctx context.Context) error {
 	close(s.closed)
 	ended := make(chan struct{})
 	go func() {
+		s.servers.Close()
 		s.running.Wait()
 		close(ended)
 	}()

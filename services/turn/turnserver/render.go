@@ -41,6 +41,9 @@ func (w *Server) render(ctx context.Context, run runlog.Run, state *turn.State, 
 	if err != nil {
 		return nil, err
 	}
+	if messages, err = turn.AsWritten(messages); err != nil {
+		return nil, err
+	}
 	return &harnessv1.ModelRequest{Model: s.GetModel(), Messages: messages, Tools: state.Tools.Specs()}, nil
 }
 

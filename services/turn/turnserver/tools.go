@@ -93,6 +93,7 @@ type setKey struct {
 	compaction bool
 	mode       string
 	definition string // digest; empty without user-defined modes and an output schema
+	servers    string // state of the servers
 	waits      bool
 }
 
@@ -128,6 +129,9 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 	if len(definition.Modes) > 0 || definition.Output != nil || len(definition.Agents) > 0 || len(definition.OnlyTools) > 0 || definition.ReadOnly {
 		key.definition = definition.Digest
 	}
+	if m := s.GetMcp(); m != nil {
+		key.servers, key.definition = fmt.Sprint(m.GetDigest(), m.GetFinder(), m.GetHidden(), s.GetAutonomous()), definition.Digest
+	}
 	if text := s.GetClientTools().GetInline(); text != "" { // in a hand-written state
 		key.clients = content.Digest([]byte(text))
 	}
@@ -147,16 +151,25 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 			return nil, fmt.Errorf("parse the client tools: %w", err)
 		}
 	}
-	specs, blocked := turn.AvailableTools(s, h.tools, clients, definition)
-	set, err := tool.NewSet(specs)
+	servers, err := w.serverTools(ctx, run, s)
+	if err != nil {
+		return nil, err
+	}
+	available := turn.AvailableTools(s, h.tools, clients, servers, definition)
+	set, err := tool.NewSet(available.Shown)
 	if err != nil {
 		return nil, fmt.Errorf("compile the tools of the run: %w", err)
 	}
-	tools := &turn.ToolSet{Set: set, Blocked: blocked}
-	if tools.List, err = listOf(specs); err != nil {
+	tools := &turn.ToolSet{Set: set, Blocked: available.Blocked, Servers: servers}
+	if len(available.Hidden) > 0 {
+		if tools.Hidden, err = tool.NewSet(available.Hidden); err != nil {
+			return nil, fmt.Errorf("compile the tools of servers: %w", err)
+		}
+	}
+	if tools.List, err = listOf(available.Shown); err != nil {
 		return nil, err
 	}
-	tools.Tokens = runstate.ToolTokens(specs)
+	tools.Tokens = runstate.ToolTokens(available.Shown)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if len(h.sets) >= maxSets {

@@ -13,6 +13,7 @@ export * from "./harness/v1/hook_pb.js";
 export * from "./harness/v1/inbox_pb.js";
 export * from "./harness/v1/inference_pb.js";
 export * from "./harness/v1/local_pb.js";
+export * from "./harness/v1/mcp_pb.js";
 export * from "./harness/v1/message_pb.js";
 export * from "./harness/v1/presence_pb.js";
 export * from "./harness/v1/preview_pb.js";

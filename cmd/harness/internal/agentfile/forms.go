@@ -19,6 +19,9 @@ func init() {
 		"harness.v1.Predicate.schema":           (*decoder).schema,
 		"harness.v1.ToolSpec.parameters_schema": (*decoder).schema,
 		"harness.v1.Predicate.arguments":        (*decoder).arguments,
+		"harness.v1.McpServer.env":              (*decoder).texts,
+		"harness.v1.McpServer.headers":          (*decoder).texts,
+		"harness.v1.McpServer.pins":             (*decoder).texts,
 	}
 }
 

@@ -25,8 +25,8 @@ func checkRules(spec *harnessv1.RunSpec) error {
 	for i, rule := range rules {
 		field := at("spec.agent.tools", i)
 		switch {
-		case rule.GetName() != "*" && !tool.ValidName(rule.GetName()):
-			return fault.Invalid(field+".name", "%q: expected the name of a tool, or *", clip(rule.GetName()))
+		case !tool.ValidPattern(rule.GetName()):
+			return fault.Invalid(field+".name", "%q: expected the name of a tool, with * for any characters", clip(rule.GetName()))
 		case rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED:
 			return fault.Invalid(field+".policy", "missing: expected allow, ask or deny")
 		}

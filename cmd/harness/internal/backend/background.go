@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
 )
 
@@ -73,10 +74,10 @@ func (c *providingConn) Invoke(ctx context.Context, method string, args, reply a
 
 func (c *providingConn) provide(ctx context.Context, request any) error {
 	run := &harnessv1.LocalRun{}
-	var passed []string
+	var spec *harnessv1.RunSpec
 	switch r := request.(type) {
 	case *harnessv1.StartRunRequest:
-		run.Namespace, run.RunId, passed = r.GetNamespace(), r.GetRunId(), r.GetSpec().GetConfig().GetSandbox().GetEnv()
+		run.Namespace, run.RunId, spec = r.GetNamespace(), r.GetRunId(), r.GetSpec()
 	case *harnessv1.SendInputRequest:
 		run.Namespace, run.RunId = r.GetNamespace(), r.GetRunId()
 	case *harnessv1.ResumeRunRequest:
@@ -89,8 +90,9 @@ func (c *providingConn) provide(ctx context.Context, request any) error {
 		if err != nil {
 			return nil //nolint:nilerr // the request itself reports it
 		}
-		passed = now.GetSpec().GetConfig().GetSandbox().GetEnv()
+		spec = now.GetSpec()
 	}
+	passed := slices.Concat(spec.GetConfig().GetSandbox().GetEnv(), mcptool.Variables(spec.GetAgent().GetMcp())) // the tool host withholds providers' keys
 	env := Environment(c.opts.Background.Program.Environ, c.opts.Catalogue, passed)
 	env.Run = run
 	_, err := c.local.ProvideEnvironment(ctx, &harnessv1.ProvideEnvironmentRequest{Environment: env})

@@ -89,6 +89,10 @@ func (c *insideToolHost) MakeWorktree(ctx context.Context, in *harnessv1.MakeWor
 	return call(ctx, c, harnessv1.ToolHostService_MakeWorktree_FullMethodName, in, c.host.MakeWorktree)
 }
 
+func (c *insideToolHost) DescribeServers(ctx context.Context, in *harnessv1.DescribeServersRequest, _ ...grpc.CallOption) (*harnessv1.DescribeServersResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_DescribeServers_FullMethodName, in, c.host.DescribeServers)
+}
+
 func (c *insideToolHost) EndWorktree(ctx context.Context, in *harnessv1.EndWorktreeRequest, _ ...grpc.CallOption) (*harnessv1.EndWorktreeResponse, error) {
 	return call(ctx, c, harnessv1.ToolHostService_EndWorktree_FullMethodName, in, c.host.EndWorktree)
 }

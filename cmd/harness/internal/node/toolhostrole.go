@@ -36,7 +36,7 @@ func openToolHost(n *Node, d *dependencies) (*service, error) {
 	host, err := toolhostserver.New(toolhostserver.Config{
 		Environment: environment,
 		Dir:         filepath.Join(n.cfg.Data, toolsDir), Data: n.cfg.Data, Sync: n.cfg.Sync != "interval", Logger: n.cfg.Logger, SandboxLeast: least,
-		SandboxPrivateHosts: n.cfg.SandboxPrivateHosts, Secrets: n.cfg.secrets(),
+		SandboxPrivateHosts: n.cfg.SandboxPrivateHosts, Secrets: n.cfg.secrets(), Withheld: n.cfg.Catalogue.Variables(),
 	})
 	if err != nil {
 		return nil, err

@@ -148,6 +148,15 @@ func (t *toolHosts) MakeWorktree(ctx context.Context, in *harnessv1.MakeWorktree
 	return host.MakeWorktree(ctx, in, opts...)
 }
 
+// DescribeServers calls any host, as MakeWorktree does.
+func (t *toolHosts) DescribeServers(ctx context.Context, in *harnessv1.DescribeServersRequest, opts ...grpc.CallOption) (*harnessv1.DescribeServersResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.DescribeServers(ctx, in, opts...)
+}
+
 // EndWorktree calls any host, as MakeWorktree does.
 func (t *toolHosts) EndWorktree(ctx context.Context, in *harnessv1.EndWorktreeRequest, opts ...grpc.CallOption) (*harnessv1.EndWorktreeResponse, error) {
 	host, err := t.of("")

@@ -11,6 +11,9 @@ import (
 // and modes. There are none for other events, and for those that are not printed.
 func (t *Text) guideLines(e *harnessv1.Event) []string {
 	s := t.style
+	if lines := s.serverLines(e); lines != nil {
+		return lines
+	}
 	if lines := s.qualityLines(e); lines != nil {
 		return lines
 	}

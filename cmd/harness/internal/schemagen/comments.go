@@ -12,7 +12,7 @@ type comments map[string]string
 
 var (
 	opens  = regexp.MustCompile(`^(message|enum|oneof|service)\s+(\w+)\s*\{`)
-	fields = regexp.MustCompile(`^(?:optional\s+|repeated\s+)?(?:[\w.]+\s+)?(\w+)\s*=\s*\d+`)
+	fields = regexp.MustCompile(`^(?:optional\s+|repeated\s+)?(?:[\w.]+\s+|map<[\w.]+, [\w.]+>\s+)?(\w+)\s*=\s*\d+`)
 )
 
 // readComments reads the protos of a directory. They are formatted by buf: one statement

@@ -21,9 +21,9 @@ var forms = map[protoreflect.FullName]func(object) object{
 			network,
 		}}
 	},
-	// A rule's name may also be that of all tools.
+	// A rule's name may also match those of several tools.
 	"harness.v1.ToolRule.name": func(text object) object {
-		text["pattern"] = `^(\*|[A-Za-z0-9_-]{1,64})$`
+		text["pattern"] = `^[A-Za-z0-9_*-]{1,64}$`
 		return text
 	},
 	"harness.v1.ToolDurability.tool": func(text object) object {

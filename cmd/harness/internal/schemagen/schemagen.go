@@ -118,6 +118,14 @@ func (g *generator) agent() object {
 			schema = object{"description": g.comments[string(f.FullName())], "oneOf": []any{
 				filePath("Path of a contract file, from this file's directory."), g.ref(f.Message()),
 			}}
+		case "mcp":
+			list := g.field(f)
+			delete(list, "description")
+			list["items"] = object{"oneOf": []any{g.ref(f.Message()), filePath("Path of a file with the key mcpServers.")}}
+			schema = object{"description": g.comments[string(f.FullName())], "oneOf": []any{
+				list, object{"type": "object", "additionalProperties": g.ref(f.Message()), "description": "The servers by name."},
+				filePath("Path of a file with the key mcpServers, from this file's directory."),
+			}}
 		case "jit", "hooks", "modes":
 			list := g.field(f)
 			delete(list, "description")
@@ -159,6 +167,9 @@ func (g *generator) list(field protoreflect.FullName) object {
 // field returns the schema of a field's value, with its comment as description.
 func (g *generator) field(f protoreflect.FieldDescriptor) object {
 	comment := g.comments[string(f.FullName())]
+	if f.IsMap() {
+		return object{"type": "object", "additionalProperties": object{"type": "string"}, "description": comment}
+	}
 	schema := g.value(f)
 	if f.IsList() {
 		schema = object{"type": "array", "items": schema}

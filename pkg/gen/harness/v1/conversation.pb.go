@@ -979,7 +979,9 @@ type ToolCall struct {
 	// Name of the tool, known or not.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// The arguments as the model wrote them: JSON, or text that is not valid JSON.
-	Arguments     *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	Arguments *Content `protobuf:"bytes,3,opt,name=arguments,proto3" json:"arguments,omitempty"`
+	// The model called it by call_tool, whose arguments were the name and these arguments.
+	ByCallTool    bool `protobuf:"varint,4,opt,name=by_call_tool,json=byCallTool,proto3" json:"by_call_tool,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1033,6 +1035,13 @@ func (x *ToolCall) GetArguments() *Content {
 		return x.Arguments
 	}
 	return nil
+}
+
+func (x *ToolCall) GetByCallTool() bool {
+	if x != nil {
+		return x.ByCallTool
+	}
+	return false
 }
 
 var File_harness_v1_conversation_proto protoreflect.FileDescriptor
@@ -1100,11 +1109,13 @@ const file_harness_v1_conversation_proto_rawDesc = "" +
 	"\x06height\x18\x04 \x01(\rR\x06height\x12\x14\n" +
 	"\x05pages\x18\x05 \x01(\rR\x05pages\x12\x12\n" +
 	"\x04name\x18\x06 \x01(\tR\x04name\x12\x12\n" +
-	"\x04data\x18\a \x01(\fR\x04data\"a\n" +
+	"\x04data\x18\a \x01(\fR\x04data\"\x83\x01\n" +
 	"\bToolCall\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x121\n" +
-	"\targuments\x18\x03 \x01(\v2\x13.harness.v1.ContentR\targuments*_\n" +
+	"\targuments\x18\x03 \x01(\v2\x13.harness.v1.ContentR\targuments\x12 \n" +
+	"\fby_call_tool\x18\x04 \x01(\bR\n" +
+	"byCallTool*_\n" +
 	"\x04Role\x12\x14\n" +
 	"\x10ROLE_UNSPECIFIED\x10\x00\x12\x0f\n" +
 	"\vROLE_SYSTEM\x10\x01\x12\r\n" +

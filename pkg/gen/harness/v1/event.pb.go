@@ -118,6 +118,8 @@ type Event struct {
 	//	*Event_QualityMilestone
 	//	*Event_ContextMetrics
 	//	*Event_FeedbackGiven
+	//	*Event_ServerState
+	//	*Event_ToolsChanged
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -766,6 +768,24 @@ func (x *Event) GetFeedbackGiven() *FeedbackGiven {
 	return nil
 }
 
+func (x *Event) GetServerState() *ServerState {
+	if x != nil {
+		if x, ok := x.Event.(*Event_ServerState); ok {
+			return x.ServerState
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetToolsChanged() *ToolsChanged {
+	if x != nil {
+		if x, ok := x.Event.(*Event_ToolsChanged); ok {
+			return x.ToolsChanged
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1060,6 +1080,16 @@ type Event_FeedbackGiven struct {
 	FeedbackGiven *FeedbackGiven `protobuf:"bytes,68,opt,name=feedback_given,json=feedbackGiven,proto3,oneof"`
 }
 
+type Event_ServerState struct {
+	// server.state
+	ServerState *ServerState `protobuf:"bytes,69,opt,name=server_state,json=serverState,proto3,oneof"`
+}
+
+type Event_ToolsChanged struct {
+	// tools.changed
+	ToolsChanged *ToolsChanged `protobuf:"bytes,70,opt,name=tools_changed,json=toolsChanged,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -1175,6 +1205,10 @@ func (*Event_QualityMilestone) isEvent_Event() {}
 func (*Event_ContextMetrics) isEvent_Event() {}
 
 func (*Event_FeedbackGiven) isEvent_Event() {}
+
+func (*Event_ServerState) isEvent_Event() {}
+
+func (*Event_ToolsChanged) isEvent_Event() {}
 
 // AgentStarted: a call started a run.
 type AgentStarted struct {
@@ -4355,12 +4389,168 @@ func (x *ExecutorError) GetCount() uint32 {
 	return 0
 }
 
+// ServerState: a server of tools is in another state.
+type ServerState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// ready, starting, failed or needs_sign_in.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it is not ready; one line.
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// Tools of it that the run has.
+	Tools uint32 `protobuf:"varint,4,opt,name=tools,proto3" json:"tools,omitempty"`
+	// Tools of it that the run does not have: their names and why.
+	LeftOut       []*McpLeftOut `protobuf:"bytes,5,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerState) Reset() {
+	*x = ServerState{}
+	mi := &file_harness_v1_event_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerState) ProtoMessage() {}
+
+func (x *ServerState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerState.ProtoReflect.Descriptor instead.
+func (*ServerState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *ServerState) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ServerState) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *ServerState) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ServerState) GetTools() uint32 {
+	if x != nil {
+		return x.Tools
+	}
+	return 0
+}
+
+func (x *ServerState) GetLeftOut() []*McpLeftOut {
+	if x != nil {
+		return x.LeftOut
+	}
+	return nil
+}
+
+// ToolsChanged: a server has other tools than before, or defines them differently. A call of a
+// changed one asks until a person has approved one; an autonomous run does not have it.
+type ToolsChanged struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// New ones, by the names that the model calls.
+	Added []string `protobuf:"bytes,2,rep,name=added,proto3" json:"added,omitempty"`
+	// Those with another definition.
+	Changed []string `protobuf:"bytes,3,rep,name=changed,proto3" json:"changed,omitempty"`
+	// Those that are gone.
+	Removed       []string `protobuf:"bytes,4,rep,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolsChanged) Reset() {
+	*x = ToolsChanged{}
+	mi := &file_harness_v1_event_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolsChanged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolsChanged) ProtoMessage() {}
+
+func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolsChanged.ProtoReflect.Descriptor instead.
+func (*ToolsChanged) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ToolsChanged) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ToolsChanged) GetAdded() []string {
+	if x != nil {
+		return x.Added
+	}
+	return nil
+}
+
+func (x *ToolsChanged) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *ToolsChanged) GetRemoved() []string {
+	if x != nil {
+		return x.Removed
+	}
+	return nil
+}
+
 var File_harness_v1_event_proto protoreflect.FileDescriptor
 
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xe7!\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xe6\"\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -4444,7 +4634,9 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x0fquality_profile\x18A \x01(\v2\x1a.harness.v1.QualityProfileH\x00R\x0equalityProfile\x12K\n" +
 	"\x11quality_milestone\x18B \x01(\v2\x1c.harness.v1.QualityMilestoneH\x00R\x10qualityMilestone\x12E\n" +
 	"\x0fcontext_metrics\x18C \x01(\v2\x1a.harness.v1.ContextMetricsH\x00R\x0econtextMetrics\x12B\n" +
-	"\x0efeedback_given\x18D \x01(\v2\x19.harness.v1.FeedbackGivenH\x00R\rfeedbackGivenB\a\n" +
+	"\x0efeedback_given\x18D \x01(\v2\x19.harness.v1.FeedbackGivenH\x00R\rfeedbackGiven\x12<\n" +
+	"\fserver_state\x18E \x01(\v2\x17.harness.v1.ServerStateH\x00R\vserverState\x12?\n" +
+	"\rtools_changed\x18F \x01(\v2\x18.harness.v1.ToolsChangedH\x00R\ftoolsChangedB\a\n" +
 	"\x05event\"\xb7\x01\n" +
 	"\fAgentStarted\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
@@ -4680,7 +4872,18 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\rExecutorError\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
-	"\x05count\x18\x03 \x01(\rR\x05countBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x05count\x18\x03 \x01(\rR\x05count\"\x9e\x01\n" +
+	"\vServerState\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12\x14\n" +
+	"\x05tools\x18\x04 \x01(\rR\x05tools\x121\n" +
+	"\bleft_out\x18\x05 \x03(\v2\x16.harness.v1.McpLeftOutR\aleftOut\"p\n" +
+	"\fToolsChanged\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x14\n" +
+	"\x05added\x18\x02 \x03(\tR\x05added\x12\x18\n" +
+	"\achanged\x18\x03 \x03(\tR\achanged\x12\x18\n" +
+	"\aremoved\x18\x04 \x03(\tR\aremovedBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_event_proto_rawDescOnce sync.Once
@@ -4694,7 +4897,7 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 46)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
 	(*AgentStarted)(nil),          // 1: harness.v1.AgentStarted
@@ -4742,38 +4945,41 @@ var file_harness_v1_event_proto_goTypes = []any{
 	(*WorkerTakeover)(nil),        // 43: harness.v1.WorkerTakeover
 	(*ExecutorMissing)(nil),       // 44: harness.v1.ExecutorMissing
 	(*ExecutorError)(nil),         // 45: harness.v1.ExecutorError
-	(*timestamppb.Timestamp)(nil), // 46: google.protobuf.Timestamp
-	(*QualityComplexity)(nil),     // 47: harness.v1.QualityComplexity
-	(*QualityPlanSelected)(nil),   // 48: harness.v1.QualityPlanSelected
-	(*QualityAlert)(nil),          // 49: harness.v1.QualityAlert
-	(*QualityContract)(nil),       // 50: harness.v1.QualityContract
-	(*QualityVerified)(nil),       // 51: harness.v1.QualityVerified
-	(*QualityScored)(nil),         // 52: harness.v1.QualityScored
-	(*QualityRetry)(nil),          // 53: harness.v1.QualityRetry
-	(*QualityDegraded)(nil),       // 54: harness.v1.QualityDegraded
-	(*QualityIterated)(nil),       // 55: harness.v1.QualityIterated
-	(*QualityProfile)(nil),        // 56: harness.v1.QualityProfile
-	(*QualityMilestone)(nil),      // 57: harness.v1.QualityMilestone
-	(*ContextMetrics)(nil),        // 58: harness.v1.ContextMetrics
-	(*FeedbackGiven)(nil),         // 59: harness.v1.FeedbackGiven
-	(RunStatus)(0),                // 60: harness.v1.RunStatus
-	(*StopReason)(nil),            // 61: harness.v1.StopReason
-	(*Usage)(nil),                 // 62: harness.v1.Usage
-	(*WorkItem)(nil),              // 63: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 64: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 65: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 66: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 67: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 68: google.protobuf.Duration
-	(SandboxLevel)(0),             // 69: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 70: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 71: harness.v1.CompactionChange
-	(*CallPreview)(nil),           // 72: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 73: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 74: harness.v1.ToolRule
+	(*ServerState)(nil),           // 46: harness.v1.ServerState
+	(*ToolsChanged)(nil),          // 47: harness.v1.ToolsChanged
+	(*timestamppb.Timestamp)(nil), // 48: google.protobuf.Timestamp
+	(*QualityComplexity)(nil),     // 49: harness.v1.QualityComplexity
+	(*QualityPlanSelected)(nil),   // 50: harness.v1.QualityPlanSelected
+	(*QualityAlert)(nil),          // 51: harness.v1.QualityAlert
+	(*QualityContract)(nil),       // 52: harness.v1.QualityContract
+	(*QualityVerified)(nil),       // 53: harness.v1.QualityVerified
+	(*QualityScored)(nil),         // 54: harness.v1.QualityScored
+	(*QualityRetry)(nil),          // 55: harness.v1.QualityRetry
+	(*QualityDegraded)(nil),       // 56: harness.v1.QualityDegraded
+	(*QualityIterated)(nil),       // 57: harness.v1.QualityIterated
+	(*QualityProfile)(nil),        // 58: harness.v1.QualityProfile
+	(*QualityMilestone)(nil),      // 59: harness.v1.QualityMilestone
+	(*ContextMetrics)(nil),        // 60: harness.v1.ContextMetrics
+	(*FeedbackGiven)(nil),         // 61: harness.v1.FeedbackGiven
+	(RunStatus)(0),                // 62: harness.v1.RunStatus
+	(*StopReason)(nil),            // 63: harness.v1.StopReason
+	(*Usage)(nil),                 // 64: harness.v1.Usage
+	(*WorkItem)(nil),              // 65: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 66: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 67: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 68: harness.v1.RequirementCoverage
+	(*Content)(nil),               // 69: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 70: google.protobuf.Duration
+	(SandboxLevel)(0),             // 71: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 72: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 73: harness.v1.CompactionChange
+	(*CallPreview)(nil),           // 74: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 75: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 76: harness.v1.ToolRule
+	(*McpLeftOut)(nil),            // 77: harness.v1.McpLeftOut
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	46, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	48, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
 	15, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
 	16, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
 	17, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
@@ -4819,54 +5025,57 @@ var file_harness_v1_event_proto_depIdxs = []int32{
 	2,  // 43: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
 	3,  // 44: harness.v1.Event.subtask_started:type_name -> harness.v1.SubtaskStarted
 	4,  // 45: harness.v1.Event.subtask_completed:type_name -> harness.v1.SubtaskCompleted
-	47, // 46: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
-	48, // 47: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
-	49, // 48: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
-	50, // 49: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
-	51, // 50: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
-	52, // 51: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
-	53, // 52: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
-	54, // 53: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
-	55, // 54: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
-	56, // 55: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
-	57, // 56: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
-	58, // 57: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
-	59, // 58: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
-	60, // 59: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
-	61, // 60: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
-	62, // 61: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
-	63, // 62: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	64, // 63: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	65, // 64: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	66, // 65: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	61, // 66: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	60, // 67: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	61, // 68: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	62, // 69: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	67, // 70: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	68, // 71: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	67, // 72: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	68, // 73: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	67, // 74: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	69, // 75: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
-	67, // 76: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	68, // 77: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	67, // 78: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	68, // 79: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	70, // 80: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	68, // 81: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	71, // 82: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	67, // 83: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	46, // 84: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	72, // 85: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
-	73, // 86: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	74, // 87: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
-	67, // 88: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
-	89, // [89:89] is the sub-list for method output_type
-	89, // [89:89] is the sub-list for method input_type
-	89, // [89:89] is the sub-list for extension type_name
-	89, // [89:89] is the sub-list for extension extendee
-	0,  // [0:89] is the sub-list for field type_name
+	49, // 46: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
+	50, // 47: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
+	51, // 48: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
+	52, // 49: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
+	53, // 50: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
+	54, // 51: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
+	55, // 52: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
+	56, // 53: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
+	57, // 54: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
+	58, // 55: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
+	59, // 56: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
+	60, // 57: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
+	61, // 58: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
+	46, // 59: harness.v1.Event.server_state:type_name -> harness.v1.ServerState
+	47, // 60: harness.v1.Event.tools_changed:type_name -> harness.v1.ToolsChanged
+	62, // 61: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
+	63, // 62: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
+	64, // 63: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
+	65, // 64: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	66, // 65: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	67, // 66: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	68, // 67: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	63, // 68: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	62, // 69: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	63, // 70: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	64, // 71: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	69, // 72: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	70, // 73: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	69, // 74: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	70, // 75: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	69, // 76: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	71, // 77: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	69, // 78: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	70, // 79: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	69, // 80: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	70, // 81: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	72, // 82: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	70, // 83: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	73, // 84: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	69, // 85: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	48, // 86: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	74, // 87: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	75, // 88: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	76, // 89: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	69, // 90: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	77, // 91: harness.v1.ServerState.left_out:type_name -> harness.v1.McpLeftOut
+	92, // [92:92] is the sub-list for method output_type
+	92, // [92:92] is the sub-list for method input_type
+	92, // [92:92] is the sub-list for extension type_name
+	92, // [92:92] is the sub-list for extension extendee
+	0,  // [0:92] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -4877,6 +5086,7 @@ func file_harness_v1_event_proto_init() {
 	file_harness_v1_content_proto_init()
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_inbox_proto_init()
+	file_harness_v1_mcp_proto_init()
 	file_harness_v1_message_proto_init()
 	file_harness_v1_preview_proto_init()
 	file_harness_v1_quality_proto_init()
@@ -4943,6 +5153,8 @@ func file_harness_v1_event_proto_init() {
 		(*Event_QualityMilestone)(nil),
 		(*Event_ContextMetrics)(nil),
 		(*Event_FeedbackGiven)(nil),
+		(*Event_ServerState)(nil),
+		(*Event_ToolsChanged)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -4950,7 +5162,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   46,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -658,6 +658,7 @@ type Observation struct {
 	//	*Observation_Output
 	//	*Observation_Quotes
 	//	*Observation_Profile
+	//	*Observation_Mcp
 	Value         isObservation_Value `protobuf_oneof:"value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -896,6 +897,15 @@ func (x *Observation) GetProfile() *ProfileState {
 	return nil
 }
 
+func (x *Observation) GetMcp() *McpSeen {
+	if x != nil {
+		if x, ok := x.Value.(*Observation_Mcp); ok {
+			return x.Mcp
+		}
+	}
+	return nil
+}
+
 type isObservation_Value interface {
 	isObservation_Value()
 }
@@ -1005,6 +1015,11 @@ type Observation_Profile struct {
 	Profile *ProfileState `protobuf:"bytes,36,opt,name=profile,proto3,oneof"`
 }
 
+type Observation_Mcp struct {
+	// The servers of the run, and their tools.
+	Mcp *McpSeen `protobuf:"bytes,37,opt,name=mcp,proto3,oneof"`
+}
+
 func (*Observation_Inbox) isObservation_Value() {}
 
 func (*Observation_Environment) isObservation_Value() {}
@@ -1046,6 +1061,8 @@ func (*Observation_Output) isObservation_Value() {}
 func (*Observation_Quotes) isObservation_Value() {}
 
 func (*Observation_Profile) isObservation_Value() {}
+
+func (*Observation_Mcp) isObservation_Value() {}
 
 // WorktreeState is what the tool host has made for a run that works in a worktree.
 type WorktreeState struct {
@@ -3201,7 +3218,7 @@ var File_harness_v1_record_proto protoreflect.FileDescriptor
 const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"\x17harness/v1/record.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/quality.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x82\x04\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x16harness/v1/event.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/quality.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x82\x04\n" +
 	"\x06Record\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
@@ -3237,7 +3254,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\rturn_complete\x18\r \x01(\v2\x18.harness.v1.TurnCompleteH\x00R\fturnComplete\x12,\n" +
 	"\x06parked\x18\x0e \x01(\v2\x12.harness.v1.ParkedH\x00R\x06parked\x123\n" +
 	"\x06result\x18\x0f \x01(\v2\x19.harness.v1.HarnessResultH\x00R\x06resultB\t\n" +
-	"\amessage\"\xe7\b\n" +
+	"\amessage\"\x90\t\n" +
 	"\vObservation\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12.\n" +
 	"\x05inbox\x18\x02 \x01(\v2\x16.harness.v1.InboxBatchH\x00R\x05inbox\x12;\n" +
@@ -3265,7 +3282,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x03job\x18! \x01(\v2\x14.harness.v1.JobStateH\x00R\x03job\x120\n" +
 	"\x06output\x18\" \x01(\v2\x16.harness.v1.OutputSeenH\x00R\x06output\x120\n" +
 	"\x06quotes\x18# \x01(\v2\x16.harness.v1.QuotesSeenH\x00R\x06quotes\x124\n" +
-	"\aprofile\x18$ \x01(\v2\x18.harness.v1.ProfileStateH\x00R\aprofileB\a\n" +
+	"\aprofile\x18$ \x01(\v2\x18.harness.v1.ProfileStateH\x00R\aprofile\x12'\n" +
+	"\x03mcp\x18% \x01(\v2\x13.harness.v1.McpSeenH\x00R\x03mcpB\a\n" +
 	"\x05value\"G\n" +
 	"\rWorktreeState\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x12\x18\n" +
@@ -3530,29 +3548,30 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*OutputSeen)(nil),            // 46: harness.v1.OutputSeen
 	(*QuotesSeen)(nil),            // 47: harness.v1.QuotesSeen
 	(*ProfileState)(nil),          // 48: harness.v1.ProfileState
-	(ChildWant)(0),                // 49: harness.v1.ChildWant
-	(*durationpb.Duration)(nil),   // 50: google.protobuf.Duration
-	(*SummaryRef)(nil),            // 51: harness.v1.SummaryRef
-	(*Usage)(nil),                 // 52: harness.v1.Usage
-	(*SummaryJob)(nil),            // 53: harness.v1.SummaryJob
-	(*Content)(nil),               // 54: harness.v1.Content
-	(*InboxItem)(nil),             // 55: harness.v1.InboxItem
-	(*FileDigest)(nil),            // 56: harness.v1.FileDigest
-	(HookAction)(0),               // 57: harness.v1.HookAction
-	(*HookState)(nil),             // 58: harness.v1.HookState
-	(*WorkItem)(nil),              // 59: harness.v1.WorkItem
-	(*Artifact)(nil),              // 60: harness.v1.Artifact
-	(TurnErrorKind)(0),            // 61: harness.v1.TurnErrorKind
-	(*ModelAdjustment)(nil),       // 62: harness.v1.ModelAdjustment
-	(ToolOrigin)(0),               // 63: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 64: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 65: harness.v1.SandboxLevel
-	(*WaitState)(nil),             // 66: harness.v1.WaitState
-	(*Delegation)(nil),            // 67: harness.v1.Delegation
-	(*BlobRef)(nil),               // 68: harness.v1.BlobRef
-	(*QualityAlert)(nil),          // 69: harness.v1.QualityAlert
-	(*ToolSpec)(nil),              // 70: harness.v1.ToolSpec
-	(*BackgroundCommand)(nil),     // 71: harness.v1.BackgroundCommand
+	(*McpSeen)(nil),               // 49: harness.v1.McpSeen
+	(ChildWant)(0),                // 50: harness.v1.ChildWant
+	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
+	(*SummaryRef)(nil),            // 52: harness.v1.SummaryRef
+	(*Usage)(nil),                 // 53: harness.v1.Usage
+	(*SummaryJob)(nil),            // 54: harness.v1.SummaryJob
+	(*Content)(nil),               // 55: harness.v1.Content
+	(*InboxItem)(nil),             // 56: harness.v1.InboxItem
+	(*FileDigest)(nil),            // 57: harness.v1.FileDigest
+	(HookAction)(0),               // 58: harness.v1.HookAction
+	(*HookState)(nil),             // 59: harness.v1.HookState
+	(*WorkItem)(nil),              // 60: harness.v1.WorkItem
+	(*Artifact)(nil),              // 61: harness.v1.Artifact
+	(TurnErrorKind)(0),            // 62: harness.v1.TurnErrorKind
+	(*ModelAdjustment)(nil),       // 63: harness.v1.ModelAdjustment
+	(ToolOrigin)(0),               // 64: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 65: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 66: harness.v1.SandboxLevel
+	(*WaitState)(nil),             // 67: harness.v1.WaitState
+	(*Delegation)(nil),            // 68: harness.v1.Delegation
+	(*BlobRef)(nil),               // 69: harness.v1.BlobRef
+	(*QualityAlert)(nil),          // 70: harness.v1.QualityAlert
+	(*ToolSpec)(nil),              // 71: harness.v1.ToolSpec
+	(*BackgroundCommand)(nil),     // 72: harness.v1.BackgroundCommand
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
 	30, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
@@ -3587,66 +3606,67 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	46, // 29: harness.v1.Observation.output:type_name -> harness.v1.OutputSeen
 	47, // 30: harness.v1.Observation.quotes:type_name -> harness.v1.QuotesSeen
 	48, // 31: harness.v1.Observation.profile:type_name -> harness.v1.ProfileState
-	49, // 32: harness.v1.ParentState.want:type_name -> harness.v1.ChildWant
-	10, // 33: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
-	10, // 34: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
-	1,  // 35: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
-	50, // 36: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
-	51, // 37: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
-	52, // 38: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
-	53, // 39: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
-	54, // 40: harness.v1.ContextText.text:type_name -> harness.v1.Content
-	55, // 41: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
-	17, // 42: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
-	20, // 43: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
-	23, // 44: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
-	25, // 45: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
-	26, // 46: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
-	27, // 47: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
-	29, // 48: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
-	18, // 49: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
-	19, // 50: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
-	28, // 51: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
-	56, // 52: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
-	57, // 53: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
-	58, // 54: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
-	21, // 55: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
-	59, // 56: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
-	58, // 57: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
-	60, // 58: harness.v1.CallsJudged.artifacts:type_name -> harness.v1.Artifact
-	50, // 59: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
-	61, // 60: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
-	62, // 61: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
-	52, // 62: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
-	0,  // 63: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
-	63, // 64: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
-	54, // 65: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
-	64, // 66: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
-	65, // 67: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	22, // 68: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
-	66, // 69: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
-	67, // 70: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
-	54, // 71: harness.v1.Completion.summary:type_name -> harness.v1.Content
-	54, // 72: harness.v1.Completion.output:type_name -> harness.v1.Content
-	52, // 73: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
-	21, // 74: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
-	50, // 75: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
-	50, // 76: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
-	59, // 77: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
-	44, // 78: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
-	68, // 79: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
-	60, // 80: harness.v1.ModelResponded.artifacts:type_name -> harness.v1.Artifact
-	69, // 81: harness.v1.ModelResponded.alerts:type_name -> harness.v1.QualityAlert
-	70, // 82: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
-	1,  // 83: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
-	50, // 84: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
-	58, // 85: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
-	71, // 86: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
-	87, // [87:87] is the sub-list for method output_type
-	87, // [87:87] is the sub-list for method input_type
-	87, // [87:87] is the sub-list for extension type_name
-	87, // [87:87] is the sub-list for extension extendee
-	0,  // [0:87] is the sub-list for field type_name
+	49, // 32: harness.v1.Observation.mcp:type_name -> harness.v1.McpSeen
+	50, // 33: harness.v1.ParentState.want:type_name -> harness.v1.ChildWant
+	10, // 34: harness.v1.WaitCheck.background:type_name -> harness.v1.BackgroundState
+	10, // 35: harness.v1.BackgroundStates.commands:type_name -> harness.v1.BackgroundState
+	1,  // 36: harness.v1.BackgroundState.outcome:type_name -> harness.v1.ToolOutcome
+	51, // 37: harness.v1.ConversationRead.duration:type_name -> google.protobuf.Duration
+	52, // 38: harness.v1.SummaryState.summary:type_name -> harness.v1.SummaryRef
+	53, // 39: harness.v1.SummaryState.usage:type_name -> harness.v1.Usage
+	54, // 40: harness.v1.SummaryRequested.job:type_name -> harness.v1.SummaryJob
+	55, // 41: harness.v1.ContextText.text:type_name -> harness.v1.Content
+	56, // 42: harness.v1.InboxBatch.items:type_name -> harness.v1.InboxItem
+	17, // 43: harness.v1.Journal.turn_started:type_name -> harness.v1.TurnStarted
+	20, // 44: harness.v1.Journal.model_retried:type_name -> harness.v1.ModelRetried
+	23, // 45: harness.v1.Journal.model_responded:type_name -> harness.v1.ModelResponded
+	25, // 46: harness.v1.Journal.tools_started:type_name -> harness.v1.ToolsStarted
+	26, // 47: harness.v1.Journal.tool_finished:type_name -> harness.v1.ToolFinished
+	27, // 48: harness.v1.Journal.executor_failed:type_name -> harness.v1.ExecutorFailed
+	29, // 49: harness.v1.Journal.executor_absent:type_name -> harness.v1.ExecutorAbsent
+	18, // 50: harness.v1.Journal.turn_admitted:type_name -> harness.v1.TurnAdmitted
+	19, // 51: harness.v1.Journal.calls_judged:type_name -> harness.v1.CallsJudged
+	28, // 52: harness.v1.Journal.step_taken:type_name -> harness.v1.StepTaken
+	57, // 53: harness.v1.TurnStarted.instruction_files:type_name -> harness.v1.FileDigest
+	58, // 54: harness.v1.TurnAdmitted.action:type_name -> harness.v1.HookAction
+	59, // 55: harness.v1.TurnAdmitted.hooks:type_name -> harness.v1.HookState
+	21, // 56: harness.v1.CallsJudged.calls:type_name -> harness.v1.PreparedCall
+	60, // 57: harness.v1.CallsJudged.work_items:type_name -> harness.v1.WorkItem
+	59, // 58: harness.v1.CallsJudged.hooks:type_name -> harness.v1.HookState
+	61, // 59: harness.v1.CallsJudged.artifacts:type_name -> harness.v1.Artifact
+	51, // 60: harness.v1.ModelRetried.wait:type_name -> google.protobuf.Duration
+	62, // 61: harness.v1.ModelRetried.kind:type_name -> harness.v1.TurnErrorKind
+	63, // 62: harness.v1.ModelRetried.adjustment:type_name -> harness.v1.ModelAdjustment
+	53, // 63: harness.v1.ModelRetried.usage:type_name -> harness.v1.Usage
+	0,  // 64: harness.v1.PreparedCall.disposition:type_name -> harness.v1.CallDisposition
+	64, // 65: harness.v1.PreparedCall.origin:type_name -> harness.v1.ToolOrigin
+	55, // 66: harness.v1.PreparedCall.arguments:type_name -> harness.v1.Content
+	65, // 67: harness.v1.PreparedCall.marks:type_name -> harness.v1.ResultMarks
+	66, // 68: harness.v1.PreparedCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	22, // 69: harness.v1.PreparedCall.completion:type_name -> harness.v1.Completion
+	67, // 70: harness.v1.PreparedCall.wait:type_name -> harness.v1.WaitState
+	68, // 71: harness.v1.PreparedCall.delegation:type_name -> harness.v1.Delegation
+	55, // 72: harness.v1.Completion.summary:type_name -> harness.v1.Content
+	55, // 73: harness.v1.Completion.output:type_name -> harness.v1.Content
+	53, // 74: harness.v1.ModelResponded.usage:type_name -> harness.v1.Usage
+	21, // 75: harness.v1.ModelResponded.calls:type_name -> harness.v1.PreparedCall
+	51, // 76: harness.v1.ModelResponded.latency:type_name -> google.protobuf.Duration
+	51, // 77: harness.v1.ModelResponded.preparation:type_name -> google.protobuf.Duration
+	60, // 78: harness.v1.ModelResponded.work_items:type_name -> harness.v1.WorkItem
+	44, // 79: harness.v1.ModelResponded.weights:type_name -> harness.v1.Weights
+	69, // 80: harness.v1.ModelResponded.tools:type_name -> harness.v1.BlobRef
+	61, // 81: harness.v1.ModelResponded.artifacts:type_name -> harness.v1.Artifact
+	70, // 82: harness.v1.ModelResponded.alerts:type_name -> harness.v1.QualityAlert
+	71, // 83: harness.v1.ToolList.tools:type_name -> harness.v1.ToolSpec
+	1,  // 84: harness.v1.ToolFinished.outcome:type_name -> harness.v1.ToolOutcome
+	51, // 85: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
+	59, // 86: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
+	72, // 87: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
+	88, // [88:88] is the sub-list for method output_type
+	88, // [88:88] is the sub-list for method input_type
+	88, // [88:88] is the sub-list for extension type_name
+	88, // [88:88] is the sub-list for extension extendee
+	0,  // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }
@@ -3662,6 +3682,7 @@ func file_harness_v1_record_proto_init() {
 	file_harness_v1_event_proto_init()
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
+	file_harness_v1_mcp_proto_init()
 	file_harness_v1_message_proto_init()
 	file_harness_v1_quality_proto_init()
 	file_harness_v1_sandbox_proto_init()
@@ -3704,6 +3725,7 @@ func file_harness_v1_record_proto_init() {
 		(*Observation_Output)(nil),
 		(*Observation_Quotes)(nil),
 		(*Observation_Profile)(nil),
+		(*Observation_Mcp)(nil),
 	}
 	file_harness_v1_record_proto_msgTypes[14].OneofWrappers = []any{
 		(*Journal_TurnStarted)(nil),

@@ -553,6 +553,8 @@ type Snapshot struct {
 	Tier string `protobuf:"bytes,105,opt,name=tier,proto3" json:"tier,omitempty"`
 	// Features of the installation that are on for the run; sorted, at most 32.
 	Features []string `protobuf:"bytes,106,rep,name=features,proto3" json:"features,omitempty"`
+	// The servers of the Model Context Protocol; unset: it has none.
+	Mcp *McpState `protobuf:"bytes,107,opt,name=mcp,proto3" json:"mcp,omitempty"`
 	// Files that calls of the run and of all below it have changed, as far as their records tell.
 	// Only for a run with a parent, which gets them with its result.
 	ChangedFiles *ChangedFiles `protobuf:"bytes,103,opt,name=changed_files,json=changedFiles,proto3" json:"changed_files,omitempty"`
@@ -1144,6 +1146,13 @@ func (x *Snapshot) GetTier() string {
 func (x *Snapshot) GetFeatures() []string {
 	if x != nil {
 		return x.Features
+	}
+	return nil
+}
+
+func (x *Snapshot) GetMcp() *McpState {
+	if x != nil {
+		return x.Mcp
 	}
 	return nil
 }
@@ -2484,11 +2493,11 @@ var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
 const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/snapshot.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/steering.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\x1a\x19harness/v1/workitem.proto\"\x85\x01\n" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xb5\x1d\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xdd\x1d\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2582,7 +2591,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x04task\x18f \x01(\v2\x10.harness.v1.TaskR\x04task\x12\"\n" +
 	"\fentitlements\x18h \x03(\tR\fentitlements\x12\x12\n" +
 	"\x04tier\x18i \x01(\tR\x04tier\x12\x1a\n" +
-	"\bfeatures\x18j \x03(\tR\bfeatures\x12=\n" +
+	"\bfeatures\x18j \x03(\tR\bfeatures\x12&\n" +
+	"\x03mcp\x18k \x01(\v2\x14.harness.v1.McpStateR\x03mcp\x12=\n" +
 	"\rchanged_files\x18g \x01(\v2\x18.harness.v1.ChangedFilesR\fchangedFiles\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
 	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xaf\x01\n" +
@@ -2815,18 +2825,19 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*Graph)(nil),                 // 37: harness.v1.Graph
 	(*QualityState)(nil),          // 38: harness.v1.QualityState
 	(*Task)(nil),                  // 39: harness.v1.Task
-	(*ChangedFiles)(nil),          // 40: harness.v1.ChangedFiles
-	(*CompactionPlan)(nil),        // 41: harness.v1.CompactionPlan
-	(*Interrupt)(nil),             // 42: harness.v1.Interrupt
-	(*Cancel)(nil),                // 43: harness.v1.Cancel
-	(ToolOrigin)(0),               // 44: harness.v1.ToolOrigin
-	(*ResultMarks)(nil),           // 45: harness.v1.ResultMarks
-	(SandboxLevel)(0),             // 46: harness.v1.SandboxLevel
-	(*CallPreview)(nil),           // 47: harness.v1.CallPreview
-	(*Delegation)(nil),            // 48: harness.v1.Delegation
-	(*ToolAnnotations)(nil),       // 49: harness.v1.ToolAnnotations
-	(*Usage)(nil),                 // 50: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 51: google.protobuf.Duration
+	(*McpState)(nil),              // 40: harness.v1.McpState
+	(*ChangedFiles)(nil),          // 41: harness.v1.ChangedFiles
+	(*CompactionPlan)(nil),        // 42: harness.v1.CompactionPlan
+	(*Interrupt)(nil),             // 43: harness.v1.Interrupt
+	(*Cancel)(nil),                // 44: harness.v1.Cancel
+	(ToolOrigin)(0),               // 45: harness.v1.ToolOrigin
+	(*ResultMarks)(nil),           // 46: harness.v1.ResultMarks
+	(SandboxLevel)(0),             // 47: harness.v1.SandboxLevel
+	(*CallPreview)(nil),           // 48: harness.v1.CallPreview
+	(*Delegation)(nil),            // 49: harness.v1.Delegation
+	(*ToolAnnotations)(nil),       // 50: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 51: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 52: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -2874,40 +2885,41 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	37, // 42: harness.v1.Snapshot.graphs:type_name -> harness.v1.Graph
 	38, // 43: harness.v1.Snapshot.quality:type_name -> harness.v1.QualityState
 	39, // 44: harness.v1.Snapshot.task:type_name -> harness.v1.Task
-	40, // 45: harness.v1.Snapshot.changed_files:type_name -> harness.v1.ChangedFiles
-	41, // 46: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
-	42, // 47: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
-	43, // 48: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
-	7,  // 49: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
-	17, // 50: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
-	1,  // 51: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
-	21, // 52: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
-	21, // 53: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
-	21, // 54: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
-	22, // 55: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
-	2,  // 56: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
-	21, // 57: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
-	44, // 58: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
-	45, // 59: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
-	46, // 60: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
-	47, // 61: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
-	13, // 62: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	48, // 63: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
-	22, // 64: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
-	44, // 65: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
-	49, // 66: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
-	21, // 67: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	21, // 68: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	50, // 69: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	51, // 70: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	50, // 71: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	51, // 72: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 73: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	74, // [74:74] is the sub-list for method output_type
-	74, // [74:74] is the sub-list for method input_type
-	74, // [74:74] is the sub-list for extension type_name
-	74, // [74:74] is the sub-list for extension extendee
-	0,  // [0:74] is the sub-list for field type_name
+	40, // 45: harness.v1.Snapshot.mcp:type_name -> harness.v1.McpState
+	41, // 46: harness.v1.Snapshot.changed_files:type_name -> harness.v1.ChangedFiles
+	42, // 47: harness.v1.Snapshot.compaction_plan:type_name -> harness.v1.CompactionPlan
+	43, // 48: harness.v1.Stopping.interrupt:type_name -> harness.v1.Interrupt
+	44, // 49: harness.v1.Stopping.cancel:type_name -> harness.v1.Cancel
+	7,  // 50: harness.v1.Stopping.finish:type_name -> harness.v1.Finish
+	17, // 51: harness.v1.Finish.status:type_name -> harness.v1.RunStatus
+	1,  // 52: harness.v1.Finish.input:type_name -> harness.v1.PhaseInput
+	21, // 53: harness.v1.BackgroundCommand.start_time:type_name -> google.protobuf.Timestamp
+	21, // 54: harness.v1.TraceState.stretch_time:type_name -> google.protobuf.Timestamp
+	21, // 55: harness.v1.TraceState.turn_time:type_name -> google.protobuf.Timestamp
+	22, // 56: harness.v1.PendingCall.arguments:type_name -> harness.v1.Content
+	2,  // 57: harness.v1.PendingCall.class:type_name -> harness.v1.PendingClass
+	21, // 58: harness.v1.PendingCall.deadline:type_name -> google.protobuf.Timestamp
+	45, // 59: harness.v1.PendingCall.origin:type_name -> harness.v1.ToolOrigin
+	46, // 60: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
+	47, // 61: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
+	48, // 62: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
+	13, // 63: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	49, // 64: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
+	22, // 65: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	45, // 66: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	50, // 67: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	21, // 68: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	21, // 69: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	51, // 70: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	52, // 71: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	51, // 72: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	52, // 73: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 74: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	75, // [75:75] is the sub-list for method output_type
+	75, // [75:75] is the sub-list for method input_type
+	75, // [75:75] is the sub-list for extension type_name
+	75, // [75:75] is the sub-list for extension extendee
+	0,  // [0:75] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }
@@ -2922,6 +2934,7 @@ func file_harness_v1_snapshot_proto_init() {
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
+	file_harness_v1_mcp_proto_init()
 	file_harness_v1_preview_proto_init()
 	file_harness_v1_quality_proto_init()
 	file_harness_v1_run_proto_init()

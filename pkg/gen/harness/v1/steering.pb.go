@@ -238,6 +238,8 @@ type Definition struct {
 	ReadOnly bool `protobuf:"varint,13,opt,name=read_only,json=readOnly,proto3" json:"read_only,omitempty"`
 	// Kinds of work in addition to the built-in ones.
 	Kinds []*WorkKind `protobuf:"bytes,14,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Servers of the Model Context Protocol whose tools it has.
+	Mcp []*McpServer `protobuf:"bytes,16,rep,name=mcp,proto3" json:"mcp,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
 	// together with the other fields: they are what is stored there.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
@@ -341,6 +343,13 @@ func (x *Definition) GetReadOnly() bool {
 func (x *Definition) GetKinds() []*WorkKind {
 	if x != nil {
 		return x.Kinds
+	}
+	return nil
+}
+
+func (x *Definition) GetMcp() []*McpServer {
+	if x != nil {
+		return x.Mcp
 	}
 	return nil
 }
@@ -764,7 +773,7 @@ var File_harness_v1_steering_proto protoreflect.FileDescriptor
 const file_harness_v1_steering_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/steering.proto\x12\n" +
-	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/hook.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\"c\n" +
+	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\"c\n" +
 	"\aJitRule\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04when\x18\x02 \x01(\tR\x04when\x12\x12\n" +
@@ -777,7 +786,7 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1b\n" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05tools\x18\x04 \x03(\tR\x05tools\"\xc5\x03\n" +
+	"\x05tools\x18\x04 \x03(\tR\x05tools\"\xee\x03\n" +
 	"\n" +
 	"Definition\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\x12%\n" +
@@ -791,7 +800,8 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"only_tools\x18\v \x03(\tR\tonlyTools\x12(\n" +
 	"\x10max_answer_words\x18\f \x01(\rR\x0emaxAnswerWords\x12\x1b\n" +
 	"\tread_only\x18\r \x01(\bR\breadOnly\x12*\n" +
-	"\x05kinds\x18\x0e \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\x12+\n" +
+	"\x05kinds\x18\x0e \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\x12'\n" +
+	"\x03mcp\x18\x10 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12+\n" +
 	"\x06stored\x18\x0f \x01(\v2\x13.harness.v1.ContentR\x06stored\"\xc3\x01\n" +
 	"\bDoomLoop\x12\x16\n" +
 	"\x06strict\x18\x01 \x03(\x06R\x06strict\x12\x14\n" +
@@ -851,7 +861,8 @@ var file_harness_v1_steering_proto_goTypes = []any{
 	(*Hook)(nil),            // 10: harness.v1.Hook
 	(*SubAgent)(nil),        // 11: harness.v1.SubAgent
 	(*WorkKind)(nil),        // 12: harness.v1.WorkKind
-	(*Content)(nil),         // 13: harness.v1.Content
+	(*McpServer)(nil),       // 13: harness.v1.McpServer
+	(*Content)(nil),         // 14: harness.v1.Content
 }
 var file_harness_v1_steering_proto_depIdxs = []int32{
 	9,  // 0: harness.v1.Definition.tools:type_name -> harness.v1.ToolRule
@@ -860,12 +871,13 @@ var file_harness_v1_steering_proto_depIdxs = []int32{
 	2,  // 3: harness.v1.Definition.modes:type_name -> harness.v1.ModeSpec
 	11, // 4: harness.v1.Definition.agents:type_name -> harness.v1.SubAgent
 	12, // 5: harness.v1.Definition.kinds:type_name -> harness.v1.WorkKind
-	13, // 6: harness.v1.Definition.stored:type_name -> harness.v1.Content
-	7,  // [7:7] is the sub-list for method output_type
-	7,  // [7:7] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	13, // 6: harness.v1.Definition.mcp:type_name -> harness.v1.McpServer
+	14, // 7: harness.v1.Definition.stored:type_name -> harness.v1.Content
+	8,  // [8:8] is the sub-list for method output_type
+	8,  // [8:8] is the sub-list for method input_type
+	8,  // [8:8] is the sub-list for extension type_name
+	8,  // [8:8] is the sub-list for extension extendee
+	0,  // [0:8] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_steering_proto_init() }
@@ -875,6 +887,7 @@ func file_harness_v1_steering_proto_init() {
 	}
 	file_harness_v1_content_proto_init()
 	file_harness_v1_hook_proto_init()
+	file_harness_v1_mcp_proto_init()
 	file_harness_v1_quality_proto_init()
 	file_harness_v1_subagent_proto_init()
 	file_harness_v1_tool_proto_init()

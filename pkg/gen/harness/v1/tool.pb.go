@@ -357,7 +357,9 @@ type ToolAnnotations struct {
 	// Fields of arguments or result that survive the clearing of a result.
 	PreservedFields []string `protobuf:"bytes,7,rep,name=preserved_fields,json=preservedFields,proto3" json:"preserved_fields,omitempty"`
 	// Runs arbitrary commands; asked for by default.
-	Executes      bool `protobuf:"varint,8,opt,name=executes,proto3" json:"executes,omitempty"`
+	Executes bool `protobuf:"varint,8,opt,name=executes,proto3" json:"executes,omitempty"`
+	// Asked for by default, although it runs no commands.
+	Asks          bool `protobuf:"varint,9,opt,name=asks,proto3" json:"asks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -448,13 +450,20 @@ func (x *ToolAnnotations) GetExecutes() bool {
 	return false
 }
 
+func (x *ToolAnnotations) GetAsks() bool {
+	if x != nil {
+		return x.Asks
+	}
+	return false
+}
+
 // ToolRule is one line of an agent's tool policy. The last rule that fits a call
 // decides, but for a DENY, which no other rule lifts for the calls that it fits; a
 // call that no rule fits has the default of its tool's annotations: ask when it
 // executes commands, else allow.
 type ToolRule struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Name of the tool, or "*" for all.
+	// Name of the tool, with * for any characters.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// What happens to its calls.
 	Policy ToolDecision `protobuf:"varint,2,opt,name=policy,proto3,enum=harness.v1.ToolDecision" json:"policy,omitempty"`
@@ -572,7 +581,7 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"\vannotations\x18\x05 \x01(\v2\x1b.harness.v1.ToolAnnotationsR\vannotations\x12\x14\n" +
 	"\x05usage\x18\x06 \x01(\tR\x05usage\"9\n" +
 	"\vClientTools\x12*\n" +
-	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"\x9f\x02\n" +
+	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"\xb3\x02\n" +
 	"\x0fToolAnnotations\x12\x14\n" +
 	"\x05reads\x18\x01 \x01(\bR\x05reads\x12\x16\n" +
 	"\x06writes\x18\x02 \x01(\bR\x06writes\x12\x1a\n" +
@@ -585,7 +594,8 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"durability\x18\x06 \x01(\x0e2\x16.harness.v1.DurabilityR\n" +
 	"durability\x12)\n" +
 	"\x10preserved_fields\x18\a \x03(\tR\x0fpreservedFields\x12\x1a\n" +
-	"\bexecutes\x18\b \x01(\bR\bexecutes\"\xc2\x01\n" +
+	"\bexecutes\x18\b \x01(\bR\bexecutes\x12\x12\n" +
+	"\x04asks\x18\t \x01(\bR\x04asks\"\xc2\x01\n" +
 	"\bToolRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
 	"\x06policy\x18\x02 \x01(\x0e2\x18.harness.v1.ToolDecisionR\x06policy\x12\x12\n" +

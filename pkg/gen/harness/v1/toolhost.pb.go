@@ -265,7 +265,9 @@ type ExecuteToolRequest struct {
 	Guarded bool `protobuf:"varint,11,opt,name=guarded,proto3" json:"guarded,omitempty"`
 	// What a person was shown that the call changes, path and hunks only. If it would change
 	// anything else, it does not run. Empty: nothing was shown.
-	Shown         []*FilePreview `protobuf:"bytes,12,rep,name=shown,proto3" json:"shown,omitempty"`
+	Shown []*FilePreview `protobuf:"bytes,12,rep,name=shown,proto3" json:"shown,omitempty"`
+	// The call is one of a server's tool; unset: of a tool of the host.
+	Mcp           *McpCall `protobuf:"bytes,13,opt,name=mcp,proto3" json:"mcp,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -384,6 +386,268 @@ func (x *ExecuteToolRequest) GetShown() []*FilePreview {
 	return nil
 }
 
+func (x *ExecuteToolRequest) GetMcp() *McpCall {
+	if x != nil {
+		return x.Mcp
+	}
+	return nil
+}
+
+// DescribeServersRequest asks for the servers of a run.
+type DescribeServersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run's namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// First sequence of the run, as in ExecuteToolRequest.
+	FirstSequence uint64 `protobuf:"varint,3,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	// Absolute path of the workspace; empty: there is none, and processes work in an empty folder.
+	Workspace string `protobuf:"bytes,4,opt,name=workspace,proto3" json:"workspace,omitempty"`
+	// The servers.
+	Servers []*McpServer `protobuf:"bytes,5,rep,name=servers,proto3" json:"servers,omitempty"`
+	// The sandbox of the run's commands.
+	Sandbox *SandboxConfig `protobuf:"bytes,6,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// As in McpState.
+	Local bool `protobuf:"varint,7,opt,name=local,proto3" json:"local,omitempty"`
+	// How long to wait for servers that start, at most 30 s; unset: not at all.
+	Wait          *durationpb.Duration `protobuf:"bytes,8,opt,name=wait,proto3" json:"wait,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeServersRequest) Reset() {
+	*x = DescribeServersRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeServersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeServersRequest) ProtoMessage() {}
+
+func (x *DescribeServersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeServersRequest.ProtoReflect.Descriptor instead.
+func (*DescribeServersRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DescribeServersRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DescribeServersRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *DescribeServersRequest) GetFirstSequence() uint64 {
+	if x != nil {
+		return x.FirstSequence
+	}
+	return 0
+}
+
+func (x *DescribeServersRequest) GetWorkspace() string {
+	if x != nil {
+		return x.Workspace
+	}
+	return ""
+}
+
+func (x *DescribeServersRequest) GetServers() []*McpServer {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *DescribeServersRequest) GetSandbox() *SandboxConfig {
+	if x != nil {
+		return x.Sandbox
+	}
+	return nil
+}
+
+func (x *DescribeServersRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+func (x *DescribeServersRequest) GetWait() *durationpb.Duration {
+	if x != nil {
+		return x.Wait
+	}
+	return nil
+}
+
+// DescribeServersResponse is how the servers of a run are.
+type DescribeServersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The servers, in the order of the request.
+	Servers       []*DescribedServer `protobuf:"bytes,1,rep,name=servers,proto3" json:"servers,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeServersResponse) Reset() {
+	*x = DescribeServersResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeServersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeServersResponse) ProtoMessage() {}
+
+func (x *DescribeServersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeServersResponse.ProtoReflect.Descriptor instead.
+func (*DescribeServersResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *DescribeServersResponse) GetServers() []*DescribedServer {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+// DescribedServer is how a server is.
+type DescribedServer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// How it is.
+	State McpServerState `protobuf:"varint,2,opt,name=state,proto3,enum=harness.v1.McpServerState" json:"state,omitempty"`
+	// Why it is not ready; one line.
+	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
+	// The tools that it listed last, by name; also if it is not ready now.
+	Tools []*McpDefinition `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
+	// It has listed its tools to this host.
+	Listed bool `protobuf:"varint,5,opt,name=listed,proto3" json:"listed,omitempty"`
+	// Definitions that were approved before and differ from those in tools.
+	Approved []*McpDefinition `protobuf:"bytes,6,rep,name=approved,proto3" json:"approved,omitempty"`
+	// Tools that no run can have.
+	LeftOut       []*McpLeftOut `protobuf:"bytes,7,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribedServer) Reset() {
+	*x = DescribedServer{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribedServer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribedServer) ProtoMessage() {}
+
+func (x *DescribedServer) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribedServer.ProtoReflect.Descriptor instead.
+func (*DescribedServer) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *DescribedServer) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *DescribedServer) GetState() McpServerState {
+	if x != nil {
+		return x.State
+	}
+	return McpServerState_MCP_SERVER_STATE_UNSPECIFIED
+}
+
+func (x *DescribedServer) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *DescribedServer) GetTools() []*McpDefinition {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *DescribedServer) GetListed() bool {
+	if x != nil {
+		return x.Listed
+	}
+	return false
+}
+
+func (x *DescribedServer) GetApproved() []*McpDefinition {
+	if x != nil {
+		return x.Approved
+	}
+	return nil
+}
+
+func (x *DescribedServer) GetLeftOut() []*McpLeftOut {
+	if x != nil {
+		return x.LeftOut
+	}
+	return nil
+}
+
 // ExecuteToolResponse is how a call ended.
 type ExecuteToolResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -411,7 +675,7 @@ type ExecuteToolResponse struct {
 
 func (x *ExecuteToolResponse) Reset() {
 	*x = ExecuteToolResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[5]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -423,7 +687,7 @@ func (x *ExecuteToolResponse) String() string {
 func (*ExecuteToolResponse) ProtoMessage() {}
 
 func (x *ExecuteToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[5]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -436,7 +700,7 @@ func (x *ExecuteToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecuteToolResponse.ProtoReflect.Descriptor instead.
 func (*ExecuteToolResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ExecuteToolResponse) GetOutcome() ToolOutcome {
@@ -526,7 +790,7 @@ type ReadCallOutputRequest struct {
 
 func (x *ReadCallOutputRequest) Reset() {
 	*x = ReadCallOutputRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -538,7 +802,7 @@ func (x *ReadCallOutputRequest) String() string {
 func (*ReadCallOutputRequest) ProtoMessage() {}
 
 func (x *ReadCallOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -551,7 +815,7 @@ func (x *ReadCallOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCallOutputRequest.ProtoReflect.Descriptor instead.
 func (*ReadCallOutputRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ReadCallOutputRequest) GetNamespace() string {
@@ -619,7 +883,7 @@ type ReadCallOutputResponse struct {
 
 func (x *ReadCallOutputResponse) Reset() {
 	*x = ReadCallOutputResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -631,7 +895,7 @@ func (x *ReadCallOutputResponse) String() string {
 func (*ReadCallOutputResponse) ProtoMessage() {}
 
 func (x *ReadCallOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -644,7 +908,7 @@ func (x *ReadCallOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCallOutputResponse.ProtoReflect.Descriptor instead.
 func (*ReadCallOutputResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ReadCallOutputResponse) GetOffset() uint64 {
@@ -694,7 +958,7 @@ type InspectWorkspaceRequest struct {
 
 func (x *InspectWorkspaceRequest) Reset() {
 	*x = InspectWorkspaceRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -706,7 +970,7 @@ func (x *InspectWorkspaceRequest) String() string {
 func (*InspectWorkspaceRequest) ProtoMessage() {}
 
 func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -719,7 +983,7 @@ func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*InspectWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *InspectWorkspaceRequest) GetWorkspace() string {
@@ -791,7 +1055,7 @@ type ProposedCall struct {
 
 func (x *ProposedCall) Reset() {
 	*x = ProposedCall{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -803,7 +1067,7 @@ func (x *ProposedCall) String() string {
 func (*ProposedCall) ProtoMessage() {}
 
 func (x *ProposedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -816,7 +1080,7 @@ func (x *ProposedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposedCall.ProtoReflect.Descriptor instead.
 func (*ProposedCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ProposedCall) GetTool() string {
@@ -851,7 +1115,7 @@ type InspectWorkspaceResponse struct {
 
 func (x *InspectWorkspaceResponse) Reset() {
 	*x = InspectWorkspaceResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -863,7 +1127,7 @@ func (x *InspectWorkspaceResponse) String() string {
 func (*InspectWorkspaceResponse) ProtoMessage() {}
 
 func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -876,7 +1140,7 @@ func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*InspectWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *InspectWorkspaceResponse) GetFilesChanged() uint32 {
@@ -922,7 +1186,7 @@ type CheckFileRequest struct {
 
 func (x *CheckFileRequest) Reset() {
 	*x = CheckFileRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1198,7 @@ func (x *CheckFileRequest) String() string {
 func (*CheckFileRequest) ProtoMessage() {}
 
 func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1211,7 @@ func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFileRequest.ProtoReflect.Descriptor instead.
 func (*CheckFileRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *CheckFileRequest) GetWorkspace() string {
@@ -992,7 +1256,7 @@ type CheckFileResponse struct {
 
 func (x *CheckFileResponse) Reset() {
 	*x = CheckFileResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1004,7 +1268,7 @@ func (x *CheckFileResponse) String() string {
 func (*CheckFileResponse) ProtoMessage() {}
 
 func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1017,7 +1281,7 @@ func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFileResponse.ProtoReflect.Descriptor instead.
 func (*CheckFileResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CheckFileResponse) GetExists() bool {
@@ -1089,7 +1353,7 @@ type CheckCommandRequest struct {
 
 func (x *CheckCommandRequest) Reset() {
 	*x = CheckCommandRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1101,7 +1365,7 @@ func (x *CheckCommandRequest) String() string {
 func (*CheckCommandRequest) ProtoMessage() {}
 
 func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1114,7 +1378,7 @@ func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandRequest.ProtoReflect.Descriptor instead.
 func (*CheckCommandRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *CheckCommandRequest) GetNamespace() string {
@@ -1201,7 +1465,7 @@ type CheckCommandResponse struct {
 
 func (x *CheckCommandResponse) Reset() {
 	*x = CheckCommandResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1213,7 +1477,7 @@ func (x *CheckCommandResponse) String() string {
 func (*CheckCommandResponse) ProtoMessage() {}
 
 func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1226,7 +1490,7 @@ func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandResponse.ProtoReflect.Descriptor instead.
 func (*CheckCommandResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *CheckCommandResponse) GetOutcome() ToolOutcome {
@@ -1286,14 +1550,16 @@ type CancelToolsRequest struct {
 	LedgerId string `protobuf:"bytes,5,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	// Also kill all background commands of the run that were started under the ledger;
 	// call_ids may be empty then.
-	Background    bool `protobuf:"varint,6,opt,name=background,proto3" json:"background,omitempty"`
+	Background bool `protobuf:"varint,6,opt,name=background,proto3" json:"background,omitempty"`
+	// Also stop the servers that belong to the run alone; call_ids may be empty then.
+	Servers       bool `protobuf:"varint,7,opt,name=servers,proto3" json:"servers,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CancelToolsRequest) Reset() {
 	*x = CancelToolsRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1305,7 +1571,7 @@ func (x *CancelToolsRequest) String() string {
 func (*CancelToolsRequest) ProtoMessage() {}
 
 func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1318,7 +1584,7 @@ func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsRequest.ProtoReflect.Descriptor instead.
 func (*CancelToolsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CancelToolsRequest) GetNamespace() string {
@@ -1363,6 +1629,13 @@ func (x *CancelToolsRequest) GetBackground() bool {
 	return false
 }
 
+func (x *CancelToolsRequest) GetServers() bool {
+	if x != nil {
+		return x.Servers
+	}
+	return false
+}
+
 // CancelToolsResponse is the outcome of a cancel.
 type CancelToolsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1381,7 +1654,7 @@ type CancelToolsResponse struct {
 
 func (x *CancelToolsResponse) Reset() {
 	*x = CancelToolsResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1393,7 +1666,7 @@ func (x *CancelToolsResponse) String() string {
 func (*CancelToolsResponse) ProtoMessage() {}
 
 func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1406,7 +1679,7 @@ func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsResponse.ProtoReflect.Descriptor instead.
 func (*CancelToolsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CancelToolsResponse) GetKilled() []string {
@@ -1460,7 +1733,7 @@ type MakeWorktreeRequest struct {
 
 func (x *MakeWorktreeRequest) Reset() {
 	*x = MakeWorktreeRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1745,7 @@ func (x *MakeWorktreeRequest) String() string {
 func (*MakeWorktreeRequest) ProtoMessage() {}
 
 func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1758,7 @@ func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeWorktreeRequest.ProtoReflect.Descriptor instead.
 func (*MakeWorktreeRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *MakeWorktreeRequest) GetNamespace() string {
@@ -1550,7 +1823,7 @@ type MakeWorktreeResponse struct {
 
 func (x *MakeWorktreeResponse) Reset() {
 	*x = MakeWorktreeResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1835,7 @@ func (x *MakeWorktreeResponse) String() string {
 func (*MakeWorktreeResponse) ProtoMessage() {}
 
 func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1848,7 @@ func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeWorktreeResponse.ProtoReflect.Descriptor instead.
 func (*MakeWorktreeResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *MakeWorktreeResponse) GetWorkspace() string {
@@ -1607,7 +1880,7 @@ type EndWorktreeRequest struct {
 
 func (x *EndWorktreeRequest) Reset() {
 	*x = EndWorktreeRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1619,7 +1892,7 @@ func (x *EndWorktreeRequest) String() string {
 func (*EndWorktreeRequest) ProtoMessage() {}
 
 func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1632,7 +1905,7 @@ func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndWorktreeRequest.ProtoReflect.Descriptor instead.
 func (*EndWorktreeRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *EndWorktreeRequest) GetNamespace() string {
@@ -1667,7 +1940,7 @@ type EndWorktreeResponse struct {
 
 func (x *EndWorktreeResponse) Reset() {
 	*x = EndWorktreeResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1679,7 +1952,7 @@ func (x *EndWorktreeResponse) String() string {
 func (*EndWorktreeResponse) ProtoMessage() {}
 
 func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1692,7 +1965,7 @@ func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndWorktreeResponse.ProtoReflect.Descriptor instead.
 func (*EndWorktreeResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EndWorktreeResponse) GetKept() bool {
@@ -1707,7 +1980,7 @@ var File_harness_v1_toolhost_proto protoreflect.FileDescriptor
 const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/toolhost.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x15\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x15\n" +
 	"\x13DescribeHostRequest\"\x95\x01\n" +
 	"\x14DescribeHostResponse\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
@@ -1718,7 +1991,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\asandbox\x18\x02 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
 	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
-	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xaf\x03\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xd6\x03\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -1732,7 +2005,27 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\vconfinement\x18\n" +
 	" \x01(\v2\x17.harness.v1.ConfinementR\vconfinement\x12\x18\n" +
 	"\aguarded\x18\v \x01(\bR\aguarded\x12-\n" +
-	"\x05shown\x18\f \x03(\v2\x17.harness.v1.FilePreviewR\x05shown\"\xae\x03\n" +
+	"\x05shown\x18\f \x03(\v2\x17.harness.v1.FilePreviewR\x05shown\x12%\n" +
+	"\x03mcp\x18\r \x01(\v2\x13.harness.v1.McpCallR\x03mcp\"\xbd\x02\n" +
+	"\x16DescribeServersRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +
+	"\x0efirst_sequence\x18\x03 \x01(\x04R\rfirstSequence\x12\x1c\n" +
+	"\tworkspace\x18\x04 \x01(\tR\tworkspace\x12/\n" +
+	"\aservers\x18\x05 \x03(\v2\x15.harness.v1.McpServerR\aservers\x123\n" +
+	"\asandbox\x18\x06 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\x12\x14\n" +
+	"\x05local\x18\a \x01(\bR\x05local\x12-\n" +
+	"\x04wait\x18\b \x01(\v2\x19.google.protobuf.DurationR\x04wait\"P\n" +
+	"\x17DescribeServersResponse\x125\n" +
+	"\aservers\x18\x01 \x03(\v2\x1b.harness.v1.DescribedServerR\aservers\"\xa8\x02\n" +
+	"\x0fDescribedServer\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x120\n" +
+	"\x05state\x18\x02 \x01(\x0e2\x1a.harness.v1.McpServerStateR\x05state\x12\x18\n" +
+	"\amessage\x18\x03 \x01(\tR\amessage\x12/\n" +
+	"\x05tools\x18\x04 \x03(\v2\x19.harness.v1.McpDefinitionR\x05tools\x12\x16\n" +
+	"\x06listed\x18\x05 \x01(\bR\x06listed\x125\n" +
+	"\bapproved\x18\x06 \x03(\v2\x19.harness.v1.McpDefinitionR\bapproved\x121\n" +
+	"\bleft_out\x18\a \x03(\v2\x16.harness.v1.McpLeftOutR\aleftOut\"\xae\x03\n" +
 	"\x13ExecuteToolResponse\x121\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
@@ -1808,7 +2101,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06output\x18\x03 \x01(\tR\x06output\x12!\n" +
 	"\ferror_output\x18\x04 \x01(\tR\verrorOutput\x12\x14\n" +
 	"\x05error\x18\x05 \x01(\tR\x05error\x12=\n" +
-	"\rsandbox_level\x18\x06 \x01(\x0e2\x18.harness.v1.SandboxLevelR\fsandboxLevel\"\xc8\x01\n" +
+	"\rsandbox_level\x18\x06 \x01(\x0e2\x18.harness.v1.SandboxLevelR\fsandboxLevel\"\xe2\x01\n" +
 	"\x12CancelToolsRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x19\n" +
@@ -1817,7 +2110,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\tledger_id\x18\x05 \x01(\tR\bledgerId\x12\x1e\n" +
 	"\n" +
 	"background\x18\x06 \x01(\bR\n" +
-	"background\"\xa0\x01\n" +
+	"background\x12\x18\n" +
+	"\aservers\x18\a \x01(\bR\aservers\"\xa0\x01\n" +
 	"\x13CancelToolsResponse\x12\x16\n" +
 	"\x06killed\x18\x01 \x03(\tR\x06killed\x12\x1a\n" +
 	"\bfinished\x18\x02 \x03(\tR\bfinished\x12\x18\n" +
@@ -1841,7 +2135,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
 	"\adeleted\x18\x03 \x01(\bR\adeleted\")\n" +
 	"\x13EndWorktreeResponse\x12\x12\n" +
-	"\x04kept\x18\x01 \x01(\bR\x04kept2\xde\x06\n" +
+	"\x04kept\x18\x01 \x01(\bR\x04kept2\xba\a\n" +
 	"\x0fToolHostService\x12Q\n" +
 	"\fDescribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n" +
 	"\x11DescribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n" +
@@ -1851,7 +2145,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\tCheckFile\x12\x1c.harness.v1.CheckFileRequest\x1a\x1d.harness.v1.CheckFileResponse\x12Q\n" +
 	"\fCheckCommand\x12\x1f.harness.v1.CheckCommandRequest\x1a .harness.v1.CheckCommandResponse\x12N\n" +
 	"\vCancelTools\x12\x1e.harness.v1.CancelToolsRequest\x1a\x1f.harness.v1.CancelToolsResponse\x12Q\n" +
-	"\fMakeWorktree\x12\x1f.harness.v1.MakeWorktreeRequest\x1a .harness.v1.MakeWorktreeResponse\x12N\n" +
+	"\fMakeWorktree\x12\x1f.harness.v1.MakeWorktreeRequest\x1a .harness.v1.MakeWorktreeResponse\x12Z\n" +
+	"\x0fDescribeServers\x12\".harness.v1.DescribeServersRequest\x1a#.harness.v1.DescribeServersResponse\x12N\n" +
 	"\vEndWorktree\x12\x1e.harness.v1.EndWorktreeRequest\x1a\x1f.harness.v1.EndWorktreeResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
@@ -1866,96 +2161,115 @@ func file_harness_v1_toolhost_proto_rawDescGZIP() []byte {
 	return file_harness_v1_toolhost_proto_rawDescData
 }
 
-var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
+var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*DescribeHostRequest)(nil),       // 0: harness.v1.DescribeHostRequest
 	(*DescribeHostResponse)(nil),      // 1: harness.v1.DescribeHostResponse
 	(*DescribeWorkspaceRequest)(nil),  // 2: harness.v1.DescribeWorkspaceRequest
 	(*DescribeWorkspaceResponse)(nil), // 3: harness.v1.DescribeWorkspaceResponse
 	(*ExecuteToolRequest)(nil),        // 4: harness.v1.ExecuteToolRequest
-	(*ExecuteToolResponse)(nil),       // 5: harness.v1.ExecuteToolResponse
-	(*ReadCallOutputRequest)(nil),     // 6: harness.v1.ReadCallOutputRequest
-	(*ReadCallOutputResponse)(nil),    // 7: harness.v1.ReadCallOutputResponse
-	(*InspectWorkspaceRequest)(nil),   // 8: harness.v1.InspectWorkspaceRequest
-	(*ProposedCall)(nil),              // 9: harness.v1.ProposedCall
-	(*InspectWorkspaceResponse)(nil),  // 10: harness.v1.InspectWorkspaceResponse
-	(*CheckFileRequest)(nil),          // 11: harness.v1.CheckFileRequest
-	(*CheckFileResponse)(nil),         // 12: harness.v1.CheckFileResponse
-	(*CheckCommandRequest)(nil),       // 13: harness.v1.CheckCommandRequest
-	(*CheckCommandResponse)(nil),      // 14: harness.v1.CheckCommandResponse
-	(*CancelToolsRequest)(nil),        // 15: harness.v1.CancelToolsRequest
-	(*CancelToolsResponse)(nil),       // 16: harness.v1.CancelToolsResponse
-	(*MakeWorktreeRequest)(nil),       // 17: harness.v1.MakeWorktreeRequest
-	(*MakeWorktreeResponse)(nil),      // 18: harness.v1.MakeWorktreeResponse
-	(*EndWorktreeRequest)(nil),        // 19: harness.v1.EndWorktreeRequest
-	(*EndWorktreeResponse)(nil),       // 20: harness.v1.EndWorktreeResponse
-	(*ToolSpec)(nil),                  // 21: harness.v1.ToolSpec
-	(*SandboxSupport)(nil),            // 22: harness.v1.SandboxSupport
-	(*SandboxConfig)(nil),             // 23: harness.v1.SandboxConfig
-	(*Environment)(nil),               // 24: harness.v1.Environment
-	(*SandboxProblem)(nil),            // 25: harness.v1.SandboxProblem
-	(*durationpb.Duration)(nil),       // 26: google.protobuf.Duration
-	(*Confinement)(nil),               // 27: harness.v1.Confinement
-	(*FilePreview)(nil),               // 28: harness.v1.FilePreview
-	(ToolOutcome)(0),                  // 29: harness.v1.ToolOutcome
-	(*Media)(nil),                     // 30: harness.v1.Media
-	(SandboxLevel)(0),                 // 31: harness.v1.SandboxLevel
-	(*BackgroundCommand)(nil),         // 32: harness.v1.BackgroundCommand
-	(*InstructionFile)(nil),           // 33: harness.v1.InstructionFile
-	(*BackgroundState)(nil),           // 34: harness.v1.BackgroundState
-	(*CallPreview)(nil),               // 35: harness.v1.CallPreview
+	(*DescribeServersRequest)(nil),    // 5: harness.v1.DescribeServersRequest
+	(*DescribeServersResponse)(nil),   // 6: harness.v1.DescribeServersResponse
+	(*DescribedServer)(nil),           // 7: harness.v1.DescribedServer
+	(*ExecuteToolResponse)(nil),       // 8: harness.v1.ExecuteToolResponse
+	(*ReadCallOutputRequest)(nil),     // 9: harness.v1.ReadCallOutputRequest
+	(*ReadCallOutputResponse)(nil),    // 10: harness.v1.ReadCallOutputResponse
+	(*InspectWorkspaceRequest)(nil),   // 11: harness.v1.InspectWorkspaceRequest
+	(*ProposedCall)(nil),              // 12: harness.v1.ProposedCall
+	(*InspectWorkspaceResponse)(nil),  // 13: harness.v1.InspectWorkspaceResponse
+	(*CheckFileRequest)(nil),          // 14: harness.v1.CheckFileRequest
+	(*CheckFileResponse)(nil),         // 15: harness.v1.CheckFileResponse
+	(*CheckCommandRequest)(nil),       // 16: harness.v1.CheckCommandRequest
+	(*CheckCommandResponse)(nil),      // 17: harness.v1.CheckCommandResponse
+	(*CancelToolsRequest)(nil),        // 18: harness.v1.CancelToolsRequest
+	(*CancelToolsResponse)(nil),       // 19: harness.v1.CancelToolsResponse
+	(*MakeWorktreeRequest)(nil),       // 20: harness.v1.MakeWorktreeRequest
+	(*MakeWorktreeResponse)(nil),      // 21: harness.v1.MakeWorktreeResponse
+	(*EndWorktreeRequest)(nil),        // 22: harness.v1.EndWorktreeRequest
+	(*EndWorktreeResponse)(nil),       // 23: harness.v1.EndWorktreeResponse
+	(*ToolSpec)(nil),                  // 24: harness.v1.ToolSpec
+	(*SandboxSupport)(nil),            // 25: harness.v1.SandboxSupport
+	(*SandboxConfig)(nil),             // 26: harness.v1.SandboxConfig
+	(*Environment)(nil),               // 27: harness.v1.Environment
+	(*SandboxProblem)(nil),            // 28: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil),       // 29: google.protobuf.Duration
+	(*Confinement)(nil),               // 30: harness.v1.Confinement
+	(*FilePreview)(nil),               // 31: harness.v1.FilePreview
+	(*McpCall)(nil),                   // 32: harness.v1.McpCall
+	(*McpServer)(nil),                 // 33: harness.v1.McpServer
+	(McpServerState)(0),               // 34: harness.v1.McpServerState
+	(*McpDefinition)(nil),             // 35: harness.v1.McpDefinition
+	(*McpLeftOut)(nil),                // 36: harness.v1.McpLeftOut
+	(ToolOutcome)(0),                  // 37: harness.v1.ToolOutcome
+	(*Media)(nil),                     // 38: harness.v1.Media
+	(SandboxLevel)(0),                 // 39: harness.v1.SandboxLevel
+	(*BackgroundCommand)(nil),         // 40: harness.v1.BackgroundCommand
+	(*InstructionFile)(nil),           // 41: harness.v1.InstructionFile
+	(*BackgroundState)(nil),           // 42: harness.v1.BackgroundState
+	(*CallPreview)(nil),               // 43: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
-	21, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
-	22, // 1: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
-	23, // 2: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	24, // 3: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	25, // 4: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
-	26, // 5: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	27, // 6: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
-	28, // 7: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
-	29, // 8: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	26, // 9: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	30, // 10: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	31, // 11: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	32, // 12: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	26, // 13: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	32, // 14: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
-	9,  // 15: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	33, // 16: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	34, // 17: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	35, // 18: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	26, // 19: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	27, // 20: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	29, // 21: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	31, // 22: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	34, // 23: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	23, // 24: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	0,  // 25: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	2,  // 26: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	4,  // 27: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	6,  // 28: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	8,  // 29: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	11, // 30: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	13, // 31: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	15, // 32: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	17, // 33: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
-	19, // 34: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
-	1,  // 35: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	3,  // 36: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	5,  // 37: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	7,  // 38: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	10, // 39: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	12, // 40: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	14, // 41: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	16, // 42: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	18, // 43: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
-	20, // 44: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
-	35, // [35:45] is the sub-list for method output_type
-	25, // [25:35] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	24, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
+	25, // 1: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
+	26, // 2: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	27, // 3: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	28, // 4: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
+	29, // 5: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	30, // 6: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
+	31, // 7: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
+	32, // 8: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
+	33, // 9: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
+	26, // 10: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	29, // 11: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
+	7,  // 12: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
+	34, // 13: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
+	35, // 14: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
+	35, // 15: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
+	36, // 16: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
+	37, // 17: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	29, // 18: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	38, // 19: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	39, // 20: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	40, // 21: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	29, // 22: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	40, // 23: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	12, // 24: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
+	41, // 25: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	42, // 26: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	43, // 27: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	29, // 28: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	30, // 29: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	37, // 30: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	39, // 31: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	42, // 32: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	26, // 33: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	0,  // 34: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	2,  // 35: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	4,  // 36: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	9,  // 37: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	11, // 38: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	14, // 39: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	16, // 40: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	18, // 41: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	20, // 42: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	5,  // 43: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
+	22, // 44: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	1,  // 45: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	3,  // 46: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	8,  // 47: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	10, // 48: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	13, // 49: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	15, // 50: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	17, // 51: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	19, // 52: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	21, // 53: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	6,  // 54: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
+	23, // 55: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	45, // [45:56] is the sub-list for method output_type
+	34, // [34:45] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -1965,19 +2279,20 @@ func file_harness_v1_toolhost_proto_init() {
 	}
 	file_harness_v1_conversation_proto_init()
 	file_harness_v1_environment_proto_init()
+	file_harness_v1_mcp_proto_init()
 	file_harness_v1_preview_proto_init()
 	file_harness_v1_record_proto_init()
 	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_tool_proto_init()
-	file_harness_v1_toolhost_proto_msgTypes[5].OneofWrappers = []any{}
+	file_harness_v1_toolhost_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_toolhost_proto_rawDesc), len(file_harness_v1_toolhost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   21,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

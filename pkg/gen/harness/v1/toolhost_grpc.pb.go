@@ -28,6 +28,7 @@ const (
 	ToolHostService_CheckCommand_FullMethodName      = "/harness.v1.ToolHostService/CheckCommand"
 	ToolHostService_CancelTools_FullMethodName       = "/harness.v1.ToolHostService/CancelTools"
 	ToolHostService_MakeWorktree_FullMethodName      = "/harness.v1.ToolHostService/MakeWorktree"
+	ToolHostService_DescribeServers_FullMethodName   = "/harness.v1.ToolHostService/DescribeServers"
 	ToolHostService_EndWorktree_FullMethodName       = "/harness.v1.ToolHostService/EndWorktree"
 )
 
@@ -65,6 +66,9 @@ type ToolHostServiceClient interface {
 	// the host with the present files of the parent's workspace. A second request for the
 	// same run changes nothing. A workspace that can have none is a response with problem.
 	MakeWorktree(ctx context.Context, in *MakeWorktreeRequest, opts ...grpc.CallOption) (*MakeWorktreeResponse, error)
+	// DescribeServers starts the servers of a run that are not running, waits for them, and
+	// returns the tools that they list.
+	DescribeServers(ctx context.Context, in *DescribeServersRequest, opts ...grpc.CallOption) (*DescribeServersResponse, error)
 	// EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
 	// that of a deleted run in any case. Nothing happens to one that the host does not know.
 	EndWorktree(ctx context.Context, in *EndWorktreeRequest, opts ...grpc.CallOption) (*EndWorktreeResponse, error)
@@ -168,6 +172,16 @@ func (c *toolHostServiceClient) MakeWorktree(ctx context.Context, in *MakeWorktr
 	return out, nil
 }
 
+func (c *toolHostServiceClient) DescribeServers(ctx context.Context, in *DescribeServersRequest, opts ...grpc.CallOption) (*DescribeServersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeServersResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_DescribeServers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *toolHostServiceClient) EndWorktree(ctx context.Context, in *EndWorktreeRequest, opts ...grpc.CallOption) (*EndWorktreeResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(EndWorktreeResponse)
@@ -212,6 +226,9 @@ type ToolHostServiceServer interface {
 	// the host with the present files of the parent's workspace. A second request for the
 	// same run changes nothing. A workspace that can have none is a response with problem.
 	MakeWorktree(context.Context, *MakeWorktreeRequest) (*MakeWorktreeResponse, error)
+	// DescribeServers starts the servers of a run that are not running, waits for them, and
+	// returns the tools that they list.
+	DescribeServers(context.Context, *DescribeServersRequest) (*DescribeServersResponse, error)
 	// EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
 	// that of a deleted run in any case. Nothing happens to one that the host does not know.
 	EndWorktree(context.Context, *EndWorktreeRequest) (*EndWorktreeResponse, error)
@@ -251,6 +268,9 @@ func (UnimplementedToolHostServiceServer) CancelTools(context.Context, *CancelTo
 }
 func (UnimplementedToolHostServiceServer) MakeWorktree(context.Context, *MakeWorktreeRequest) (*MakeWorktreeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method MakeWorktree not implemented")
+}
+func (UnimplementedToolHostServiceServer) DescribeServers(context.Context, *DescribeServersRequest) (*DescribeServersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DescribeServers not implemented")
 }
 func (UnimplementedToolHostServiceServer) EndWorktree(context.Context, *EndWorktreeRequest) (*EndWorktreeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndWorktree not implemented")
@@ -438,6 +458,24 @@ func _ToolHostService_MakeWorktree_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ToolHostService_DescribeServers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeServersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).DescribeServers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_DescribeServers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).DescribeServers(ctx, req.(*DescribeServersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _ToolHostService_EndWorktree_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(EndWorktreeRequest)
 	if err := dec(in); err != nil {
@@ -498,6 +536,10 @@ var ToolHostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "MakeWorktree",
 			Handler:    _ToolHostService_MakeWorktree_Handler,
+		},
+		{
+			MethodName: "DescribeServers",
+			Handler:    _ToolHostService_DescribeServers_Handler,
 		},
 		{
 			MethodName: "EndWorktree",

@@ -52,6 +52,8 @@ type Command struct {
 	Begun func(Begun)
 	// Input is its standard input; empty means none.
 	Input string
+	// Stdin is its standard input if it is not nil; Run closes it.
+	Stdin *os.File
 	// Output receives standard output. Errors receives standard error; nil means that
 	// Output receives both. Neither is used after Run returns.
 	Output, Errors io.Writer

@@ -20,7 +20,11 @@ type streams struct {
 // open makes the pipes that a command needs.
 func (c Command) open(p *pipes) *streams {
 	s := &streams{Command: c}
-	if c.Input != "" {
+	switch {
+	case c.Stdin != nil:
+		s.inputEnd = c.Stdin
+		p.ends = append(p.ends, c.Stdin)
+	case c.Input != "":
 		s.inputEnd, s.writeInput = p.open()
 	}
 	s.readOutput, s.outputEnd = p.open()

@@ -14,6 +14,7 @@ from harnessmesh.gen.harness.v1.hook_pb2 import *
 from harnessmesh.gen.harness.v1.inbox_pb2 import *
 from harnessmesh.gen.harness.v1.inference_pb2 import *
 from harnessmesh.gen.harness.v1.local_pb2 import *
+from harnessmesh.gen.harness.v1.mcp_pb2 import *
 from harnessmesh.gen.harness.v1.message_pb2 import *
 from harnessmesh.gen.harness.v1.presence_pb2 import *
 from harnessmesh.gen.harness.v1.preview_pb2 import *

@@ -10,6 +10,8 @@ import type { Media } from "./conversation_pb.js";
 import { file_harness_v1_conversation } from "./conversation_pb.js";
 import type { Environment, InstructionFile } from "./environment_pb.js";
 import { file_harness_v1_environment } from "./environment_pb.js";
+import type { McpCall, McpDefinition, McpLeftOut, McpServer, McpServerState } from "./mcp_pb.js";
+import { file_harness_v1_mcp } from "./mcp_pb.js";
 import type { CallPreview, FilePreview } from "./preview_pb.js";
 import { file_harness_v1_preview } from "./preview_pb.js";
 import type { BackgroundState, ToolOutcome } from "./record_pb.js";
@@ -26,7 +28,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/toolhost.proto.
  */
 export const file_harness_v1_toolhost: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIhUKE0Rlc2NyaWJlSG9zdFJlcXVlc3QiewoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCRIrCgdzYW5kYm94GAMgASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydCJZChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEioKB3NhbmRib3gYAiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcidgoZRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRIsCgtlbnZpcm9ubWVudBgBIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnQSKwoHcHJvYmxlbRgCIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveFByb2JsZW0iugIKEkV4ZWN1dGVUb29sUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdG9vbBgEIAEoCRIRCglhcmd1bWVudHMYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJbGVkZ2VyX2lkGAggASgJEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEiwKC2NvbmZpbmVtZW50GAogASgLMhcuaGFybmVzcy52MS5Db25maW5lbWVudBIPCgdndWFyZGVkGAsgASgIEiYKBXNob3duGAwgAygLMhcuaGFybmVzcy52MS5GaWxlUHJldmlldyLRAgoTRXhlY3V0ZVRvb2xSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIOCgZyZXN1bHQYAiABKAkSEAoIaXNfZXJyb3IYAyABKAgSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJZXhpdF9jb2RlGAUgASgFSACIAQESFQoNZmlsZXNfY2hhbmdlZBgGIAMoCRIgCgVtZWRpYRgHIAMoCzIRLmhhcm5lc3MudjEuTWVkaWESLwoNc2FuZGJveF9sZXZlbBgIIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEjEKCmJhY2tncm91bmQYCSABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kQgwKCl9leGl0X2NvZGUirwEKFVJlYWRDYWxsT3V0cHV0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEg4KBm9mZnNldBgGIAEoBBInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKFlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USDgoGb2Zmc2V0GAEgASgEEgwKBHRleHQYAiABKAkSDwoHcnVubmluZxgDIAEoCCL0AQoXSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIOCgZydW5faWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSGQoRaW5zdHJ1Y3Rpb25zX29ubHkYBSABKAgSMQoKYmFja2dyb3VuZBgGIAMoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmQSEQoJbGVkZ2VyX2lkGAcgASgJEioKCHByb3Bvc2VkGAggAygLMhguaGFybmVzcy52MS5Qcm9wb3NlZENhbGwiLwoMUHJvcG9zZWRDYWxsEgwKBHRvb2wYASABKAkSEQoJYXJndW1lbnRzGAIgASgJIsUBChhJbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USFQoNZmlsZXNfY2hhbmdlZBgBIAEoDRI2ChFpbnN0cnVjdGlvbl9maWxlcxgCIAMoCzIbLmhhcm5lc3MudjEuSW5zdHJ1Y3Rpb25GaWxlEi8KCmJhY2tncm91bmQYAyADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZRIpCghwcmV2aWV3cxgEIAMoCzIXLmhhcm5lc3MudjEuQ2FsbFByZXZpZXciRwoQQ2hlY2tGaWxlUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSDAoEcGF0aBgCIAEoCRISCgp0ZXh0X2J5dGVzGAMgASgNIm8KEUNoZWNrRmlsZVJlc3BvbnNlEg4KBmV4aXN0cxgBIAEoCBILCgN3aHkYAiABKAkSDgoGZGlnZXN0GAMgASgJEgwKBHNpemUYBCABKAQSDAoEdGV4dBgFIAEoCRIRCgl0cnVuY2F0ZWQYBiABKAgi6gEKE0NoZWNrQ29tbWFuZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRILCgNrZXkYAyABKAkSDwoHY29tbWFuZBgEIAEoCRINCgVpbnB1dBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCg5maXJzdF9zZXF1ZW5jZRgIIAEoBBIsCgtjb25maW5lbWVudBgJIAEoCzIXLmhhcm5lc3MudjEuQ29uZmluZW1lbnQiuQEKFENoZWNrQ29tbWFuZFJlc3BvbnNlEigKB291dGNvbWUYASABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZvdXRwdXQYAyABKAkSFAoMZXJyb3Jfb3V0cHV0GAQgASgJEg0KBWVycm9yGAUgASgJEi8KDXNhbmRib3hfbGV2ZWwYBiABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbCKIAQoSQ2FuY2VsVG9vbHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEAoIY2FsbF9pZHMYAyADKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEhIKCmJhY2tncm91bmQYBiABKAgieQoTQ2FuY2VsVG9vbHNSZXNwb25zZRIOCgZraWxsZWQYASADKAkSEAoIZmluaXNoZWQYAiADKAkSDwoHdW5rbm93bhgDIAMoCRIvCgpiYWNrZ3JvdW5kGAQgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUiwgEKE01ha2VXb3JrdHJlZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIVCg1wYXJlbnRfcnVuX2lkGAMgASgJEh0KFXBhcmVudF9maXJzdF9zZXF1ZW5jZRgEIAEoBBITCgtyb290X3J1bl9pZBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHc2FuZGJveBgHIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveENvbmZpZyI6ChRNYWtlV29ya3RyZWVSZXNwb25zZRIRCgl3b3Jrc3BhY2UYASABKAkSDwoHcHJvYmxlbRgCIAEoCSJIChJFbmRXb3JrdHJlZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdkZWxldGVkGAMgASgIIiMKE0VuZFdvcmt0cmVlUmVzcG9uc2USDAoEa2VwdBgBIAEoCDLeBgoPVG9vbEhvc3RTZXJ2aWNlElEKDERlc2NyaWJlSG9zdBIfLmhhcm5lc3MudjEuRGVzY3JpYmVIb3N0UmVxdWVzdBogLmhhcm5lc3MudjEuRGVzY3JpYmVIb3N0UmVzcG9uc2USYAoRRGVzY3JpYmVXb3Jrc3BhY2USJC5oYXJuZXNzLnYxLkRlc2NyaWJlV29ya3NwYWNlUmVxdWVzdBolLmhhcm5lc3MudjEuRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRJOCgtFeGVjdXRlVG9vbBIeLmhhcm5lc3MudjEuRXhlY3V0ZVRvb2xSZXF1ZXN0Gh8uaGFybmVzcy52MS5FeGVjdXRlVG9vbFJlc3BvbnNlElcKDlJlYWRDYWxsT3V0cHV0EiEuaGFybmVzcy52MS5SZWFkQ2FsbE91dHB1dFJlcXVlc3QaIi5oYXJuZXNzLnYxLlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USXQoQSW5zcGVjdFdvcmtzcGFjZRIjLmhhcm5lc3MudjEuSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QaJC5oYXJuZXNzLnYxLkluc3BlY3RXb3Jrc3BhY2VSZXNwb25zZRJICglDaGVja0ZpbGUSHC5oYXJuZXNzLnYxLkNoZWNrRmlsZVJlcXVlc3QaHS5oYXJuZXNzLnYxLkNoZWNrRmlsZVJlc3BvbnNlElEKDENoZWNrQ29tbWFuZBIfLmhhcm5lc3MudjEuQ2hlY2tDb21tYW5kUmVxdWVzdBogLmhhcm5lc3MudjEuQ2hlY2tDb21tYW5kUmVzcG9uc2USTgoLQ2FuY2VsVG9vbHMSHi5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVxdWVzdBofLmhhcm5lc3MudjEuQ2FuY2VsVG9vbHNSZXNwb25zZRJRCgxNYWtlV29ya3RyZWUSHy5oYXJuZXNzLnYxLk1ha2VXb3JrdHJlZVJlcXVlc3QaIC5oYXJuZXNzLnYxLk1ha2VXb3JrdHJlZVJlc3BvbnNlEk4KC0VuZFdvcmt0cmVlEh4uaGFybmVzcy52MS5FbmRXb3JrdHJlZVJlcXVlc3QaHy5oYXJuZXNzLnYxLkVuZFdvcmt0cmVlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool]);
+  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIhUKE0Rlc2NyaWJlSG9zdFJlcXVlc3QiewoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCRIrCgdzYW5kYm94GAMgASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydCJZChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEioKB3NhbmRib3gYAiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcidgoZRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRIsCgtlbnZpcm9ubWVudBgBIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnQSKwoHcHJvYmxlbRgCIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveFByb2JsZW0i3AIKEkV4ZWN1dGVUb29sUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdG9vbBgEIAEoCRIRCglhcmd1bWVudHMYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJbGVkZ2VyX2lkGAggASgJEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEiwKC2NvbmZpbmVtZW50GAogASgLMhcuaGFybmVzcy52MS5Db25maW5lbWVudBIPCgdndWFyZGVkGAsgASgIEiYKBXNob3duGAwgAygLMhcuaGFybmVzcy52MS5GaWxlUHJldmlldxIgCgNtY3AYDSABKAsyEy5oYXJuZXNzLnYxLk1jcENhbGwi8gEKFkRlc2NyaWJlU2VydmVyc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIWCg5maXJzdF9zZXF1ZW5jZRgDIAEoBBIRCgl3b3Jrc3BhY2UYBCABKAkSJgoHc2VydmVycxgFIAMoCzIVLmhhcm5lc3MudjEuTWNwU2VydmVyEioKB3NhbmRib3gYBiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcSDQoFbG9jYWwYByABKAgSJwoEd2FpdBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJHChdEZXNjcmliZVNlcnZlcnNSZXNwb25zZRIsCgdzZXJ2ZXJzGAEgAygLMhsuaGFybmVzcy52MS5EZXNjcmliZWRTZXJ2ZXIi7gEKD0Rlc2NyaWJlZFNlcnZlchIOCgZzZXJ2ZXIYASABKAkSKQoFc3RhdGUYAiABKA4yGi5oYXJuZXNzLnYxLk1jcFNlcnZlclN0YXRlEg8KB21lc3NhZ2UYAyABKAkSKAoFdG9vbHMYBCADKAsyGS5oYXJuZXNzLnYxLk1jcERlZmluaXRpb24SDgoGbGlzdGVkGAUgASgIEisKCGFwcHJvdmVkGAYgAygLMhkuaGFybmVzcy52MS5NY3BEZWZpbml0aW9uEigKCGxlZnRfb3V0GAcgAygLMhYuaGFybmVzcy52MS5NY3BMZWZ0T3V0ItECChNFeGVjdXRlVG9vbFJlc3BvbnNlEigKB291dGNvbWUYASABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEg4KBnJlc3VsdBgCIAEoCRIQCghpc19lcnJvchgDIAEoCBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCglleGl0X2NvZGUYBSABKAVIAIgBARIVCg1maWxlc19jaGFuZ2VkGAYgAygJEiAKBW1lZGlhGAcgAygLMhEuaGFybmVzcy52MS5NZWRpYRIvCg1zYW5kYm94X2xldmVsGAggASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwSMQoKYmFja2dyb3VuZBgJIAEoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmRCDAoKX2V4aXRfY29kZSKvAQoVUmVhZENhbGxPdXRwdXRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHY2FsbF9pZBgDIAEoCRIWCg5maXJzdF9zZXF1ZW5jZRgEIAEoBBIRCglsZWRnZXJfaWQYBSABKAkSDgoGb2Zmc2V0GAYgASgEEicKBHdhaXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iRwoWUmVhZENhbGxPdXRwdXRSZXNwb25zZRIOCgZvZmZzZXQYASABKAQSDAoEdGV4dBgCIAEoCRIPCgdydW5uaW5nGAMgASgIIvQBChdJbnNwZWN0V29ya3NwYWNlUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSEQoJbmFtZXNwYWNlGAIgASgJEg4KBnJ1bl9pZBgDIAEoCRIWCg5maXJzdF9zZXF1ZW5jZRgEIAEoBBIZChFpbnN0cnVjdGlvbnNfb25seRgFIAEoCBIxCgpiYWNrZ3JvdW5kGAYgAygLMh0uaGFybmVzcy52MS5CYWNrZ3JvdW5kQ29tbWFuZBIRCglsZWRnZXJfaWQYByABKAkSKgoIcHJvcG9zZWQYCCADKAsyGC5oYXJuZXNzLnYxLlByb3Bvc2VkQ2FsbCIvCgxQcm9wb3NlZENhbGwSDAoEdG9vbBgBIAEoCRIRCglhcmd1bWVudHMYAiABKAkixQEKGEluc3BlY3RXb3Jrc3BhY2VSZXNwb25zZRIVCg1maWxlc19jaGFuZ2VkGAEgASgNEjYKEWluc3RydWN0aW9uX2ZpbGVzGAIgAygLMhsuaGFybmVzcy52MS5JbnN0cnVjdGlvbkZpbGUSLwoKYmFja2dyb3VuZBgDIAMoCzIbLmhhcm5lc3MudjEuQmFja2dyb3VuZFN0YXRlEikKCHByZXZpZXdzGAQgAygLMhcuaGFybmVzcy52MS5DYWxsUHJldmlldyJHChBDaGVja0ZpbGVSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIMCgRwYXRoGAIgASgJEhIKCnRleHRfYnl0ZXMYAyABKA0ibwoRQ2hlY2tGaWxlUmVzcG9uc2USDgoGZXhpc3RzGAEgASgIEgsKA3doeRgCIAEoCRIOCgZkaWdlc3QYAyABKAkSDAoEc2l6ZRgEIAEoBBIMCgR0ZXh0GAUgASgJEhEKCXRydW5jYXRlZBgGIAEoCCLqAQoTQ2hlY2tDb21tYW5kUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEgsKA2tleRgDIAEoCRIPCgdjb21tYW5kGAQgASgJEg0KBWlucHV0GAUgASgJEhEKCXdvcmtzcGFjZRgGIAEoCRIqCgd0aW1lb3V0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhYKDmZpcnN0X3NlcXVlbmNlGAggASgEEiwKC2NvbmZpbmVtZW50GAkgASgLMhcuaGFybmVzcy52MS5Db25maW5lbWVudCK5AQoUQ2hlY2tDb21tYW5kUmVzcG9uc2USKAoHb3V0Y29tZRgBIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSEQoJZXhpdF9jb2RlGAIgASgFEg4KBm91dHB1dBgDIAEoCRIUCgxlcnJvcl9vdXRwdXQYBCABKAkSDQoFZXJyb3IYBSABKAkSLwoNc2FuZGJveF9sZXZlbBgGIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsIpkBChJDYW5jZWxUb29sc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIQCghjYWxsX2lkcxgDIAMoCRIWCg5maXJzdF9zZXF1ZW5jZRgEIAEoBBIRCglsZWRnZXJfaWQYBSABKAkSEgoKYmFja2dyb3VuZBgGIAEoCBIPCgdzZXJ2ZXJzGAcgASgIInkKE0NhbmNlbFRvb2xzUmVzcG9uc2USDgoGa2lsbGVkGAEgAygJEhAKCGZpbmlzaGVkGAIgAygJEg8KB3Vua25vd24YAyADKAkSLwoKYmFja2dyb3VuZBgEIAMoCzIbLmhhcm5lc3MudjEuQmFja2dyb3VuZFN0YXRlIsIBChNNYWtlV29ya3RyZWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFQoNcGFyZW50X3J1bl9pZBgDIAEoCRIdChVwYXJlbnRfZmlyc3Rfc2VxdWVuY2UYBCABKAQSEwoLcm9vdF9ydW5faWQYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3NhbmRib3gYByABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWciOgoUTWFrZVdvcmt0cmVlUmVzcG9uc2USEQoJd29ya3NwYWNlGAEgASgJEg8KB3Byb2JsZW0YAiABKAkiSAoSRW5kV29ya3RyZWVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHZGVsZXRlZBgDIAEoCCIjChNFbmRXb3JrdHJlZVJlc3BvbnNlEgwKBGtlcHQYASABKAgyugcKD1Rvb2xIb3N0U2VydmljZRJRCgxEZXNjcmliZUhvc3QSHy5oYXJuZXNzLnYxLkRlc2NyaWJlSG9zdFJlcXVlc3QaIC5oYXJuZXNzLnYxLkRlc2NyaWJlSG9zdFJlc3BvbnNlEmAKEURlc2NyaWJlV29ya3NwYWNlEiQuaGFybmVzcy52MS5EZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QaJS5oYXJuZXNzLnYxLkRlc2NyaWJlV29ya3NwYWNlUmVzcG9uc2USTgoLRXhlY3V0ZVRvb2wSHi5oYXJuZXNzLnYxLkV4ZWN1dGVUb29sUmVxdWVzdBofLmhhcm5lc3MudjEuRXhlY3V0ZVRvb2xSZXNwb25zZRJXCg5SZWFkQ2FsbE91dHB1dBIhLmhhcm5lc3MudjEuUmVhZENhbGxPdXRwdXRSZXF1ZXN0GiIuaGFybmVzcy52MS5SZWFkQ2FsbE91dHB1dFJlc3BvbnNlEl0KEEluc3BlY3RXb3Jrc3BhY2USIy5oYXJuZXNzLnYxLkluc3BlY3RXb3Jrc3BhY2VSZXF1ZXN0GiQuaGFybmVzcy52MS5JbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USSAoJQ2hlY2tGaWxlEhwuaGFybmVzcy52MS5DaGVja0ZpbGVSZXF1ZXN0Gh0uaGFybmVzcy52MS5DaGVja0ZpbGVSZXNwb25zZRJRCgxDaGVja0NvbW1hbmQSHy5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlcXVlc3QaIC5oYXJuZXNzLnYxLkNoZWNrQ29tbWFuZFJlc3BvbnNlEk4KC0NhbmNlbFRvb2xzEh4uaGFybmVzcy52MS5DYW5jZWxUb29sc1JlcXVlc3QaHy5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVzcG9uc2USUQoMTWFrZVdvcmt0cmVlEh8uaGFybmVzcy52MS5NYWtlV29ya3RyZWVSZXF1ZXN0GiAuaGFybmVzcy52MS5NYWtlV29ya3RyZWVSZXNwb25zZRJaCg9EZXNjcmliZVNlcnZlcnMSIi5oYXJuZXNzLnYxLkRlc2NyaWJlU2VydmVyc1JlcXVlc3QaIy5oYXJuZXNzLnYxLkRlc2NyaWJlU2VydmVyc1Jlc3BvbnNlEk4KC0VuZFdvcmt0cmVlEh4uaGFybmVzcy52MS5FbmRXb3JrdHJlZVJlcXVlc3QaHy5oYXJuZXNzLnYxLkVuZFdvcmt0cmVlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_mcp, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool]);
 
 /**
  * DescribeHostRequest asks for the tools of a host.
@@ -229,6 +231,13 @@ export type ExecuteToolRequest = Message<"harness.v1.ExecuteToolRequest"> & {
    * @generated from field: repeated harness.v1.FilePreview shown = 12;
    */
   shown: FilePreview[];
+
+  /**
+   * The call is one of a server's tool; unset: of a tool of the host.
+   *
+   * @generated from field: harness.v1.McpCall mcp = 13;
+   */
+  mcp?: McpCall | undefined;
 };
 
 /**
@@ -237,6 +246,160 @@ export type ExecuteToolRequest = Message<"harness.v1.ExecuteToolRequest"> & {
  */
 export const ExecuteToolRequestSchema: GenMessage<ExecuteToolRequest> = /*@__PURE__*/
   messageDesc(file_harness_v1_toolhost, 4);
+
+/**
+ * DescribeServersRequest asks for the servers of a run.
+ *
+ * @generated from message harness.v1.DescribeServersRequest
+ */
+export type DescribeServersRequest = Message<"harness.v1.DescribeServersRequest"> & {
+  /**
+   * The run's namespace.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The run.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * First sequence of the run, as in ExecuteToolRequest.
+   *
+   * @generated from field: uint64 first_sequence = 3;
+   */
+  firstSequence: bigint;
+
+  /**
+   * Absolute path of the workspace; empty: there is none, and processes work in an empty folder.
+   *
+   * @generated from field: string workspace = 4;
+   */
+  workspace: string;
+
+  /**
+   * The servers.
+   *
+   * @generated from field: repeated harness.v1.McpServer servers = 5;
+   */
+  servers: McpServer[];
+
+  /**
+   * The sandbox of the run's commands.
+   *
+   * @generated from field: harness.v1.SandboxConfig sandbox = 6;
+   */
+  sandbox?: SandboxConfig | undefined;
+
+  /**
+   * As in McpState.
+   *
+   * @generated from field: bool local = 7;
+   */
+  local: boolean;
+
+  /**
+   * How long to wait for servers that start, at most 30 s; unset: not at all.
+   *
+   * @generated from field: google.protobuf.Duration wait = 8;
+   */
+  wait?: Duration | undefined;
+};
+
+/**
+ * Describes the message harness.v1.DescribeServersRequest.
+ * Use `create(DescribeServersRequestSchema)` to create a new message.
+ */
+export const DescribeServersRequestSchema: GenMessage<DescribeServersRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 5);
+
+/**
+ * DescribeServersResponse is how the servers of a run are.
+ *
+ * @generated from message harness.v1.DescribeServersResponse
+ */
+export type DescribeServersResponse = Message<"harness.v1.DescribeServersResponse"> & {
+  /**
+   * The servers, in the order of the request.
+   *
+   * @generated from field: repeated harness.v1.DescribedServer servers = 1;
+   */
+  servers: DescribedServer[];
+};
+
+/**
+ * Describes the message harness.v1.DescribeServersResponse.
+ * Use `create(DescribeServersResponseSchema)` to create a new message.
+ */
+export const DescribeServersResponseSchema: GenMessage<DescribeServersResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 6);
+
+/**
+ * DescribedServer is how a server is.
+ *
+ * @generated from message harness.v1.DescribedServer
+ */
+export type DescribedServer = Message<"harness.v1.DescribedServer"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string server = 1;
+   */
+  server: string;
+
+  /**
+   * How it is.
+   *
+   * @generated from field: harness.v1.McpServerState state = 2;
+   */
+  state: McpServerState;
+
+  /**
+   * Why it is not ready; one line.
+   *
+   * @generated from field: string message = 3;
+   */
+  message: string;
+
+  /**
+   * The tools that it listed last, by name; also if it is not ready now.
+   *
+   * @generated from field: repeated harness.v1.McpDefinition tools = 4;
+   */
+  tools: McpDefinition[];
+
+  /**
+   * It has listed its tools to this host.
+   *
+   * @generated from field: bool listed = 5;
+   */
+  listed: boolean;
+
+  /**
+   * Definitions that were approved before and differ from those in tools.
+   *
+   * @generated from field: repeated harness.v1.McpDefinition approved = 6;
+   */
+  approved: McpDefinition[];
+
+  /**
+   * Tools that no run can have.
+   *
+   * @generated from field: repeated harness.v1.McpLeftOut left_out = 7;
+   */
+  leftOut: McpLeftOut[];
+};
+
+/**
+ * Describes the message harness.v1.DescribedServer.
+ * Use `create(DescribedServerSchema)` to create a new message.
+ */
+export const DescribedServerSchema: GenMessage<DescribedServer> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 7);
 
 /**
  * ExecuteToolResponse is how a call ended.
@@ -313,7 +476,7 @@ export type ExecuteToolResponse = Message<"harness.v1.ExecuteToolResponse"> & {
  * Use `create(ExecuteToolResponseSchema)` to create a new message.
  */
 export const ExecuteToolResponseSchema: GenMessage<ExecuteToolResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 5);
+  messageDesc(file_harness_v1_toolhost, 8);
 
 /**
  * ReadCallOutputRequest asks what a running call prints.
@@ -377,7 +540,7 @@ export type ReadCallOutputRequest = Message<"harness.v1.ReadCallOutputRequest"> 
  * Use `create(ReadCallOutputRequestSchema)` to create a new message.
  */
 export const ReadCallOutputRequestSchema: GenMessage<ReadCallOutputRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 6);
+  messageDesc(file_harness_v1_toolhost, 9);
 
 /**
  * ReadCallOutputResponse is a part of the output of a call.
@@ -413,7 +576,7 @@ export type ReadCallOutputResponse = Message<"harness.v1.ReadCallOutputResponse"
  * Use `create(ReadCallOutputResponseSchema)` to create a new message.
  */
 export const ReadCallOutputResponseSchema: GenMessage<ReadCallOutputResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 7);
+  messageDesc(file_harness_v1_toolhost, 10);
 
 /**
  * InspectWorkspaceRequest asks what has changed.
@@ -484,7 +647,7 @@ export type InspectWorkspaceRequest = Message<"harness.v1.InspectWorkspaceReques
  * Use `create(InspectWorkspaceRequestSchema)` to create a new message.
  */
 export const InspectWorkspaceRequestSchema: GenMessage<InspectWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 8);
+  messageDesc(file_harness_v1_toolhost, 11);
 
 /**
  * ProposedCall is a call that may run later.
@@ -512,7 +675,7 @@ export type ProposedCall = Message<"harness.v1.ProposedCall"> & {
  * Use `create(ProposedCallSchema)` to create a new message.
  */
 export const ProposedCallSchema: GenMessage<ProposedCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 9);
+  messageDesc(file_harness_v1_toolhost, 12);
 
 /**
  * InspectWorkspaceResponse is what has changed.
@@ -555,7 +718,7 @@ export type InspectWorkspaceResponse = Message<"harness.v1.InspectWorkspaceRespo
  * Use `create(InspectWorkspaceResponseSchema)` to create a new message.
  */
 export const InspectWorkspaceResponseSchema: GenMessage<InspectWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 10);
+  messageDesc(file_harness_v1_toolhost, 13);
 
 /**
  * CheckFileRequest asks about a file.
@@ -590,7 +753,7 @@ export type CheckFileRequest = Message<"harness.v1.CheckFileRequest"> & {
  * Use `create(CheckFileRequestSchema)` to create a new message.
  */
 export const CheckFileRequestSchema: GenMessage<CheckFileRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 11);
+  messageDesc(file_harness_v1_toolhost, 14);
 
 /**
  * CheckFileResponse describes a file.
@@ -646,7 +809,7 @@ export type CheckFileResponse = Message<"harness.v1.CheckFileResponse"> & {
  * Use `create(CheckFileResponseSchema)` to create a new message.
  */
 export const CheckFileResponseSchema: GenMessage<CheckFileResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 12);
+  messageDesc(file_harness_v1_toolhost, 15);
 
 /**
  * CheckCommandRequest asks for a command of the harness to be run.
@@ -723,7 +886,7 @@ export type CheckCommandRequest = Message<"harness.v1.CheckCommandRequest"> & {
  * Use `create(CheckCommandRequestSchema)` to create a new message.
  */
 export const CheckCommandRequestSchema: GenMessage<CheckCommandRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 13);
+  messageDesc(file_harness_v1_toolhost, 16);
 
 /**
  * CheckCommandResponse is how a command of the harness ended.
@@ -779,7 +942,7 @@ export type CheckCommandResponse = Message<"harness.v1.CheckCommandResponse"> & 
  * Use `create(CheckCommandResponseSchema)` to create a new message.
  */
 export const CheckCommandResponseSchema: GenMessage<CheckCommandResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 14);
+  messageDesc(file_harness_v1_toolhost, 17);
 
 /**
  * CancelToolsRequest asks for calls to be killed.
@@ -829,6 +992,13 @@ export type CancelToolsRequest = Message<"harness.v1.CancelToolsRequest"> & {
    * @generated from field: bool background = 6;
    */
   background: boolean;
+
+  /**
+   * Also stop the servers that belong to the run alone; call_ids may be empty then.
+   *
+   * @generated from field: bool servers = 7;
+   */
+  servers: boolean;
 };
 
 /**
@@ -836,7 +1006,7 @@ export type CancelToolsRequest = Message<"harness.v1.CancelToolsRequest"> & {
  * Use `create(CancelToolsRequestSchema)` to create a new message.
  */
 export const CancelToolsRequestSchema: GenMessage<CancelToolsRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 15);
+  messageDesc(file_harness_v1_toolhost, 18);
 
 /**
  * CancelToolsResponse is the outcome of a cancel.
@@ -879,7 +1049,7 @@ export type CancelToolsResponse = Message<"harness.v1.CancelToolsResponse"> & {
  * Use `create(CancelToolsResponseSchema)` to create a new message.
  */
 export const CancelToolsResponseSchema: GenMessage<CancelToolsResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 16);
+  messageDesc(file_harness_v1_toolhost, 19);
 
 /**
  * MakeWorktreeRequest asks for the worktree of a run.
@@ -942,7 +1112,7 @@ export type MakeWorktreeRequest = Message<"harness.v1.MakeWorktreeRequest"> & {
  * Use `create(MakeWorktreeRequestSchema)` to create a new message.
  */
 export const MakeWorktreeRequestSchema: GenMessage<MakeWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 17);
+  messageDesc(file_harness_v1_toolhost, 20);
 
 /**
  * MakeWorktreeResponse is where a worktree is.
@@ -970,7 +1140,7 @@ export type MakeWorktreeResponse = Message<"harness.v1.MakeWorktreeResponse"> & 
  * Use `create(MakeWorktreeResponseSchema)` to create a new message.
  */
 export const MakeWorktreeResponseSchema: GenMessage<MakeWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 18);
+  messageDesc(file_harness_v1_toolhost, 21);
 
 /**
  * EndWorktreeRequest reports that a run with a worktree has ended.
@@ -1005,7 +1175,7 @@ export type EndWorktreeRequest = Message<"harness.v1.EndWorktreeRequest"> & {
  * Use `create(EndWorktreeRequestSchema)` to create a new message.
  */
 export const EndWorktreeRequestSchema: GenMessage<EndWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 19);
+  messageDesc(file_harness_v1_toolhost, 22);
 
 /**
  * EndWorktreeResponse is what became of a worktree.
@@ -1026,7 +1196,7 @@ export type EndWorktreeResponse = Message<"harness.v1.EndWorktreeResponse"> & {
  * Use `create(EndWorktreeResponseSchema)` to create a new message.
  */
 export const EndWorktreeResponseSchema: GenMessage<EndWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 20);
+  messageDesc(file_harness_v1_toolhost, 23);
 
 /**
  * ToolHostService owns workspaces: files, commands and, later, MCP servers. It
@@ -1133,6 +1303,17 @@ export const ToolHostService: GenService<{
     methodKind: "unary";
     input: typeof MakeWorktreeRequestSchema;
     output: typeof MakeWorktreeResponseSchema;
+  },
+  /**
+   * DescribeServers starts the servers of a run that are not running, waits for them, and
+   * returns the tools that they list.
+   *
+   * @generated from rpc harness.v1.ToolHostService.DescribeServers
+   */
+  describeServers: {
+    methodKind: "unary";
+    input: typeof DescribeServersRequestSchema;
+    output: typeof DescribeServersResponseSchema;
   },
   /**
    * EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and

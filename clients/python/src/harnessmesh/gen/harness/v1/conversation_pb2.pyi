@@ -491,10 +491,13 @@ class ToolCall(_message.Message):
     ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     ARGUMENTS_FIELD_NUMBER: _builtins.int
+    BY_CALL_TOOL_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Unique in the run: the provider's id, renamed where a provider repeats one."""
     name: _builtins.str
     """Name of the tool, known or not."""
+    by_call_tool: _builtins.bool
+    """The model called it by call_tool, whose arguments were the name and these arguments."""
     @_builtins.property
     def arguments(self) -> _content_pb2.Content:
         """The arguments as the model wrote them: JSON, or text that is not valid JSON."""
@@ -505,10 +508,11 @@ class ToolCall(_message.Message):
         id: _builtins.str = ...,
         name: _builtins.str = ...,
         arguments: _content_pb2.Content | None = ...,
+        by_call_tool: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "id", b"id", "name", b"name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "by_call_tool", b"by_call_tool", "id", b"id", "name", b"name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

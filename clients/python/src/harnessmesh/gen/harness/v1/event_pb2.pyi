@@ -12,6 +12,7 @@ from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
+from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
 from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
 from harnessmesh.gen.harness.v1 import preview_pb2 as _preview_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
@@ -108,6 +109,8 @@ class Event(_message.Message):
     QUALITY_MILESTONE_FIELD_NUMBER: _builtins.int
     CONTEXT_METRICS_FIELD_NUMBER: _builtins.int
     FEEDBACK_GIVEN_FIELD_NUMBER: _builtins.int
+    SERVER_STATE_FIELD_NUMBER: _builtins.int
+    TOOLS_CHANGED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """VERSION-INDEX, unique in the run; RUN/VERSION-INDEX in an event of a run below the run
     that is watched. Filled on delivery, empty when stored.
@@ -375,6 +378,14 @@ class Event(_message.Message):
     def feedback_given(self) -> _quality_pb2.FeedbackGiven:
         """feedback.given"""
 
+    @_builtins.property
+    def server_state(self) -> Global___ServerState:
+        """server.state"""
+
+    @_builtins.property
+    def tools_changed(self) -> Global___ToolsChanged:
+        """tools.changed"""
+
     def __init__(
         self,
         *,
@@ -448,12 +459,14 @@ class Event(_message.Message):
         quality_milestone: _quality_pb2.QualityMilestone | None = ...,
         context_metrics: _quality_pb2.ContextMetrics | None = ...,
         feedback_given: _quality_pb2.FeedbackGiven | None = ...,
+        server_state: Global___ServerState | None = ...,
+        tools_changed: Global___ToolsChanged | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics", "feedback_given"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics", "feedback_given", "server_state", "tools_changed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -2002,3 +2015,85 @@ class ExecutorError(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExecutorError: _TypeAlias = ExecutorError  # noqa: Y015
+
+@_typing.final
+class ServerState(_message.Message):
+    """ServerState: a server of tools is in another state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    server: _builtins.str
+    """Its name."""
+    state: _builtins.str
+    """ready, starting, failed or needs_sign_in."""
+    message: _builtins.str
+    """Why it is not ready; one line."""
+    tools: _builtins.int
+    """Tools of it that the run has."""
+    @_builtins.property
+    def left_out(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpLeftOut]:
+        """Tools of it that the run does not have: their names and why."""
+
+    def __init__(
+        self,
+        *,
+        server: _builtins.str = ...,
+        state: _builtins.str = ...,
+        message: _builtins.str = ...,
+        tools: _builtins.int = ...,
+        left_out: _abc.Iterable[_mcp_pb2.McpLeftOut] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["left_out", b"left_out", "message", b"message", "server", b"server", "state", b"state", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerState: _TypeAlias = ServerState  # noqa: Y015
+
+@_typing.final
+class ToolsChanged(_message.Message):
+    """ToolsChanged: a server has other tools than before, or defines them differently. A call of a
+    changed one asks until a person has approved one; an autonomous run does not have it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    ADDED_FIELD_NUMBER: _builtins.int
+    CHANGED_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
+    server: _builtins.str
+    """The server."""
+    @_builtins.property
+    def added(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """New ones, by the names that the model calls."""
+
+    @_builtins.property
+    def changed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Those with another definition."""
+
+    @_builtins.property
+    def removed(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Those that are gone."""
+
+    def __init__(
+        self,
+        *,
+        server: _builtins.str = ...,
+        added: _abc.Iterable[_builtins.str] | None = ...,
+        changed: _abc.Iterable[_builtins.str] | None = ...,
+        removed: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["added", b"added", "changed", b"changed", "removed", b"removed", "server", b"server"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolsChanged: _TypeAlias = ToolsChanged  # noqa: Y015

@@ -18,6 +18,7 @@ from harnessmesh.gen.harness.v1 import environment_pb2 as _environment_pb2
 from harnessmesh.gen.harness.v1 import event_pb2 as _event_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
+from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
 from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
@@ -364,6 +365,7 @@ class Observation(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     QUOTES_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
+    MCP_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """The key, such as inbox or environment."""
     tokens: _builtins.int
@@ -442,6 +444,10 @@ class Observation(_message.Message):
     def profile(self) -> _quality_pb2.ProfileState:
         """The profile, before or after the segment was counted."""
 
+    @_builtins.property
+    def mcp(self) -> _mcp_pb2.McpSeen:
+        """The servers of the run, and their tools."""
+
     def __init__(
         self,
         *,
@@ -467,12 +473,13 @@ class Observation(_message.Message):
         output: _quality_pb2.OutputSeen | None = ...,
         quotes: _quality_pb2.QuotesSeen | None = ...,
         profile: _quality_pb2.ProfileState | None = ...,
+        mcp: _mcp_pb2.McpSeen | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "job", b"job", "output", b"output", "parent", b"parent", "profile", b"profile", "quotes", b"quotes", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights", "worktree", b"worktree"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "job", b"job", "mcp", b"mcp", "output", b"output", "parent", b"parent", "profile", b"profile", "quotes", b"quotes", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights", "worktree", b"worktree"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "job", b"job", "key", b"key", "output", b"output", "parent", b"parent", "profile", b"profile", "quotes", b"quotes", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights", "worktree", b"worktree"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "check", b"check", "context", b"context", "conversation", b"conversation", "environment", b"environment", "hook", b"hook", "inbox", b"inbox", "inbox_waiting", b"inbox_waiting", "inference_available", b"inference_available", "job", b"job", "key", b"key", "mcp", b"mcp", "output", b"output", "parent", b"parent", "profile", b"profile", "quotes", b"quotes", "stop_asked", b"stop_asked", "summary", b"summary", "summary_requested", b"summary_requested", "tokens", b"tokens", "value", b"value", "wait_check", b"wait_check", "weights", b"weights", "worktree", b"worktree"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available", "background", "wait_check", "parent", "worktree", "job", "output", "quotes", "profile"]  # noqa: Y015
+    _WhichOneofReturnType_value: _TypeAlias = _typing.Literal["inbox", "environment", "tokens", "hook", "check", "stop_asked", "context", "weights", "conversation", "summary", "summary_requested", "inbox_waiting", "inference_available", "background", "wait_check", "parent", "worktree", "job", "output", "quotes", "profile", "mcp"]  # noqa: Y015
     _WhichOneofArgType_value: _TypeAlias = _typing.Literal["value", b"value"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_value) -> _WhichOneofReturnType_value | None: ...
 

@@ -14,6 +14,7 @@ from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
+from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
 from harnessmesh.gen.harness.v1 import subagent_pb2 as _subagent_pb2
@@ -96,6 +97,7 @@ class AgentSpec(_message.Message):
     READ_ONLY_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_WORDS_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
+    MCP_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name for people; may be empty."""
     instructions: _builtins.str
@@ -158,6 +160,10 @@ class AgentSpec(_message.Message):
     def kinds(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.WorkKind]:
         """Kinds of work in addition to the built-in ones, at most 16."""
 
+    @_builtins.property
+    def mcp(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]:
+        """Servers of the Model Context Protocol whose tools it has; at most 64."""
+
     def __init__(
         self,
         *,
@@ -179,10 +185,11 @@ class AgentSpec(_message.Message):
         read_only: _builtins.bool = ...,
         max_answer_words: _builtins.int = ...,
         kinds: _abc.Iterable[_quality_pb2.WorkKind] | None = ...,
+        mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

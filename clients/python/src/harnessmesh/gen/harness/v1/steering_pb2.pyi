@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
+from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import subagent_pb2 as _subagent_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
@@ -139,6 +140,7 @@ class Definition(_message.Message):
     MAX_ANSWER_WORDS_FIELD_NUMBER: _builtins.int
     READ_ONLY_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
+    MCP_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     output_schema: _builtins.str
     """JSON Schema of the result; empty: it has none."""
@@ -175,6 +177,10 @@ class Definition(_message.Message):
         """Kinds of work in addition to the built-in ones."""
 
     @_builtins.property
+    def mcp(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]:
+        """Servers of the Model Context Protocol whose tools it has."""
+
+    @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob, once it is too large to travel. Set
         together with the other fields: they are what is stored there.
@@ -193,11 +199,12 @@ class Definition(_message.Message):
         max_answer_words: _builtins.int = ...,
         read_only: _builtins.bool = ...,
         kinds: _abc.Iterable[_quality_pb2.WorkKind] | None = ...,
+        mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
         stored: _content_pb2.Content | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "read_only", b"read_only", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "read_only", b"read_only", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -197,6 +197,7 @@ class ToolAnnotations(_message.Message):
     DURABILITY_FIELD_NUMBER: _builtins.int
     PRESERVED_FIELDS_FIELD_NUMBER: _builtins.int
     EXECUTES_FIELD_NUMBER: _builtins.int
+    ASKS_FIELD_NUMBER: _builtins.int
     reads: _builtins.bool
     """Reads content that the agent works with."""
     writes: _builtins.bool
@@ -211,6 +212,8 @@ class ToolAnnotations(_message.Message):
     """What compaction may do with its results."""
     executes: _builtins.bool
     """Runs arbitrary commands; asked for by default."""
+    asks: _builtins.bool
+    """Asked for by default, although it runs no commands."""
     @_builtins.property
     def preserved_fields(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Fields of arguments or result that survive the clearing of a result."""
@@ -226,10 +229,11 @@ class ToolAnnotations(_message.Message):
         durability: Global___Durability.ValueType = ...,
         preserved_fields: _abc.Iterable[_builtins.str] | None = ...,
         executes: _builtins.bool = ...,
+        asks: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["durability", b"durability", "executes", b"executes", "explores", b"explores", "idempotent", b"idempotent", "parallel_safe", b"parallel_safe", "preserved_fields", b"preserved_fields", "reads", b"reads", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asks", b"asks", "durability", b"durability", "executes", b"executes", "explores", b"explores", "idempotent", b"idempotent", "parallel_safe", b"parallel_safe", "preserved_fields", b"preserved_fields", "reads", b"reads", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -253,7 +257,7 @@ class ToolRule(_message.Message):
     PREFIX_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Name of the tool, or "*" for all."""
+    """Name of the tool, with * for any characters."""
     policy: Global___ToolDecision.ValueType
     """What happens to its calls."""
     when: _builtins.str

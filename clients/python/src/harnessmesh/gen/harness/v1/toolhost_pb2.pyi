@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import environment_pb2 as _environment_pb2
+from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
 from harnessmesh.gen.harness.v1 import preview_pb2 as _preview_pb2
 from harnessmesh.gen.harness.v1 import record_pb2 as _record_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
@@ -156,6 +157,7 @@ class ExecuteToolRequest(_message.Message):
     CONFINEMENT_FIELD_NUMBER: _builtins.int
     GUARDED_FIELD_NUMBER: _builtins.int
     SHOWN_FIELD_NUMBER: _builtins.int
+    MCP_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -193,6 +195,10 @@ class ExecuteToolRequest(_message.Message):
         anything else, it does not run. Empty: nothing was shown.
         """
 
+    @_builtins.property
+    def mcp(self) -> _mcp_pb2.McpCall:
+        """The call is one of a server's tool; unset: of a tool of the host."""
+
     def __init__(
         self,
         *,
@@ -208,14 +214,147 @@ class ExecuteToolRequest(_message.Message):
         confinement: _sandbox_pb2.Confinement | None = ...,
         guarded: _builtins.bool = ...,
         shown: _abc.Iterable[_preview_pb2.FilePreview] | None = ...,
+        mcp: _mcp_pb2.McpCall | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "timeout", b"timeout", "tool", b"tool", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "timeout", b"timeout", "tool", b"tool", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExecuteToolRequest: _TypeAlias = ExecuteToolRequest  # noqa: Y015
+
+@_typing.final
+class DescribeServersRequest(_message.Message):
+    """DescribeServersRequest asks for the servers of a run."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    WORKSPACE_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
+    SANDBOX_FIELD_NUMBER: _builtins.int
+    LOCAL_FIELD_NUMBER: _builtins.int
+    WAIT_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The run's namespace."""
+    run_id: _builtins.str
+    """The run."""
+    first_sequence: _builtins.int
+    """First sequence of the run, as in ExecuteToolRequest."""
+    workspace: _builtins.str
+    """Absolute path of the workspace; empty: there is none, and processes work in an empty folder."""
+    local: _builtins.bool
+    """As in McpState."""
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]:
+        """The servers."""
+
+    @_builtins.property
+    def sandbox(self) -> _sandbox_pb2.SandboxConfig:
+        """The sandbox of the run's commands."""
+
+    @_builtins.property
+    def wait(self) -> _duration_pb2.Duration:
+        """How long to wait for servers that start, at most 30 s; unset: not at all."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        first_sequence: _builtins.int = ...,
+        workspace: _builtins.str = ...,
+        servers: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
+        sandbox: _sandbox_pb2.SandboxConfig | None = ...,
+        local: _builtins.bool = ...,
+        wait: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "wait", b"wait"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_sequence", b"first_sequence", "local", b"local", "namespace", b"namespace", "run_id", b"run_id", "sandbox", b"sandbox", "servers", b"servers", "wait", b"wait", "workspace", b"workspace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeServersRequest: _TypeAlias = DescribeServersRequest  # noqa: Y015
+
+@_typing.final
+class DescribeServersResponse(_message.Message):
+    """DescribeServersResponse is how the servers of a run are."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def servers(self) -> _containers.RepeatedCompositeFieldContainer[Global___DescribedServer]:
+        """The servers, in the order of the request."""
+
+    def __init__(
+        self,
+        *,
+        servers: _abc.Iterable[Global___DescribedServer] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["servers", b"servers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeServersResponse: _TypeAlias = DescribeServersResponse  # noqa: Y015
+
+@_typing.final
+class DescribedServer(_message.Message):
+    """DescribedServer is how a server is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
+    LISTED_FIELD_NUMBER: _builtins.int
+    APPROVED_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_FIELD_NUMBER: _builtins.int
+    server: _builtins.str
+    """Its name."""
+    state: _mcp_pb2.McpServerState.ValueType
+    """How it is."""
+    message: _builtins.str
+    """Why it is not ready; one line."""
+    listed: _builtins.bool
+    """It has listed its tools to this host."""
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpDefinition]:
+        """The tools that it listed last, by name; also if it is not ready now."""
+
+    @_builtins.property
+    def approved(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpDefinition]:
+        """Definitions that were approved before and differ from those in tools."""
+
+    @_builtins.property
+    def left_out(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpLeftOut]:
+        """Tools that no run can have."""
+
+    def __init__(
+        self,
+        *,
+        server: _builtins.str = ...,
+        state: _mcp_pb2.McpServerState.ValueType = ...,
+        message: _builtins.str = ...,
+        tools: _abc.Iterable[_mcp_pb2.McpDefinition] | None = ...,
+        listed: _builtins.bool = ...,
+        approved: _abc.Iterable[_mcp_pb2.McpDefinition] | None = ...,
+        left_out: _abc.Iterable[_mcp_pb2.McpLeftOut] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "left_out", b"left_out", "listed", b"listed", "message", b"message", "server", b"server", "state", b"state", "tools", b"tools"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribedServer: _TypeAlias = DescribedServer  # noqa: Y015
 
 @_typing.final
 class ExecuteToolResponse(_message.Message):
@@ -671,6 +810,7 @@ class CancelToolsRequest(_message.Message):
     FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
     LEDGER_ID_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
+    SERVERS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -683,6 +823,8 @@ class CancelToolsRequest(_message.Message):
     """Also kill all background commands of the run that were started under the ledger;
     call_ids may be empty then.
     """
+    servers: _builtins.bool
+    """Also stop the servers that belong to the run alone; call_ids may be empty then."""
     @_builtins.property
     def call_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """The calls."""
@@ -696,10 +838,11 @@ class CancelToolsRequest(_message.Message):
         first_sequence: _builtins.int = ...,
         ledger_id: _builtins.str = ...,
         background: _builtins.bool = ...,
+        servers: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "call_ids", b"call_ids", "first_sequence", b"first_sequence", "ledger_id", b"ledger_id", "namespace", b"namespace", "run_id", b"run_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "call_ids", b"call_ids", "first_sequence", b"first_sequence", "ledger_id", b"ledger_id", "namespace", b"namespace", "run_id", b"run_id", "servers", b"servers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

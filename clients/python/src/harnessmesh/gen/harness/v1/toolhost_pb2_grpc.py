@@ -81,6 +81,11 @@ class ToolHostServiceStub:
                 request_serializer=harness_dot_v1_dot_toolhost__pb2.MakeWorktreeRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_toolhost__pb2.MakeWorktreeResponse.FromString,
                 _registered_method=True)
+        self.DescribeServers = channel.unary_unary(
+                '/harness.v1.ToolHostService/DescribeServers',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.DescribeServersRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.DescribeServersResponse.FromString,
+                _registered_method=True)
         self.EndWorktree = channel.unary_unary(
                 '/harness.v1.ToolHostService/EndWorktree',
                 request_serializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeRequest.SerializeToString,
@@ -165,6 +170,14 @@ class ToolHostServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeServers(self, request, context):
+        """DescribeServers starts the servers of a run that are not running, waits for them, and
+        returns the tools that they list.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def EndWorktree(self, request, context):
         """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
         that of a deleted run in any case. Nothing happens to one that the host does not know.
@@ -220,6 +233,11 @@ def add_ToolHostServiceServicer_to_server(servicer, server):
                     servicer.MakeWorktree,
                     request_deserializer=harness_dot_v1_dot_toolhost__pb2.MakeWorktreeRequest.FromString,
                     response_serializer=harness_dot_v1_dot_toolhost__pb2.MakeWorktreeResponse.SerializeToString,
+            ),
+            'DescribeServers': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeServers,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.DescribeServersRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.DescribeServersResponse.SerializeToString,
             ),
             'EndWorktree': grpc.unary_unary_rpc_method_handler(
                     servicer.EndWorktree,
@@ -472,6 +490,33 @@ class ToolHostService:
             '/harness.v1.ToolHostService/MakeWorktree',
             harness_dot_v1_dot_toolhost__pb2.MakeWorktreeRequest.SerializeToString,
             harness_dot_v1_dot_toolhost__pb2.MakeWorktreeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeServers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/DescribeServers',
+            harness_dot_v1_dot_toolhost__pb2.DescribeServersRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.DescribeServersResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -68,6 +68,10 @@ class ToolHostServiceStub:
     the host with the present files of the parent's workspace. A second request for the
     same run changes nothing. A workspace that can have none is a response with problem.
     """
+    DescribeServers: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.DescribeServersRequest, _toolhost_pb2.DescribeServersResponse]
+    """DescribeServers starts the servers of a run that are not running, waits for them, and
+    returns the tools that they list.
+    """
     EndWorktree: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.EndWorktreeRequest, _toolhost_pb2.EndWorktreeResponse]
     """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
     that of a deleted run in any case. Nothing happens to one that the host does not know.
@@ -112,6 +116,10 @@ class ToolHostServiceAsyncStub(ToolHostServiceStub):
     """MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
     the host with the present files of the parent's workspace. A second request for the
     same run changes nothing. A workspace that can have none is a response with problem.
+    """
+    DescribeServers: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.DescribeServersRequest, _toolhost_pb2.DescribeServersResponse]  # type: ignore[assignment]
+    """DescribeServers starts the servers of a run that are not running, waits for them, and
+    returns the tools that they list.
     """
     EndWorktree: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.EndWorktreeRequest, _toolhost_pb2.EndWorktreeResponse]  # type: ignore[assignment]
     """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
@@ -208,6 +216,16 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
         """MakeWorktree makes the worktree of a run that a call of a sub-agent started: a folder of
         the host with the present files of the parent's workspace. A second request for the
         same run changes nothing. A workspace that can have none is a response with problem.
+        """
+
+    @_abc_1.abstractmethod
+    def DescribeServers(
+        self,
+        request: _toolhost_pb2.DescribeServersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.DescribeServersResponse, _abc.Awaitable[_toolhost_pb2.DescribeServersResponse]]:
+        """DescribeServers starts the servers of a run that are not running, waits for them, and
+        returns the tools that they list.
         """
 
     @_abc_1.abstractmethod

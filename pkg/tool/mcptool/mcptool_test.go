@@ -1,0 +1,206 @@
+package mcptool_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+)
+
+const ready = harnessv1.McpServerState_MCP_SERVER_STATE_READY
+
+func definition(tool, description string) *harnessv1.McpDefinition {
+	d := &harnessv1.McpDefinition{Tool: tool, Description: description, Schema: `{"type":"object","properties":{"a":{"type":"string"}}}`}
+	d.Digest = mcptool.Digest(d)
+	return d
+}
+
+func described(tools ...*harnessv1.McpDefinition) *harnessv1.DescribedServer {
+	return &harnessv1.DescribedServer{Server: "s", State: ready, Listed: true, Tools: tools}
+}
+
+func server() *harnessv1.McpServer { return &harnessv1.McpServer{Name: "s", Command: "c"} }
+
+// selected returns what a run has once its server was described.
+func selected(of *harnessv1.McpServer, before *mcptool.Selection, finder bool, d *harnessv1.DescribedServer) *mcptool.Selection {
+	seen := mcptool.Input{Servers: []*harnessv1.McpServer{of}, Described: []*harnessv1.DescribedServer{d}}
+	if before != nil {
+		seen.Before, seen.Tools = &harnessv1.McpState{Servers: before.Servers, Finder: finder}, before.Tools
+	}
+	return mcptool.Select(seen)
+}
+
+// shape describes tools and changes on one line.
+func shape(o *mcptool.Selection) string {
+	var parts []string
+	for _, t := range o.Tools.GetTools() {
+		text := t.GetSpec().GetName()
+		if t.GetLate() {
+			text += " late"
+		}
+		if t.GetGone() {
+			text += " gone"
+		}
+		if t.GetChange() != nil {
+			text += " changed"
+		}
+		parts = append(parts, text)
+	}
+	for _, c := range o.Changes {
+		parts = append(parts, fmt.Sprintf("+%v ~%v -%v", c.GetAdded(), c.GetChanged(), c.GetRemoved()))
+	}
+	for _, l := range o.Servers[0].GetLeftOut() {
+		parts = append(parts, "without "+l.GetTool()+": "+l.GetReason())
+	}
+	return strings.Join(parts, "; ")
+}
+
+func TestSelect(t *testing.T) {
+	a, b := definition("a", "A"), definition("b", "B")
+	other := definition("a", "Another A")
+	start := selected(server(), nil, false, described(a, b))
+	unapproved := described(other, b)
+	unapproved.Approved = []*harnessv1.McpDefinition{a}
+	few := server()
+	few.Tools = []string{"b*"}
+	pinned := server()
+	pinned.Pins = map[string]string{"a": a.GetDigest()}
+	bad := &harnessv1.McpDefinition{Tool: "bad", Schema: `{"type":"string"}`}
+	failed := &harnessv1.DescribedServer{Server: "s", State: harnessv1.McpServerState_MCP_SERVER_STATE_FAILED, Message: "it has ended", Listed: true, Tools: []*harnessv1.McpDefinition{a, b}}
+	starting := &harnessv1.DescribedServer{Server: "s", State: harnessv1.McpServerState_MCP_SERVER_STATE_STARTING}
+	for name, c := range map[string]struct {
+		got  *mcptool.Selection
+		want string
+	}{
+		"at the start":                        {start, "mcp__s__a; mcp__s__b"},
+		"nothing is different":                {selected(server(), start, false, described(a, b)), "mcp__s__a; mcp__s__b"},
+		"changed between runs":                {selected(server(), nil, false, unapproved), "mcp__s__a changed; mcp__s__b; +[mcp__s__a mcp__s__b] ~[mcp__s__a] -[]"},
+		"changed within the run":              {selected(server(), start, false, unapproved), "mcp__s__a changed; mcp__s__b; +[] ~[mcp__s__a] -[]"},
+		"changed and approved":                {selected(server(), start, false, described(other, b)), "mcp__s__a; mcp__s__b"},
+		"gone":                                {selected(server(), start, false, described(a)), "mcp__s__a; mcp__s__b gone; +[] ~[] -[mcp__s__b]"},
+		"gone, and back":                      {selected(server(), selected(server(), start, false, described(a)), false, described(a, b)), "mcp__s__a; mcp__s__b"},
+		"new, without a search":               {selected(server(), selected(server(), nil, false, described(a)), false, described(a, b)), "mcp__s__a; without b: it came after the run began"},
+		"new, with a search":                  {selected(server(), selected(server(), nil, false, described(a)), true, described(a, b)), "mcp__s__a; mcp__s__b late; +[mcp__s__b] ~[] -[]"},
+		"only some":                           {selected(few, nil, false, described(a, b)), "mcp__s__b"},
+		"pinned":                              {selected(pinned, nil, false, described(a, b)), "mcp__s__a; without b: it is not pinned: run harness mcp lock to accept it"},
+		"pinned, and changed":                 {selected(pinned, nil, false, described(other)), "without a: its definition is not the pinned one: run harness mcp lock to accept it"},
+		"a schema of no object":               {selected(server(), nil, false, described(a, bad)), "mcp__s__a; without bad: its arguments are no object"},
+		"twice":                               {selected(server(), nil, false, described(a, a)), "mcp__s__a; without a: the server lists it twice"},
+		"failed: its tools stay":              {selected(server(), start, false, failed), "mcp__s__a; mcp__s__b"},
+		"starting again on another host":      {selected(server(), start, false, starting), "mcp__s__a; mcp__s__b"},
+		"a change that is seen a second time": {selected(server(), selected(server(), start, false, unapproved), false, unapproved), "mcp__s__a changed; mcp__s__b"},
+	} {
+		if got := shape(c.got); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+	changed := selected(server(), start, false, unapproved).Tools.GetTools()[0]
+	if changed.GetSpec().GetDescription() != "A" || !strings.Contains(changed.GetChange().GetDifference(), "- A\n+ Another A") {
+		t.Errorf("the model sees %q, the person %q", changed.GetSpec().GetDescription(), changed.GetChange().GetDifference())
+	}
+}
+
+// TestHintsCountOnlyIfTrusted: what a server says of its tools changes nothing else.
+func TestHintsCountOnlyIfTrusted(t *testing.T) {
+	d := &harnessv1.McpDefinition{Tool: "a", Schema: `{}`, Hints: `{"readOnlyHint":true,"idempotentHint":true}`}
+	careful, err := mcptool.Spec(server(), d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := careful.GetAnnotations(); !a.GetWrites() || !a.GetAsks() || a.GetReads() || a.GetIdempotent() || a.GetParallelSafe() {
+		t.Errorf("not trusted: %v", a)
+	}
+	trusting := server()
+	trusting.Trust = mcptool.TrustHints
+	trusted, _ := mcptool.Spec(trusting, d)
+	if a := trusted.GetAnnotations(); a.GetWrites() || a.GetAsks() || !a.GetReads() || !a.GetIdempotent() || !a.GetParallelSafe() {
+		t.Errorf("trusted: %v", a)
+	}
+	own := server()
+	own.Idempotent = []string{"a"}
+	named, _ := mcptool.Spec(own, d)
+	if a := named.GetAnnotations(); !a.GetIdempotent() || !a.GetAsks() {
+		t.Errorf("named by the user: %v", a)
+	}
+}
+
+func TestSetFinder(t *testing.T) {
+	for _, c := range []struct {
+		tokens, window uint32
+		incomplete     bool
+		hidden, finder bool
+	}{{100, 1000, false, false, false}, {101, 1000, false, true, true}, {1, 1000, true, false, true}} {
+		s := &harnessv1.McpState{}
+		mcptool.SetFinder(s, c.tokens, c.incomplete, c.window)
+		if s.GetHidden() != c.hidden || s.GetFinder() != c.finder {
+			t.Errorf("%+v: %v", c, s)
+		}
+	}
+}
+
+func TestFind(t *testing.T) {
+	var tools []*harnessv1.McpDefinition
+	for i := range 500 {
+		tools = append(tools, definition(fmt.Sprintf("widget_%03d", i), strings.Repeat("Turns a widget of the machine. ", 5)))
+	}
+	tools = append(tools, definition("createIssue", "Opens an issue."), definition("list_issues", "Lists what is open."))
+	x := mcptool.NewIndex(selected(server(), nil, false, described(tools...)).Tools)
+	all := func(*harnessv1.McpTool) bool { return true }
+	found := x.Find("create an issue", nil, all)
+	if !strings.Contains(found, "\nmcp__s__createIssue\nOpens an issue.\nschema: {") || strings.Index(found, "createIssue") > strings.Index(found, "list_issues") {
+		t.Errorf("%s", found)
+	}
+	if found != x.Find("create an issue", nil, all) {
+		t.Error("the same query has two answers")
+	}
+	for _, query := range []string{"", "widget", "turn the machine"} {
+		if n := len(x.Find(query, nil, all)); n > 20_000 || n < 1000 {
+			t.Errorf("%q: %d bytes", query, n)
+		}
+	}
+	down := []*harnessv1.McpServerStatus{{Server: "other", State: harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN}}
+	if text := x.Find("nothing like it zzz", down, all); !strings.Contains(text, "No tool fits") || !strings.Contains(text, "until a person has signed in") {
+		t.Errorf("%s", text)
+	}
+	if text := x.Find("issue", nil, func(t *harnessv1.McpTool) bool { return t.GetDefinition().GetTool() != "createIssue" }); strings.Contains(text, "createIssue") {
+		t.Errorf("a tool that the mode does not allow is found: %s", text)
+	}
+}
+
+// TestAsWritten: the model reads its calls of call_tool as it wrote them.
+func TestAsWritten(t *testing.T) {
+	messages := []*harnessv1.Message{
+		{Role: harnessv1.Role_ROLE_USER, Content: content.Inline("go")},
+		{Role: harnessv1.Role_ROLE_ASSISTANT, ToolCalls: []*harnessv1.ToolCall{
+			{Id: "1", Name: "mcp__s__a", Arguments: content.Inline(`{"a": "x"}`), ByCallTool: true}, {Id: "2", Name: "read_file", Arguments: content.Inline(`{}`)},
+		}},
+		{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "1", ToolName: "mcp__s__a", Content: content.Inline("r")},
+		{Role: harnessv1.Role_ROLE_TOOL, ToolCallId: "2", ToolName: "read_file", Content: content.Inline("r")},
+	}
+	before := make([]*harnessv1.Message, len(messages))
+	for i, m := range messages {
+		before[i] = proto.CloneOf(m)
+	}
+	got, err := mcptool.AsWritten(messages, "call_tool")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c := got[1].GetToolCalls()[0]; c.GetName() != "call_tool" || c.GetArguments().GetInline() != `{"name":"mcp__s__a","arguments":{"a": "x"}}` {
+		t.Errorf("%v", c)
+	}
+	if got[2].GetToolName() != "call_tool" || got[3].GetToolName() != "read_file" || got[0] != messages[0] {
+		t.Errorf("%v", got)
+	}
+	if !slices.EqualFunc(before, messages, func(a, b *harnessv1.Message) bool { return proto.Equal(a, b) }) {
+		t.Error("the stored messages were changed")
+	}
+	if same, _ := mcptool.AsWritten(messages[3:], "call_tool"); &same[0] != &messages[3:][0] {
+		t.Error("messages without such calls were copied")
+	}
+}

@@ -1,0 +1,116 @@
+package gateway
+
+import (
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+)
+
+// Bounds of servers, and of the parts of one.
+const (
+	maxServers       = 64
+	maxServerArgs    = 64
+	maxServerEnv     = 64
+	maxServerHeaders = 32
+	maxServerTools   = 256
+	maxServerPins    = 2000
+	maxServerText    = 8 << 10 // bytes of an argument, a value or an address
+)
+
+var (
+	serverName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`) })
+	variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+	headerName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") })
+)
+
+// checkServers refuses servers of tools that cannot be used.
+func checkServers(servers []*harnessv1.McpServer) error {
+	const field = "spec.agent.mcp"
+	if len(servers) > maxServers {
+		return fault.Invalid(field, "%d servers: at most %d", len(servers), maxServers)
+	}
+	names := map[string]bool{}
+	for i, server := range servers {
+		if err := fault.In(at(field, i), checkServer(server)); err != nil {
+			return err
+		}
+		if names[server.GetName()] {
+			return fault.Invalid(at(field, i)+".name", "duplicate server %q", server.GetName())
+		}
+		names[server.GetName()] = true
+	}
+	return nil
+}
+
+func checkServer(s *harnessv1.McpServer) error {
+	switch {
+	case !serverName().MatchString(s.GetName()):
+		return fault.Invalid("name", "invalid name %q: must match [A-Za-z0-9_-]{1,40}", content.Clip(s.GetName(), 80))
+	case s.GetCommand() == "" && s.GetUrl() == "":
+		return fault.Invalid("command", "the server %s has neither command nor url: set one of them", s.GetName())
+	case s.GetCommand() != "" && s.GetUrl() != "":
+		return fault.Invalid("url", "the server %s has command and url: leave out one of them", s.GetName())
+	case s.GetUrl() == "" && len(s.GetHeaders()) > 0:
+		return fault.Invalid("headers", "only a server with url has headers")
+	case s.GetCommand() == "" && len(s.GetArgs())+len(s.GetEnv()) > 0:
+		return fault.Invalid("args", "only a server with command has args and env")
+	case s.GetTrust() != "" && s.GetTrust() != mcptool.TrustHints:
+		return fault.Invalid("trust", "unknown trust %q: must be hints, or left out", content.Clip(s.GetTrust(), 80))
+	case s.GetTimeout() != nil && (s.GetTimeout().CheckValid() != nil || s.GetTimeout().AsDuration() <= 0):
+		return fault.Invalid("timeout", "must be more than 0")
+	case len(s.GetTools()) > maxServerTools, len(s.GetIdempotent()) > maxServerTools, len(s.GetPins()) > maxServerPins:
+		return fault.Invalid("tools", "at most %d names of tools, and %d pins", maxServerTools, maxServerPins)
+	}
+	if err := checkServerTexts(s); err != nil {
+		return err
+	}
+	if s.GetNetwork() != nil {
+		return sandbox.Validate(&harnessv1.SandboxConfig{Network: s.GetNetwork()})
+	}
+	return nil
+}
+
+func checkServerTexts(s *harnessv1.McpServer) error {
+	usable := func(text string) bool { return len(text) <= maxServerText && !strings.ContainsRune(text, 0) }
+	if !usable(s.GetCommand()) {
+		return fault.Invalid("command", "must have at most %d bytes, without NUL", maxServerText)
+	}
+	if len(s.GetArgs()) > maxServerArgs || len(s.GetEnv()) > maxServerEnv || len(s.GetHeaders()) > maxServerHeaders {
+		return fault.Invalid("args", "at most %d arguments, %d variables and %d headers", maxServerArgs, maxServerEnv, maxServerHeaders)
+	}
+	for i, arg := range s.GetArgs() {
+		if !usable(arg) {
+			return fault.Invalid(at("args", i), "must have at most %d bytes, without NUL", maxServerText)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.GetEnv())) {
+		if !variableName().MatchString(name) || !usable(s.GetEnv()[name]) {
+			return fault.Invalid("env", "invalid variable %q: its name must match [A-Za-z_][A-Za-z0-9_]*, its value have at most %d bytes, without NUL", content.Clip(name, 80), maxServerText)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.GetHeaders())) {
+		if !headerName().MatchString(name) || !usable(s.GetHeaders()[name]) || strings.ContainsAny(s.GetHeaders()[name], "\r\n") {
+			return fault.Invalid("headers", "invalid header %q", content.Clip(name, 80))
+		}
+	}
+	if s.GetUrl() == "" {
+		return nil
+	}
+	if strings.Contains(s.GetUrl(), "${") && usable(s.GetUrl()) {
+		return nil // it is known when its variables are
+	}
+	u, err := url.Parse(s.GetUrl())
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || !usable(s.GetUrl()) {
+		return fault.Invalid("url", "invalid address %q: must be http:// or https:// with a host, and without a password, which belongs into headers", content.Clip(s.GetUrl(), 200))
+	}
+	return nil
+}

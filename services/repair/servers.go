@@ -1,0 +1,59 @@
+package repair
+
+import (
+	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+)
+
+// seeServers takes in how the servers of the run are, and which tools they have, once in a
+// decision.
+func (d *decision) seeServers() error {
+	if len(d.made.Mcp) == 0 || d.sawServers {
+		return nil
+	}
+	seen := agent.Observation(d.in, NeedMcp).GetMcp()
+	if seen == nil {
+		return &agent.NeedsError{Keys: []string{NeedMcp}}
+	}
+	d.sawServers = true
+	before := d.s.GetMcp()
+	d.s.Mcp = proto.CloneOf(seen.GetState())
+	if before == nil {
+		mcptool.SetFinder(d.s.Mcp, seen.GetTokens(), seen.GetIncomplete(), d.s.GetConfig().GetContext().GetMaxInputTokens())
+		d.serverTools = seen.GetTokens()
+	} else {
+		d.s.Mcp.Hidden, d.s.Mcp.Finder = before.GetHidden(), before.GetFinder()
+	}
+	for _, server := range d.s.GetMcp().GetServers() {
+		same := func(b *harnessv1.McpServerStatus) bool { return proto.Equal(b, server) }
+		if !slices.ContainsFunc(before.GetServers(), same) {
+			d.Emit(event.ServerState(&harnessv1.ServerState{
+				Server: server.GetServer(), State: stateName(server.GetState()), Message: server.GetMessage(), Tools: server.GetTools(), LeftOut: server.GetLeftOut(),
+			}))
+		}
+	}
+	for _, c := range seen.GetChanges() {
+		d.Emit(event.ToolsChanged(&harnessv1.ToolsChanged{Server: c.GetServer(), Added: c.GetAdded(), Changed: c.GetChanged(), Removed: c.GetRemoved()}))
+	}
+	return nil
+}
+
+// stateName returns the state of a server as events name it, such as needs_sign_in.
+func stateName(s harnessv1.McpServerState) string {
+	return strings.ToLower(strings.TrimPrefix(s.String(), "MCP_SERVER_STATE_"))
+}
+
+// serverTokens returns the tokens of the tools of servers that the first request has.
+func (d *decision) serverTokens() uint32 {
+	if d.s.GetMcp().GetHidden() {
+		return 0
+	}
+	return d.serverTools
+}

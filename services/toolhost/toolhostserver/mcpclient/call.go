@@ -1,0 +1,260 @@
+package mcpclient
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/media"
+	"github.com/harnessmesh/harnessmesh/pkg/schema"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/dialect"
+)
+
+// Call is a call of a server's tool.
+type Call struct {
+	Run Run
+	*harnessv1.McpCall
+	// Arguments are those of the model, JSON.
+	Arguments string
+	// Token names the call in notifications of its progress.
+	Token string
+	// Timeout is the time that the call may take, unless the settings of its server have one.
+	Timeout time.Duration
+	// Output receives the progress, for people who watch.
+	Output io.Writer
+}
+
+// Result is how a call ended.
+type Result struct {
+	// Text and Media are what the model reads.
+	Text    string
+	Media   []*harnessv1.Media
+	IsError bool
+	// Unknown: the call was sent, and how it ended is not known.
+	Unknown bool
+	// Interrupted: the call was stopped, and nothing of its server is left.
+	Interrupted bool
+}
+
+func failed(format string, args ...any) Result {
+	return Result{Text: fmt.Sprintf(format, args...), IsError: true}
+}
+
+// Call calls a tool.
+func (s *Servers) Call(ctx context.Context, c Call) Result {
+	result := s.once(ctx, c)
+	if result.Unknown && ctx.Err() == nil && slices.Contains(c.GetServer().GetIdempotent(), c.GetTool()) {
+		return s.once(ctx, c)
+	}
+	return result
+}
+
+// once sends a call at most once.
+func (s *Servers) once(ctx context.Context, c Call) Result {
+	have, err := s.session(c.Run, c.GetServer())
+	if err != nil {
+		return Result{Interrupted: true}
+	}
+	arguments, err := original(c.GetSchema(), c.Arguments)
+	if err != nil {
+		return failed("The arguments were refused: %s.", err)
+	}
+	timeout := c.Timeout
+	if t := c.GetServer().GetTimeout(); t != nil {
+		timeout = t.AsDuration()
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	conn, err := have.connection(bounded)
+	if err != nil {
+		if ctx.Err() != nil {
+			return Result{Interrupted: true}
+		}
+		return failed("%s", err)
+	}
+	defer have.release()
+	d := have.definition(c.GetTool())
+	switch {
+	case d == nil:
+		return failed("The server %s does not have the tool %s any more. The call did not run.", c.GetServer().GetName(), c.GetTool())
+	case !slices.Contains(c.GetDigests(), d.GetDigest()):
+		return failed("The server %s has changed the definition of the tool %s, which a person has to approve first. The call did not run; make it again to ask.",
+			c.GetServer().GetName(), c.GetTool())
+	case c.GetApproved():
+		s.config.Approvals.Approve(c.Run.Namespace, c.GetServer(), d)
+	}
+	params := &mcp.CallToolParams{Name: c.GetTool(), Arguments: json.RawMessage(arguments)}
+	params.SetProgressToken(c.Token)
+	conn.progress.Store(c.Token, c.Output)
+	defer conn.progress.Delete(c.Token)
+	answer, err := conn.client.CallTool(bounded, params)
+	if err == nil {
+		return resultOf(c, answer)
+	}
+	return have.broken(ctx, bounded, conn, c, err)
+}
+
+var errTimeout = errors.New("the call took too long")
+
+// broken returns the result of a call without an answer.
+func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call, err error) Result {
+	alone := !s.server.GetShared() && s.server.GetUrl() == ""
+	var answered *jsonrpc.Error
+	var dialling *net.OpError
+	switch {
+	case bounded.Err() != nil:
+		// It was notified of the cancellation.
+		if alone {
+			timer := time.NewTimer(grace)
+			defer timer.Stop()
+			select {
+			case <-conn.gone:
+			case <-timer.C:
+			}
+			conn.kill(errCancelled)
+		}
+		if ctx.Err() != nil && alone {
+			return Result{Interrupted: true}
+		}
+		return Result{Unknown: true}
+	case conn.unauthorized.Swap(false):
+		conn.stop(errSignIn)
+		s.mu.Lock()
+		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "it does not accept its token any more"
+		s.mu.Unlock()
+		return failed("%s", notReady(s.server, harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, ""))
+	case errors.As(err, &answered):
+		return failed("%sThe server answered with an error: %s", origin(c.GetServer()), content.Clean(answered.Message))
+	case errors.As(err, &dialling) && dialling.Op == "dial":
+		return failed("The server %s cannot be reached. The call did not run.", s.server.GetName())
+	}
+	s.servers.config.Logger.WarnContext(ctx, "call of a server lost", "server", s.server.GetName(), "tool", c.GetTool(), "error", err)
+	return Result{Unknown: true}
+}
+
+var errCancelled = errors.New("a call was cancelled")
+
+// original returns the arguments as the schema of the server has them, or why they do not fit it.
+func original(definition, arguments string) (string, error) {
+	if strings.TrimSpace(arguments) == "" {
+		arguments = "{}"
+	}
+	converted, err := dialect.Convert(definition)
+	if err != nil {
+		return "", err
+	}
+	if arguments, err = converted.Original(arguments); err != nil {
+		return "", err
+	}
+	compiled, err := schema.Compile(definition, false)
+	if err != nil {
+		return arguments, nil //nolint:nilerr // a schema that cannot be compiled is the server's to check
+	}
+	value, err := schema.Decode(arguments)
+	if err != nil {
+		return "", err
+	}
+	return arguments, compiled.Validate(value, 240)
+}
+
+// origin marks what comes from a server.
+func origin(server *harnessv1.McpServer) string {
+	return "[data from the server " + server.GetName() + "] "
+}
+
+// resultOf returns what the model reads of an answer.
+func resultOf(c Call, answer *mcp.CallToolResult) Result {
+	if len(answer.InputRequests) > 0 {
+		return failed("%sThe server asks for input that cannot be given here. The call had no other effect.", origin(c.GetServer()))
+	}
+	r := Result{IsError: answer.IsError}
+	var b strings.Builder
+	for _, part := range answer.Content {
+		switch p := part.(type) {
+		case *mcp.TextContent:
+			b.WriteString(p.Text + "\n")
+		case *mcp.ImageContent:
+			r.add(&b, p.MIMEType, p.Data)
+		case *mcp.AudioContent:
+			fmt.Fprintf(&b, "[Audio of %d bytes, %s, is left out.]\n", len(p.Data), p.MIMEType)
+		case *mcp.ResourceLink:
+			fmt.Fprintf(&b, "[Resource %s: %s]\n", p.URI, p.Name)
+		case *mcp.EmbeddedResource:
+			r.resource(&b, p.Resource)
+		}
+	}
+	if b.Len() == 0 && answer.StructuredContent != nil {
+		if data, err := json.Marshal(answer.StructuredContent); err == nil {
+			b.Write(data)
+		}
+	}
+	text := strings.TrimRight(content.Clean(strings.ToValidUTF8(b.String(), "\uFFFD")), "\n")
+	if text == "" && len(r.Media) == 0 {
+		text = "The tool ended without output."
+	}
+	r.Text = origin(c.GetServer()) + text
+	return r
+}
+
+// resource adds the contents of a resource.
+func (r *Result) resource(b *strings.Builder, contents *mcp.ResourceContents) {
+	switch {
+	case contents == nil:
+	case contents.Text != "":
+		b.WriteString(contents.Text + "\n")
+	case len(contents.Blob) > 0:
+		r.add(b, contents.MIMEType, contents.Blob)
+	}
+}
+
+// add adds an image or a document, or the reason why it is left out.
+func (r *Result) add(b *strings.Builder, kind string, data []byte) {
+	switch {
+	case len(r.Media) >= media.MaxParts:
+		fmt.Fprintf(b, "[A file of %d bytes is left out: there are too many.]\n", len(data))
+	case len(data) > media.MaxData:
+		fmt.Fprintf(b, "[A file of %d bytes is left out: it is larger than %d bytes.]\n", len(data), media.MaxData)
+	default:
+		m, checked, err := media.Check("", bytes.Clone(data))
+		if err != nil {
+			fmt.Fprintf(b, "[A file of %d bytes, %s, is left out: %s.]\n", len(data), content.Line(content.Clean(kind), 80), err)
+			return
+		}
+		m.Data = checked
+		r.Media = append(r.Media, m)
+	}
+}
+
+// showProgress shows the progress of a call to people who watch.
+func (c *connection) showProgress(p *mcp.ProgressNotificationParams) {
+	token, ok := p.ProgressToken.(string)
+	if !ok {
+		return
+	}
+	output, ok := c.progress.Load(token)
+	if !ok || output.(io.Writer) == nil {
+		return
+	}
+	line := content.Line(content.Clean(strings.ToValidUTF8(p.Message, "\uFFFD")), 400)
+	if p.Total > 0 {
+		line = fmt.Sprintf("%g/%g %s", p.Progress, p.Total, line)
+	} else if line == "" {
+		line = fmt.Sprintf("%g", p.Progress)
+	}
+	_, _ = io.WriteString(output.(io.Writer), strings.TrimSpace(line)+"\n")
+}
+
+var _ http.RoundTripper = (*requests)(nil)

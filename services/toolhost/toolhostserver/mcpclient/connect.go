@@ -1,0 +1,308 @@
+package mcpclient
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+)
+
+const (
+	// maxMessage bounds a message of a server, in bytes.
+	maxMessage = 16 << 20
+	// Bounds of a list of tools: pages, tools, and bytes of their definitions.
+	maxPages       = 200
+	maxTools       = 2000
+	maxDefinitions = 16 << 20
+	maxDefinition  = 256 << 10
+)
+
+// errSignIn: a server wants a person to sign in.
+var errSignIn = errors.New("a person has to sign in")
+
+// connect starts the server, initialises the connection, and lists the tools.
+func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*connection, []*harnessv1.McpDefinition, []*harnessv1.McpLeftOut, error) {
+	conn := &connection{stop: stop, gone: make(chan struct{}), unauthorized: &atomic.Bool{}}
+	bounded, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %v", startTimeout))
+	defer cancel()
+	transport, gone, explain, err := s.transport(ctx, conn)
+	if err != nil {
+		stop(err)
+		return nil, nil, nil, err
+	}
+	fail := func(err error) (*connection, []*harnessv1.McpDefinition, []*harnessv1.McpLeftOut, error) {
+		if cause := context.Cause(bounded); cause != nil {
+			err = cause
+		}
+		stop(err)
+		<-gone
+		if conn.unauthorized.Load() {
+			err = errSignIn
+		}
+		return nil, nil, nil, explain(err)
+	}
+	client := mcp.NewClient(&mcp.Implementation{Name: "harnessmesh", Version: "1"}, &mcp.ClientOptions{
+		Capabilities:   &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return &mcp.ElicitResult{Action: "decline"}, nil
+		},
+		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { go s.relist(ctx, conn) },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { conn.showProgress(r.Params) },
+	})
+	conn.client, err = client.Connect(bounded, transport, nil)
+	if err != nil {
+		return fail(err)
+	}
+	tools, leftOut, err := list(bounded, conn.client)
+	if err != nil {
+		return fail(fmt.Errorf("list its tools: %w", err))
+	}
+	go func() {
+		err := conn.client.Wait()
+		if cause := context.Cause(ctx); cause == nil {
+			conn.cause = explain(cmp.Or(err, errEnded))
+		}
+		stop(errEnded)
+		<-gone
+		close(conn.gone)
+	}()
+	go func() { // what stops the connection ends Wait
+		<-ctx.Done()
+		_ = conn.client.Close()
+	}()
+	return conn, tools, leftOut, nil
+}
+
+var errEnded = errors.New("it has ended")
+
+// transport returns what connects to the server. gone is closed when nothing of the server is
+// left after ctx has ended; explain adds what is known of the cause of an error.
+func (s *session) transport(ctx context.Context, conn *connection) (t mcp.Transport, gone <-chan struct{}, explain func(error) error, err error) {
+	if s.server.GetUrl() != "" {
+		return s.overHTTP(ctx, conn)
+	}
+	return s.overPipes(ctx)
+}
+
+// overPipes starts the process of the server.
+func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}, func(error) error, error) {
+	environ, err := s.environ()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	line, err := s.line()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	inputEnd, input, err := os.Pipe()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	output, outputEnd := io.Pipe()
+	errorsTail := &tail{}
+	gone := make(chan struct{})
+	var failure error
+	go func() {
+		defer close(gone)
+		failure = s.servers.config.Process(ctx, Process{
+			Run: s.run, Server: s.server, Line: line, Environ: environ, Input: inputEnd, Output: outputEnd, Errors: errorsTail,
+		})
+		_ = outputEnd.CloseWithError(io.EOF)
+		_ = input.Close()
+	}()
+	go func() {
+		<-ctx.Done()
+		_ = output.CloseWithError(io.ErrClosedPipe)
+	}()
+	explain := func(err error) error {
+		select {
+		case <-gone:
+			if failure != nil {
+				return failure
+			}
+			err = errEnded
+		default:
+		}
+		if last := errorsTail.last(); last != "" {
+			return fmt.Errorf("%w; it wrote: %s", err, content.Line(last, 300))
+		}
+		return err
+	}
+	return &mcp.IOTransport{Reader: output, Writer: input, MaxLineLength: maxMessage}, gone, explain, nil
+}
+
+// overHTTP returns the transport to the address of the server.
+func (s *session) overHTTP(ctx context.Context, conn *connection) (mcp.Transport, <-chan struct{}, func(error) error, error) {
+	address, err := s.expand(s.server.GetUrl())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	headers := http.Header{}
+	for name, value := range s.server.GetHeaders() {
+		if value, err = s.expand(value); err != nil {
+			return nil, nil, nil, err
+		}
+		headers.Set(name, value)
+	}
+	gone := make(chan struct{})
+	go func() {
+		<-ctx.Done()
+		close(gone)
+	}()
+	return &mcp.StreamableClientTransport{
+		Endpoint: address, MaxRetries: -1, MaxEventSize: maxMessage,
+		HTTPClient: &http.Client{
+			Transport: &requests{next: s.servers.config.Transport(s.server, address, s.run.Local), headers: headers, unauthorized: conn.unauthorized},
+			// Headers have credentials, which no other address gets.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}, gone, func(err error) error { return err }, nil
+}
+
+// requests adds headers, and bounds what is read of responses.
+type requests struct {
+	next         http.RoundTripper
+	headers      http.Header
+	unauthorized *atomic.Bool
+}
+
+// RoundTrip carries out a request.
+func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	for name, values := range r.headers {
+		request.Header[name] = values
+	}
+	response, err := r.next.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusUnauthorized {
+		r.unauthorized.Store(true)
+	}
+	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") { // its events are bounded
+		response.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(response.Body, maxMessage), response.Body}
+	}
+	return response, nil
+}
+
+// line returns the command line of the server.
+func (s *session) line() (string, error) {
+	words := []string{"exec", quote(s.server.GetCommand())}
+	for _, arg := range s.server.GetArgs() {
+		arg, err := s.expand(arg)
+		if err != nil {
+			return "", err
+		}
+		words = append(words, quote(arg))
+	}
+	return strings.Join(words, " "), nil
+}
+
+// quote quotes a word for sh.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+// environ returns the variables of the server, NAME=VALUE.
+func (s *session) environ() ([]string, error) {
+	var environ []string
+	for name, value := range s.server.GetEnv() {
+		value, err := s.expand(value)
+		if err != nil {
+			return nil, err
+		}
+		environ = append(environ, name+"="+value)
+	}
+	slices.Sort(environ)
+	return environ, nil
+}
+
+// expand replaces ${NAME} and ${NAME:-TEXT} by values of variables.
+func (s *session) expand(text string) (string, error) {
+	return mcptool.Expand(text, func(name string) (string, bool) { return s.servers.config.Variable(s.run, name) })
+}
+
+// list lists the tools of a server, by name. Those whose definitions cannot be taken are
+// returned apart.
+func list(ctx context.Context, client *mcp.ClientSession) (tools []*harnessv1.McpDefinition, leftOut []*harnessv1.McpLeftOut, err error) {
+	if c := client.InitializeResult().Capabilities; c != nil && c.Tools == nil {
+		return nil, nil, nil
+	}
+	seen := map[string]bool{}
+	size, cursor := 0, ""
+	for range maxPages {
+		page, err := client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, t := range page.Tools {
+			d, reason := definition(t)
+			switch {
+			case t == nil || t.Name == "":
+				continue
+			case reason == "" && (len(tools) >= maxTools || size > maxDefinitions):
+				reason = "the server lists too many tools"
+			case seen[t.Name]:
+				reason = "the server lists it twice"
+			}
+			seen[t.Name] = true
+			if reason != "" {
+				if len(leftOut) < maxTools {
+					leftOut = append(leftOut, &harnessv1.McpLeftOut{Tool: content.Line(content.Clean(t.Name), 128), Reason: reason})
+				}
+				continue
+			}
+			size += len(d.GetDescription()) + len(d.GetSchema())
+			tools = append(tools, d)
+		}
+		if page.NextCursor == "" || page.NextCursor == cursor || len(leftOut) >= maxTools {
+			break
+		}
+		cursor = page.NextCursor
+	}
+	slices.SortFunc(tools, func(a, b *harnessv1.McpDefinition) int { return cmp.Compare(a.GetTool(), b.GetTool()) })
+	return tools, leftOut, nil
+}
+
+// definition returns a tool as it is recorded; reason is why it cannot be.
+func definition(t *mcp.Tool) (d *harnessv1.McpDefinition, reason string) {
+	if t == nil {
+		return nil, ""
+	}
+	schema, err := json.Marshal(t.InputSchema)
+	if err != nil {
+		return nil, "its schema is not JSON"
+	}
+	if string(schema) == "null" {
+		schema = []byte(`{"type":"object"}`)
+	}
+	d = &harnessv1.McpDefinition{
+		Tool: strings.ToValidUTF8(t.Name, "\uFFFD"), Title: strings.ToValidUTF8(t.Title, "\uFFFD"),
+		Description: strings.ToValidUTF8(t.Description, "\uFFFD"), Schema: strings.ToValidUTF8(string(schema), "\uFFFD"),
+	}
+	if t.Annotations != nil {
+		if hints, err := json.Marshal(t.Annotations); err == nil {
+			d.Hints = strings.ToValidUTF8(string(hints), "\uFFFD")
+		}
+	}
+	if len(d.GetTool())+len(d.GetDescription())+len(d.GetSchema())+len(d.GetHints()) > maxDefinition {
+		return nil, "its definition is larger than 256 KiB"
+	}
+	d.Digest = mcptool.Digest(d)
+	return d, ""
+}

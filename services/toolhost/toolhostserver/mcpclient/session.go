@@ -1,0 +1,332 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// session is a server and, while it is connected, its connection.
+type session struct {
+	servers *Servers
+	key     string
+	run     Run
+	server  *harnessv1.McpServer
+
+	mu sync.Mutex
+	// state and message are the last known ones.
+	state   harnessv1.McpServerState
+	message string
+	// tools are those that it listed last, if listed.
+	tools   []*harnessv1.McpDefinition
+	leftOut []*harnessv1.McpLeftOut
+	listed  bool
+	// conn is its connection; nil while there is none.
+	conn *connection
+	// starting is closed when the present attempt to connect has ended; nil without one.
+	starting chan struct{}
+	// abort ends that attempt.
+	abort context.CancelCauseFunc
+	// failures are those in a row; it is not started before retry.
+	failures int
+	retry    time.Time
+	// calls are those that run, used is when the last one ended.
+	calls int
+	used  time.Time
+	ended bool
+}
+
+// connection is a connection to a server that has been initialised.
+type connection struct {
+	client *mcp.ClientSession
+	stop   context.CancelCauseFunc
+	// gone is closed when nothing of the server is left, and cause is set before.
+	gone  chan struct{}
+	cause error
+	// progress receives the progress of calls, by their tokens.
+	progress sync.Map
+	// unauthorized is set when the server wants a person to sign in.
+	unauthorized *atomic.Bool
+}
+
+func newSession(s *Servers, key string, run Run, server *harnessv1.McpServer) *session {
+	if server.GetShared() {
+		run.Key = key
+	}
+	return &session{servers: s, key: key, run: run, server: server, state: harnessv1.McpServerState_MCP_SERVER_STATE_STARTING, used: time.Now()}
+}
+
+// startOnce starts the server unless it is known, or has failed a short time ago. It returns the
+// end of the attempt to connect; nil if there is none.
+func (s *session) startOnce() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.starting != nil:
+		return s.starting
+	case s.conn != nil, s.ended, time.Now().Before(s.retry):
+		return nil
+	case s.state == harnessv1.McpServerState_MCP_SERVER_STATE_READY: // it was stopped because it was idle
+		return nil
+	}
+	return s.start()
+}
+
+// start connects in a goroutine. The caller has locked mu.
+func (s *session) start() <-chan struct{} {
+	started := make(chan struct{})
+	ctx, stop := context.WithCancelCause(context.Background())
+	s.starting, s.abort = started, stop
+	if !s.listed {
+		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_STARTING, ""
+	}
+	s.servers.running.Go(func() {
+		conn, tools, leftOut, err := s.connect(ctx, stop)
+		s.mu.Lock()
+		s.starting, s.abort = nil, nil
+		switch {
+		case err == nil:
+			s.state, s.message, s.tools, s.leftOut, s.listed = harnessv1.McpServerState_MCP_SERVER_STATE_READY, "", tools, leftOut, true
+			s.conn, s.failures, s.retry, s.used = conn, 0, time.Time{}, time.Now()
+		case errors.Is(err, errSignIn):
+			s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "a person has to sign in: give it a token in headers"
+			s.backOff()
+		default:
+			s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_FAILED, content.Line(content.Clean(err.Error()), 400)
+			s.backOff()
+		}
+		s.mu.Unlock()
+		close(started)
+		if conn != nil {
+			s.watch(conn)
+		}
+	})
+	return started
+}
+
+// backOff sets when the server is started again. The caller has locked mu.
+func (s *session) backOff() {
+	pause := min(minBackoff<<min(s.failures, 10), maxBackoff)
+	s.failures++
+	s.retry = time.Now().Add(pause)
+}
+
+// watch waits until a connection is gone, and stops it when it is idle.
+func (s *session) watch(conn *connection) {
+	tick := time.NewTicker(max(s.servers.config.Idle/5, time.Millisecond))
+	defer tick.Stop()
+	for idle := false; ; {
+		select {
+		case <-conn.gone:
+			s.lost(conn, idle)
+			return
+		case <-tick.C:
+			s.mu.Lock()
+			idle = s.conn == conn && s.calls == 0 && time.Since(s.used) >= s.servers.config.Idle
+			s.mu.Unlock()
+			if idle {
+				conn.stop(errIdle)
+			}
+		}
+	}
+}
+
+// errIdle: a server had no call for long.
+var errIdle = errors.New("it was idle")
+
+// lost notes that a connection is gone.
+func (s *session) lost(conn *connection, idle bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == conn {
+		s.conn = nil
+	}
+	switch {
+	case s.ended || idle:
+	case conn.unauthorized.Load():
+		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "it does not accept its token any more"
+	default:
+		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_FAILED, "it has ended"
+		if conn.cause != nil {
+			s.message = content.Line(content.Clean(conn.cause.Error()), 400)
+		}
+		s.backOff()
+		if s.failures == 1 { // a first failure costs the next call no time
+			s.retry = time.Time{}
+		}
+	}
+	if idle {
+		time.AfterFunc(keptIdle, func() {
+			s.mu.Lock()
+			unused := s.conn == nil && s.starting == nil && s.calls == 0 && time.Since(s.used) >= keptIdle
+			s.mu.Unlock()
+			if unused {
+				s.servers.forget(s)
+			}
+		})
+	}
+}
+
+// end stops the server permanently and returns when nothing of it is left.
+func (s *session) end(cause error) {
+	s.mu.Lock()
+	s.ended = true
+	conn, starting, abort := s.conn, s.starting, s.abort
+	s.mu.Unlock()
+	if starting != nil {
+		abort(cause)
+		<-starting
+		s.mu.Lock()
+		conn = s.conn
+		s.mu.Unlock()
+	}
+	if conn != nil {
+		conn.stop(cause)
+		<-conn.gone
+	}
+}
+
+// kill stops the present connection, and returns when nothing of it is left.
+func (c *connection) kill(cause error) {
+	c.stop(cause)
+	<-c.gone
+}
+
+// connection returns the connection of the server for a call, and starts it if it is not
+// connected. The error is for the model.
+func (s *session) connection(ctx context.Context) (*connection, error) {
+	for {
+		s.mu.Lock()
+		if s.ended {
+			s.mu.Unlock()
+			return nil, errClosed
+		}
+		if s.conn != nil {
+			s.calls++
+			conn := s.conn
+			s.mu.Unlock()
+			return conn, nil
+		}
+		pause := time.Until(s.retry)
+		var started <-chan struct{} = s.starting
+		if s.starting == nil && pause <= 0 {
+			started = s.start()
+		}
+		failures, state, message := s.failures, s.state, s.message
+		s.mu.Unlock()
+		if started == nil { // it failed a short time ago
+			return nil, notReady(s.server, state, message)
+		}
+		select {
+		case <-started:
+		case <-ctx.Done():
+			return nil, notReady(s.server, harnessv1.McpServerState_MCP_SERVER_STATE_STARTING, "")
+		}
+		s.mu.Lock()
+		failed := s.conn == nil && s.failures > failures
+		state, message = s.state, s.message
+		s.mu.Unlock()
+		if failed {
+			return nil, notReady(s.server, state, message)
+		}
+	}
+}
+
+func notReady(server *harnessv1.McpServer, state harnessv1.McpServerState, message string) error {
+	if message != "" {
+		message = ": " + message
+	}
+	switch state {
+	case harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN:
+		return fmt.Errorf("The server %s cannot be used until a person has signed in%s. The call did not run.", server.GetName(), message) //nolint:staticcheck // for the model
+	case harnessv1.McpServerState_MCP_SERVER_STATE_STARTING:
+		return fmt.Errorf("The server %s is starting%s. The call did not run; try again later.", server.GetName(), message) //nolint:staticcheck // for the model
+	default:
+		return fmt.Errorf("The server %s cannot be used now%s. The call did not run; try again later or do without it.", server.GetName(), message) //nolint:staticcheck // for the model
+	}
+}
+
+// release notes the end of a call.
+func (s *session) release() {
+	s.mu.Lock()
+	s.calls--
+	s.used = time.Now()
+	s.mu.Unlock()
+}
+
+// describe returns how the server is.
+func (s *session) describe(server *harnessv1.McpServer) *harnessv1.DescribedServer {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	d := &harnessv1.DescribedServer{Server: server.GetName(), State: s.state, Message: s.message, Listed: s.listed, Tools: s.tools, LeftOut: s.leftOut}
+	if s.listed {
+		d.Approved = s.servers.config.Approvals.Compare(s.run.Namespace, server, s.tools)
+	}
+	return d
+}
+
+// definition returns a tool as the server defines it now.
+func (s *session) definition(tool string) *harnessv1.McpDefinition {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range s.tools {
+		if d.GetTool() == tool {
+			return d
+		}
+	}
+	return nil
+}
+
+// relist lists the tools again, after the notification that they changed.
+func (s *session) relist(ctx context.Context, conn *connection) {
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	tools, leftOut, err := list(ctx, conn.client)
+	if err != nil {
+		return // the tools that it listed before count
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == conn {
+		s.tools, s.leftOut = tools, leftOut
+	}
+}
+
+// tail keeps the end of what is written, for messages.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const maxTail = 2 << 10
+
+// Write keeps the last 2 KiB.
+func (t *tail) Write(data []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, data...)
+	if len(t.text) > maxTail {
+		t.text = append([]byte(nil), t.text[len(t.text)-maxTail:]...)
+	}
+	return len(data), nil
+}
+
+// last returns the last line that is not empty.
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(t.text), "\uFFFD")), "\n")
+	return lines[len(lines)-1]
+}
+
+var _ io.Writer = (*tail)(nil)

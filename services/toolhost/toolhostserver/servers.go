@@ -1,0 +1,194 @@
+package toolhostserver
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+)
+
+// maxServerWait bounds how long DescribeServers waits.
+const maxServerWait = 30 * time.Second
+
+// defaultServerCall is the time of a call of a server's tool whose request has none.
+const defaultServerCall = 120 * time.Second
+
+// newServers returns the servers of runs.
+func (s *Server) newServers() *mcpclient.Servers {
+	return mcpclient.New(mcpclient.Config{
+		Process: s.runServer, Transport: s.serverTransport, Variable: s.serverVariable, Logger: s.log,
+		Approvals: mcpclient.NewApprovals(filepath.Join(s.config.Dir, "servers"), s.log),
+	})
+}
+
+// DescribeServers starts the servers of a run that are not running, waits for them, and
+// returns the tools that they list.
+func (s *Server) DescribeServers(ctx context.Context, req *harnessv1.DescribeServersRequest) (*harnessv1.DescribeServersResponse, error) {
+	key, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	if err != nil {
+		return nil, err
+	}
+	if req.GetWorkspace() != "" {
+		if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
+			return nil, err
+		}
+	}
+	wait := req.GetWait().AsDuration()
+	if wait < 0 || wait > maxServerWait {
+		return nil, fault.Invalid("wait", "must be 0 to %v", maxServerWait)
+	}
+	run := mcpclient.Run{Namespace: req.GetNamespace(), Key: key, Workspace: req.GetWorkspace(), Sandbox: req.GetSandbox(), Local: req.GetLocal()}
+	described, err := s.servers.Describe(ctx, run, req.GetServers(), wait)
+	if err != nil {
+		return nil, unavailable(closingText, err)
+	}
+	return &harnessv1.DescribeServersResponse{Servers: described}, nil
+}
+
+// serverJob makes the job of a call of a server's tool.
+func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
+	c := req.GetMcp()
+	j.facts = toolhost.Call{Idempotent: slices.Contains(c.GetServer().GetIdempotent(), c.GetTool()), ForeignLedger: s.isForeign(req.GetLedgerId())}
+	j.reject = func() response { return nil }
+	if c.GetServer().GetUrl() == "" && req.GetWorkspace() != "" {
+		j.watch = s.guard.Start
+	}
+	j.execute = func(ctx context.Context, _ *guard.Watch) effect {
+		begin := time.Now()
+		r := s.servers.Call(ctx, mcpclient.Call{
+			Run:     mcpclient.Run{Namespace: req.GetNamespace(), Key: j.run, Workspace: req.GetWorkspace(), Sandbox: c.GetSandbox(), Local: c.GetLocal()},
+			McpCall: c, Arguments: req.GetArguments(), Token: j.id, Output: j.output,
+			Timeout: cmp.Or(req.GetTimeout().AsDuration(), defaultServerCall),
+		})
+		if r.Unknown {
+			return effect{response: noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0)}
+		}
+		text := toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
+		return effect{interrupted: r.Interrupted, response: &harnessv1.ExecuteToolResponse{
+			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: text, IsError: r.IsError, Media: r.Media, Duration: durationpb.New(time.Since(begin)),
+		}}
+	}
+}
+
+// runServer runs the process of a server, confined as the commands of its run are.
+func (s *Server) runServer(ctx context.Context, p mcpclient.Process) error {
+	defer func() { _ = p.Input.Close() }()
+	dir := p.Run.Workspace
+	if dir == "" {
+		dir = filepath.Join(s.config.Dir, "servers", "empty")
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	w, err := s.openWorkspace(dir)
+	if err != nil {
+		return fmt.Errorf("the workspace cannot be used: %s", workspace.Reason(err))
+	}
+	defer w.Close()
+	cfg := proto.CloneOf(p.Run.Sandbox)
+	if cfg == nil {
+		cfg = &harnessv1.SandboxConfig{}
+	}
+	if p.Server.GetNetwork() != nil {
+		cfg.Network = p.Server.GetNetwork()
+	}
+	if program, err := exec.LookPath(p.Server.GetCommand()); err == nil && p.Run.Local && filepath.IsAbs(program) {
+		if program, err = filepath.EvalSymlinks(program); err == nil {
+			cfg.Read = append(cfg.Read, program) // a local person has named it
+		}
+	}
+	exit, err := s.runCommand(ctx, w, p.Run.Key, &harnessv1.Confinement{Config: cfg}, command.Command{
+		Line: p.Line, Stdin: p.Input, Output: p.Output, Errors: p.Errors, Environ: p.Environ,
+	})
+	switch {
+	case err != nil:
+		return err
+	case exit.Unconfined:
+		return fmt.Errorf("it cannot be confined: %s", exit.Error)
+	case exit.Error != "":
+		return errors.New(exit.Error)
+	case exit.Code == 127:
+		return fmt.Errorf("the program %s was not found: install it, or write its path", p.Server.GetCommand())
+	}
+	return nil
+}
+
+// serverVariable returns the value of a variable that the settings of a server name: that of
+// the client that drives the run, else that of this process.
+func (s *Server) serverVariable(run mcpclient.Run, name string) (string, bool) {
+	if slices.Contains(s.config.Withheld, name) {
+		return "", false
+	}
+	environ := os.Environ()
+	if s.config.Environment != nil {
+		if given := s.config.Environment(runName(run.Key)); given != nil {
+			environ = given
+		}
+	}
+	for _, pair := range environ {
+		if key, value, _ := strings.Cut(pair, "="); key == name {
+			return value, true
+		}
+	}
+	return "", false
+}
+
+// serverTransport returns what connects to the address of a server. Its addresses are resolved
+// once, and those that are not public are refused unless a local person has named the server or
+// the operator allows its host.
+func (s *Server) serverTransport(_ *harnessv1.McpServer, address string, local bool) http.RoundTripper {
+	named, _ := url.Parse(address)
+	dialer := &net.Dialer{Timeout: 15 * time.Second}
+	return &http.Transport{
+		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute,
+		DialContext: func(ctx context.Context, network, target string) (net.Conn, error) {
+			host, portText, err := net.SplitHostPort(target)
+			if err != nil {
+				return nil, err
+			}
+			port, err := strconv.ParseUint(portText, 10, 16)
+			if err != nil {
+				return nil, err
+			}
+			all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+			if err != nil {
+				return nil, &net.OpError{Op: "dial", Net: network, Err: err}
+			}
+			own := local && named != nil && host == named.Hostname()
+			if !own && !sandbox.Matches(s.confiner.private, host, uint16(port)) {
+				all = slices.DeleteFunc(all, func(a netip.Addr) bool { return !sandbox.Public(a) })
+			}
+			failed := fmt.Errorf("%s has no public address: the operator of the tool host can allow it", host)
+			for _, a := range all {
+				var conn net.Conn
+				if conn, failed = dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(a, uint16(port)).String()); failed == nil {
+					return conn, nil
+				}
+			}
+			return nil, &net.OpError{Op: "dial", Net: network, Err: failed}
+		},
+	}
+}

@@ -1,0 +1,49 @@
+package turnserver
+
+import (
+	"context"
+	"fmt"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+)
+
+// serverTools returns the tools of the servers of a run; nil if it has none.
+func (w *Server) serverTools(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*mcptool.Index, error) {
+	if s.GetMcp() == nil {
+		return nil, nil
+	}
+	text, err := w.text(ctx, run, s.GetMcp().GetTools())
+	if err != nil {
+		return nil, fmt.Errorf("read the tools of servers: %w", err)
+	}
+	tools, err := mcptool.Decode(text.GetInline())
+	if err != nil {
+		return nil, fmt.Errorf("parse the tools of servers: %w", err)
+	}
+	return mcptool.NewIndex(tools), nil
+}
+
+// serverCall returns what a tool host has to know of a call of a server's tool; nil for others. A
+// call under a changed definition runs only once a person has approved it.
+func (t *execution) serverCall(name string) *harnessv1.McpCall {
+	tool := t.state.Tools.Servers.Lookup(name)
+	if tool == nil {
+		return nil
+	}
+	s := t.state.Snapshot
+	call := &harnessv1.McpCall{
+		Tool: tool.GetDefinition().GetTool(), Schema: tool.GetDefinition().GetSchema(), Digests: []string{tool.GetDefinition().GetDigest()},
+		Sandbox: s.GetConfig().GetSandbox(), Local: s.GetMcp().GetLocal(),
+	}
+	if c := tool.GetChange(); c != nil {
+		call.Digests, call.Approved = []string{c.GetDigest()}, true
+	}
+	for _, server := range t.state.Definition.Mcp {
+		if server.GetName() == tool.GetServer() {
+			call.Server = server
+		}
+	}
+	return call
+}
