@@ -205,7 +205,17 @@ func (s *schemas) event(seed map[string]string) {
 		if other := seed[name]; other != "" {
 			kind = schema{"enum": []any{name, other}}
 		}
-		each = append(each, s.envelope(name, kind, ref(string(f.Message().Name()))))
+		state := swarmStates[name]
+		if state != "" {
+			kind = schema{"enum": []any{name, "tool_sandbox"}}
+		}
+		envelope := s.envelope(name, kind, ref(string(f.Message().Name())))
+		if state != "" {
+			properties := s.made[eventTitle(name)].(schema)["properties"].(schema)
+			properties["tool_name"] = schema{"const": "synthesis_swarm", "description": "Only with the type tool_sandbox: the sub-agent is one of a swarm."}
+			properties["state"] = schema{"const": state, "description": "Only with the type tool_sandbox."}
+		}
+		each = append(each, envelope)
 	}
 	s.made["Event"] = schema{
 		"description": s.comments["harness.v1.Event"],
@@ -213,9 +223,14 @@ func (s *schemas) event(seed map[string]string) {
 	}
 }
 
+// swarmStates are the events that are progress of a swarm in a stream of seed names.
+var swarmStates = map[string]string{"agent.started": "started", "agent.ended": "ended"}
+
+func eventTitle(name string) string { return "Event_" + strings.ReplaceAll(name, ".", "_") }
+
 // envelope makes the schema of one event and refers to it.
 func (s *schemas) envelope(name string, kind, data schema) schema {
-	title := "Event_" + strings.ReplaceAll(name, ".", "_")
+	title := eventTitle(name)
 	m := (&harnessv1.Event{}).ProtoReflect().Descriptor()
 	s.answer(m, title, "id", "version", "time", "turn_number", "max_turns", "trace_id", "run_id", "parent_run_id", "call_id", "agent", "depth", "offset")
 	object := s.made[title].(schema)

@@ -32,6 +32,16 @@ func SubtaskStarted(started *harnessv1.SubtaskStarted) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_SubtaskStarted{SubtaskStarted: started}}
 }
 
+// SwarmActivated reports that specialists work on the sources of the task.
+func SwarmActivated(activated *harnessv1.SwarmActivated) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_SwarmActivated{SwarmActivated: activated}}
+}
+
+// SwarmCompleted reports how a swarm ended.
+func SwarmCompleted(completed *harnessv1.SwarmCompleted) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_SwarmCompleted{SwarmCompleted: completed}}
+}
+
 // SubtaskCompleted reports that a layer of a graph ended.
 func SubtaskCompleted(completed *harnessv1.SubtaskCompleted) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_SubtaskCompleted{SubtaskCompleted: completed}}

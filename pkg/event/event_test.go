@@ -73,6 +73,8 @@ func all() []*harnessv1.Event {
 		}}),
 		event.SubtaskStarted(&harnessv1.SubtaskStarted{SubtaskIndex: 1, TotalSubtasks: 2, Title: "Look", WorkflowType: "graph", Parallel: true}),
 		event.SubtaskCompleted(&harnessv1.SubtaskCompleted{SubtaskIndex: 1, TotalSubtasks: 2, Title: "Look", ArtifactsCreated: 1, IsLast: true}),
+		event.SwarmActivated(&harnessv1.SwarmActivated{SourceCount: 5, SpecialistCount: 2, Specialists: []string{"east", "west"}}),
+		event.SwarmCompleted(&harnessv1.SwarmCompleted{SpecialistsSucceeded: 2, AggregatorSucceeded: true, TotalDurationMs: 1, EstimatedCostUsd: 0.1}),
 		event.GuidanceInjected("jit", "rule", "text"),
 		event.HookResult("hook", "before_step", "skip", "reason"),
 		event.HookError("hook", "before_step", "error", true),

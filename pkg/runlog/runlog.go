@@ -59,8 +59,8 @@ import (
 //   - 11: entitlements, tiers and features of runs, profiles, tools of servers, and runs in the
 //     trace of their parent. A program that reads only schema 10 would judge work by the wrong
 //     limits.
-//   - 12: servers of tools, and calls by call_tool. A program that reads only schema 11 would
-//     refuse calls of servers as unknown.
+//   - 12: servers of tools, calls by call_tool, and swarms. A program that reads only schema 11 would
+//     refuse calls of servers as unknown, and could not give the specialists of a swarm their tasks.
 const Schema = 12
 
 // Everything, as the through of Erase, erases records and items of any sequence. It

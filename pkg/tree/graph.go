@@ -114,6 +114,9 @@ func Opening(s *harnessv1.Snapshot) bool {
 
 // childCall returns the call id of the child of a task.
 func childCall(g *harnessv1.Graph, taskID string) string {
+	if g.GetSwarm() != nil {
+		return swarmGraph + "/" + taskID
+	}
 	return cmp.Or(g.GetCallId(), "graph") + "/" + taskID
 }
 
@@ -150,6 +153,9 @@ func advance(s *harnessv1.Snapshot, run runlog.Run, g *harnessv1.Graph, agents [
 		if g.Layer++; g.GetLayer() > last {
 			return events
 		}
+		if g.GetSwarm() != nil && g.GetLayer() == 1 {
+			events = append(events, swarmActivated(g))
+		}
 		events = append(events, layerStarted(g, last))
 		for _, t := range inLayer(g) {
 			if before := failedBefore(g, t); before != "" {
@@ -185,8 +191,12 @@ func lastLayer(g *harnessv1.Graph) (last uint32) {
 	return last
 }
 
-// failedBefore returns the id of a task before t that has not succeeded; empty if all have.
+// failedBefore returns the id of a task before t that has not succeeded; empty if all have, or, in a
+// swarm, one.
 func failedBefore(g *harnessv1.Graph, t *harnessv1.GraphTaskProgress) string {
+	if g.GetSwarm() != nil && succeeded(g, t.GetLayer()-1) > 0 {
+		return ""
+	}
 	for _, before := range g.GetTasks() {
 		if before.GetState() == harnessv1.GraphTaskState_GRAPH_TASK_STATE_FAILED && slices.Contains(t.GetTask().GetAfter(), before.GetTask().GetId()) {
 			return before.GetTask().GetId()
@@ -206,7 +216,10 @@ func titles(g *harnessv1.Graph) string {
 
 func layerStarted(g *harnessv1.Graph, last uint32) *harnessv1.Event {
 	kind := Delegate
-	if g.GetCallId() == "" {
+	switch {
+	case g.GetSwarm() != nil:
+		kind = swarmGraph
+	case g.GetCallId() == "":
 		kind = "graph"
 	}
 	return event.SubtaskStarted(&harnessv1.SubtaskStarted{
@@ -215,14 +228,8 @@ func layerStarted(g *harnessv1.Graph, last uint32) *harnessv1.Event {
 }
 
 func layerEnded(g *harnessv1.Graph, last uint32) *harnessv1.Event {
-	done := uint32(0)
-	for _, t := range inLayer(g) {
-		if t.GetState() == harnessv1.GraphTaskState_GRAPH_TASK_STATE_DONE {
-			done++
-		}
-	}
 	return event.SubtaskCompleted(&harnessv1.SubtaskCompleted{
-		SubtaskIndex: g.GetLayer(), TotalSubtasks: last, Title: titles(g), ArtifactsCreated: done, IsLast: g.GetLayer() == last,
+		SubtaskIndex: g.GetLayer(), TotalSubtasks: last, Title: titles(g), ArtifactsCreated: succeeded(g, g.GetLayer()), IsLast: g.GetLayer() == last,
 	})
 }
 
@@ -277,7 +284,8 @@ func GraphText(g *harnessv1.Graph, text func(*harnessv1.Content) (string, error)
 	return strings.TrimSpace(b.String()), failed, nil
 }
 
-// Before returns the tasks whose results a task of the graph gets.
+// Before returns the tasks whose results a task of the graph gets: all in after, which have
+// succeeded unless it is a swarm.
 func Before(g *harnessv1.Graph, task *harnessv1.GraphTaskProgress) []*harnessv1.GraphTaskProgress {
 	var before []*harnessv1.GraphTaskProgress
 	for _, t := range g.GetTasks() {
@@ -288,7 +296,16 @@ func Before(g *harnessv1.Graph, task *harnessv1.GraphTaskProgress) []*harnessv1.
 	return before
 }
 
-// GivenText returns the result of a task as it is added to the prompt of a later one.
+// Given returns the result of a task as it is added to the prompt of a later one. text returns a result as a text.
+func Given(before *harnessv1.GraphTaskProgress, text func(*harnessv1.Content) (string, error)) (string, error) {
+	if before.GetState() != harnessv1.GraphTaskState_GRAPH_TASK_STATE_DONE {
+		return GivenText(before.GetTask(), "It did not succeed and has no result."), nil
+	}
+	result, err := text(before.GetResult())
+	return GivenText(before.GetTask(), result), err
+}
+
+// GivenText returns a result of a task with its heading.
 func GivenText(task *harnessv1.GraphTask, result string) string {
 	return fmt.Sprintf("\n\n## Result of %s\n\n%s", cmp.Or(task.GetTitle(), task.GetId()), strings.TrimSpace(result))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/schema"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -70,6 +71,9 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		func() error { return checkGraph(s) },
 		func() error { return checkServers(a.GetMcp()) },
 		func() error { return checkQuality(s) },
+		func() error {
+			return tree.CheckSwarm(agent+".swarm", a.GetSwarm(), a.GetAgents(), quality.Names(a.GetKinds()))
+		},
 	)
 }
 

@@ -93,6 +93,14 @@ func TestPartsOfAnAgent(t *testing.T) {
 		{"spec.agent.context_providers[1].name", false, provider(&harnessv1.ContextProvider{Name: "House rules", Text: "x"})},
 		{"spec.agent.context_providers[1].name", true, provider(&harnessv1.ContextProvider{Name: strings.Repeat("x", MaxName+1), Text: "x"})},
 		{"spec.agent.context_providers[1]", false, provider(&harnessv1.ContextProvider{Name: "x"})},
+		{"spec.agent.swarm.specialists[1]", false, func(s *spec) {
+			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore"}, {Name: "research"}}
+			s.Agent.Swarm = &harnessv1.Swarm{Specialists: []string{"explore", "nowhere"}, Aggregator: "research"}
+		}},
+		{"spec.agent.swarm.kinds[0]", false, func(s *spec) {
+			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore"}, {Name: "research"}, {Name: "task"}}
+			s.Agent.Swarm = &harnessv1.Swarm{Specialists: []string{"explore", "research"}, Aggregator: "task", Kinds: []string{"novel"}}
+		}},
 		{"spec.agent.context_providers[1]", false, provider(&harnessv1.ContextProvider{Name: "x", Text: "x", Grpc: "h:1"})},
 		{"spec.agent.context_providers[1].text", true, provider(&harnessv1.ContextProvider{Name: "x", Text: strings.Repeat("x", MaxContextText+1)})},
 		{"spec.agent.context_providers[1].grpc", false, provider(&harnessv1.ContextProvider{Name: "x", Grpc: "localhost"})},

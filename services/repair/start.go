@@ -123,6 +123,10 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	if err := runstate.CheckOverhead(s.GetModel(), s.GetConfig().GetContext(), prompt, tools); err != nil {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
 	}
+	kind := cmp.Or(s.GetQuality().GetKind(), s.GetTask().GetKind())
+	if swarm := spec.GetAgent().GetSwarm(); d.failure == nil && tree.SwarmWorks(swarm, kind, len(s.GetTask().GetSources()), s.GetEntitlements()) {
+		tree.AddSwarm(s, swarm)
+	}
 	return nil
 }
 

@@ -71,6 +71,8 @@ var typeNames = map[protoreflect.Name]string{
 	"agent_ended":           "agent.ended",
 	"subtask_started":       "subtask.started",
 	"subtask_completed":     "subtask.completed",
+	"swarm_activated":       "swarm.activated",
+	"swarm_completed":       "swarm.completed",
 	"quality_complexity":    "quality.complexity",
 	"quality_plan_selected": "quality.plan_selected",
 	"quality_alert":         "quality.alert",

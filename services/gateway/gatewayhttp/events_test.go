@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
 )
@@ -197,6 +198,29 @@ func TestSeedNames(t *testing.T) {
 	}
 	if got := gatewayhttp.SeedNames(); fmt.Sprint(got) != fmt.Sprint(documented) {
 		t.Errorf("docs/events.md has\n%v\nand the stream\n%v", documented, got)
+	}
+}
+
+// Sub-agents of a swarm are its progress; others keep their names.
+func TestSeedNamesOfASwarm(t *testing.T) {
+	b := newBed(t)
+	h := b.started("r")
+	var sent []*harnessv1.Event
+	for _, call := range []string{"swarm/specialist-1", "call"} {
+		child := &harnessv1.Child{RunId: "a-" + call, CallId: call, Agent: "east"}
+		sent = append(sent, event.AgentStarted(child), event.AgentEnded(child))
+	}
+	sent = append(sent, event.SwarmActivated(&harnessv1.SwarmActivated{}), event.SwarmCompleted(&harnessv1.SwarmCompleted{}))
+	h.step("turn", nil, sent...).end("Done.")
+	events := b.open("/v1/runs/r/events?names=seed&tree=false").rest()
+	want := []string{"attached", "tool_sandbox", "tool_sandbox", "agent.started", "agent.ended", "harness_swarm_activated", "harness_swarm_complete", "harness_completed", "result"}
+	if got := names(events); !slices.Equal(got, want) {
+		t.Fatalf("%v", got)
+	}
+	for i, state := range []string{"started", "ended"} {
+		if data := events[i+1].data; !strings.HasPrefix(data, `{"type":"tool_sandbox","tool_name":"synthesis_swarm","state":"`+state+`","id":"`) || !json.Valid([]byte(data)) {
+			t.Errorf("%s", data)
+		}
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // seedNames are the names of events in the designs that the project grew out of.
@@ -38,17 +39,38 @@ var seedNames = map[string]string{
 	"context.metrics":       "context_metrics",
 	"subtask.started":       "harness_subtask_start",
 	"subtask.completed":     "harness_subtask_done",
+	"swarm.activated":       "harness_swarm_activated",
+	"swarm.completed":       "harness_swarm_complete",
 }
 
 // eventLine returns the name of an event and its line, whose first field is the name.
 func eventLine(e *harnessv1.Event, seed bool) (name string, line []byte, err error) {
 	line, err = eventjson.Event(e)
 	name = eventjson.Type(e)
+	if state := swarmProgress(e); err == nil && seed && state != "" {
+		line = bytes.Replace(line, []byte(`"type":"`+name+`"`), []byte(`"type":"`+toolSandbox+`","tool_name":"synthesis_swarm","state":"`+state+`"`), 1)
+		return toolSandbox, line, nil
+	}
 	if other := seedName(name, e); err == nil && seed && other != "" {
 		line = bytes.Replace(line, []byte(`"type":"`+name+`"`), []byte(`"type":"`+other+`"`), 1)
 		name = other
 	}
 	return name, line, err
+}
+
+// toolSandbox is the seed's name of the progress of a swarm.
+const toolSandbox = "tool_sandbox"
+
+// swarmProgress returns what a sub-agent of a swarm does: started or ended; empty if the event is of
+// something else.
+func swarmProgress(e *harnessv1.Event) string {
+	switch {
+	case tree.IsSwarmCall(e.GetAgentStarted().GetCallId()):
+		return "started"
+	case tree.IsSwarmCall(e.GetAgentEnded().GetCallId()):
+		return "ended"
+	}
+	return ""
 }
 
 // seedName returns the seed's name of an event; empty if it has none. A score has that of its

@@ -297,16 +297,16 @@ func (s *Server) started(ctx context.Context, run runlog.Entry) (*harnessv1.Repa
 func (s *Server) prompt(ctx context.Context, parent runlog.Entry, child runlog.Run, c *harnessv1.Child) (*harnessv1.Content, error) {
 	snapshot := parent.Record.GetStep().GetSnapshot()
 	if g, task := tree.TaskOf(snapshot, c); g != nil {
-		text, err := s.taskPrompt(ctx, parent, g, task.GetTask().GetId())
+		text, err := s.taskPrompt(ctx, parent, g, task.GetTask())
 		if err != nil {
 			return nil, err
 		}
 		for _, before := range tree.Before(g, task) {
-			result, err := s.textOf(ctx, parent.Run, before.GetResult())
+			given, err := tree.Given(before, func(c *harnessv1.Content) (string, error) { return s.textOf(ctx, parent.Run, c) })
 			if err != nil {
 				return nil, err
 			}
-			text += tree.GivenText(before.GetTask(), result)
+			text += given
 		}
 		return s.store(ctx, child, text)
 	}
@@ -329,24 +329,28 @@ func (s *Server) prompt(ctx context.Context, parent runlog.Entry, child runlog.R
 }
 
 // taskPrompt returns the prompt of a task: from the call that made the graph, or what the run was started with.
-func (s *Server) taskPrompt(ctx context.Context, run runlog.Entry, g *harnessv1.Graph, task string) (string, error) {
+func (s *Server) taskPrompt(ctx context.Context, run runlog.Entry, g *harnessv1.Graph, task *harnessv1.GraphTask) (string, error) {
 	if g.GetCallId() == "" {
 		started, err := s.started(ctx, run)
 		if err != nil {
 			return "", err
 		}
+		if g.GetSwarm() != nil {
+			goal, err := s.textOf(ctx, run.Run, started.GetSpec().GetGoal())
+			return tree.SwarmPrompt(goal, started.GetSpec().GetTask().GetSources(), task), err
+		}
 		for _, t := range started.GetSpec().GetGraph() {
-			if t.GetId() == task {
+			if t.GetId() == task.GetId() {
 				return t.GetPrompt(), nil
 			}
 		}
-		return "", fmt.Errorf("there is no task %q", task)
+		return "", fmt.Errorf("there is no task %q", task.GetId())
 	}
 	text, err := s.textOf(ctx, run.Run, tree.CallArguments(run.Record.GetStep().GetSnapshot(), g.GetCallId()))
 	if err != nil {
 		return "", err
 	}
-	return tree.TaskPrompt(text, task)
+	return tree.TaskPrompt(text, task.GetId())
 }
 
 // textOf returns a text of a run.

@@ -17,6 +17,9 @@ func (t *Text) guideLines(e *harnessv1.Event) []string {
 	if lines := s.qualityLines(e); lines != nil {
 		return lines
 	}
+	if lines := s.swarmLines(e); lines != nil {
+		return lines
+	}
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ContractEvaluated:
 		return s.contract(v.ContractEvaluated)

@@ -120,6 +120,8 @@ type Event struct {
 	//	*Event_FeedbackGiven
 	//	*Event_ServerState
 	//	*Event_ToolsChanged
+	//	*Event_SwarmActivated
+	//	*Event_SwarmCompleted
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -786,6 +788,24 @@ func (x *Event) GetToolsChanged() *ToolsChanged {
 	return nil
 }
 
+func (x *Event) GetSwarmActivated() *SwarmActivated {
+	if x != nil {
+		if x, ok := x.Event.(*Event_SwarmActivated); ok {
+			return x.SwarmActivated
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetSwarmCompleted() *SwarmCompleted {
+	if x != nil {
+		if x, ok := x.Event.(*Event_SwarmCompleted); ok {
+			return x.SwarmCompleted
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1090,6 +1110,16 @@ type Event_ToolsChanged struct {
 	ToolsChanged *ToolsChanged `protobuf:"bytes,70,opt,name=tools_changed,json=toolsChanged,proto3,oneof"`
 }
 
+type Event_SwarmActivated struct {
+	// swarm.activated
+	SwarmActivated *SwarmActivated `protobuf:"bytes,71,opt,name=swarm_activated,json=swarmActivated,proto3,oneof"`
+}
+
+type Event_SwarmCompleted struct {
+	// swarm.completed
+	SwarmCompleted *SwarmCompleted `protobuf:"bytes,72,opt,name=swarm_completed,json=swarmCompleted,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -1209,6 +1239,10 @@ func (*Event_FeedbackGiven) isEvent_Event() {}
 func (*Event_ServerState) isEvent_Event() {}
 
 func (*Event_ToolsChanged) isEvent_Event() {}
+
+func (*Event_SwarmActivated) isEvent_Event() {}
+
+func (*Event_SwarmCompleted) isEvent_Event() {}
 
 // AgentStarted: a call started a run.
 type AgentStarted struct {
@@ -1429,7 +1463,7 @@ type SubtaskStarted struct {
 	TotalSubtasks uint32 `protobuf:"varint,2,opt,name=total_subtasks,json=totalSubtasks,proto3" json:"total_subtasks,omitempty"`
 	// The tasks of the layer.
 	Title string `protobuf:"bytes,3,opt,name=title,proto3" json:"title,omitempty"`
-	// What runs it: graph, or delegate for a call.
+	// What runs it: graph, swarm, or delegate for a call.
 	WorkflowType string `protobuf:"bytes,4,opt,name=workflow_type,json=workflowType,proto3" json:"workflow_type,omitempty"`
 	// It has more than one task.
 	Parallel      bool `protobuf:"varint,5,opt,name=parallel,proto3" json:"parallel,omitempty"`
@@ -1584,6 +1618,143 @@ func (x *SubtaskCompleted) GetIsLast() bool {
 	return false
 }
 
+// SwarmActivated: specialists work on the sources of the task before the first turn.
+type SwarmActivated struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Sources of the task.
+	SourceCount uint32 `protobuf:"varint,1,opt,name=source_count,json=sourceCount,proto3" json:"source_count,omitempty"`
+	// The number of specialists.
+	SpecialistCount uint32 `protobuf:"varint,2,opt,name=specialist_count,json=specialistCount,proto3" json:"specialist_count,omitempty"`
+	// Their names.
+	Specialists   []string `protobuf:"bytes,3,rep,name=specialists,proto3" json:"specialists,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwarmActivated) Reset() {
+	*x = SwarmActivated{}
+	mi := &file_harness_v1_event_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwarmActivated) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwarmActivated) ProtoMessage() {}
+
+func (x *SwarmActivated) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwarmActivated.ProtoReflect.Descriptor instead.
+func (*SwarmActivated) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SwarmActivated) GetSourceCount() uint32 {
+	if x != nil {
+		return x.SourceCount
+	}
+	return 0
+}
+
+func (x *SwarmActivated) GetSpecialistCount() uint32 {
+	if x != nil {
+		return x.SpecialistCount
+	}
+	return 0
+}
+
+func (x *SwarmActivated) GetSpecialists() []string {
+	if x != nil {
+		return x.Specialists
+	}
+	return nil
+}
+
+// SwarmCompleted: the aggregator has ended, or was not started because no specialist succeeded.
+type SwarmCompleted struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Specialists whose work counts as done.
+	SpecialistsSucceeded uint32 `protobuf:"varint,1,opt,name=specialists_succeeded,json=specialistsSucceeded,proto3" json:"specialists_succeeded,omitempty"`
+	// The aggregator's work counts as done; the first turn reads its answer.
+	AggregatorSucceeded bool `protobuf:"varint,2,opt,name=aggregator_succeeded,json=aggregatorSucceeded,proto3" json:"aggregator_succeeded,omitempty"`
+	// Time since the specialists were started, in milliseconds.
+	TotalDurationMs uint64 `protobuf:"varint,3,opt,name=total_duration_ms,json=totalDurationMs,proto3" json:"total_duration_ms,omitempty"`
+	// What the specialists and the aggregator cost, in US dollars.
+	EstimatedCostUsd float64 `protobuf:"fixed64,4,opt,name=estimated_cost_usd,json=estimatedCostUsd,proto3" json:"estimated_cost_usd,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *SwarmCompleted) Reset() {
+	*x = SwarmCompleted{}
+	mi := &file_harness_v1_event_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwarmCompleted) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwarmCompleted) ProtoMessage() {}
+
+func (x *SwarmCompleted) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwarmCompleted.ProtoReflect.Descriptor instead.
+func (*SwarmCompleted) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SwarmCompleted) GetSpecialistsSucceeded() uint32 {
+	if x != nil {
+		return x.SpecialistsSucceeded
+	}
+	return 0
+}
+
+func (x *SwarmCompleted) GetAggregatorSucceeded() bool {
+	if x != nil {
+		return x.AggregatorSucceeded
+	}
+	return false
+}
+
+func (x *SwarmCompleted) GetTotalDurationMs() uint64 {
+	if x != nil {
+		return x.TotalDurationMs
+	}
+	return 0
+}
+
+func (x *SwarmCompleted) GetEstimatedCostUsd() float64 {
+	if x != nil {
+		return x.EstimatedCostUsd
+	}
+	return 0
+}
+
 // StallDetected: nothing changed for too many turns.
 type StallDetected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1595,7 +1766,7 @@ type StallDetected struct {
 
 func (x *StallDetected) Reset() {
 	*x = StallDetected{}
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1607,7 +1778,7 @@ func (x *StallDetected) String() string {
 func (*StallDetected) ProtoMessage() {}
 
 func (x *StallDetected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1620,7 +1791,7 @@ func (x *StallDetected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StallDetected.ProtoReflect.Descriptor instead.
 func (*StallDetected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StallDetected) GetTurns() uint32 {
@@ -1649,7 +1820,7 @@ type DoomLoopDetected struct {
 
 func (x *DoomLoopDetected) Reset() {
 	*x = DoomLoopDetected{}
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1661,7 +1832,7 @@ func (x *DoomLoopDetected) String() string {
 func (*DoomLoopDetected) ProtoMessage() {}
 
 func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1674,7 +1845,7 @@ func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoomLoopDetected.ProtoReflect.Descriptor instead.
 func (*DoomLoopDetected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DoomLoopDetected) GetKind() string {
@@ -1728,7 +1899,7 @@ type GuidanceInjected struct {
 
 func (x *GuidanceInjected) Reset() {
 	*x = GuidanceInjected{}
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1740,7 +1911,7 @@ func (x *GuidanceInjected) String() string {
 func (*GuidanceInjected) ProtoMessage() {}
 
 func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1753,7 +1924,7 @@ func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GuidanceInjected.ProtoReflect.Descriptor instead.
 func (*GuidanceInjected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GuidanceInjected) GetKind() string {
@@ -1794,7 +1965,7 @@ type WorkItemChanged struct {
 
 func (x *WorkItemChanged) Reset() {
 	*x = WorkItemChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1977,7 @@ func (x *WorkItemChanged) String() string {
 func (*WorkItemChanged) ProtoMessage() {}
 
 func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1990,7 @@ func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkItemChanged.ProtoReflect.Descriptor instead.
 func (*WorkItemChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *WorkItemChanged) GetChange() string {
@@ -1865,7 +2036,7 @@ type DeliverablesUpdated struct {
 
 func (x *DeliverablesUpdated) Reset() {
 	*x = DeliverablesUpdated{}
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1877,7 +2048,7 @@ func (x *DeliverablesUpdated) String() string {
 func (*DeliverablesUpdated) ProtoMessage() {}
 
 func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1890,7 +2061,7 @@ func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverablesUpdated.ProtoReflect.Descriptor instead.
 func (*DeliverablesUpdated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeliverablesUpdated) GetItemId() string {
@@ -1930,7 +2101,7 @@ type ContractEvaluated struct {
 
 func (x *ContractEvaluated) Reset() {
 	*x = ContractEvaluated{}
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2113,7 @@ func (x *ContractEvaluated) String() string {
 func (*ContractEvaluated) ProtoMessage() {}
 
 func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2126,7 @@ func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContractEvaluated.ProtoReflect.Descriptor instead.
 func (*ContractEvaluated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ContractEvaluated) GetSatisfied() bool {
@@ -1996,7 +2167,7 @@ type HookResult struct {
 
 func (x *HookResult) Reset() {
 	*x = HookResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2008,7 +2179,7 @@ func (x *HookResult) String() string {
 func (*HookResult) ProtoMessage() {}
 
 func (x *HookResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2021,7 +2192,7 @@ func (x *HookResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookResult.ProtoReflect.Descriptor instead.
 func (*HookResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *HookResult) GetHookId() string {
@@ -2069,7 +2240,7 @@ type HookError struct {
 
 func (x *HookError) Reset() {
 	*x = HookError{}
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2081,7 +2252,7 @@ func (x *HookError) String() string {
 func (*HookError) ProtoMessage() {}
 
 func (x *HookError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2094,7 +2265,7 @@ func (x *HookError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookError.ProtoReflect.Descriptor instead.
 func (*HookError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HookError) GetHookId() string {
@@ -2138,7 +2309,7 @@ type ModeChanged struct {
 
 func (x *ModeChanged) Reset() {
 	*x = ModeChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2150,7 +2321,7 @@ func (x *ModeChanged) String() string {
 func (*ModeChanged) ProtoMessage() {}
 
 func (x *ModeChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2163,7 +2334,7 @@ func (x *ModeChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModeChanged.ProtoReflect.Descriptor instead.
 func (*ModeChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ModeChanged) GetFrom() string {
@@ -2193,7 +2364,7 @@ type ModelChanged struct {
 
 func (x *ModelChanged) Reset() {
 	*x = ModelChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2376,7 @@ func (x *ModelChanged) String() string {
 func (*ModelChanged) ProtoMessage() {}
 
 func (x *ModelChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2389,7 @@ func (x *ModelChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChanged.ProtoReflect.Descriptor instead.
 func (*ModelChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ModelChanged) GetFrom() string {
@@ -2255,7 +2426,7 @@ type SessionStart struct {
 
 func (x *SessionStart) Reset() {
 	*x = SessionStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2438,7 @@ func (x *SessionStart) String() string {
 func (*SessionStart) ProtoMessage() {}
 
 func (x *SessionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2451,7 @@ func (x *SessionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStart.ProtoReflect.Descriptor instead.
 func (*SessionStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SessionStart) GetGoal() string {
@@ -2329,7 +2500,7 @@ type SessionPause struct {
 
 func (x *SessionPause) Reset() {
 	*x = SessionPause{}
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2341,7 +2512,7 @@ func (x *SessionPause) String() string {
 func (*SessionPause) ProtoMessage() {}
 
 func (x *SessionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2354,7 +2525,7 @@ func (x *SessionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionPause.ProtoReflect.Descriptor instead.
 func (*SessionPause) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SessionPause) GetReason() *StopReason {
@@ -2375,7 +2546,7 @@ type SessionResume struct {
 
 func (x *SessionResume) Reset() {
 	*x = SessionResume{}
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2387,7 +2558,7 @@ func (x *SessionResume) String() string {
 func (*SessionResume) ProtoMessage() {}
 
 func (x *SessionResume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2400,7 +2571,7 @@ func (x *SessionResume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResume.ProtoReflect.Descriptor instead.
 func (*SessionResume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SessionResume) GetCause() string {
@@ -2425,7 +2596,7 @@ type SessionComplete struct {
 
 func (x *SessionComplete) Reset() {
 	*x = SessionComplete{}
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2608,7 @@ func (x *SessionComplete) String() string {
 func (*SessionComplete) ProtoMessage() {}
 
 func (x *SessionComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2621,7 @@ func (x *SessionComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionComplete.ProtoReflect.Descriptor instead.
 func (*SessionComplete) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SessionComplete) GetStatus() RunStatus {
@@ -2485,7 +2656,7 @@ type PlanDraft struct {
 
 func (x *PlanDraft) Reset() {
 	*x = PlanDraft{}
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2668,7 @@ func (x *PlanDraft) String() string {
 func (*PlanDraft) ProtoMessage() {}
 
 func (x *PlanDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2681,7 @@ func (x *PlanDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanDraft.ProtoReflect.Descriptor instead.
 func (*PlanDraft) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *PlanDraft) GetPlan() string {
@@ -2531,7 +2702,7 @@ type PlanCommit struct {
 
 func (x *PlanCommit) Reset() {
 	*x = PlanCommit{}
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2714,7 @@ func (x *PlanCommit) String() string {
 func (*PlanCommit) ProtoMessage() {}
 
 func (x *PlanCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2727,7 @@ func (x *PlanCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCommit.ProtoReflect.Descriptor instead.
 func (*PlanCommit) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PlanCommit) GetPlan() string {
@@ -2579,7 +2750,7 @@ type StepStart struct {
 
 func (x *StepStart) Reset() {
 	*x = StepStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2762,7 @@ func (x *StepStart) String() string {
 func (*StepStart) ProtoMessage() {}
 
 func (x *StepStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2775,7 @@ func (x *StepStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStart.ProtoReflect.Descriptor instead.
 func (*StepStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *StepStart) GetAttempt() uint32 {
@@ -2634,7 +2805,7 @@ type StepEnd struct {
 
 func (x *StepEnd) Reset() {
 	*x = StepEnd{}
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2817,7 @@ func (x *StepEnd) String() string {
 func (*StepEnd) ProtoMessage() {}
 
 func (x *StepEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2830,7 @@ func (x *StepEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepEnd.ProtoReflect.Descriptor instead.
 func (*StepEnd) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StepEnd) GetOutcome() string {
@@ -2700,7 +2871,7 @@ type ModelResponse struct {
 
 func (x *ModelResponse) Reset() {
 	*x = ModelResponse{}
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2712,7 +2883,7 @@ func (x *ModelResponse) String() string {
 func (*ModelResponse) ProtoMessage() {}
 
 func (x *ModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2725,7 +2896,7 @@ func (x *ModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponse.ProtoReflect.Descriptor instead.
 func (*ModelResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ModelResponse) GetModel() string {
@@ -2800,7 +2971,7 @@ type ModelRetry struct {
 
 func (x *ModelRetry) Reset() {
 	*x = ModelRetry{}
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +2983,7 @@ func (x *ModelRetry) String() string {
 func (*ModelRetry) ProtoMessage() {}
 
 func (x *ModelRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +2996,7 @@ func (x *ModelRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetry.ProtoReflect.Descriptor instead.
 func (*ModelRetry) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ModelRetry) GetTry() uint32 {
@@ -2890,7 +3061,7 @@ type ToolCalled struct {
 
 func (x *ToolCalled) Reset() {
 	*x = ToolCalled{}
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2902,7 +3073,7 @@ func (x *ToolCalled) String() string {
 func (*ToolCalled) ProtoMessage() {}
 
 func (x *ToolCalled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2915,7 +3086,7 @@ func (x *ToolCalled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCalled.ProtoReflect.Descriptor instead.
 func (*ToolCalled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ToolCalled) GetCallId() string {
@@ -2970,7 +3141,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2982,7 +3153,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2995,7 +3166,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -3043,7 +3214,7 @@ type ToolError struct {
 
 func (x *ToolError) Reset() {
 	*x = ToolError{}
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3055,7 +3226,7 @@ func (x *ToolError) String() string {
 func (*ToolError) ProtoMessage() {}
 
 func (x *ToolError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3068,7 +3239,7 @@ func (x *ToolError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolError.ProtoReflect.Descriptor instead.
 func (*ToolError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ToolError) GetCallId() string {
@@ -3114,7 +3285,7 @@ type ToolDenied struct {
 
 func (x *ToolDenied) Reset() {
 	*x = ToolDenied{}
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3126,7 +3297,7 @@ func (x *ToolDenied) String() string {
 func (*ToolDenied) ProtoMessage() {}
 
 func (x *ToolDenied) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3139,7 +3310,7 @@ func (x *ToolDenied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDenied.ProtoReflect.Descriptor instead.
 func (*ToolDenied) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ToolDenied) GetCallId() string {
@@ -3178,7 +3349,7 @@ type BudgetWarn struct {
 
 func (x *BudgetWarn) Reset() {
 	*x = BudgetWarn{}
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3190,7 +3361,7 @@ func (x *BudgetWarn) String() string {
 func (*BudgetWarn) ProtoMessage() {}
 
 func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3203,7 +3374,7 @@ func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetWarn.ProtoReflect.Descriptor instead.
 func (*BudgetWarn) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *BudgetWarn) GetBudget() string {
@@ -3240,7 +3411,7 @@ type ContinuationPrompt struct {
 
 func (x *ContinuationPrompt) Reset() {
 	*x = ContinuationPrompt{}
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3252,7 +3423,7 @@ func (x *ContinuationPrompt) String() string {
 func (*ContinuationPrompt) ProtoMessage() {}
 
 func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3265,7 +3436,7 @@ func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinuationPrompt.ProtoReflect.Descriptor instead.
 func (*ContinuationPrompt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ContinuationPrompt) GetCount() uint32 {
@@ -3300,7 +3471,7 @@ type StopRejected struct {
 
 func (x *StopRejected) Reset() {
 	*x = StopRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3312,7 +3483,7 @@ func (x *StopRejected) String() string {
 func (*StopRejected) ProtoMessage() {}
 
 func (x *StopRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3325,7 +3496,7 @@ func (x *StopRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRejected.ProtoReflect.Descriptor instead.
 func (*StopRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *StopRejected) GetKind() string {
@@ -3371,7 +3542,7 @@ type ContextPressure struct {
 
 func (x *ContextPressure) Reset() {
 	*x = ContextPressure{}
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3383,7 +3554,7 @@ func (x *ContextPressure) String() string {
 func (*ContextPressure) ProtoMessage() {}
 
 func (x *ContextPressure) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3396,7 +3567,7 @@ func (x *ContextPressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextPressure.ProtoReflect.Descriptor instead.
 func (*ContextPressure) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ContextPressure) GetLevel() string {
@@ -3441,7 +3612,7 @@ type ContextUsage struct {
 
 func (x *ContextUsage) Reset() {
 	*x = ContextUsage{}
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3453,7 +3624,7 @@ func (x *ContextUsage) String() string {
 func (*ContextUsage) ProtoMessage() {}
 
 func (x *ContextUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3466,7 +3637,7 @@ func (x *ContextUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextUsage.ProtoReflect.Descriptor instead.
 func (*ContextUsage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ContextUsage) GetUsedTokens() uint32 {
@@ -3530,7 +3701,7 @@ type CompactionStarted struct {
 
 func (x *CompactionStarted) Reset() {
 	*x = CompactionStarted{}
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3542,7 +3713,7 @@ func (x *CompactionStarted) String() string {
 func (*CompactionStarted) ProtoMessage() {}
 
 func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3555,7 +3726,7 @@ func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionStarted.ProtoReflect.Descriptor instead.
 func (*CompactionStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CompactionStarted) GetLevel() string {
@@ -3619,7 +3790,7 @@ type CompactionCompleted struct {
 
 func (x *CompactionCompleted) Reset() {
 	*x = CompactionCompleted{}
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3631,7 +3802,7 @@ func (x *CompactionCompleted) String() string {
 func (*CompactionCompleted) ProtoMessage() {}
 
 func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3644,7 +3815,7 @@ func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionCompleted.ProtoReflect.Descriptor instead.
 func (*CompactionCompleted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CompactionCompleted) GetTokensBefore() uint32 {
@@ -3720,7 +3891,7 @@ type Repaired struct {
 
 func (x *Repaired) Reset() {
 	*x = Repaired{}
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3732,7 +3903,7 @@ func (x *Repaired) String() string {
 func (*Repaired) ProtoMessage() {}
 
 func (x *Repaired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3745,7 +3916,7 @@ func (x *Repaired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repaired.ProtoReflect.Descriptor instead.
 func (*Repaired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Repaired) GetCallId() string {
@@ -3797,7 +3968,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3809,7 +3980,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3822,7 +3993,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -3892,7 +4063,7 @@ type ApprovalAnswered struct {
 
 func (x *ApprovalAnswered) Reset() {
 	*x = ApprovalAnswered{}
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3904,7 +4075,7 @@ func (x *ApprovalAnswered) String() string {
 func (*ApprovalAnswered) ProtoMessage() {}
 
 func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3917,7 +4088,7 @@ func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalAnswered.ProtoReflect.Descriptor instead.
 func (*ApprovalAnswered) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ApprovalAnswered) GetCallId() string {
@@ -3992,7 +4163,7 @@ type InputAccepted struct {
 
 func (x *InputAccepted) Reset() {
 	*x = InputAccepted{}
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4004,7 +4175,7 @@ func (x *InputAccepted) String() string {
 func (*InputAccepted) ProtoMessage() {}
 
 func (x *InputAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4017,7 +4188,7 @@ func (x *InputAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputAccepted.ProtoReflect.Descriptor instead.
 func (*InputAccepted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *InputAccepted) GetItemId() string {
@@ -4058,7 +4229,7 @@ type InputRejected struct {
 
 func (x *InputRejected) Reset() {
 	*x = InputRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4070,7 +4241,7 @@ func (x *InputRejected) String() string {
 func (*InputRejected) ProtoMessage() {}
 
 func (x *InputRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4083,7 +4254,7 @@ func (x *InputRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRejected.ProtoReflect.Descriptor instead.
 func (*InputRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *InputRejected) GetItemId() string {
@@ -4127,7 +4298,7 @@ type RunInterrupted struct {
 
 func (x *RunInterrupted) Reset() {
 	*x = RunInterrupted{}
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4139,7 +4310,7 @@ func (x *RunInterrupted) String() string {
 func (*RunInterrupted) ProtoMessage() {}
 
 func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4152,7 +4323,7 @@ func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunInterrupted.ProtoReflect.Descriptor instead.
 func (*RunInterrupted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *RunInterrupted) GetReason() string {
@@ -4182,7 +4353,7 @@ type RunCancelled struct {
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_harness_v1_event_proto_msgTypes[42]
+	mi := &file_harness_v1_event_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4194,7 +4365,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[42]
+	mi := &file_harness_v1_event_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4207,7 +4378,7 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RunCancelled) GetReason() string {
@@ -4237,7 +4408,7 @@ type WorkerTakeover struct {
 
 func (x *WorkerTakeover) Reset() {
 	*x = WorkerTakeover{}
-	mi := &file_harness_v1_event_proto_msgTypes[43]
+	mi := &file_harness_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4249,7 +4420,7 @@ func (x *WorkerTakeover) String() string {
 func (*WorkerTakeover) ProtoMessage() {}
 
 func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[43]
+	mi := &file_harness_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4262,7 +4433,7 @@ func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTakeover.ProtoReflect.Descriptor instead.
 func (*WorkerTakeover) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *WorkerTakeover) GetAttempt() uint32 {
@@ -4290,7 +4461,7 @@ type ExecutorMissing struct {
 
 func (x *ExecutorMissing) Reset() {
 	*x = ExecutorMissing{}
-	mi := &file_harness_v1_event_proto_msgTypes[44]
+	mi := &file_harness_v1_event_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4302,7 +4473,7 @@ func (x *ExecutorMissing) String() string {
 func (*ExecutorMissing) ProtoMessage() {}
 
 func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[44]
+	mi := &file_harness_v1_event_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4315,7 +4486,7 @@ func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorMissing.ProtoReflect.Descriptor instead.
 func (*ExecutorMissing) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{44}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ExecutorMissing) GetExecutor() string {
@@ -4340,7 +4511,7 @@ type ExecutorError struct {
 
 func (x *ExecutorError) Reset() {
 	*x = ExecutorError{}
-	mi := &file_harness_v1_event_proto_msgTypes[45]
+	mi := &file_harness_v1_event_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4352,7 +4523,7 @@ func (x *ExecutorError) String() string {
 func (*ExecutorError) ProtoMessage() {}
 
 func (x *ExecutorError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[45]
+	mi := &file_harness_v1_event_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4365,7 +4536,7 @@ func (x *ExecutorError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorError.ProtoReflect.Descriptor instead.
 func (*ExecutorError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{45}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExecutorError) GetExecutor() string {
@@ -4408,7 +4579,7 @@ type ServerState struct {
 
 func (x *ServerState) Reset() {
 	*x = ServerState{}
-	mi := &file_harness_v1_event_proto_msgTypes[46]
+	mi := &file_harness_v1_event_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4591,7 @@ func (x *ServerState) String() string {
 func (*ServerState) ProtoMessage() {}
 
 func (x *ServerState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[46]
+	mi := &file_harness_v1_event_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4604,7 @@ func (x *ServerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerState.ProtoReflect.Descriptor instead.
 func (*ServerState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{46}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ServerState) GetServer() string {
@@ -4489,7 +4660,7 @@ type ToolsChanged struct {
 
 func (x *ToolsChanged) Reset() {
 	*x = ToolsChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[47]
+	mi := &file_harness_v1_event_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4501,7 +4672,7 @@ func (x *ToolsChanged) String() string {
 func (*ToolsChanged) ProtoMessage() {}
 
 func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[47]
+	mi := &file_harness_v1_event_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4514,7 +4685,7 @@ func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsChanged.ProtoReflect.Descriptor instead.
 func (*ToolsChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{47}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ToolsChanged) GetServer() string {
@@ -4550,7 +4721,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xe6\"\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xf4#\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -4636,7 +4807,9 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x0fcontext_metrics\x18C \x01(\v2\x1a.harness.v1.ContextMetricsH\x00R\x0econtextMetrics\x12B\n" +
 	"\x0efeedback_given\x18D \x01(\v2\x19.harness.v1.FeedbackGivenH\x00R\rfeedbackGiven\x12<\n" +
 	"\fserver_state\x18E \x01(\v2\x17.harness.v1.ServerStateH\x00R\vserverState\x12?\n" +
-	"\rtools_changed\x18F \x01(\v2\x18.harness.v1.ToolsChangedH\x00R\ftoolsChangedB\a\n" +
+	"\rtools_changed\x18F \x01(\v2\x18.harness.v1.ToolsChangedH\x00R\ftoolsChanged\x12E\n" +
+	"\x0fswarm_activated\x18G \x01(\v2\x1a.harness.v1.SwarmActivatedH\x00R\x0eswarmActivated\x12E\n" +
+	"\x0fswarm_completed\x18H \x01(\v2\x1a.harness.v1.SwarmCompletedH\x00R\x0eswarmCompletedB\a\n" +
 	"\x05event\"\xb7\x01\n" +
 	"\fAgentStarted\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
@@ -4669,7 +4842,16 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\x0etotal_subtasks\x18\x02 \x01(\rR\rtotalSubtasks\x12\x14\n" +
 	"\x05title\x18\x03 \x01(\tR\x05title\x12+\n" +
 	"\x11artifacts_created\x18\x04 \x01(\rR\x10artifactsCreated\x12\x17\n" +
-	"\ais_last\x18\x05 \x01(\bR\x06isLast\"%\n" +
+	"\ais_last\x18\x05 \x01(\bR\x06isLast\"\x80\x01\n" +
+	"\x0eSwarmActivated\x12!\n" +
+	"\fsource_count\x18\x01 \x01(\rR\vsourceCount\x12)\n" +
+	"\x10specialist_count\x18\x02 \x01(\rR\x0fspecialistCount\x12 \n" +
+	"\vspecialists\x18\x03 \x03(\tR\vspecialists\"\xd2\x01\n" +
+	"\x0eSwarmCompleted\x123\n" +
+	"\x15specialists_succeeded\x18\x01 \x01(\rR\x14specialistsSucceeded\x121\n" +
+	"\x14aggregator_succeeded\x18\x02 \x01(\bR\x13aggregatorSucceeded\x12*\n" +
+	"\x11total_duration_ms\x18\x03 \x01(\x04R\x0ftotalDurationMs\x12,\n" +
+	"\x12estimated_cost_usd\x18\x04 \x01(\x01R\x10estimatedCostUsd\"%\n" +
 	"\rStallDetected\x12\x14\n" +
 	"\x05turns\x18\x01 \x01(\rR\x05turns\"\x8e\x01\n" +
 	"\x10DoomLoopDetected\x12\x12\n" +
@@ -4897,185 +5079,189 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
 	(*AgentStarted)(nil),          // 1: harness.v1.AgentStarted
 	(*AgentEnded)(nil),            // 2: harness.v1.AgentEnded
 	(*SubtaskStarted)(nil),        // 3: harness.v1.SubtaskStarted
 	(*SubtaskCompleted)(nil),      // 4: harness.v1.SubtaskCompleted
-	(*StallDetected)(nil),         // 5: harness.v1.StallDetected
-	(*DoomLoopDetected)(nil),      // 6: harness.v1.DoomLoopDetected
-	(*GuidanceInjected)(nil),      // 7: harness.v1.GuidanceInjected
-	(*WorkItemChanged)(nil),       // 8: harness.v1.WorkItemChanged
-	(*DeliverablesUpdated)(nil),   // 9: harness.v1.DeliverablesUpdated
-	(*ContractEvaluated)(nil),     // 10: harness.v1.ContractEvaluated
-	(*HookResult)(nil),            // 11: harness.v1.HookResult
-	(*HookError)(nil),             // 12: harness.v1.HookError
-	(*ModeChanged)(nil),           // 13: harness.v1.ModeChanged
-	(*ModelChanged)(nil),          // 14: harness.v1.ModelChanged
-	(*SessionStart)(nil),          // 15: harness.v1.SessionStart
-	(*SessionPause)(nil),          // 16: harness.v1.SessionPause
-	(*SessionResume)(nil),         // 17: harness.v1.SessionResume
-	(*SessionComplete)(nil),       // 18: harness.v1.SessionComplete
-	(*PlanDraft)(nil),             // 19: harness.v1.PlanDraft
-	(*PlanCommit)(nil),            // 20: harness.v1.PlanCommit
-	(*StepStart)(nil),             // 21: harness.v1.StepStart
-	(*StepEnd)(nil),               // 22: harness.v1.StepEnd
-	(*ModelResponse)(nil),         // 23: harness.v1.ModelResponse
-	(*ModelRetry)(nil),            // 24: harness.v1.ModelRetry
-	(*ToolCalled)(nil),            // 25: harness.v1.ToolCalled
-	(*ToolResult)(nil),            // 26: harness.v1.ToolResult
-	(*ToolError)(nil),             // 27: harness.v1.ToolError
-	(*ToolDenied)(nil),            // 28: harness.v1.ToolDenied
-	(*BudgetWarn)(nil),            // 29: harness.v1.BudgetWarn
-	(*ContinuationPrompt)(nil),    // 30: harness.v1.ContinuationPrompt
-	(*StopRejected)(nil),          // 31: harness.v1.StopRejected
-	(*ContextPressure)(nil),       // 32: harness.v1.ContextPressure
-	(*ContextUsage)(nil),          // 33: harness.v1.ContextUsage
-	(*CompactionStarted)(nil),     // 34: harness.v1.CompactionStarted
-	(*CompactionCompleted)(nil),   // 35: harness.v1.CompactionCompleted
-	(*Repaired)(nil),              // 36: harness.v1.Repaired
-	(*ApprovalRequested)(nil),     // 37: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 38: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 39: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 40: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 41: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 42: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 43: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 44: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 45: harness.v1.ExecutorError
-	(*ServerState)(nil),           // 46: harness.v1.ServerState
-	(*ToolsChanged)(nil),          // 47: harness.v1.ToolsChanged
-	(*timestamppb.Timestamp)(nil), // 48: google.protobuf.Timestamp
-	(*QualityComplexity)(nil),     // 49: harness.v1.QualityComplexity
-	(*QualityPlanSelected)(nil),   // 50: harness.v1.QualityPlanSelected
-	(*QualityAlert)(nil),          // 51: harness.v1.QualityAlert
-	(*QualityContract)(nil),       // 52: harness.v1.QualityContract
-	(*QualityVerified)(nil),       // 53: harness.v1.QualityVerified
-	(*QualityScored)(nil),         // 54: harness.v1.QualityScored
-	(*QualityRetry)(nil),          // 55: harness.v1.QualityRetry
-	(*QualityDegraded)(nil),       // 56: harness.v1.QualityDegraded
-	(*QualityIterated)(nil),       // 57: harness.v1.QualityIterated
-	(*QualityProfile)(nil),        // 58: harness.v1.QualityProfile
-	(*QualityMilestone)(nil),      // 59: harness.v1.QualityMilestone
-	(*ContextMetrics)(nil),        // 60: harness.v1.ContextMetrics
-	(*FeedbackGiven)(nil),         // 61: harness.v1.FeedbackGiven
-	(RunStatus)(0),                // 62: harness.v1.RunStatus
-	(*StopReason)(nil),            // 63: harness.v1.StopReason
-	(*Usage)(nil),                 // 64: harness.v1.Usage
-	(*WorkItem)(nil),              // 65: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 66: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 67: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 68: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 69: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 70: google.protobuf.Duration
-	(SandboxLevel)(0),             // 71: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 72: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 73: harness.v1.CompactionChange
-	(*CallPreview)(nil),           // 74: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 75: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 76: harness.v1.ToolRule
-	(*McpLeftOut)(nil),            // 77: harness.v1.McpLeftOut
+	(*SwarmActivated)(nil),        // 5: harness.v1.SwarmActivated
+	(*SwarmCompleted)(nil),        // 6: harness.v1.SwarmCompleted
+	(*StallDetected)(nil),         // 7: harness.v1.StallDetected
+	(*DoomLoopDetected)(nil),      // 8: harness.v1.DoomLoopDetected
+	(*GuidanceInjected)(nil),      // 9: harness.v1.GuidanceInjected
+	(*WorkItemChanged)(nil),       // 10: harness.v1.WorkItemChanged
+	(*DeliverablesUpdated)(nil),   // 11: harness.v1.DeliverablesUpdated
+	(*ContractEvaluated)(nil),     // 12: harness.v1.ContractEvaluated
+	(*HookResult)(nil),            // 13: harness.v1.HookResult
+	(*HookError)(nil),             // 14: harness.v1.HookError
+	(*ModeChanged)(nil),           // 15: harness.v1.ModeChanged
+	(*ModelChanged)(nil),          // 16: harness.v1.ModelChanged
+	(*SessionStart)(nil),          // 17: harness.v1.SessionStart
+	(*SessionPause)(nil),          // 18: harness.v1.SessionPause
+	(*SessionResume)(nil),         // 19: harness.v1.SessionResume
+	(*SessionComplete)(nil),       // 20: harness.v1.SessionComplete
+	(*PlanDraft)(nil),             // 21: harness.v1.PlanDraft
+	(*PlanCommit)(nil),            // 22: harness.v1.PlanCommit
+	(*StepStart)(nil),             // 23: harness.v1.StepStart
+	(*StepEnd)(nil),               // 24: harness.v1.StepEnd
+	(*ModelResponse)(nil),         // 25: harness.v1.ModelResponse
+	(*ModelRetry)(nil),            // 26: harness.v1.ModelRetry
+	(*ToolCalled)(nil),            // 27: harness.v1.ToolCalled
+	(*ToolResult)(nil),            // 28: harness.v1.ToolResult
+	(*ToolError)(nil),             // 29: harness.v1.ToolError
+	(*ToolDenied)(nil),            // 30: harness.v1.ToolDenied
+	(*BudgetWarn)(nil),            // 31: harness.v1.BudgetWarn
+	(*ContinuationPrompt)(nil),    // 32: harness.v1.ContinuationPrompt
+	(*StopRejected)(nil),          // 33: harness.v1.StopRejected
+	(*ContextPressure)(nil),       // 34: harness.v1.ContextPressure
+	(*ContextUsage)(nil),          // 35: harness.v1.ContextUsage
+	(*CompactionStarted)(nil),     // 36: harness.v1.CompactionStarted
+	(*CompactionCompleted)(nil),   // 37: harness.v1.CompactionCompleted
+	(*Repaired)(nil),              // 38: harness.v1.Repaired
+	(*ApprovalRequested)(nil),     // 39: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),      // 40: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),         // 41: harness.v1.InputAccepted
+	(*InputRejected)(nil),         // 42: harness.v1.InputRejected
+	(*RunInterrupted)(nil),        // 43: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),          // 44: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),        // 45: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),       // 46: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),         // 47: harness.v1.ExecutorError
+	(*ServerState)(nil),           // 48: harness.v1.ServerState
+	(*ToolsChanged)(nil),          // 49: harness.v1.ToolsChanged
+	(*timestamppb.Timestamp)(nil), // 50: google.protobuf.Timestamp
+	(*QualityComplexity)(nil),     // 51: harness.v1.QualityComplexity
+	(*QualityPlanSelected)(nil),   // 52: harness.v1.QualityPlanSelected
+	(*QualityAlert)(nil),          // 53: harness.v1.QualityAlert
+	(*QualityContract)(nil),       // 54: harness.v1.QualityContract
+	(*QualityVerified)(nil),       // 55: harness.v1.QualityVerified
+	(*QualityScored)(nil),         // 56: harness.v1.QualityScored
+	(*QualityRetry)(nil),          // 57: harness.v1.QualityRetry
+	(*QualityDegraded)(nil),       // 58: harness.v1.QualityDegraded
+	(*QualityIterated)(nil),       // 59: harness.v1.QualityIterated
+	(*QualityProfile)(nil),        // 60: harness.v1.QualityProfile
+	(*QualityMilestone)(nil),      // 61: harness.v1.QualityMilestone
+	(*ContextMetrics)(nil),        // 62: harness.v1.ContextMetrics
+	(*FeedbackGiven)(nil),         // 63: harness.v1.FeedbackGiven
+	(RunStatus)(0),                // 64: harness.v1.RunStatus
+	(*StopReason)(nil),            // 65: harness.v1.StopReason
+	(*Usage)(nil),                 // 66: harness.v1.Usage
+	(*WorkItem)(nil),              // 67: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 68: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 69: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 70: harness.v1.RequirementCoverage
+	(*Content)(nil),               // 71: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 72: google.protobuf.Duration
+	(SandboxLevel)(0),             // 73: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 74: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 75: harness.v1.CompactionChange
+	(*CallPreview)(nil),           // 76: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 77: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 78: harness.v1.ToolRule
+	(*McpLeftOut)(nil),            // 79: harness.v1.McpLeftOut
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	48, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
-	15, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
-	16, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
-	17, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
-	18, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
-	19, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
-	20, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
-	21, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
-	22, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
-	23, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
-	24, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
-	25, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
-	26, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
-	27, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
-	28, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
-	29, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
-	30, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
-	31, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
-	32, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
-	33, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
-	36, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
-	37, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
-	38, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
-	39, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
-	40, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
-	41, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
-	42, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
-	43, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
-	44, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
-	45, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
-	5,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
-	6,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
-	7,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
-	8,  // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
-	9,  // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
-	10, // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
-	11, // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
-	12, // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
-	13, // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
-	14, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
-	34, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
-	35, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
+	50, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	17, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
+	18, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
+	19, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
+	20, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
+	21, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
+	22, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
+	23, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
+	24, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
+	25, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
+	26, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
+	27, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
+	28, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
+	29, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
+	30, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
+	31, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
+	32, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
+	33, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
+	34, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
+	35, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
+	38, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
+	39, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
+	40, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
+	41, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
+	42, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
+	43, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
+	44, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
+	45, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
+	46, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
+	47, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
+	7,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
+	8,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
+	9,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
+	10, // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
+	11, // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
+	12, // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
+	13, // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
+	14, // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
+	15, // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
+	16, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
+	36, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
+	37, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
 	1,  // 42: harness.v1.Event.agent_started:type_name -> harness.v1.AgentStarted
 	2,  // 43: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
 	3,  // 44: harness.v1.Event.subtask_started:type_name -> harness.v1.SubtaskStarted
 	4,  // 45: harness.v1.Event.subtask_completed:type_name -> harness.v1.SubtaskCompleted
-	49, // 46: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
-	50, // 47: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
-	51, // 48: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
-	52, // 49: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
-	53, // 50: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
-	54, // 51: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
-	55, // 52: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
-	56, // 53: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
-	57, // 54: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
-	58, // 55: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
-	59, // 56: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
-	60, // 57: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
-	61, // 58: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
-	46, // 59: harness.v1.Event.server_state:type_name -> harness.v1.ServerState
-	47, // 60: harness.v1.Event.tools_changed:type_name -> harness.v1.ToolsChanged
-	62, // 61: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
-	63, // 62: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
-	64, // 63: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
-	65, // 64: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	66, // 65: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	67, // 66: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	68, // 67: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	63, // 68: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	62, // 69: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	63, // 70: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	64, // 71: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	69, // 72: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	70, // 73: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	69, // 74: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	70, // 75: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	69, // 76: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	71, // 77: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
-	69, // 78: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	70, // 79: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	69, // 80: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	70, // 81: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	72, // 82: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	70, // 83: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	73, // 84: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	69, // 85: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	48, // 86: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	74, // 87: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
-	75, // 88: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	76, // 89: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
-	69, // 90: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
-	77, // 91: harness.v1.ServerState.left_out:type_name -> harness.v1.McpLeftOut
-	92, // [92:92] is the sub-list for method output_type
-	92, // [92:92] is the sub-list for method input_type
-	92, // [92:92] is the sub-list for extension type_name
-	92, // [92:92] is the sub-list for extension extendee
-	0,  // [0:92] is the sub-list for field type_name
+	51, // 46: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
+	52, // 47: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
+	53, // 48: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
+	54, // 49: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
+	55, // 50: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
+	56, // 51: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
+	57, // 52: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
+	58, // 53: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
+	59, // 54: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
+	60, // 55: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
+	61, // 56: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
+	62, // 57: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
+	63, // 58: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
+	48, // 59: harness.v1.Event.server_state:type_name -> harness.v1.ServerState
+	49, // 60: harness.v1.Event.tools_changed:type_name -> harness.v1.ToolsChanged
+	5,  // 61: harness.v1.Event.swarm_activated:type_name -> harness.v1.SwarmActivated
+	6,  // 62: harness.v1.Event.swarm_completed:type_name -> harness.v1.SwarmCompleted
+	64, // 63: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
+	65, // 64: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
+	66, // 65: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
+	67, // 66: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	68, // 67: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	69, // 68: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	70, // 69: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	65, // 70: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	64, // 71: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	65, // 72: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	66, // 73: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	71, // 74: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	72, // 75: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	71, // 76: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	72, // 77: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	71, // 78: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	73, // 79: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	71, // 80: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	72, // 81: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	71, // 82: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	72, // 83: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	74, // 84: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	72, // 85: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	75, // 86: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	71, // 87: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	50, // 88: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	76, // 89: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	77, // 90: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	78, // 91: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	71, // 92: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	79, // 93: harness.v1.ServerState.left_out:type_name -> harness.v1.McpLeftOut
+	94, // [94:94] is the sub-list for method output_type
+	94, // [94:94] is the sub-list for method input_type
+	94, // [94:94] is the sub-list for extension type_name
+	94, // [94:94] is the sub-list for extension extendee
+	0,  // [0:94] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -5155,6 +5341,8 @@ func file_harness_v1_event_proto_init() {
 		(*Event_FeedbackGiven)(nil),
 		(*Event_ServerState)(nil),
 		(*Event_ToolsChanged)(nil),
+		(*Event_SwarmActivated)(nil),
+		(*Event_SwarmCompleted)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5162,7 +5350,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   48,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -133,6 +133,8 @@ type AgentSpec struct {
 	MaxAnswerWords uint32 `protobuf:"varint,17,opt,name=max_answer_words,json=maxAnswerWords,proto3" json:"max_answer_words,omitempty"`
 	// Kinds of work in addition to the built-in ones, at most 16.
 	Kinds []*WorkKind `protobuf:"bytes,18,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	// Sub-agents that work on the sources of the task before the first turn; unset: none.
+	Swarm *Swarm `protobuf:"bytes,19,opt,name=swarm,proto3" json:"swarm,omitempty"`
 	// Servers of the Model Context Protocol whose tools it has; at most 64.
 	Mcp           []*McpServer `protobuf:"bytes,20,rep,name=mcp,proto3" json:"mcp,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -291,6 +293,13 @@ func (x *AgentSpec) GetMaxAnswerWords() uint32 {
 func (x *AgentSpec) GetKinds() []*WorkKind {
 	if x != nil {
 		return x.Kinds
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetSwarm() *Swarm {
+	if x != nil {
+		return x.Swarm
 	}
 	return nil
 }
@@ -915,7 +924,7 @@ var File_harness_v1_run_proto protoreflect.FileDescriptor
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\x99\x06\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xc2\x06\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
@@ -939,6 +948,7 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\tread_only\x18\x10 \x01(\bR\breadOnly\x12(\n" +
 	"\x10max_answer_words\x18\x11 \x01(\rR\x0emaxAnswerWords\x12*\n" +
 	"\x05kinds\x18\x12 \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\x12'\n" +
+	"\x05swarm\x18\x13 \x01(\v2\x11.harness.v1.SwarmR\x05swarm\x12'\n" +
 	"\x03mcp\x18\x14 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\"\xd9\x03\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
@@ -1038,16 +1048,17 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*ReasoningConfig)(nil),       // 13: harness.v1.ReasoningConfig
 	(*SubAgent)(nil),              // 14: harness.v1.SubAgent
 	(*WorkKind)(nil),              // 15: harness.v1.WorkKind
-	(*McpServer)(nil),             // 16: harness.v1.McpServer
-	(*Content)(nil),               // 17: harness.v1.Content
-	(*LoopConfig)(nil),            // 18: harness.v1.LoopConfig
-	(*ToolSpec)(nil),              // 19: harness.v1.ToolSpec
-	(*TaskContract)(nil),          // 20: harness.v1.TaskContract
-	(*Media)(nil),                 // 21: harness.v1.Media
-	(*GraphTask)(nil),             // 22: harness.v1.GraphTask
-	(*Task)(nil),                  // 23: harness.v1.Task
-	(*timestamppb.Timestamp)(nil), // 24: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 25: harness.v1.Usage
+	(*Swarm)(nil),                 // 16: harness.v1.Swarm
+	(*McpServer)(nil),             // 17: harness.v1.McpServer
+	(*Content)(nil),               // 18: harness.v1.Content
+	(*LoopConfig)(nil),            // 19: harness.v1.LoopConfig
+	(*ToolSpec)(nil),              // 20: harness.v1.ToolSpec
+	(*TaskContract)(nil),          // 21: harness.v1.TaskContract
+	(*Media)(nil),                 // 22: harness.v1.Media
+	(*GraphTask)(nil),             // 23: harness.v1.GraphTask
+	(*Task)(nil),                  // 24: harness.v1.Task
+	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 26: harness.v1.Usage
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
 	7,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
@@ -1059,29 +1070,30 @@ var file_harness_v1_run_proto_depIdxs = []int32{
 	13, // 6: harness.v1.AgentSpec.reasoning:type_name -> harness.v1.ReasoningConfig
 	14, // 7: harness.v1.AgentSpec.agents:type_name -> harness.v1.SubAgent
 	15, // 8: harness.v1.AgentSpec.kinds:type_name -> harness.v1.WorkKind
-	16, // 9: harness.v1.AgentSpec.mcp:type_name -> harness.v1.McpServer
-	17, // 10: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
-	1,  // 11: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
-	18, // 12: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
-	19, // 13: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
-	20, // 14: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
-	21, // 15: harness.v1.RunSpec.media:type_name -> harness.v1.Media
-	22, // 16: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
-	23, // 17: harness.v1.RunSpec.task:type_name -> harness.v1.Task
-	4,  // 18: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0,  // 19: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	24, // 20: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	24, // 21: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 22: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	6,  // 23: harness.v1.Run.children:type_name -> harness.v1.ChildRun
-	0,  // 24: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
-	3,  // 25: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
-	25, // 26: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
-	27, // [27:27] is the sub-list for method output_type
-	27, // [27:27] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	16, // 9: harness.v1.AgentSpec.swarm:type_name -> harness.v1.Swarm
+	17, // 10: harness.v1.AgentSpec.mcp:type_name -> harness.v1.McpServer
+	18, // 11: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
+	1,  // 12: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
+	19, // 13: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
+	20, // 14: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
+	21, // 15: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
+	22, // 16: harness.v1.RunSpec.media:type_name -> harness.v1.Media
+	23, // 17: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
+	24, // 18: harness.v1.RunSpec.task:type_name -> harness.v1.Task
+	4,  // 19: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 20: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	25, // 21: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	25, // 22: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 23: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	6,  // 24: harness.v1.Run.children:type_name -> harness.v1.ChildRun
+	0,  // 25: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
+	3,  // 26: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
+	26, // 27: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
+	28, // [28:28] is the sub-list for method output_type
+	28, // [28:28] is the sub-list for method input_type
+	28, // [28:28] is the sub-list for extension type_name
+	28, // [28:28] is the sub-list for extension extendee
+	0,  // [0:28] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }

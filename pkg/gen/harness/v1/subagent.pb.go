@@ -190,6 +190,82 @@ func (x *SubAgent) GetAgents() []*SubAgent {
 	return nil
 }
 
+// Swarm has specialists look at the sources of a task at the same time, and an aggregator merge
+// what they found, before the first turn of a run. It works only if the caller is entitled to
+// has_synthesis_swarm, the work is of one of its kinds, and the task has enough sources.
+type Swarm struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Sub-agents of the agent, each once; from 2 to 15.
+	Specialists []string `protobuf:"bytes,1,rep,name=specialists,proto3" json:"specialists,omitempty"`
+	// Another sub-agent of the agent, which gets the results of the specialists. The first turn
+	// reads its answer.
+	Aggregator string `protobuf:"bytes,2,opt,name=aggregator,proto3" json:"aggregator,omitempty"`
+	// Sources that the task has at least, from 1 to 200. Default 5.
+	MinSources *uint32 `protobuf:"varint,3,opt,name=min_sources,json=minSources,proto3,oneof" json:"min_sources,omitempty"`
+	// Kinds of work, built in or those of the agent; at most 16. Default synthesis and full_pipeline.
+	Kinds         []string `protobuf:"bytes,4,rep,name=kinds,proto3" json:"kinds,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Swarm) Reset() {
+	*x = Swarm{}
+	mi := &file_harness_v1_subagent_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Swarm) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Swarm) ProtoMessage() {}
+
+func (x *Swarm) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_subagent_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Swarm.ProtoReflect.Descriptor instead.
+func (*Swarm) Descriptor() ([]byte, []int) {
+	return file_harness_v1_subagent_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Swarm) GetSpecialists() []string {
+	if x != nil {
+		return x.Specialists
+	}
+	return nil
+}
+
+func (x *Swarm) GetAggregator() string {
+	if x != nil {
+		return x.Aggregator
+	}
+	return ""
+}
+
+func (x *Swarm) GetMinSources() uint32 {
+	if x != nil && x.MinSources != nil {
+		return *x.MinSources
+	}
+	return 0
+}
+
+func (x *Swarm) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
+}
+
 // GraphTask is one piece of work in a graph: a call of a sub-agent that starts once the
 // tasks before it have ended.
 type GraphTask struct {
@@ -210,7 +286,7 @@ type GraphTask struct {
 
 func (x *GraphTask) Reset() {
 	*x = GraphTask{}
-	mi := &file_harness_v1_subagent_proto_msgTypes[1]
+	mi := &file_harness_v1_subagent_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -222,7 +298,7 @@ func (x *GraphTask) String() string {
 func (*GraphTask) ProtoMessage() {}
 
 func (x *GraphTask) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_subagent_proto_msgTypes[1]
+	mi := &file_harness_v1_subagent_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -235,7 +311,7 @@ func (x *GraphTask) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GraphTask.ProtoReflect.Descriptor instead.
 func (*GraphTask) Descriptor() ([]byte, []int) {
-	return file_harness_v1_subagent_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_subagent_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *GraphTask) GetId() string {
@@ -299,7 +375,16 @@ const file_harness_v1_subagent_proto_rawDesc = "" +
 	"_read_onlyB\f\n" +
 	"\n" +
 	"_max_turnsB\x13\n" +
-	"\x11_max_answer_words\"u\n" +
+	"\x11_max_answer_words\"\x95\x01\n" +
+	"\x05Swarm\x12 \n" +
+	"\vspecialists\x18\x01 \x03(\tR\vspecialists\x12\x1e\n" +
+	"\n" +
+	"aggregator\x18\x02 \x01(\tR\n" +
+	"aggregator\x12$\n" +
+	"\vmin_sources\x18\x03 \x01(\rH\x00R\n" +
+	"minSources\x88\x01\x01\x12\x14\n" +
+	"\x05kinds\x18\x04 \x03(\tR\x05kindsB\x0e\n" +
+	"\f_min_sources\"u\n" +
 	"\tGraphTask\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x14\n" +
@@ -319,18 +404,19 @@ func file_harness_v1_subagent_proto_rawDescGZIP() []byte {
 	return file_harness_v1_subagent_proto_rawDescData
 }
 
-var file_harness_v1_subagent_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_harness_v1_subagent_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_harness_v1_subagent_proto_goTypes = []any{
 	(*SubAgent)(nil),            // 0: harness.v1.SubAgent
-	(*GraphTask)(nil),           // 1: harness.v1.GraphTask
-	(*Budgets)(nil),             // 2: harness.v1.Budgets
-	(*TaskContract)(nil),        // 3: harness.v1.TaskContract
-	(*durationpb.Duration)(nil), // 4: google.protobuf.Duration
+	(*Swarm)(nil),               // 1: harness.v1.Swarm
+	(*GraphTask)(nil),           // 2: harness.v1.GraphTask
+	(*Budgets)(nil),             // 3: harness.v1.Budgets
+	(*TaskContract)(nil),        // 4: harness.v1.TaskContract
+	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
 }
 var file_harness_v1_subagent_proto_depIdxs = []int32{
-	2, // 0: harness.v1.SubAgent.budgets:type_name -> harness.v1.Budgets
-	3, // 1: harness.v1.SubAgent.contract:type_name -> harness.v1.TaskContract
-	4, // 2: harness.v1.SubAgent.deadline:type_name -> google.protobuf.Duration
+	3, // 0: harness.v1.SubAgent.budgets:type_name -> harness.v1.Budgets
+	4, // 1: harness.v1.SubAgent.contract:type_name -> harness.v1.TaskContract
+	5, // 2: harness.v1.SubAgent.deadline:type_name -> google.protobuf.Duration
 	0, // 3: harness.v1.SubAgent.agents:type_name -> harness.v1.SubAgent
 	4, // [4:4] is the sub-list for method output_type
 	4, // [4:4] is the sub-list for method input_type
@@ -347,13 +433,14 @@ func file_harness_v1_subagent_proto_init() {
 	file_harness_v1_config_proto_init()
 	file_harness_v1_contract_proto_init()
 	file_harness_v1_subagent_proto_msgTypes[0].OneofWrappers = []any{}
+	file_harness_v1_subagent_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_subagent_proto_rawDesc), len(file_harness_v1_subagent_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

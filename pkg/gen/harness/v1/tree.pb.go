@@ -9,6 +9,7 @@ package harnessv1
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -563,7 +564,9 @@ type Graph struct {
 	// The tasks.
 	Tasks []*GraphTaskProgress `protobuf:"bytes,2,rep,name=tasks,proto3" json:"tasks,omitempty"`
 	// The layer at work, from 1; 0 before.
-	Layer         uint32 `protobuf:"varint,3,opt,name=layer,proto3" json:"layer,omitempty"`
+	Layer uint32 `protobuf:"varint,3,opt,name=layer,proto3" json:"layer,omitempty"`
+	// It is a swarm: the last task starts if one of the others has succeeded. Unset: it is none.
+	Swarm         *SwarmWork `protobuf:"bytes,4,opt,name=swarm,proto3" json:"swarm,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -619,6 +622,68 @@ func (x *Graph) GetLayer() uint32 {
 	return 0
 }
 
+func (x *Graph) GetSwarm() *SwarmWork {
+	if x != nil {
+		return x.Swarm
+	}
+	return nil
+}
+
+// SwarmWork is what is kept of a swarm at work.
+type SwarmWork struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Sources of the task.
+	Sources uint32 `protobuf:"varint,1,opt,name=sources,proto3" json:"sources,omitempty"`
+	// When the specialists were started; unset before.
+	StartTime     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SwarmWork) Reset() {
+	*x = SwarmWork{}
+	mi := &file_harness_v1_tree_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SwarmWork) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SwarmWork) ProtoMessage() {}
+
+func (x *SwarmWork) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_tree_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SwarmWork.ProtoReflect.Descriptor instead.
+func (*SwarmWork) Descriptor() ([]byte, []int) {
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SwarmWork) GetSources() uint32 {
+	if x != nil {
+		return x.Sources
+	}
+	return 0
+}
+
+func (x *SwarmWork) GetStartTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.StartTime
+	}
+	return nil
+}
+
 // Delegation is what a call wants of sub-agents, without the prompts, which are in its arguments.
 type Delegation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -638,7 +703,7 @@ type Delegation struct {
 
 func (x *Delegation) Reset() {
 	*x = Delegation{}
-	mi := &file_harness_v1_tree_proto_msgTypes[4]
+	mi := &file_harness_v1_tree_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -650,7 +715,7 @@ func (x *Delegation) String() string {
 func (*Delegation) ProtoMessage() {}
 
 func (x *Delegation) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_tree_proto_msgTypes[4]
+	mi := &file_harness_v1_tree_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -663,7 +728,7 @@ func (x *Delegation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Delegation.ProtoReflect.Descriptor instead.
 func (*Delegation) Descriptor() ([]byte, []int) {
-	return file_harness_v1_tree_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Delegation) GetBackground() bool {
@@ -737,7 +802,7 @@ type ChildReport struct {
 
 func (x *ChildReport) Reset() {
 	*x = ChildReport{}
-	mi := &file_harness_v1_tree_proto_msgTypes[5]
+	mi := &file_harness_v1_tree_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -749,7 +814,7 @@ func (x *ChildReport) String() string {
 func (*ChildReport) ProtoMessage() {}
 
 func (x *ChildReport) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_tree_proto_msgTypes[5]
+	mi := &file_harness_v1_tree_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -762,7 +827,7 @@ func (x *ChildReport) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChildReport.ProtoReflect.Descriptor instead.
 func (*ChildReport) Descriptor() ([]byte, []int) {
-	return file_harness_v1_tree_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *ChildReport) GetRunId() string {
@@ -869,7 +934,7 @@ type ChangedFiles struct {
 
 func (x *ChangedFiles) Reset() {
 	*x = ChangedFiles{}
-	mi := &file_harness_v1_tree_proto_msgTypes[6]
+	mi := &file_harness_v1_tree_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -881,7 +946,7 @@ func (x *ChangedFiles) String() string {
 func (*ChangedFiles) ProtoMessage() {}
 
 func (x *ChangedFiles) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_tree_proto_msgTypes[6]
+	mi := &file_harness_v1_tree_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -894,7 +959,7 @@ func (x *ChangedFiles) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedFiles.ProtoReflect.Descriptor instead.
 func (*ChangedFiles) Descriptor() ([]byte, []int) {
-	return file_harness_v1_tree_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_tree_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ChangedFiles) GetPaths() []string {
@@ -916,7 +981,7 @@ var File_harness_v1_tree_proto protoreflect.FileDescriptor
 const file_harness_v1_tree_proto_rawDesc = "" +
 	"\n" +
 	"\x15harness/v1/tree.proto\x12\n" +
-	"harness.v1\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/subagent.proto\"\x8b\x02\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/subagent.proto\"\x8b\x02\n" +
 	"\x06Parent\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12%\n" +
 	"\x0efirst_sequence\x18\x02 \x01(\x04R\rfirstSequence\x12\x17\n" +
@@ -959,11 +1024,16 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x04task\x18\x01 \x01(\v2\x15.harness.v1.GraphTaskR\x04task\x12\x14\n" +
 	"\x05layer\x18\x02 \x01(\rR\x05layer\x120\n" +
 	"\x05state\x18\x03 \x01(\x0e2\x1a.harness.v1.GraphTaskStateR\x05state\x12+\n" +
-	"\x06result\x18\x04 \x01(\v2\x13.harness.v1.ContentR\x06result\"k\n" +
+	"\x06result\x18\x04 \x01(\v2\x13.harness.v1.ContentR\x06result\"\x98\x01\n" +
 	"\x05Graph\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x123\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x1d.harness.v1.GraphTaskProgressR\x05tasks\x12\x14\n" +
-	"\x05layer\x18\x03 \x01(\rR\x05layer\"\xaa\x01\n" +
+	"\x05layer\x18\x03 \x01(\rR\x05layer\x12+\n" +
+	"\x05swarm\x18\x04 \x01(\v2\x15.harness.v1.SwarmWorkR\x05swarm\"`\n" +
+	"\tSwarmWork\x12\x18\n" +
+	"\asources\x18\x01 \x01(\rR\asources\x129\n" +
+	"\n" +
+	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\xaa\x01\n" +
 	"\n" +
 	"Delegation\x12\x1e\n" +
 	"\n" +
@@ -1015,45 +1085,49 @@ func file_harness_v1_tree_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_tree_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_tree_proto_msgTypes = make([]protoimpl.MessageInfo, 7)
+var file_harness_v1_tree_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_harness_v1_tree_proto_goTypes = []any{
-	(ChildWant)(0),            // 0: harness.v1.ChildWant
-	(GraphTaskState)(0),       // 1: harness.v1.GraphTaskState
-	(*Parent)(nil),            // 2: harness.v1.Parent
-	(*Child)(nil),             // 3: harness.v1.Child
-	(*GraphTaskProgress)(nil), // 4: harness.v1.GraphTaskProgress
-	(*Graph)(nil),             // 5: harness.v1.Graph
-	(*Delegation)(nil),        // 6: harness.v1.Delegation
-	(*ChildReport)(nil),       // 7: harness.v1.ChildReport
-	(*ChangedFiles)(nil),      // 8: harness.v1.ChangedFiles
-	(*Budgets)(nil),           // 9: harness.v1.Budgets
-	(*Content)(nil),           // 10: harness.v1.Content
-	(*Usage)(nil),             // 11: harness.v1.Usage
-	(*GraphTask)(nil),         // 12: harness.v1.GraphTask
-	(RunStatus)(0),            // 13: harness.v1.RunStatus
-	(*StopReason)(nil),        // 14: harness.v1.StopReason
+	(ChildWant)(0),                // 0: harness.v1.ChildWant
+	(GraphTaskState)(0),           // 1: harness.v1.GraphTaskState
+	(*Parent)(nil),                // 2: harness.v1.Parent
+	(*Child)(nil),                 // 3: harness.v1.Child
+	(*GraphTaskProgress)(nil),     // 4: harness.v1.GraphTaskProgress
+	(*Graph)(nil),                 // 5: harness.v1.Graph
+	(*SwarmWork)(nil),             // 6: harness.v1.SwarmWork
+	(*Delegation)(nil),            // 7: harness.v1.Delegation
+	(*ChildReport)(nil),           // 8: harness.v1.ChildReport
+	(*ChangedFiles)(nil),          // 9: harness.v1.ChangedFiles
+	(*Budgets)(nil),               // 10: harness.v1.Budgets
+	(*Content)(nil),               // 11: harness.v1.Content
+	(*Usage)(nil),                 // 12: harness.v1.Usage
+	(*GraphTask)(nil),             // 13: harness.v1.GraphTask
+	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(RunStatus)(0),                // 15: harness.v1.RunStatus
+	(*StopReason)(nil),            // 16: harness.v1.StopReason
 }
 var file_harness_v1_tree_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.Child.want:type_name -> harness.v1.ChildWant
-	9,  // 1: harness.v1.Child.lease:type_name -> harness.v1.Budgets
-	7,  // 2: harness.v1.Child.report:type_name -> harness.v1.ChildReport
-	10, // 3: harness.v1.Child.arguments:type_name -> harness.v1.Content
-	11, // 4: harness.v1.Child.usage_before:type_name -> harness.v1.Usage
-	12, // 5: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
+	10, // 1: harness.v1.Child.lease:type_name -> harness.v1.Budgets
+	8,  // 2: harness.v1.Child.report:type_name -> harness.v1.ChildReport
+	11, // 3: harness.v1.Child.arguments:type_name -> harness.v1.Content
+	12, // 4: harness.v1.Child.usage_before:type_name -> harness.v1.Usage
+	13, // 5: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
 	1,  // 6: harness.v1.GraphTaskProgress.state:type_name -> harness.v1.GraphTaskState
-	10, // 7: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
+	11, // 7: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
 	4,  // 8: harness.v1.Graph.tasks:type_name -> harness.v1.GraphTaskProgress
-	12, // 9: harness.v1.Delegation.tasks:type_name -> harness.v1.GraphTask
-	13, // 10: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
-	14, // 11: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
-	10, // 12: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
-	11, // 13: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
-	8,  // 14: harness.v1.ChildReport.files:type_name -> harness.v1.ChangedFiles
-	15, // [15:15] is the sub-list for method output_type
-	15, // [15:15] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	6,  // 9: harness.v1.Graph.swarm:type_name -> harness.v1.SwarmWork
+	14, // 10: harness.v1.SwarmWork.start_time:type_name -> google.protobuf.Timestamp
+	13, // 11: harness.v1.Delegation.tasks:type_name -> harness.v1.GraphTask
+	15, // 12: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
+	16, // 13: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
+	11, // 14: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
+	12, // 15: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
+	9,  // 16: harness.v1.ChildReport.files:type_name -> harness.v1.ChangedFiles
+	17, // [17:17] is the sub-list for method output_type
+	17, // [17:17] is the sub-list for method input_type
+	17, // [17:17] is the sub-list for extension type_name
+	17, // [17:17] is the sub-list for extension extendee
+	0,  // [0:17] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_tree_proto_init() }
@@ -1071,7 +1145,7 @@ func file_harness_v1_tree_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_tree_proto_rawDesc), len(file_harness_v1_tree_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   7,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

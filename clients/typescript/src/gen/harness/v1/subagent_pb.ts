@@ -16,7 +16,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/subagent.proto.
  */
 export const file_harness_v1_subagent: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3N1YmFnZW50LnByb3RvEgpoYXJuZXNzLnYxIqcDCghTdWJBZ2VudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhQKDGluc3RydWN0aW9ucxgDIAEoCRINCgVtb2RlbBgEIAEoCRINCgV0b29scxgFIAMoCRIMCgRtb2RlGAYgASgJEhYKCXJlYWRfb25seRgHIAEoCEgAiAEBEhEKCXdvcmtzcGFjZRgIIAEoCRIWCgltYXhfdHVybnMYCSABKA1IAYgBARIkCgdidWRnZXRzGAogASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEioKCGNvbnRyYWN0GAsgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSKwoIZGVhZGxpbmUYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X2Fuc3dlcl93b3JkcxgNIAEoDUgCiAEBEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnRCDAoKX3JlYWRfb25seUIMCgpfbWF4X3R1cm5zQhMKEV9tYXhfYW5zd2VyX3dvcmRzIlQKCUdyYXBoVGFzaxIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRINCgVhZ2VudBgDIAEoCRIOCgZwcm9tcHQYBCABKAkSDQoFYWZ0ZXIYBSADKAlCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_config, file_harness_v1_contract]);
+  fileDesc("ChloYXJuZXNzL3YxL3N1YmFnZW50LnByb3RvEgpoYXJuZXNzLnYxIqcDCghTdWJBZ2VudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhQKDGluc3RydWN0aW9ucxgDIAEoCRINCgVtb2RlbBgEIAEoCRINCgV0b29scxgFIAMoCRIMCgRtb2RlGAYgASgJEhYKCXJlYWRfb25seRgHIAEoCEgAiAEBEhEKCXdvcmtzcGFjZRgIIAEoCRIWCgltYXhfdHVybnMYCSABKA1IAYgBARIkCgdidWRnZXRzGAogASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEioKCGNvbnRyYWN0GAsgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSKwoIZGVhZGxpbmUYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X2Fuc3dlcl93b3JkcxgNIAEoDUgCiAEBEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnRCDAoKX3JlYWRfb25seUIMCgpfbWF4X3R1cm5zQhMKEV9tYXhfYW5zd2VyX3dvcmRzImkKBVN3YXJtEhMKC3NwZWNpYWxpc3RzGAEgAygJEhIKCmFnZ3JlZ2F0b3IYAiABKAkSGAoLbWluX3NvdXJjZXMYAyABKA1IAIgBARINCgVraW5kcxgEIAMoCUIOCgxfbWluX3NvdXJjZXMiVAoJR3JhcGhUYXNrEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBnByb21wdBgEIAEoCRINCgVhZnRlchgFIAMoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_harness_v1_config, file_harness_v1_contract]);
 
 /**
  * SubAgent defines an agent to which another one delegates work: a tool of its name, each
@@ -136,6 +136,51 @@ export const SubAgentSchema: GenMessage<SubAgent> = /*@__PURE__*/
   messageDesc(file_harness_v1_subagent, 0);
 
 /**
+ * Swarm has specialists look at the sources of a task at the same time, and an aggregator merge
+ * what they found, before the first turn of a run. It works only if the caller is entitled to
+ * has_synthesis_swarm, the work is of one of its kinds, and the task has enough sources.
+ *
+ * @generated from message harness.v1.Swarm
+ */
+export type Swarm = Message<"harness.v1.Swarm"> & {
+  /**
+   * Sub-agents of the agent, each once; from 2 to 15.
+   *
+   * @generated from field: repeated string specialists = 1;
+   */
+  specialists: string[];
+
+  /**
+   * Another sub-agent of the agent, which gets the results of the specialists. The first turn
+   * reads its answer.
+   *
+   * @generated from field: string aggregator = 2;
+   */
+  aggregator: string;
+
+  /**
+   * Sources that the task has at least, from 1 to 200. Default 5.
+   *
+   * @generated from field: optional uint32 min_sources = 3;
+   */
+  minSources?: number | undefined;
+
+  /**
+   * Kinds of work, built in or those of the agent; at most 16. Default synthesis and full_pipeline.
+   *
+   * @generated from field: repeated string kinds = 4;
+   */
+  kinds: string[];
+};
+
+/**
+ * Describes the message harness.v1.Swarm.
+ * Use `create(SwarmSchema)` to create a new message.
+ */
+export const SwarmSchema: GenMessage<Swarm> = /*@__PURE__*/
+  messageDesc(file_harness_v1_subagent, 1);
+
+/**
  * GraphTask is one piece of work in a graph: a call of a sub-agent that starts once the
  * tasks before it have ended.
  *
@@ -183,5 +228,5 @@ export type GraphTask = Message<"harness.v1.GraphTask"> & {
  * Use `create(GraphTaskSchema)` to create a new message.
  */
 export const GraphTaskSchema: GenMessage<GraphTask> = /*@__PURE__*/
-  messageDesc(file_harness_v1_subagent, 1);
+  messageDesc(file_harness_v1_subagent, 2);
 

@@ -4,6 +4,8 @@
 
 import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
 import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
+import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Budgets } from "./config_pb.js";
 import { file_harness_v1_config } from "./config_pb.js";
 import type { Content, Usage } from "./content_pb.js";
@@ -18,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/tree.proto.
  */
 export const file_harness_v1_tree: GenFile = /*@__PURE__*/
-  fileDesc("ChVoYXJuZXNzL3YxL3RyZWUucHJvdG8SCmhhcm5lc3MudjEitAEKBlBhcmVudBIOCgZydW5faWQYASABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAiABKAQSDwoHY2FsbF9pZBgDIAEoCRINCgVhZ2VudBgEIAEoCRINCgVkZXB0aBgFIAEoDRITCgtyb290X3J1bl9pZBgGIAEoCRINCgVvcmRlchgHIAEoDRIOCgZoYWx0ZWQYCCABKAgSEAoId29ya3RyZWUYCSABKAgSDQoFcGxhbnMYCiABKAgi0gMKBUNoaWxkEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBndyaXRlcxgEIAEoCBIjCgR3YW50GAUgASgOMhUuaGFybmVzcy52MS5DaGlsZFdhbnQSDQoFb3JkZXIYBiABKA0SIgoFbGVhc2UYByABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJwoGcmVwb3J0GAggASgLMhcuaGFybmVzcy52MS5DaGlsZFJlcG9ydBIPCgdvdmVyZHVlGAkgASgIEhIKCmJhY2tncm91bmQYCiABKAgSFAoMY29udGludWVkX2J5GAsgASgJEgwKBHRvbGQYDCABKAgSJgoJYXJndW1lbnRzGA0gASgLMhMuaGFybmVzcy52MS5Db250ZW50EgwKBHNlbnQYDiABKA0SJwoMdXNhZ2VfYmVmb3JlGA8gASgLMhEuaGFybmVzcy52MS5Vc2FnZRIQCgh3b3JrdHJlZRgQIAEoCBIWCg5jb250aW51ZV9vcmRlchgRIAEoDRITCgtydW5zX2JlZm9yZRgSIAEoDRINCgVwbGFucxgTIAEoCBISCgptb2RlX29yZGVyGBQgASgNIpcBChFHcmFwaFRhc2tQcm9ncmVzcxIjCgR0YXNrGAEgASgLMhUuaGFybmVzcy52MS5HcmFwaFRhc2sSDQoFbGF5ZXIYAiABKA0SKQoFc3RhdGUYAyABKA4yGi5oYXJuZXNzLnYxLkdyYXBoVGFza1N0YXRlEiMKBnJlc3VsdBgEIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCJVCgVHcmFwaBIPCgdjYWxsX2lkGAEgASgJEiwKBXRhc2tzGAIgAygLMh0uaGFybmVzcy52MS5HcmFwaFRhc2tQcm9ncmVzcxINCgVsYXllchgDIAEoDSJ7CgpEZWxlZ2F0aW9uEhIKCmJhY2tncm91bmQYASABKAgSFAoMY29udGludWVfcnVuGAIgASgJEg8KB2lzb2xhdGUYAyABKAgSDAoEcnVucxgEIAMoCRIkCgV0YXNrcxgFIAMoCzIVLmhhcm5lc3MudjEuR3JhcGhUYXNrIswCCgtDaGlsZFJlcG9ydBIOCgZydW5faWQYASABKAkSDwoHY2FsbF9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEEg0KBW9yZGVyGAQgASgNEiUKBnN0YXR1cxgFIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEiYKBnJlYXNvbhgGIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIQCghhY2NlcHRlZBgHIAEoCBIjCgZhbnN3ZXIYCCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFdHVybnMYCSABKA0SIAoFdXNhZ2UYCiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEg4KBmFic2VudBgLIAEoCBIMCgRydW5zGAwgASgNEicKBWZpbGVzGA0gASgLMhguaGFybmVzcy52MS5DaGFuZ2VkRmlsZXMiKwoMQ2hhbmdlZEZpbGVzEg0KBXBhdGhzGAEgAygJEgwKBG1vcmUYAiABKAgqZQoJQ2hpbGRXYW50EhoKFkNISUxEX1dBTlRfVU5TUEVDSUZJRUQQABITCg9DSElMRF9XQU5UX1dPUksQARITCg9DSElMRF9XQU5UX0hBTFQQAhISCg5DSElMRF9XQU5UX0VORBADKogBCg5HcmFwaFRhc2tTdGF0ZRIgChxHUkFQSF9UQVNLX1NUQVRFX1VOU1BFQ0lGSUVEEAASHAoYR1JBUEhfVEFTS19TVEFURV9TVEFSVEVEEAESGQoVR1JBUEhfVEFTS19TVEFURV9ET05FEAISGwoXR1JBUEhfVEFTS19TVEFURV9GQUlMRUQQA0JBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_config, file_harness_v1_content, file_harness_v1_run, file_harness_v1_subagent]);
+  fileDesc("ChVoYXJuZXNzL3YxL3RyZWUucHJvdG8SCmhhcm5lc3MudjEitAEKBlBhcmVudBIOCgZydW5faWQYASABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAiABKAQSDwoHY2FsbF9pZBgDIAEoCRINCgVhZ2VudBgEIAEoCRINCgVkZXB0aBgFIAEoDRITCgtyb290X3J1bl9pZBgGIAEoCRINCgVvcmRlchgHIAEoDRIOCgZoYWx0ZWQYCCABKAgSEAoId29ya3RyZWUYCSABKAgSDQoFcGxhbnMYCiABKAgi0gMKBUNoaWxkEg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBndyaXRlcxgEIAEoCBIjCgR3YW50GAUgASgOMhUuaGFybmVzcy52MS5DaGlsZFdhbnQSDQoFb3JkZXIYBiABKA0SIgoFbGVhc2UYByABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSJwoGcmVwb3J0GAggASgLMhcuaGFybmVzcy52MS5DaGlsZFJlcG9ydBIPCgdvdmVyZHVlGAkgASgIEhIKCmJhY2tncm91bmQYCiABKAgSFAoMY29udGludWVkX2J5GAsgASgJEgwKBHRvbGQYDCABKAgSJgoJYXJndW1lbnRzGA0gASgLMhMuaGFybmVzcy52MS5Db250ZW50EgwKBHNlbnQYDiABKA0SJwoMdXNhZ2VfYmVmb3JlGA8gASgLMhEuaGFybmVzcy52MS5Vc2FnZRIQCgh3b3JrdHJlZRgQIAEoCBIWCg5jb250aW51ZV9vcmRlchgRIAEoDRITCgtydW5zX2JlZm9yZRgSIAEoDRINCgVwbGFucxgTIAEoCBISCgptb2RlX29yZGVyGBQgASgNIpcBChFHcmFwaFRhc2tQcm9ncmVzcxIjCgR0YXNrGAEgASgLMhUuaGFybmVzcy52MS5HcmFwaFRhc2sSDQoFbGF5ZXIYAiABKA0SKQoFc3RhdGUYAyABKA4yGi5oYXJuZXNzLnYxLkdyYXBoVGFza1N0YXRlEiMKBnJlc3VsdBgEIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCJ7CgVHcmFwaBIPCgdjYWxsX2lkGAEgASgJEiwKBXRhc2tzGAIgAygLMh0uaGFybmVzcy52MS5HcmFwaFRhc2tQcm9ncmVzcxINCgVsYXllchgDIAEoDRIkCgVzd2FybRgEIAEoCzIVLmhhcm5lc3MudjEuU3dhcm1Xb3JrIkwKCVN3YXJtV29yaxIPCgdzb3VyY2VzGAEgASgNEi4KCnN0YXJ0X3RpbWUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wInsKCkRlbGVnYXRpb24SEgoKYmFja2dyb3VuZBgBIAEoCBIUCgxjb250aW51ZV9ydW4YAiABKAkSDwoHaXNvbGF0ZRgDIAEoCBIMCgRydW5zGAQgAygJEiQKBXRhc2tzGAUgAygLMhUuaGFybmVzcy52MS5HcmFwaFRhc2sizAIKC0NoaWxkUmVwb3J0Eg4KBnJ1bl9pZBgBIAEoCRIPCgdjYWxsX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQSDQoFb3JkZXIYBCABKA0SJQoGc3RhdHVzGAUgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSJgoGcmVhc29uGAYgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uEhAKCGFjY2VwdGVkGAcgASgIEiMKBmFuc3dlchgIIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBINCgV0dXJucxgJIAEoDRIgCgV1c2FnZRgKIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USDgoGYWJzZW50GAsgASgIEgwKBHJ1bnMYDCABKA0SJwoFZmlsZXMYDSABKAsyGC5oYXJuZXNzLnYxLkNoYW5nZWRGaWxlcyIrCgxDaGFuZ2VkRmlsZXMSDQoFcGF0aHMYASADKAkSDAoEbW9yZRgCIAEoCCplCglDaGlsZFdhbnQSGgoWQ0hJTERfV0FOVF9VTlNQRUNJRklFRBAAEhMKD0NISUxEX1dBTlRfV09SSxABEhMKD0NISUxEX1dBTlRfSEFMVBACEhIKDkNISUxEX1dBTlRfRU5EEAMqiAEKDkdyYXBoVGFza1N0YXRlEiAKHEdSQVBIX1RBU0tfU1RBVEVfVU5TUEVDSUZJRUQQABIcChhHUkFQSF9UQVNLX1NUQVRFX1NUQVJURUQQARIZChVHUkFQSF9UQVNLX1NUQVRFX0RPTkUQAhIbChdHUkFQSF9UQVNLX1NUQVRFX0ZBSUxFRBADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_timestamp, file_harness_v1_config, file_harness_v1_content, file_harness_v1_run, file_harness_v1_subagent]);
 
 /**
  * Parent is what a child knows of the run whose call started it. The child's id is derived
@@ -329,6 +331,13 @@ export type Graph = Message<"harness.v1.Graph"> & {
    * @generated from field: uint32 layer = 3;
    */
   layer: number;
+
+  /**
+   * It is a swarm: the last task starts if one of the others has succeeded. Unset: it is none.
+   *
+   * @generated from field: harness.v1.SwarmWork swarm = 4;
+   */
+  swarm?: SwarmWork | undefined;
 };
 
 /**
@@ -337,6 +346,34 @@ export type Graph = Message<"harness.v1.Graph"> & {
  */
 export const GraphSchema: GenMessage<Graph> = /*@__PURE__*/
   messageDesc(file_harness_v1_tree, 3);
+
+/**
+ * SwarmWork is what is kept of a swarm at work.
+ *
+ * @generated from message harness.v1.SwarmWork
+ */
+export type SwarmWork = Message<"harness.v1.SwarmWork"> & {
+  /**
+   * Sources of the task.
+   *
+   * @generated from field: uint32 sources = 1;
+   */
+  sources: number;
+
+  /**
+   * When the specialists were started; unset before.
+   *
+   * @generated from field: google.protobuf.Timestamp start_time = 2;
+   */
+  startTime?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message harness.v1.SwarmWork.
+ * Use `create(SwarmWorkSchema)` to create a new message.
+ */
+export const SwarmWorkSchema: GenMessage<SwarmWork> = /*@__PURE__*/
+  messageDesc(file_harness_v1_tree, 4);
 
 /**
  * Delegation is what a call wants of sub-agents, without the prompts, which are in its arguments.
@@ -385,7 +422,7 @@ export type Delegation = Message<"harness.v1.Delegation"> & {
  * Use `create(DelegationSchema)` to create a new message.
  */
 export const DelegationSchema: GenMessage<Delegation> = /*@__PURE__*/
-  messageDesc(file_harness_v1_tree, 4);
+  messageDesc(file_harness_v1_tree, 5);
 
 /**
  * ChildReport is what a child reports to its parent when it parks or ends. Reports are
@@ -491,7 +528,7 @@ export type ChildReport = Message<"harness.v1.ChildReport"> & {
  * Use `create(ChildReportSchema)` to create a new message.
  */
 export const ChildReportSchema: GenMessage<ChildReport> = /*@__PURE__*/
-  messageDesc(file_harness_v1_tree, 5);
+  messageDesc(file_harness_v1_tree, 6);
 
 /**
  * ChangedFiles are files that calls of a run have changed.
@@ -519,7 +556,7 @@ export type ChangedFiles = Message<"harness.v1.ChangedFiles"> & {
  * Use `create(ChangedFilesSchema)` to create a new message.
  */
 export const ChangedFilesSchema: GenMessage<ChangedFiles> = /*@__PURE__*/
-  messageDesc(file_harness_v1_tree, 6);
+  messageDesc(file_harness_v1_tree, 7);
 
 /**
  * ChildWant is what a parent wants of a child.

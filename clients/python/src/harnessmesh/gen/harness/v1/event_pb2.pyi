@@ -111,6 +111,8 @@ class Event(_message.Message):
     FEEDBACK_GIVEN_FIELD_NUMBER: _builtins.int
     SERVER_STATE_FIELD_NUMBER: _builtins.int
     TOOLS_CHANGED_FIELD_NUMBER: _builtins.int
+    SWARM_ACTIVATED_FIELD_NUMBER: _builtins.int
+    SWARM_COMPLETED_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """VERSION-INDEX, unique in the run; RUN/VERSION-INDEX in an event of a run below the run
     that is watched. Filled on delivery, empty when stored.
@@ -386,6 +388,14 @@ class Event(_message.Message):
     def tools_changed(self) -> Global___ToolsChanged:
         """tools.changed"""
 
+    @_builtins.property
+    def swarm_activated(self) -> Global___SwarmActivated:
+        """swarm.activated"""
+
+    @_builtins.property
+    def swarm_completed(self) -> Global___SwarmCompleted:
+        """swarm.completed"""
+
     def __init__(
         self,
         *,
@@ -461,12 +471,14 @@ class Event(_message.Message):
         feedback_given: _quality_pb2.FeedbackGiven | None = ...,
         server_state: Global___ServerState | None = ...,
         tools_changed: Global___ToolsChanged | None = ...,
+        swarm_activated: Global___SwarmActivated | None = ...,
+        swarm_completed: Global___SwarmCompleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics", "feedback_given", "server_state", "tools_changed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics", "feedback_given", "server_state", "tools_changed", "swarm_activated", "swarm_completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -592,7 +604,7 @@ class SubtaskStarted(_message.Message):
     title: _builtins.str
     """The tasks of the layer."""
     workflow_type: _builtins.str
-    """What runs it: graph, or delegate for a call."""
+    """What runs it: graph, swarm, or delegate for a call."""
     parallel: _builtins.bool
     """It has more than one task."""
     def __init__(
@@ -649,6 +661,72 @@ class SubtaskCompleted(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SubtaskCompleted: _TypeAlias = SubtaskCompleted  # noqa: Y015
+
+@_typing.final
+class SwarmActivated(_message.Message):
+    """SwarmActivated: specialists work on the sources of the task before the first turn."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_COUNT_FIELD_NUMBER: _builtins.int
+    SPECIALIST_COUNT_FIELD_NUMBER: _builtins.int
+    SPECIALISTS_FIELD_NUMBER: _builtins.int
+    source_count: _builtins.int
+    """Sources of the task."""
+    specialist_count: _builtins.int
+    """The number of specialists."""
+    @_builtins.property
+    def specialists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Their names."""
+
+    def __init__(
+        self,
+        *,
+        source_count: _builtins.int = ...,
+        specialist_count: _builtins.int = ...,
+        specialists: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source_count", b"source_count", "specialist_count", b"specialist_count", "specialists", b"specialists"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwarmActivated: _TypeAlias = SwarmActivated  # noqa: Y015
+
+@_typing.final
+class SwarmCompleted(_message.Message):
+    """SwarmCompleted: the aggregator has ended, or was not started because no specialist succeeded."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPECIALISTS_SUCCEEDED_FIELD_NUMBER: _builtins.int
+    AGGREGATOR_SUCCEEDED_FIELD_NUMBER: _builtins.int
+    TOTAL_DURATION_MS_FIELD_NUMBER: _builtins.int
+    ESTIMATED_COST_USD_FIELD_NUMBER: _builtins.int
+    specialists_succeeded: _builtins.int
+    """Specialists whose work counts as done."""
+    aggregator_succeeded: _builtins.bool
+    """The aggregator's work counts as done; the first turn reads its answer."""
+    total_duration_ms: _builtins.int
+    """Time since the specialists were started, in milliseconds."""
+    estimated_cost_usd: _builtins.float
+    """What the specialists and the aggregator cost, in US dollars."""
+    def __init__(
+        self,
+        *,
+        specialists_succeeded: _builtins.int = ...,
+        aggregator_succeeded: _builtins.bool = ...,
+        total_duration_ms: _builtins.int = ...,
+        estimated_cost_usd: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aggregator_succeeded", b"aggregator_succeeded", "estimated_cost_usd", b"estimated_cost_usd", "specialists_succeeded", b"specialists_succeeded", "total_duration_ms", b"total_duration_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwarmCompleted: _TypeAlias = SwarmCompleted  # noqa: Y015
 
 @_typing.final
 class StallDetected(_message.Message):

@@ -97,6 +97,7 @@ class AgentSpec(_message.Message):
     READ_ONLY_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_WORDS_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
+    SWARM_FIELD_NUMBER: _builtins.int
     MCP_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name for people; may be empty."""
@@ -161,6 +162,10 @@ class AgentSpec(_message.Message):
         """Kinds of work in addition to the built-in ones, at most 16."""
 
     @_builtins.property
+    def swarm(self) -> _subagent_pb2.Swarm:
+        """Sub-agents that work on the sources of the task before the first turn; unset: none."""
+
+    @_builtins.property
     def mcp(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]:
         """Servers of the Model Context Protocol whose tools it has; at most 64."""
 
@@ -185,11 +190,12 @@ class AgentSpec(_message.Message):
         read_only: _builtins.bool = ...,
         max_answer_words: _builtins.int = ...,
         kinds: _abc.Iterable[_quality_pb2.WorkKind] | None = ...,
+        swarm: _subagent_pb2.Swarm | None = ...,
         mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning", "swarm", b"swarm"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "swarm", b"swarm", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

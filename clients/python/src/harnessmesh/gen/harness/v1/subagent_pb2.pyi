@@ -126,6 +126,51 @@ class SubAgent(_message.Message):
 Global___SubAgent: _TypeAlias = SubAgent  # noqa: Y015
 
 @_typing.final
+class Swarm(_message.Message):
+    """Swarm has specialists look at the sources of a task at the same time, and an aggregator merge
+    what they found, before the first turn of a run. It works only if the caller is entitled to
+    has_synthesis_swarm, the work is of one of its kinds, and the task has enough sources.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SPECIALISTS_FIELD_NUMBER: _builtins.int
+    AGGREGATOR_FIELD_NUMBER: _builtins.int
+    MIN_SOURCES_FIELD_NUMBER: _builtins.int
+    KINDS_FIELD_NUMBER: _builtins.int
+    aggregator: _builtins.str
+    """Another sub-agent of the agent, which gets the results of the specialists. The first turn
+    reads its answer.
+    """
+    min_sources: _builtins.int
+    """Sources that the task has at least, from 1 to 200. Default 5."""
+    @_builtins.property
+    def specialists(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Sub-agents of the agent, each once; from 2 to 15."""
+
+    @_builtins.property
+    def kinds(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Kinds of work, built in or those of the agent; at most 16. Default synthesis and full_pipeline."""
+
+    def __init__(
+        self,
+        *,
+        specialists: _abc.Iterable[_builtins.str] | None = ...,
+        aggregator: _builtins.str = ...,
+        min_sources: _builtins.int | None = ...,
+        kinds: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min_sources", b"_min_sources", "min_sources", b"min_sources"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min_sources", b"_min_sources", "aggregator", b"aggregator", "kinds", b"kinds", "min_sources", b"min_sources", "specialists", b"specialists"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__min_sources: _TypeAlias = _typing.Literal["min_sources"]  # noqa: Y015
+    _WhichOneofArgType__min_sources: _TypeAlias = _typing.Literal["_min_sources", b"_min_sources"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min_sources) -> _WhichOneofReturnType__min_sources | None: ...
+
+Global___Swarm: _TypeAlias = Swarm  # noqa: Y015
+
+@_typing.final
 class GraphTask(_message.Message):
     """GraphTask is one piece of work in a graph: a call of a sub-agent that starts once the
     tasks before it have ended.

@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from harnessmesh.gen.harness.v1 import config_pb2 as harness_dot_v1_dot_config__pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as harness_dot_v1_dot_content__pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as harness_dot_v1_dot_run__pb2
 from harnessmesh.gen.harness.v1 import subagent_pb2 as harness_dot_v1_dot_subagent__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15harness/v1/tree.proto\x12\nharness.v1\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/subagent.proto\"\xb4\x01\n\x06Parent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x02 \x01(\x04\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\r\n\x05\x61gent\x18\x04 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x05 \x01(\r\x12\x13\n\x0broot_run_id\x18\x06 \x01(\t\x12\r\n\x05order\x18\x07 \x01(\r\x12\x0e\n\x06halted\x18\x08 \x01(\x08\x12\x10\n\x08worktree\x18\t \x01(\x08\x12\r\n\x05plans\x18\n \x01(\x08\"\xd2\x03\n\x05\x43hild\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0e\n\x06writes\x18\x04 \x01(\x08\x12#\n\x04want\x18\x05 \x01(\x0e\x32\x15.harness.v1.ChildWant\x12\r\n\x05order\x18\x06 \x01(\r\x12\"\n\x05lease\x18\x07 \x01(\x0b\x32\x13.harness.v1.Budgets\x12\'\n\x06report\x18\x08 \x01(\x0b\x32\x17.harness.v1.ChildReport\x12\x0f\n\x07overdue\x18\t \x01(\x08\x12\x12\n\nbackground\x18\n \x01(\x08\x12\x14\n\x0c\x63ontinued_by\x18\x0b \x01(\t\x12\x0c\n\x04told\x18\x0c \x01(\x08\x12&\n\targuments\x18\r \x01(\x0b\x32\x13.harness.v1.Content\x12\x0c\n\x04sent\x18\x0e \x01(\r\x12\'\n\x0cusage_before\x18\x0f \x01(\x0b\x32\x11.harness.v1.Usage\x12\x10\n\x08worktree\x18\x10 \x01(\x08\x12\x16\n\x0e\x63ontinue_order\x18\x11 \x01(\r\x12\x13\n\x0bruns_before\x18\x12 \x01(\r\x12\r\n\x05plans\x18\x13 \x01(\x08\x12\x12\n\nmode_order\x18\x14 \x01(\r\"\x97\x01\n\x11GraphTaskProgress\x12#\n\x04task\x18\x01 \x01(\x0b\x32\x15.harness.v1.GraphTask\x12\r\n\x05layer\x18\x02 \x01(\r\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.harness.v1.GraphTaskState\x12#\n\x06result\x18\x04 \x01(\x0b\x32\x13.harness.v1.Content\"U\n\x05Graph\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12,\n\x05tasks\x18\x02 \x03(\x0b\x32\x1d.harness.v1.GraphTaskProgress\x12\r\n\x05layer\x18\x03 \x01(\r\"{\n\nDelegation\x12\x12\n\nbackground\x18\x01 \x01(\x08\x12\x14\n\x0c\x63ontinue_run\x18\x02 \x01(\t\x12\x0f\n\x07isolate\x18\x03 \x01(\x08\x12\x0c\n\x04runs\x18\x04 \x03(\t\x12$\n\x05tasks\x18\x05 \x03(\x0b\x32\x15.harness.v1.GraphTask\"\xcc\x02\n\x0b\x43hildReport\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\r\n\x05order\x18\x04 \x01(\r\x12%\n\x06status\x18\x05 \x01(\x0e\x32\x15.harness.v1.RunStatus\x12&\n\x06reason\x18\x06 \x01(\x0b\x32\x16.harness.v1.StopReason\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x07 \x01(\x08\x12#\n\x06\x61nswer\x18\x08 \x01(\x0b\x32\x13.harness.v1.Content\x12\r\n\x05turns\x18\t \x01(\r\x12 \n\x05usage\x18\n \x01(\x0b\x32\x11.harness.v1.Usage\x12\x0e\n\x06\x61\x62sent\x18\x0b \x01(\x08\x12\x0c\n\x04runs\x18\x0c \x01(\r\x12\'\n\x05\x66iles\x18\r \x01(\x0b\x32\x18.harness.v1.ChangedFiles\"+\n\x0c\x43hangedFiles\x12\r\n\x05paths\x18\x01 \x03(\t\x12\x0c\n\x04more\x18\x02 \x01(\x08*e\n\tChildWant\x12\x1a\n\x16\x43HILD_WANT_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43HILD_WANT_WORK\x10\x01\x12\x13\n\x0f\x43HILD_WANT_HALT\x10\x02\x12\x12\n\x0e\x43HILD_WANT_END\x10\x03*\x88\x01\n\x0eGraphTaskState\x12 \n\x1cGRAPH_TASK_STATE_UNSPECIFIED\x10\x00\x12\x1c\n\x18GRAPH_TASK_STATE_STARTED\x10\x01\x12\x19\n\x15GRAPH_TASK_STATE_DONE\x10\x02\x12\x1b\n\x17GRAPH_TASK_STATE_FAILED\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x15harness/v1/tree.proto\x12\nharness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/subagent.proto\"\xb4\x01\n\x06Parent\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x02 \x01(\x04\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\r\n\x05\x61gent\x18\x04 \x01(\t\x12\r\n\x05\x64\x65pth\x18\x05 \x01(\r\x12\x13\n\x0broot_run_id\x18\x06 \x01(\t\x12\r\n\x05order\x18\x07 \x01(\r\x12\x0e\n\x06halted\x18\x08 \x01(\x08\x12\x10\n\x08worktree\x18\t \x01(\x08\x12\r\n\x05plans\x18\n \x01(\x08\"\xd2\x03\n\x05\x43hild\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\x12\r\n\x05\x61gent\x18\x03 \x01(\t\x12\x0e\n\x06writes\x18\x04 \x01(\x08\x12#\n\x04want\x18\x05 \x01(\x0e\x32\x15.harness.v1.ChildWant\x12\r\n\x05order\x18\x06 \x01(\r\x12\"\n\x05lease\x18\x07 \x01(\x0b\x32\x13.harness.v1.Budgets\x12\'\n\x06report\x18\x08 \x01(\x0b\x32\x17.harness.v1.ChildReport\x12\x0f\n\x07overdue\x18\t \x01(\x08\x12\x12\n\nbackground\x18\n \x01(\x08\x12\x14\n\x0c\x63ontinued_by\x18\x0b \x01(\t\x12\x0c\n\x04told\x18\x0c \x01(\x08\x12&\n\targuments\x18\r \x01(\x0b\x32\x13.harness.v1.Content\x12\x0c\n\x04sent\x18\x0e \x01(\r\x12\'\n\x0cusage_before\x18\x0f \x01(\x0b\x32\x11.harness.v1.Usage\x12\x10\n\x08worktree\x18\x10 \x01(\x08\x12\x16\n\x0e\x63ontinue_order\x18\x11 \x01(\r\x12\x13\n\x0bruns_before\x18\x12 \x01(\r\x12\r\n\x05plans\x18\x13 \x01(\x08\x12\x12\n\nmode_order\x18\x14 \x01(\r\"\x97\x01\n\x11GraphTaskProgress\x12#\n\x04task\x18\x01 \x01(\x0b\x32\x15.harness.v1.GraphTask\x12\r\n\x05layer\x18\x02 \x01(\r\x12)\n\x05state\x18\x03 \x01(\x0e\x32\x1a.harness.v1.GraphTaskState\x12#\n\x06result\x18\x04 \x01(\x0b\x32\x13.harness.v1.Content\"{\n\x05Graph\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\t\x12,\n\x05tasks\x18\x02 \x03(\x0b\x32\x1d.harness.v1.GraphTaskProgress\x12\r\n\x05layer\x18\x03 \x01(\r\x12$\n\x05swarm\x18\x04 \x01(\x0b\x32\x15.harness.v1.SwarmWork\"L\n\tSwarmWork\x12\x0f\n\x07sources\x18\x01 \x01(\r\x12.\n\nstart_time\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"{\n\nDelegation\x12\x12\n\nbackground\x18\x01 \x01(\x08\x12\x14\n\x0c\x63ontinue_run\x18\x02 \x01(\t\x12\x0f\n\x07isolate\x18\x03 \x01(\x08\x12\x0c\n\x04runs\x18\x04 \x03(\t\x12$\n\x05tasks\x18\x05 \x03(\x0b\x32\x15.harness.v1.GraphTask\"\xcc\x02\n\x0b\x43hildReport\x12\x0e\n\x06run_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x02 \x01(\t\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\r\n\x05order\x18\x04 \x01(\r\x12%\n\x06status\x18\x05 \x01(\x0e\x32\x15.harness.v1.RunStatus\x12&\n\x06reason\x18\x06 \x01(\x0b\x32\x16.harness.v1.StopReason\x12\x10\n\x08\x61\x63\x63\x65pted\x18\x07 \x01(\x08\x12#\n\x06\x61nswer\x18\x08 \x01(\x0b\x32\x13.harness.v1.Content\x12\r\n\x05turns\x18\t \x01(\r\x12 \n\x05usage\x18\n \x01(\x0b\x32\x11.harness.v1.Usage\x12\x0e\n\x06\x61\x62sent\x18\x0b \x01(\x08\x12\x0c\n\x04runs\x18\x0c \x01(\r\x12\'\n\x05\x66iles\x18\r \x01(\x0b\x32\x18.harness.v1.ChangedFiles\"+\n\x0c\x43hangedFiles\x12\r\n\x05paths\x18\x01 \x03(\t\x12\x0c\n\x04more\x18\x02 \x01(\x08*e\n\tChildWant\x12\x1a\n\x16\x43HILD_WANT_UNSPECIFIED\x10\x00\x12\x13\n\x0f\x43HILD_WANT_WORK\x10\x01\x12\x13\n\x0f\x43HILD_WANT_HALT\x10\x02\x12\x12\n\x0e\x43HILD_WANT_END\x10\x03*\x88\x01\n\x0eGraphTaskState\x12 \n\x1cGRAPH_TASK_STATE_UNSPECIFIED\x10\x00\x12\x1c\n\x18GRAPH_TASK_STATE_STARTED\x10\x01\x12\x19\n\x15GRAPH_TASK_STATE_DONE\x10\x02\x12\x1b\n\x17GRAPH_TASK_STATE_FAILED\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,22 +37,24 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.tree_pb2', _glob
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_CHILDWANT']._serialized_start=1535
-  _globals['_CHILDWANT']._serialized_end=1636
-  _globals['_GRAPHTASKSTATE']._serialized_start=1639
-  _globals['_GRAPHTASKSTATE']._serialized_end=1775
-  _globals['_PARENT']._serialized_start=138
-  _globals['_PARENT']._serialized_end=318
-  _globals['_CHILD']._serialized_start=321
-  _globals['_CHILD']._serialized_end=787
-  _globals['_GRAPHTASKPROGRESS']._serialized_start=790
-  _globals['_GRAPHTASKPROGRESS']._serialized_end=941
-  _globals['_GRAPH']._serialized_start=943
-  _globals['_GRAPH']._serialized_end=1028
-  _globals['_DELEGATION']._serialized_start=1030
-  _globals['_DELEGATION']._serialized_end=1153
-  _globals['_CHILDREPORT']._serialized_start=1156
-  _globals['_CHILDREPORT']._serialized_end=1488
-  _globals['_CHANGEDFILES']._serialized_start=1490
-  _globals['_CHANGEDFILES']._serialized_end=1533
+  _globals['_CHILDWANT']._serialized_start=1684
+  _globals['_CHILDWANT']._serialized_end=1785
+  _globals['_GRAPHTASKSTATE']._serialized_start=1788
+  _globals['_GRAPHTASKSTATE']._serialized_end=1924
+  _globals['_PARENT']._serialized_start=171
+  _globals['_PARENT']._serialized_end=351
+  _globals['_CHILD']._serialized_start=354
+  _globals['_CHILD']._serialized_end=820
+  _globals['_GRAPHTASKPROGRESS']._serialized_start=823
+  _globals['_GRAPHTASKPROGRESS']._serialized_end=974
+  _globals['_GRAPH']._serialized_start=976
+  _globals['_GRAPH']._serialized_end=1099
+  _globals['_SWARMWORK']._serialized_start=1101
+  _globals['_SWARMWORK']._serialized_end=1177
+  _globals['_DELEGATION']._serialized_start=1179
+  _globals['_DELEGATION']._serialized_end=1302
+  _globals['_CHILDREPORT']._serialized_start=1305
+  _globals['_CHILDREPORT']._serialized_end=1637
+  _globals['_CHANGEDFILES']._serialized_start=1639
+  _globals['_CHANGEDFILES']._serialized_end=1682
 # @@protoc_insertion_point(module_scope)

@@ -6,6 +6,7 @@ isort:skip_file
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
@@ -294,6 +295,7 @@ class Graph(_message.Message):
     CALL_ID_FIELD_NUMBER: _builtins.int
     TASKS_FIELD_NUMBER: _builtins.int
     LAYER_FIELD_NUMBER: _builtins.int
+    SWARM_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call of delegate that its results answer; empty: the run was started with it, and
     its first turn waits for them.
@@ -304,20 +306,53 @@ class Graph(_message.Message):
     def tasks(self) -> _containers.RepeatedCompositeFieldContainer[Global___GraphTaskProgress]:
         """The tasks."""
 
+    @_builtins.property
+    def swarm(self) -> Global___SwarmWork:
+        """It is a swarm: the last task starts if one of the others has succeeded. Unset: it is none."""
+
     def __init__(
         self,
         *,
         call_id: _builtins.str = ...,
         tasks: _abc.Iterable[Global___GraphTaskProgress] | None = ...,
         layer: _builtins.int = ...,
+        swarm: Global___SwarmWork | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["swarm", b"swarm"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "layer", b"layer", "tasks", b"tasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "layer", b"layer", "swarm", b"swarm", "tasks", b"tasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Graph: _TypeAlias = Graph  # noqa: Y015
+
+@_typing.final
+class SwarmWork(_message.Message):
+    """SwarmWork is what is kept of a swarm at work."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCES_FIELD_NUMBER: _builtins.int
+    START_TIME_FIELD_NUMBER: _builtins.int
+    sources: _builtins.int
+    """Sources of the task."""
+    @_builtins.property
+    def start_time(self) -> _timestamp_pb2.Timestamp:
+        """When the specialists were started; unset before."""
+
+    def __init__(
+        self,
+        *,
+        sources: _builtins.int = ...,
+        start_time: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start_time", b"start_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sources", b"sources", "start_time", b"start_time"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SwarmWork: _TypeAlias = SwarmWork  # noqa: Y015
 
 @_typing.final
 class Delegation(_message.Message):
