@@ -168,6 +168,11 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 			return nil, err
 		}
 	}
+	if c.Agent != "" {
+		if err := file.LoadLock(c.Agent); err != nil {
+			return nil, fmt.Errorf("--agent: %w", err)
+		}
+	}
 	for _, path := range c.MCP {
 		if err := file.LoadServers(path); err != nil {
 			return nil, fmt.Errorf("--mcp: %w", err)

@@ -64,6 +64,13 @@ func (c Caller) Has(right Right) bool {
 	return c.Rights == nil || slices.Contains(c.Rights, right)
 }
 
+// TokenMay reports whether the caller of a context has presented a token with a right. A caller
+// without a token has none.
+func TokenMay(ctx context.Context, right Right) bool {
+	c, found := ctx.Value(callerKey{}).(Caller)
+	return found && c.Name != "" && c.Name != Local && c.Name != Anonymous && !c.key && c.Has(right)
+}
+
 type callerKey struct{}
 
 // with adds the caller to a context.

@@ -45,6 +45,8 @@ type Config struct {
 	// Guard wraps every route except the index and the description, inside CORS: the
 	// place to check a token. Nil: no check.
 	Guard func(http.Handler) http.Handler
+	// MCP serves /mcp, inside Guard. Nil: nothing does.
+	MCP http.Handler
 	// Logger; nil discards.
 	Logger *slog.Logger
 	// KeepAlive is the silence after which a stream of events gets a comment. Default 15
@@ -130,6 +132,9 @@ func New(cfg Config) http.Handler {
 		} else {
 			guarded.Handle(path, s.methods(methods))
 		}
+	}
+	if cfg.MCP != nil {
+		guarded.Handle("/mcp", cfg.MCP)
 	}
 	guarded.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { WriteError(w, noRoute(r.URL.Path)) })
 	open.Handle("/", guard(guarded))

@@ -1,10 +1,12 @@
 package agentfile
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strconv"
-	"strings"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -126,20 +128,28 @@ func (f *File) LoadServers(path string) error {
 	return r.err()
 }
 
-// Pin sets the only definitions that the servers' tools may have: those of a lock, by server and
-// tool.
-func (f *File) Pin(pins map[string]map[string]string) error {
-	for server, tools := range pins {
-		i := slices.IndexFunc(f.Agent.GetMcp(), func(s *harnessv1.McpServer) bool { return s.GetName() == server })
-		if i < 0 {
-			continue
+// LockPath returns the path of the file with the pins of an agent file.
+func LockPath(agent string) string { return agent + ".mcp.lock" }
+
+// LoadLock takes the pins of an agent file, if there are any: the only definitions that tools of
+// servers may have.
+func (f *File) LoadLock(agent string) error {
+	path := LockPath(agent)
+	data, err := readFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var pins map[string]map[string]string
+	if err == nil {
+		err = json.Unmarshal(data, &pins)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w: remove it, or make it again with harness mcp lock --agent %s", path, err, agent)
+	}
+	for _, s := range f.Agent.GetMcp() {
+		if tools, ok := pins[s.GetName()]; ok && len(tools) > 0 {
+			s.Pins = tools
 		}
-		for tool := range tools {
-			if strings.TrimSpace(tool) == "" {
-				return fmt.Errorf("a tool of the server %s has no name", server)
-			}
-		}
-		f.Agent.Mcp[i].Pins = tools
 	}
 	return nil
 }

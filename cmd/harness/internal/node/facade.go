@@ -1,11 +1,13 @@
 package node
 
 import (
+	"context"
 	"net/http"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewaymcp"
 )
 
 // facade returns the HTTP/1.1 handler of the gateway's port. It calls the gateway in
@@ -14,6 +16,9 @@ import (
 func (n *Node) facade(client harnessv1.GatewayServiceClient, guard *access.Guard) http.Handler {
 	return gatewayhttp.New(gatewayhttp.Config{
 		Gateway: client, CORS: n.cfg.CORS, Logger: n.cfg.Logger,
+		MCP: gatewaymcp.Handler(gatewaymcp.Config{
+			Gateway: client, Approves: func(ctx context.Context) bool { return access.TokenMay(ctx, access.Approve) },
+		}),
 		Guard: func(next http.Handler) http.Handler { return guard.HTTP(next, gatewayhttp.WriteError) },
 	})
 }

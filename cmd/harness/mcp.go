@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewaymcp"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
+)
+
+// mcpCmd groups the commands for servers of tools.
+type mcpCmd struct {
+	List  mcpListCmd  `cmd:"" help:"Start the servers of an agent, and list their tools as a run has them."`
+	Lock  mcpLockCmd  `cmd:"" help:"Pin the present definitions of the tools, next to the agent file."`
+	Serve mcpServeCmd `cmd:"" help:"Serve runs over MCP on stdin and stdout: start, wait, answer, cancel."`
+}
+
+// serverFlags name servers.
+type serverFlags struct {
+	Agent     string   `placeholder:"FILE" help:"Agent file with the servers."`
+	MCP       []string `name:"mcp" placeholder:"FILE" help:"File with servers under the key mcpServers, such as .mcp.json; repeatable."`
+	Workspace string   `placeholder:"DIR" default:"." help:"Directory in which processes of servers work."`
+}
+
+// describeTime bounds how long servers may take to start.
+const describeTime = 30 * time.Second
+
+// describe starts the servers and returns them with how they are; without their pins if unpinned
+// is set.
+func (c *serverFlags) describe(ctx context.Context, a *app, unpinned bool) ([]*harnessv1.McpServer, []*harnessv1.DescribedServer, error) {
+	flags := &specFlags{Agent: c.Agent, MCP: c.MCP}
+	file, err := flags.files(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	servers := file.Agent.GetMcp()
+	if unpinned {
+		for _, s := range servers {
+			s.Pins = nil
+		}
+	}
+	if len(servers) == 0 {
+		return nil, nil, errors.New("there are no servers: name a file with --agent or --mcp")
+	}
+	workspace, err := filepath.Abs(c.Workspace)
+	if err != nil {
+		return nil, nil, fmt.Errorf("--workspace: %w", err)
+	}
+	models, err := a.models()
+	if err != nil {
+		return nil, nil, err
+	}
+	dir, err := os.MkdirTemp("", "harness-mcp-")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer os.RemoveAll(dir)
+	host, err := toolhostserver.New(toolhostserver.Config{Dir: dir, Withheld: models.Variables(), Logger: a.log})
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = host.Close(context.WithoutCancel(ctx)) }()
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	r, err := host.DescribeServers(ctx, &harnessv1.DescribeServersRequest{
+		Namespace: "default", RunId: "list", FirstSequence: 1, Workspace: workspace, Servers: servers, Sandbox: file.Config.GetSandbox(), Local: true,
+		Wait: durationpb.New(describeTime),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return servers, r.GetServers(), nil
+}
+
+// mcpListCmd lists tools.
+type mcpListCmd struct {
+	serverFlags `embed:""`
+	Output      string `enum:"text,json" default:"text" help:"Format: a table (text) or one object (json)."`
+}
+
+func (c *mcpListCmd) run(ctx context.Context, a *app) (int, error) {
+	servers, described, err := c.describe(ctx, a, false)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	selection := mcptool.Select(mcptool.Input{Servers: servers, Described: described})
+	code := follow.ExitDone
+	type row struct {
+		Server  string                  `json:"server"`
+		State   string                  `json:"state"`
+		Message string                  `json:"message,omitempty"`
+		Tools   []string                `json:"tools"`
+		LeftOut []*harnessv1.McpLeftOut `json:"left_out,omitempty"`
+	}
+	rows := make([]row, len(selection.Servers))
+	for i, s := range selection.Servers {
+		rows[i] = row{s.GetServer(), strings.ToLower(strings.TrimPrefix(s.GetState().String(), "MCP_SERVER_STATE_")), s.GetMessage(), []string{}, s.GetLeftOut()}
+		for _, t := range selection.Tools.GetTools() {
+			if t.GetServer() == s.GetServer() {
+				rows[i].Tools = append(rows[i].Tools, t.GetSpec().GetName())
+			}
+		}
+		if s.GetState() != harnessv1.McpServerState_MCP_SERVER_STATE_READY {
+			code = follow.ExitError
+		}
+	}
+	if c.Output == "json" {
+		return code, json.NewEncoder(a.out).Encode(rows)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	for _, r := range rows {
+		fmt.Fprintf(w, "%s\t%s\t%s\n", oneLine(r.Server), strings.ReplaceAll(r.State, "_", " "), oneLine(r.Message))
+		for _, name := range r.Tools {
+			fmt.Fprintf(w, "  %s\n", oneLine(name))
+		}
+		for _, l := range r.LeftOut {
+			fmt.Fprintf(w, "  without %s: %s\n", oneLine(l.GetTool()), oneLine(l.GetReason()))
+		}
+	}
+	fmt.Fprintf(w, "%d tokens of definitions\n", selection.Tokens)
+	return code, w.Flush()
+}
+
+// mcpLockCmd pins definitions.
+type mcpLockCmd struct {
+	serverFlags `embed:""`
+}
+
+func (c *mcpLockCmd) run(ctx context.Context, a *app) (int, error) {
+	if c.Agent == "" {
+		return follow.ExitError, errors.New("--agent: missing: the pins lie next to the agent file")
+	}
+	servers, described, err := c.describe(ctx, a, true)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	pins := map[string]map[string]string{}
+	for i, d := range described {
+		if !d.GetListed() {
+			return follow.ExitError, fmt.Errorf("server %s: %s", d.GetServer(), d.GetMessage())
+		}
+		pins[servers[i].GetName()] = map[string]string{}
+		for _, t := range d.GetTools() {
+			pins[servers[i].GetName()][t.GetTool()] = t.GetDigest()
+		}
+	}
+	data, err := json.MarshalIndent(pins, "", "  ")
+	if err != nil {
+		return follow.ExitError, err
+	}
+	path := agentfile.LockPath(c.Agent)
+	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil { //nolint:gosec // it is not secret
+		return follow.ExitError, err
+	}
+	fmt.Fprintln(a.out, path)
+	return follow.ExitDone, nil
+}
+
+// mcpServeCmd serves runs over MCP.
+type mcpServeCmd struct {
+	specFlags `embed:""`
+	target    `embed:""`
+	Approve   bool `help:"Let the client, which is a model, approve calls of tools."`
+}
+
+func (c *mcpServeCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.target.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	spec, _, err := c.spec(ctx, a, "", c.Server == "")
+	if err != nil {
+		return before(err)
+	}
+	session, err := c.connect(ctx, a, backend.Own)
+	if err != nil {
+		return before(err)
+	}
+	defer func() { a.disconnect(ctx, session) }()
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	err = gatewaymcp.Serve(ctx, gatewaymcp.Config{
+		Gateway: session.Client, Approves: func(context.Context) bool { return c.Approve }, Spec: spec, Namespace: c.Namespace, Version: build(),
+	}, io.NopCloser(a.in), keepOpen{a.out})
+	if err != nil {
+		return follow.ExitError, err
+	}
+	return follow.ExitDone, nil
+}
+
+// keepOpen is an output that is not closed.
+type keepOpen struct{ io.Writer }
+
+// Close does nothing.
+func (keepOpen) Close() error { return nil }
