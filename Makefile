@@ -126,7 +126,7 @@ bench-once: ## Run each benchmark of the tree once
 
 .PHONY: gym
 gym: ## Run the gym of failing models and write its tables into docs/gym.md
-	$(GO) test ./bench/gym -count=1 -run '^TestGym$$' -table ../../docs/gym.md
+	$(GO) test ./bench/gym -count=1 -run '^Test(Gym|Trees)$$' -table ../../docs/gym.md
 
 .PHONY: clean
 clean: ## Delete what was built, the tools included

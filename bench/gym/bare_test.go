@@ -14,6 +14,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
@@ -35,7 +36,13 @@ type bareLoop struct {
 	next  int // number of the next work item
 	// answer is the user's answer to questions.
 	answer string
+	// delegate runs another loop for a call of a sub-agent; nil without sub-agents.
+	delegate func(prompt string) (string, error)
+	// stopped reports that a loop below was stopped.
+	stopped bool
 }
+
+var errTooManyRuns = errors.New("too many runs")
 
 // wireMessage is a message on the wire.
 type wireMessage struct {
@@ -68,6 +75,10 @@ func (b *bareLoop) run(t *testing.T, name, goal string) (says string) {
 		finished := false
 		for _, c := range m.ToolCalls {
 			result, err := b.call(t, c.Function.Name, c.Function.Arguments)
+			if errors.Is(err, errTooManyRuns) {
+				b.stopped = true
+				return turnsGone
+			}
 			if err != nil {
 				result = "Error: " + err.Error()
 			}
@@ -84,7 +95,7 @@ func (b *bareLoop) run(t *testing.T, name, goal string) (says string) {
 // ask sends the conversation and returns the answer.
 func (b *bareLoop) ask(t *testing.T, name string, messages []wireMessage) wireMessage {
 	t.Helper()
-	body, err := json.Marshal(map[string]any{"model": name, "messages": messages, "tools": bareTools()})
+	body, err := json.Marshal(map[string]any{"model": name, "messages": messages, "tools": b.tools()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,6 +126,19 @@ func (b *bareLoop) ask(t *testing.T, name string, messages []wireMessage) wireMe
 	return m
 }
 
+// tools are those of the loop: with sub-agents one more.
+func (b *bareLoop) tools() []any {
+	all := bareTools()
+	if b.delegate != nil {
+		for _, s := range tree.Tools([]*harnessv1.SubAgent{{Name: "helper", Description: "Helps.", Instructions: "Help."}}) {
+			if s.GetName() == "helper" {
+				all = append(all, wireTool(s))
+			}
+		}
+	}
+	return all
+}
+
 // bareTools are the tools with the descriptions that the harness gives them, so that
 // they weigh the same on both sides.
 func bareTools() []any {
@@ -143,7 +167,7 @@ func wireTool(s *harnessv1.ToolSpec) any {
 func (b *bareLoop) call(t *testing.T, tool, raw string) (string, error) {
 	t.Helper()
 	var a struct {
-		Path, Content, Command, Summary, ID string
+		Path, Content, Command, Summary, ID, Prompt string
 	}
 	if err := json.Unmarshal([]byte(raw), &a); err != nil {
 		return "", fmt.Errorf("the arguments are not valid JSON: %w", err)
@@ -168,6 +192,8 @@ func (b *bareLoop) call(t *testing.T, tool, raw string) (string, error) {
 	case workitem.SetArtifact:
 		b.world.artifacts[a.ID] = a.Content
 		return "Stored.", nil
+	case "helper":
+		return b.delegate(a.Prompt)
 	case harnesstool.AskUser:
 		return b.answer, nil
 	case harnesstool.WorkComplete:
