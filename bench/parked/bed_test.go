@@ -152,7 +152,25 @@ func (b *bed) undelivered() (left uint64, ok bool) {
 // park starts n runs and returns when all of them wait for an approval.
 func (b *bed) park(n int) {
 	b.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), meshtest.Patience+time.Duration(n)*100*time.Millisecond)
+	b.parkAll(n, n, b.asking)
+}
+
+// asking returns the spec of a run with a command that asks.
+func (b *bed) asking(i int) *harnessv1.RunSpec {
+	return &harnessv1.RunSpec{
+		Agent: &harnessv1.AgentSpec{Model: "script:" + b.script}, Workspace: b.workspace,
+		Goal: content.Inline(fmt.Sprintf("Run the command of task %d when it is allowed.", i)),
+		// With network commands ask at every level of confinement.
+		Config: &harnessv1.LoopConfig{
+			Sandbox: &harnessv1.SandboxConfig{Network: &harnessv1.SandboxNetwork{Mode: harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_ALL}},
+		},
+	}
+}
+
+// parkAll starts n runs and returns when they and all below them, total runs, are parked.
+func (b *bed) parkAll(n, total int, spec func(i int) *harnessv1.RunSpec) {
+	b.tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), meshtest.Patience+time.Duration(total)*100*time.Millisecond)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	watch, err := b.m.Client().WatchRuns(ctx, &harnessv1.WatchRunsRequest{ChangesOnly: true})
@@ -162,7 +180,7 @@ func (b *bed) park(n int) {
 	}
 	places := make(chan struct{}, concurrent)
 	g.Go(func() error {
-		for parked := map[string]bool{}; len(parked) < n; {
+		for parked := map[string]bool{}; len(parked) < total; {
 			told, err := watch.Recv()
 			if err != nil {
 				return err
@@ -172,7 +190,9 @@ func (b *bed) park(n int) {
 			case harnessv1.RunStatus_RUN_STATUS_PARKED:
 				if !parked[run.GetRunId()] {
 					parked[run.GetRunId()] = true
-					<-places
+					if !strings.HasPrefix(run.GetRunId(), "a-") {
+						<-places // a run that was started here
+					}
 				}
 			default:
 				return fmt.Errorf("a run did not park: %v", run)
@@ -180,11 +200,6 @@ func (b *bed) park(n int) {
 		}
 		return nil
 	})
-	agent := &harnessv1.AgentSpec{Model: "script:" + b.script}
-	// With network commands ask at every level of confinement.
-	asking := &harnessv1.LoopConfig{
-		Sandbox: &harnessv1.SandboxConfig{Network: &harnessv1.SandboxNetwork{Mode: harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_ALL}},
-	}
 	var starting errgroup.Group
 	for i := range n {
 		select {
@@ -194,10 +209,7 @@ func (b *bed) park(n int) {
 		}
 		starting.Go(func() error {
 			_, err := b.m.Client().StartRun(ctx, &harnessv1.StartRunRequest{
-				RequestId: fmt.Sprintf("parked-%d", i),
-				Spec: &harnessv1.RunSpec{
-					Agent: agent, Config: asking, Workspace: b.workspace, Goal: content.Inline(fmt.Sprintf("Run the command of task %d when it is allowed.", i)),
-				},
+				RequestId: fmt.Sprintf("parked-%d", i), Spec: spec(i),
 			})
 			return err
 		})

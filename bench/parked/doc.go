@@ -4,6 +4,8 @@
 //	go test -run '^$' -bench Parked -benchtime 1x ./bench/parked                           # what CI runs
 //	go test -run '^$' -bench Parked -benchtime 1x ./bench/parked -runs 10000 -rest 90s -collections 6 -timeout 30m
 //
+//	go test -run '^$' -bench Trees -benchtime 1x ./bench/parked -parents 1000 -rest 90s -collections 6 -timeout 60m
+//
 // A parked run must cost the roles nothing: with many of them, the goroutines and the
 // memory of every process are those of the same mesh before it had any run, and an
 // answer to one run changes that run alone. The cost of a run on disk and in the NATS
@@ -12,6 +14,9 @@
 // Both sides are measured after a kill and a restart of everything. The floor is the
 // mesh without runs measured a second time, after another restart: the difference of
 // two lives of the same process.
+//
+// Trees compares parents that wait for 4 sub-agents each, which wait for their user, with as many runs
+// that wait for their user, in another mesh.
 //
 // Memory is measured twice: the process's share of the machine's memory (VmRSS), and
 // the bytes of its live objects (Presence.heap_bytes). The second is a small part of
