@@ -1,190 +1,146 @@
-// Package dialect turns definitions of tools that others wrote into a form that every
-// provider takes.
+// Package dialect turns the definition of a tool from outside into a form that every model
+// service accepts.
 //
-// The JSON Schema of a server may be anything that its author's validator takes; providers
-// refuse a whole request for one schema that they do not know. So local references are written
-// out, combinators at the top become one object, names of properties that providers refuse are
-// replaced, keywords that only validate are left out, and sizes are bounded. What a model then
-// writes is mapped back (Conversion.Original) and checked against the schema of the server.
+// Services refuse a whole request because of one keyword in one schema, and each refuses
+// another one. Convert returns a schema that uses only what all of them accept: one type
+// for each value, properties with plain names, lists with items, enums of texts, anyOf
+// below the top, and bounds of numbers and lists. All else becomes a note in a description.
+// Original maps the arguments that a model wrote for that schema to those of the server.
 //
-// The package is pure; the same definition has the same form in every run.
+// The package is pure, and its results depend on the definition alone: the same in every
+// run and on every machine.
 package dialect
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
-	"unicode"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/schema"
 )
 
+// Limits of a definition.
 const (
-	// MaxSchema bounds a schema in the dialect, in bytes.
-	MaxSchema = 32 << 10
-	// maxInput bounds the schema of a server, in bytes, maxNodes what it has once references
-	// are written out, and maxDepth its depth.
-	maxInput = 256 << 10
-	maxNodes = 4000
-	maxDepth = 12
-	// Bounds of a text in a schema, and of an enumeration.
-	maxText = 1 << 10
-	maxEnum = 500
-	// maxName bounds the name of a tool and of a property, in bytes.
-	maxName = 64
+	// MaxInput bounds the text of a server's schema, in bytes.
+	MaxInput = 256 << 10
+	// MaxSchema bounds the converted schema, in bytes.
+	MaxSchema = 16 << 10
+	// MaxDepth bounds how deep the converted schema nests values; the top is level 1.
+	MaxDepth = 8
+	// MaxProperties bounds the properties of the converted schema, at all levels together.
+	MaxProperties = 256
+	// MaxEnum bounds the values of one enum.
+	MaxEnum = 100
+	// maxVisits bounds the work on one schema: the parts that one pass converts.
+	maxVisits = 4000
 )
 
-// Conversion is the schema of a tool's arguments in the dialect.
+// pass is the detail of one conversion. A schema that is too large with one pass is
+// converted again with the next.
+type pass struct {
+	description int // bytes of a description below the top
+	depth       int
+}
+
+var passes = []pass{{1024, MaxDepth}, {256, MaxDepth}, {120, 5}, {60, 3}, {0, 2}}
+
+// Conversion is a schema in the common dialect. It is safe for concurrent use.
 type Conversion struct {
-	// Schema is JSON.
+	// Schema is a JSON Schema of type object, at most MaxSchema bytes. Its text is the same
+	// for the same original. Its description has what it cannot express about the top, such
+	// as the alternatives of a combinator.
 	Schema string
 
-	names *names
+	top   *mapping
+	check *schema.Schema // nil if the original does not compile: the server alone checks
 }
 
-// names are how the properties of a value are renamed.
-type names struct {
-	// original has the server's name and the value's names of a renamed or nested property.
-	original map[string]property
-	// items are the names in the elements of an array, or in further properties of an object.
-	items *names
-}
-
-type property struct {
-	name  string
-	names *names
-}
-
-// Convert returns the schema of a tool in the dialect. The error says, in a few words, why it
-// cannot be converted.
-func Convert(schema string) (*Conversion, error) {
-	if len(schema) > maxInput {
-		return nil, fmt.Errorf("its schema has %d bytes, more than %d", len(schema), maxInput)
+// Convert returns the schema of a tool's arguments in the common dialect. The empty text
+// counts as {}. An error is the reason why the tool cannot be used; it reads as the end of a
+// sentence about the schema.
+func Convert(text string) (*Conversion, error) {
+	if len(text) > MaxInput {
+		return nil, fmt.Errorf("it has %d bytes, more than the limit of %d", len(text), MaxInput)
 	}
-	root, err := decode(schema)
+	if text == "" {
+		text = "{}"
+	}
+	doc, err := schema.Decode(text)
 	if err != nil {
-		return nil, errors.New("its schema is not JSON")
+		return nil, fmt.Errorf("it is refused: %w", err)
 	}
-	if root == true || root == nil {
-		root = map[string]any{}
-	}
-	top, ok := root.(map[string]any)
+	root, ok := doc.(map[string]any)
 	if !ok {
-		return nil, errors.New("its schema is not an object")
+		return nil, errors.New("it is not a JSON object")
 	}
-	c := &converter{root: top}
-	node, mapped := c.object(top)
-	if c.err != nil {
-		return nil, c.err
+	conversion := &Conversion{}
+	if compiled, err := schema.Compile(text, false); err == nil {
+		conversion.check = compiled
 	}
-	for _, texts := range []int{maxText, 200, 0} {
-		c.shorten(node, texts)
-		data, err := encode(node)
-		if err != nil {
-			return nil, err
-		}
-		if len(data) <= MaxSchema {
-			return &Conversion{Schema: string(data), names: mapped}, nil
+	for _, p := range passes {
+		err = conversion.convert(root, p)
+		if err == nil || !errors.Is(err, errLarge) {
+			break
 		}
 	}
-	return nil, fmt.Errorf("its schema is larger than %d bytes", MaxSchema)
-}
-
-// Original returns arguments of a model with the server's names of properties.
-func (c *Conversion) Original(arguments string) (string, error) {
-	if c.names == nil {
-		return arguments, nil
-	}
-	value, err := decode(arguments)
 	if err != nil {
-		return "", errors.New("the arguments are not JSON")
-	}
-	data, err := encode(c.names.restore(value))
-	return string(data), err
-}
-
-func (n *names) restore(value any) any {
-	if n == nil {
-		return value
-	}
-	switch v := value.(type) {
-	case map[string]any:
-		restored := make(map[string]any, len(v))
-		for name, of := range v {
-			if p, ok := n.original[name]; ok {
-				restored[p.name] = p.names.restore(of)
-			} else {
-				restored[name] = n.items.restore(of)
-			}
-		}
-		return restored
-	case []any:
-		for i := range v {
-			v[i] = n.items.restore(v[i])
-		}
-	}
-	return value
-}
-
-// Text returns a text of a server without characters that people cannot see, cut to a number
-// of bytes.
-func Text(text string, limit int) string {
-	visible := strings.Map(func(r rune) rune {
-		switch {
-		case r == '\n' || r == '\t':
-			return r
-		case r == unicode.ReplacementChar, unicode.IsControl(r), unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs, unicode.Zl, unicode.Zp),
-			unicode.Is(unicode.Variation_Selector, r), r == '\u3164', r == '\uFFA0', r == '\u115F', r == '\u1160':
-			return -1
-		}
-		return r
-	}, strings.ToValidUTF8(text, ""))
-	return content.Cut(strings.TrimSpace(visible), limit)
-}
-
-// Name returns the name by which models call a tool of a server: mcp__SERVER__TOOL. One that is
-// longer than 64 bytes or has characters other than [A-Za-z0-9_-] is shortened, and ends with 8
-// digits of the digest of the whole name.
-func Name(server, tool string) string { return usable("mcp__"+server+"__"+tool, "_-", maxName, 8) }
-
-// usable returns a name of letters, digits and some other characters, which ends with digits of
-// the digest of the whole one if it had to be changed.
-func usable(name, others string, limit, digits int) string {
-	clean := strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune(others, r) {
-			return r
-		}
-		return '_'
-	}, name)
-	if clean == name && len(name) <= limit && name != "" {
-		return name
-	}
-	sum := sha256.Sum256([]byte(name))
-	return clean[:min(len(clean), limit-digits-1)] + "_" + hex.EncodeToString(sum[:])[:digits]
-}
-
-func decode(text string) (any, error) {
-	d := json.NewDecoder(strings.NewReader(text))
-	d.UseNumber()
-	var value any
-	if err := d.Decode(&value); err != nil {
 		return nil, err
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("text after the value")
-	}
-	return value, nil
+	return conversion, nil
 }
 
-func encode(value any) ([]byte, error) {
+// errLarge is the error of a schema that exceeds a limit with one pass.
+var errLarge = fmt.Errorf("it is too large for a model: at most %d bytes, %d properties", MaxSchema, MaxProperties)
+
+func (d *Conversion) convert(root map[string]any, p pass) error {
+	c := &converter{root: root, pass: p, open: map[string]int{}}
+	out, top, err := c.top()
+	if err != nil {
+		return err
+	}
+	text, err := encode(out)
+	if err != nil {
+		return err
+	}
+	if len(text) > MaxSchema {
+		return errLarge
+	}
+	d.Schema, d.top = text, top
+	return nil
+}
+
+// Original returns the arguments of the server for those that a model wrote for Schema, and
+// checks them with the server's schema. The empty text counts as {}. The error is for the
+// model.
+func (d *Conversion) Original(arguments string) (string, error) {
+	if arguments == "" {
+		arguments = "{}"
+	}
+	value, err := schema.Decode(arguments)
+	if err != nil {
+		return "", err
+	}
+	if _, ok := value.(map[string]any); !ok {
+		return "", errors.New("the arguments are not a JSON object")
+	}
+	value = d.top.restore(value)
+	if d.check != nil {
+		if err := d.check.Validate(value, 240); err != nil {
+			return "", fmt.Errorf("the server's schema refuses the arguments: %s", content.Clip(err.Error(), 400))
+		}
+	}
+	return encode(value)
+}
+
+// encode returns a value as JSON with sorted keys and without escapes for HTML.
+func encode(value any) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	err := e.Encode(value)
-	return bytes.TrimSpace(b.Bytes()), err
+	if err := e.Encode(value); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(b.Bytes(), []byte("\n"))), nil
 }

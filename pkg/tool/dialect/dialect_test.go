@@ -1,233 +1,199 @@
-package dialect_test
+package dialect
 
 import (
-	"encoding/json"
 	"fmt"
-	"os"
-	"regexp"
 	"strings"
 	"testing"
-
-	"github.com/harnessmesh/harnessmesh/pkg/schema"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/dialect"
 )
 
-func TestConvert(t *testing.T) {
-	long := strings.Repeat("x", 70)
-	for name, c := range map[string]struct{ given, want string }{
-		"nothing":             {`{}`, `{"properties":{},"type":"object"}`},
-		"true":                {`true`, `{"properties":{},"type":"object"}`},
-		"a plain one":         {`{"type":"object","properties":{"a":{"type":"string","description":"d"}},"required":["a"],"additionalProperties":false}`, `{"additionalProperties":false,"properties":{"a":{"description":"d","type":"string"}},"required":["a"],"type":"object"}`},
-		"a reference":         {`{"type":"object","properties":{"a":{"$ref":"#/$defs/A"}},"$defs":{"A":{"type":"integer","minimum":1}}}`, `{"properties":{"a":{"minimum":1,"type":"integer"}},"type":"object"}`},
-		"a recursive one":     {`{"type":"object","properties":{"n":{"$ref":"#/$defs/N"}},"$defs":{"N":{"type":"object","properties":{"next":{"$ref":"#/$defs/N"}}}}}`, `{"properties":{"n":{"properties":{"next":{"type":"object"}},"type":"object"}},"type":"object"}`},
-		"null":                {`{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"anyOf":[{"type":"integer"},{"type":"null"}]}}}`, `{"properties":{"a":{"type":"string"},"b":{"type":"integer"}},"type":"object"}`},
-		"two types":           {`{"type":"object","properties":{"a":{"type":["string","integer"]}}}`, `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"}]}},"type":"object"}`},
-		"no items":            {`{"type":"object","properties":{"a":{"type":"array"}}}`, `{"properties":{"a":{"items":{},"type":"array"}},"type":"object"}`},
-		"a tuple":             {`{"type":"object","properties":{"a":{"type":"array","prefixItems":[{"type":"string"},{"type":"number"}]}}}`, `{"properties":{"a":{"items":{"anyOf":[{"type":"string"},{"type":"number"}]},"type":"array"}},"type":"object"}`},
-		"numbers to pick":     {`{"type":"object","properties":{"a":{"type":"integer","enum":[1,2]}}}`, `{"properties":{"a":{"description":"One of [1,2]","type":"integer"}},"type":"object"}`},
-		"a constant":          {`{"type":"object","properties":{"a":{"const":"x"}}}`, `{"properties":{"a":{"enum":["x"],"type":"string"}},"type":"object"}`},
-		"alternatives on top": {`{"anyOf":[{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a","b"]},{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}]}`, `{"properties":{"a":{"anyOf":[{"type":"string"},{"type":"integer"}]},"b":{"type":"string"}},"required":["a"],"type":"object"}`},
-		"all of them on top":  {`{"allOf":[{"$ref":"#/$defs/A"},{"properties":{"b":{"type":"string"}},"required":["b"]}],"$defs":{"A":{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]}}}`, `{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a","b"],"type":"object"}`},
-		"keywords that check": {`{"$schema":"x","title":"T","type":"object","properties":{"a":{"type":"string","pattern":"(?<!x)y","format":"uri"}},"if":{},"then":{}}`, `{"properties":{"a":{"type":"string"}},"type":"object"}`},
-		"hidden characters":   {`{"type":"object","properties":{"a":{"type":"string","description":"a\u200bb\u202ec\u0000"}}}`, `{"properties":{"a":{"description":"abc","type":"string"}},"type":"object"}`},
-		"long names":          {`{"type":"object","properties":{"` + long + `":{"type":"string"}}}`, `{"properties":{"` + long[:57] + `_4a69b0":{"type":"string"}},"type":"object"}`},
-		"required but absent": {`{"type":"object","properties":{},"required":["ghost"]}`, `{"properties":{},"type":"object"}`},
+// What Convert returns for one schema, and how arguments return to it.
+func TestSchemasBecomeTheCommonDialect(t *testing.T) {
+	for name, c := range map[string]struct{ in, out, model, server string }{
+		"nothing":         {in: `{}`, out: `{"properties":{},"type":"object"}`, model: `{"a":1}`, server: `{"a":1}`},
+		"empty text":      {in: ``, out: `{"properties":{},"type":"object"}`, model: ``, server: `{}`},
+		"unknown keyword": {in: `{"type":"object","additionalProperties":false,"$schema":"http://json-schema.org/draft-07/schema#","properties":{"a":{"type":"string","minLength":1,"title":"A"}}}`, out: `{"properties":{"a":{"type":"string"}},"type":"object"}`},
+		"reference": {
+			in:  `{"properties":{"a":{"$ref":"#/$defs/A","description":"the a"}},"$defs":{"A":{"type":"integer","description":"x","minimum":1}}}`,
+			out: `{"properties":{"a":{"description":"the a","minimum":1,"type":"integer"}},"type":"object"}`, model: `{"a":2}`, server: `{"a":2}`,
+		},
+		"reference to a property": {
+			in:  `{"properties":{"b":{"type":"array","items":{"$ref":"#/properties/a"}},"a":{"type":"boolean"}}}`,
+			out: `{"properties":{"a":{"type":"boolean"},"b":{"items":{"type":"boolean"},"type":"array"}},"type":"object"}`,
+		},
+		"recursion": {
+			in: `{"properties":{"n":{"$ref":"#/$defs/N"}},"$defs":{"N":{"type":"object","properties":{"v":{"type":"string"},"n":{"$ref":"#/$defs/N"}},"required":["v"]}}}`,
+			out: `{"properties":{"n":{"properties":{"n":{"properties":{"n":{"description":"A JSON value of the same form as the one around it, as text.","type":"string"},"v":{"type":"string"}},` +
+				`"required":["v"],"type":"object"},"v":{"type":"string"}},"required":["v"],"type":"object"}},"type":"object"}`,
+			model: `{"n":{"v":"1","n":{"v":"2","n":"{\"v\":\"3\"}"}}}`, server: `{"n":{"n":{"n":{"v":"3"},"v":"2"},"v":"1"}}`,
+		},
+		"combinator at the top": {
+			in:    `{"type":"object","properties":{"p":{"type":"string"}},"required":["p"],"anyOf":[{"properties":{"x":{"type":"string"}},"required":["p","x"]},{"properties":{"y":{"type":"number"}},"required":["y","p"]}]}`,
+			out:   `{"description":"Arguments that belong together, one group of these: p + x; y + p.","properties":{"p":{"type":"string"},"x":{"type":"string"},"y":{"type":"number"}},"required":["p"],"type":"object"}`,
+			model: `{"p":"a","y":1}`, server: `{"p":"a","y":1}`,
+		},
+		"allOf at the top": {
+			in:  `{"allOf":[{"$ref":"#/$defs/A"},{"properties":{"b":{"type":"string"}},"required":["b"]}],"$defs":{"A":{"properties":{"a":{"type":"string"}},"required":["a"]}}}`,
+			out: `{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"required":["a","b"],"type":"object"}`,
+		},
+		"odd names": {
+			in:  `{"properties":{"$filter":{"type":"string"},"_filter":{"type":"object","properties":{"a b":{"type":"number"}}}},"required":["$filter"]}`,
+			out: `{"properties":{"_filter":{"properties":{"a_b":{"type":"number"}},"type":"object"},"_filter_0c097d40":{"type":"string"}},"required":["_filter_0c097d40"],"type":"object"}`,
+			// A key that is not declared remains.
+			model: `{"_filter_0c097d40":"x","_filter":{"a_b":1,"c":2}}`, server: `{"$filter":"x","_filter":{"a b":1,"c":2}}`,
+		},
+		"null": {
+			in:    `{"properties":{"a":{"type":["string","null"]},"b":{"anyOf":[{"type":"integer"},{"type":"null"}],"default":null},"c":{"type":"null"}},"required":["a","c"]}`,
+			out:   `{"properties":{"a":{"type":"string"},"b":{"type":"integer"}},"type":"object"}`,
+			model: `{"b":1}`, server: `{"a":null,"b":1,"c":null}`,
+		},
+		"enums": {
+			in:    `{"properties":{"a":{"enum":[1,2,null]},"b":{"const":true},"c":{"type":"string","enum":["","x"]},"d":{"oneOf":[{"const":"p"},{"const":"q"}],"description":"d."}}}`,
+			out:   `{"properties":{"a":{"enum":["1","2"],"type":"string"},"b":{"enum":["true"],"type":"string"},"c":{"enum":["(empty)","x"],"type":"string"},"d":{"description":"d.","enum":["p","q"],"type":"string"}},"type":"object"}`,
+			model: `{"a":"2","b":"true","c":"(empty)","d":"q"}`, server: `{"a":2,"b":true,"c":"","d":"q"}`,
+		},
+		"free form": {
+			in: `{"properties":{"o":{"type":"object","additionalProperties":{"type":"number"}},"l":{"type":"array"},"any":{},"s":{"anyOf":[{"type":"string"},{"type":"object"}]}}}`,
+			out: `{"properties":{"any":{"description":"Any JSON value, as text.","type":"string"},"l":{"items":{"description":"Any JSON value, as text.","type":"string"},"type":"array"},` +
+				`"o":{"description":"A JSON object with values of type number, as text.","type":"string"},"s":{"description":"JSON as text: string or object.","type":"string"}},"type":"object"}`,
+			model: `{"o":"{\"k\":1}","l":["1","x","[2]"],"any":"false","s":"5"}`, server: `{"any":false,"l":[1,"x",[2]],"o":{"k":1},"s":"5"}`,
+		},
+		"alternatives": {
+			in: `{"properties":{"a":{"description":"which","oneOf":[{"type":"object","properties":{"t":{"const":"x"},"$v":{"type":"number"}},"required":["t"]},{"type":"object","properties":{"t":{"const":"y"},"#v":{"type":"string"}},"required":["t"]}]}}}`,
+			out: `{"properties":{"a":{"anyOf":[{"description":"which","properties":{"_v":{"type":"number"},"t":{"enum":["x"],"type":"string"}},"required":["t"],"type":"object"},` +
+				`{"properties":{"_v":{"type":"string"},"t":{"enum":["y"],"type":"string"}},"required":["t"],"type":"object"}]}},"type":"object"}`,
+			model: `{"a":{"t":"y","_v":"1"}}`, server: `{"a":{"#v":"1","t":"y"}}`,
+		},
+		"several types": {in: `{"properties":{"a":{"type":["string","integer"],"description":"d"}}}`, out: `{"properties":{"a":{"anyOf":[{"description":"d","type":"string"},{"type":"integer"}]}},"type":"object"}`, model: `{"a":3}`, server: `{"a":3}`},
+		"invisible": {
+			in:    `{"properties":{"a\u200b":{"type":"string","description":"do\u202e this\u00ad\ue0041\udb40\udc41"},"e":{"enum":["k\u200d","k"]}}}`,
+			out:   `{"properties":{"a_":{"description":"do this1","type":"string"},"e":{"enum":["k"],"type":"string"}},"type":"object"}`,
+			model: `{"a_":"1"}`, server: "{\"a\u200b\":\"1\"}",
+		},
+		"remarks":    {in: `{"properties":{"a":{"type":"number","default":1.5,"exclusiveMinimum":0,"maximum":9007199254740991},"u":{"type":"string","format":"uri","pattern":"^h"}}}`, out: `{"properties":{"a":{"description":"Default: 1.5. Above 0.","type":"number"},"u":{"description":"Format: uri. Pattern: ^h.","type":"string"}},"type":"object"}`},
+		"if below":   {in: `{"properties":{"o":{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"oneOf":[{"required":["a"]},{"required":["b"]}]}}}`, out: `{"properties":{"o":{"properties":{"a":{"type":"string"},"b":{"type":"string"}},"type":"object"}},"type":"object"}`},
+		"big number": {in: `{"properties":{"id":{"type":"integer"}}}`, out: `{"properties":{"id":{"type":"integer"}},"type":"object"}`, model: `{"id":12345678901234567890}`, server: `{"id":12345678901234567890}`},
 	} {
-		got, err := dialect.Convert(c.given)
-		if err != nil {
-			t.Errorf("%s: %v", name, err)
-			continue
-		}
-		want := c.want
-		if name == "long names" {
-			want = regexp.MustCompile(`_[0-9a-f]{6}"`).ReplaceAllString(want, "_")
-			got.Schema = regexp.MustCompile(`_[0-9a-f]{6}"`).ReplaceAllString(got.Schema, "_")
-		}
-		if got.Schema != want {
-			t.Errorf("%s:\n got %s\nwant %s", name, got.Schema, want)
-		}
-	}
-}
-
-func TestWhatCannotBeSaid(t *testing.T) {
-	wide := `{"type":"object","properties":{"p0":{}`
-	for i := range 5000 {
-		wide += fmt.Sprintf(`,"p%d":{}`, i+1)
-	}
-	for given, want := range map[string]string{
-		`[]`:                           "not an object",
-		`{"type":"string"}`:            "no object",
-		`{"anyOf":[{"type":"array"}]}`: "no object",
-		`{`:                            "not JSON",
-		`{"type":"object","properties":{"a":{"$ref":"https://example.com/a.json"}}}`: "another document",
-		`{"type":"object","properties":{"a":{"$ref":"#/$defs/missing"}}}`:            "not there",
-		`{"$ref":"#"}`:                      "no end",
-		wide + `}}`:                         "more than 4000 parts",
-		strings.Repeat(" ", 300<<10) + `{}`: "more than 262144",
-	} {
-		if _, err := dialect.Convert(given); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%.60s: %v, want %s", given, err, want)
-		}
-	}
-}
-
-// TestArgumentsComeBack: what a model writes in the dialect reaches the server under its names.
-func TestArgumentsComeBack(t *testing.T) {
-	c, err := dialect.Convert(`{"type":"object","properties":{"user name":{"type":"string"},"list":{"type":"array","items":{"type":"object","properties":{"$id":{"type":"string"}}}},` +
-		`"any":{"anyOf":[{"type":"object","properties":{"a b":{"type":"string"}}},{"type":"string"}]}}}`)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := regexp.MustCompile(`"([a-zA-Z_]+_[0-9a-f]{6})"`).FindAllStringSubmatch(c.Schema, -1)
-	if len(names) != 3 {
-		t.Fatalf("%s", c.Schema)
-	}
-	find := func(prefix string) string {
-		for _, n := range names {
-			if strings.HasPrefix(n[1], prefix) {
-				return n[1]
+		t.Run(name, func(t *testing.T) {
+			got, err := Convert(c.in)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}
-		t.Fatalf("no name with %s in %s", prefix, c.Schema)
-		return ""
-	}
-	given := fmt.Sprintf(`{%q:"ann","list":[{%q:"1"},{"other":2}],"any":{%q:"x"},"big":12345678901234567890}`, find("user_name"), find("_id"), find("a_b"))
-	got, err := c.Original(given)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := `{"any":{"a b":"x"},"big":12345678901234567890,"list":[{"$id":"1"},{"other":2}],"user name":"ann"}`; got != want {
-		t.Errorf("got %s", got)
+			if got.Schema != c.out {
+				t.Errorf("got  %s\nwant %s", got.Schema, c.out)
+			}
+			strict(t, name, got.Schema)
+			if c.server == "" {
+				return
+			}
+			if back, err := got.Original(c.model); err != nil || back != c.server {
+				t.Errorf("original %s, %v, want %s", back, err, c.server)
+			}
+		})
 	}
 }
 
-func TestName(t *testing.T) {
-	for _, c := range [][3]string{
-		{"files", "read_file", `^mcp__files__read_file$`},
-		{"files", "read.file", `^mcp__files__read_file_[0-9a-f]{8}$`},
-		{"files", "read/file", `^mcp__files__read_file_[0-9a-f]{8}$`},
-		{"a-server", strings.Repeat("t", 100), `^mcp__a-server__t+_[0-9a-f]{8}$`},
+func TestWhatCannotBeExpressedIsRefusedWithItsReason(t *testing.T) {
+	for in, want := range map[string]string{
+		`[]`:                "not a JSON object",
+		`{"type":"string"}`: "arguments are no object",
+		`{`:                 "not valid JSON",
+		`{"properties":{"a":{"$ref":"https://example.com/a.json"}}}`:                  "does not point to a place in it",
+		`{"properties":{"a":{"$ref":"#/$defs/none"}}}`:                                "points to nothing",
+		`{"oneOf":[{"type":"string"},{"type":"number"}]}`:                             "no object",
+		`{"description":"` + strings.Repeat("x", MaxInput) + `"}`:                     "limit",
+		strings.Repeat(`{"properties":{"a":`, 300) + `{}` + strings.Repeat(`}}`, 300): "deeper",
+		`{"properties":{` + many(MaxProperties+1) + `}}`:                              "too large",
 	} {
-		got := dialect.Name(c[0], c[1])
-		if !regexp.MustCompile(c[2]).MatchString(got) || len(got) > 64 || got != dialect.Name(c[0], c[1]) {
-			t.Errorf("%s %s: %s", c[0], c[1], got)
+		if got, err := Convert(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60s: %v, %v, want %q", in, got, err, want)
 		}
 	}
-	if dialect.Name("files", "read.file") == dialect.Name("files", "read/file") {
+}
+
+func many(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`"p%d":{"type":"string"}`, i)
+	}
+	return strings.Join(list, ",")
+}
+
+// A reference that doubles at each level would have 2^40 parts.
+func TestSchemasThatGrowWhenInlinedAreBounded(t *testing.T) {
+	var defs []string
+	for i := range 40 {
+		defs = append(defs, fmt.Sprintf(`"d%d":{"type":"object","properties":{"a":{"$ref":"#/$defs/d%d"},"b":{"$ref":"#/$defs/d%d"}}}`, i, i+1, i+1))
+	}
+	got, err := Convert(`{"properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{` + strings.Join(defs, ",") + `,"d40":{"type":"string"}}}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	strict(t, "doubling", got.Schema)
+	long := strings.Repeat("very ", 4000)
+	got, err = Convert(`{"properties":{"a":{"type":"string","description":"` + long + `"},"e":{"enum":[` + strings.TrimSuffix(strings.Repeat(`"`+long[:50]+`",`, 1), ",") + `]}}}`)
+	if err != nil || len(got.Schema) > 2000 {
+		t.Errorf("%d bytes, %v", len(got.Schema), err)
+	}
+}
+
+func TestArgumentsAreCheckedWithTheOriginal(t *testing.T) {
+	c, err := Convert(`{"type":"object","properties":{"a":{"type":"string","pattern":"^x"}},"required":["a"],"additionalProperties":false}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, arguments := range []string{`{"a":"y"}`, `{}`, `{"a":"x","b":1}`, `[]`, `{`} {
+		if got, err := c.Original(arguments); err == nil {
+			t.Errorf("%s became %s", arguments, got)
+		}
+	}
+}
+
+func TestNamesOfToolsAreTheSameInEveryRun(t *testing.T) {
+	long := strings.Repeat("a", 60)
+	for _, c := range [][3]string{
+		{"github", "create_issue", "mcp__github__create_issue"},
+		{"s", "a.b", "mcp__s__a_b_2a9f4e8a"},
+		{"s", "a/b", ""}, {"s", long, ""}, {"s", long + "é", ""}, {"", "", "mcp____"},
+	} {
+		got := Name(c[0], c[1])
+		if c[2] != "" && got != c[2] && c[1] != "a.b" || len(got) > 64 || plainName(got, false) != got || got != Name(c[0], c[1]) {
+			t.Errorf("%v: %s", c, got)
+		}
+	}
+	if Name("s", "a.b") == Name("s", "a/b") || Name("s", long) == Name("s", long+"b") {
 		t.Error("two tools have one name")
 	}
 }
 
-// TestRealSchemas: every schema of testdata is one that the strictest provider takes.
-func TestRealSchemas(t *testing.T) {
-	data, err := os.ReadFile("testdata/schemas.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var tools []struct {
-		Server, Name string
-		Schema       json.RawMessage
-	}
-	if err := json.Unmarshal(data, &tools); err != nil {
-		t.Fatal(err)
-	}
-	if len(tools) < 100 {
-		t.Fatalf("%d schemas", len(tools))
-	}
-	for _, tool := range tools {
-		c, err := dialect.Convert(string(tool.Schema))
-		if err != nil {
-			t.Errorf("%s %s: %v", tool.Server, tool.Name, err)
-			continue
-		}
-		if problem := strict(c.Schema); problem != "" {
-			t.Errorf("%s %s: %s\n%s", tool.Server, tool.Name, problem, c.Schema)
+func TestTextsHideNothing(t *testing.T) {
+	for in, want := range map[string]string{
+		"a\u200bb\u202ec\U000e0041d\x1b[31me\x00\ufe0f": "abcd[31me", " two\r\nlines\u2028x ": "two\nlines\nx", "\xff": "\ufffd", "日本語 é": "日本語 é", "\u3164\u2800": "",
+	} {
+		if got := Text(in, 100); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}
-}
-
-// strict returns what a strict provider would refuse in a schema; empty for nothing.
-func strict(text string) string {
-	var top map[string]any
-	if err := json.Unmarshal([]byte(text), &top); err != nil {
-		return err.Error()
+	if got := Text(strings.Repeat("é", 100), 10); got != "ééé…" {
+		t.Errorf("%q", got)
 	}
-	if top["type"] != "object" || top["properties"] == nil {
-		return "the top is no object with properties"
-	}
-	for _, keyword := range []string{"anyOf", "oneOf", "allOf", "enum", "not"} {
-		if top[keyword] != nil {
-			return keyword + " at the top"
-		}
-	}
-	if _, err := schema.Compile(text, true); err != nil {
-		return err.Error()
-	}
-	return strictNode(top)
-}
-
-var propertyName = regexp.MustCompile(`^[a-zA-Z0-9_.-]{1,64}$`)
-
-func strictNode(node map[string]any) string {
-	for key, value := range node {
-		switch key {
-		case "type":
-			if _, ok := value.(string); !ok {
-				return "a list of types"
-			}
-			if value == "array" && node["items"] == nil {
-				return "an array without items"
-			}
-		case "description", "default", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "required":
-		case "additionalProperties":
-			if m, ok := value.(map[string]any); ok {
-				if p := strictNode(m); p != "" {
-					return p
-				}
-			}
-		case "enum":
-			for _, v := range value.([]any) {
-				if s, ok := v.(string); !ok || s == "" {
-					return "an enum that is not of texts"
-				}
-			}
-		case "items":
-			if p := strictNode(value.(map[string]any)); p != "" {
-				return p
-			}
-		case "anyOf":
-			for _, v := range value.([]any) {
-				if p := strictNode(v.(map[string]any)); p != "" {
-					return p
-				}
-			}
-		case "properties":
-			for name, v := range value.(map[string]any) {
-				if !propertyName.MatchString(name) {
-					return "the property " + name
-				}
-				if p := strictNode(v.(map[string]any)); p != "" {
-					return p
-				}
-			}
-		default:
-			return "the keyword " + key
-		}
-	}
-	return ""
 }
 
 func FuzzConvert(f *testing.F) {
-	f.Add(`{"type":"object","properties":{"a b":{"$ref":"#/properties/a b"}}}`, `{"a":1}`)
-	f.Add(`{"allOf":[{"$ref":"#"}]}`, `{}`)
-	f.Add(`{"properties":{"a":{"allOf":[{"$ref":"#/properties/a"}]}}}`, `[]`)
-	f.Fuzz(func(t *testing.T, given, arguments string) {
-		c, err := dialect.Convert(given)
+	for _, seed := range []string{
+		`{}`, `{"$ref":"#"}`, `{"allOf":[{"$ref":"#"}]}`, `{"anyOf":[{"$ref":"#/anyOf/0"}]}`, `{"properties":{"a":{"$ref":"#/properties/a"}}}`,
+		`{"properties":{"":{"type":["null"]},"é":{"enum":[[],{}]}},"required":["x",1]}`, `{"type":"object","properties":{"a":{"items":[{},true,false]}}}`,
+		`{"properties":{"a":{"anyOf":[{"anyOf":[{}]}],"type":"array","prefixItems":[{"type":"null"}]}}}`, `{"properties":1,"required":{},"type":7,"anyOf":[1]}`,
+	} {
+		f.Add(seed, `{"a":[1,{"b":"{}"}],"":null}`)
+	}
+	f.Fuzz(func(t *testing.T, in, arguments string) {
+		c, err := Convert(in)
 		if err != nil {
 			return
 		}
-		if problem := strict(c.Schema); problem != "" {
-			t.Errorf("%s: %s", problem, c.Schema)
+		strict(t, in, c.Schema)
+		if again, err := Convert(in); err != nil || again.Schema != c.Schema {
+			t.Errorf("%s: not the same twice", in)
 		}
 		_, _ = c.Original(arguments)
 	})
