@@ -50,8 +50,8 @@ func gives(format string, a ...any) modeltest.Call {
 	return call("helper", args{"prompt": fmt.Sprintf(format, a...)})
 }
 
-// recovers is a parent that delegates, does the work itself if it is told that it is missing, and
-// otherwise believes its child.
+// recovers is a parent that delegates, does the work itself if a result or a message names it as
+// missing, and otherwise believes its child.
 func recovers(c *chat) modeltest.Reply {
 	switch result := c.result(); {
 	case c.made("helper") == 0:

@@ -201,6 +201,12 @@ func StateOf(p *harnessv1.Parent, parent *harnessv1.Step) *harnessv1.ParentState
 	return &harnessv1.ParentState{Waits: c != nil && wanted(s, c) && !runstate.Ended(s), Want: c.GetWant(), Order: c.GetOrder(), Plans: runstate.Mode(s) == mode.Plan}
 }
 
+// CallWaits reports whether the call of a child still waits for it, or its caller has yet to read what it
+// has done in the background. parent is the parent's newest step; nil if there is none.
+func CallWaits(p *harnessv1.Parent, parent *harnessv1.Step) bool {
+	return p != nil && StateOf(p, parent).GetWaits() && !Find(parent.GetSnapshot(), p.GetCallId()).GetTold()
+}
+
 // newest returns the report that replaces before; nil if r is not newer.
 func newest(before, r *harnessv1.ChildReport) *harnessv1.ChildReport {
 	if r.GetAbsent() {

@@ -33,6 +33,9 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 	ctx, cancel := s.committing(ctx)
 	defer cancel()
 	view, err := s.view(ctx, run)
+	if err == nil {
+		err = s.checkAwaited(ctx, run, view.Step.Record.GetStep().GetSnapshot().GetParent())
+	}
 	for err == nil {
 		rec, refused := tree.Expire(view, access.Name(ctx), s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
 		if refused == nil {
@@ -59,6 +62,30 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 		return true, nil
 	}
 	return false, err
+}
+
+// checkAwaited refuses to delete a child alone while its caller waits for it. A caller that continues it at
+// the same time is sent a report that it was deleted.
+func (s *Server) checkAwaited(ctx context.Context, run runlog.Run, known *harnessv1.Parent) error {
+	if known == nil {
+		return nil
+	}
+	parent := runlog.Run{Namespace: run.Namespace, ID: known.GetRunId()}
+	newest, err := s.log.Newest(ctx, parent)
+	if err != nil || newest == 0 {
+		return err
+	}
+	view, err := s.viewOf(ctx, parent, newest)
+	switch {
+	case errors.Is(err, runlog.ErrNotFound) || isExpired(err):
+		return nil
+	case err != nil:
+		return err
+	case tree.CallWaits(known, view.Step.Record.GetStep()):
+		return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ACTIVE,
+			"a call of run "+parent.ID+" waits for run "+run.ID+"; cancel it first, or delete "+parent.ID, "namespace", run.Namespace, "run_id", run.ID)
+	}
+	return nil
 }
 
 // isExpired reports whether an error is the refusal of a deleted run.

@@ -160,3 +160,26 @@ func TestWatchersSeeTheDeletion(t *testing.T) {
 		}
 	}
 }
+
+// A child alone is deleted only when its call is over.
+func TestAChildThatIsAwaitedIsNotDeleted(t *testing.T) {
+	b := newBed(t)
+	parent := b.started("parent")
+	first := parent.snapshot.GetFirstSequence()
+	child := b.started("child").step("turn", func(s *harnessv1.Step) {
+		s.Snapshot.Parent = &harnessv1.Parent{RunId: "parent", FirstSequence: first, CallId: "c1", Order: 1}
+	}).park("approval", awaited("c2", "approval"))
+	ledger := &harnessv1.Child{RunId: "child", CallId: "c1", Agent: "helper", Want: harnessv1.ChildWant_CHILD_WANT_WORK, Order: 1}
+	parent.step("turn", func(s *harnessv1.Step) { s.Snapshot.Children = append(s.Snapshot.Children, ledger) }).park("agent", awaited("c1", "agent"))
+	_, err := b.delete("child")
+	b.refused(err, codes.FailedPrecondition, "RUN_ACTIVE")
+	if !strings.Contains(err.Error(), "a call of run parent waits for run child") {
+		t.Error(err)
+	}
+	parent.step("turn", func(s *harnessv1.Step) { s.Snapshot.PendingToolCalls = nil })
+	_, err = b.delete("child")
+	b.must(err)
+	if v, err := b.log.View(b.ctx, child.run, 0); err != nil || v.Newest.Record.GetStep().GetTo() != runlog.End {
+		t.Errorf("%v, %v", v.Newest, err)
+	}
+}
