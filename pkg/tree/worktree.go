@@ -11,10 +11,10 @@ import (
 const MergeTool = "merge_agent_work"
 
 // HostTools returns the tools of a tool host that an agent with these sub-agents has: only
-// one with sub-agents has MergeTool.
+// one with sub-agents has MergeTool. A tool that has the name of a sub-agent, because the tool host has
+// changed since the run started, is left out.
 func HostTools(tools []*harnessv1.ToolSpec, agents []*harnessv1.SubAgent) []*harnessv1.ToolSpec {
-	if len(agents) > 0 {
-		return tools
-	}
-	return slices.DeleteFunc(slices.Clone(tools), func(t *harnessv1.ToolSpec) bool { return t.GetName() == MergeTool })
+	return slices.DeleteFunc(slices.Clone(tools), func(t *harnessv1.ToolSpec) bool {
+		return t.GetName() == MergeTool && len(agents) == 0 || Lookup(agents, t.GetName()) != nil
+	})
 }

@@ -71,12 +71,12 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		return err
 	}
 	environment = shownEnvironment(s.GetConfig().GetPrompt(), environment)
+	if err := checkNames(d.made.Agents, environment.GetTools(), spec.GetClientTools()); err != nil {
+		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, err.Error())
+	}
 	if environment != nil {
 		environment = proto.CloneOf(environment)
 		environment.Tools = tree.HostTools(environment.GetTools(), d.made.Agents)
-	}
-	if err := checkNames(d.made.Agents, environment.GetTools(), spec.GetClientTools()); err != nil {
-		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, err.Error())
 	}
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
@@ -124,7 +124,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED, err.Error())
 	}
 	kind := cmp.Or(s.GetQuality().GetKind(), s.GetTask().GetKind())
-	if swarm := spec.GetAgent().GetSwarm(); d.failure == nil && tree.SwarmWorks(swarm, kind, len(s.GetTask().GetSources()), s.GetEntitlements()) {
+	if swarm := spec.GetAgent().GetSwarm(); tree.SwarmWorks(swarm, kind, len(s.GetTask().GetSources()), s.GetEntitlements()) {
 		tree.AddSwarm(s, swarm)
 	}
 	return nil

@@ -72,8 +72,8 @@ func has(definition *agent.Definition, t *harnessv1.ToolSpec) bool {
 }
 
 // allTools returns the tools of a run: the tool host's, the harness's, its sub-agents and
-// those that clients run, in this order, so that what changes comes last. A sub-agent or a
-// client's tool with the name of another is left out.
+// those that clients run, in this order, so that what changes comes last. A tool of the tool host with the name
+// of a sub-agent is left out, and so is a client's tool with the name of any other.
 func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools,
 	definition *agent.Definition) []*harnessv1.ToolSpec {
 	all := append([]*harnessv1.ToolSpec(nil), tree.HostTools(host, definition.Agents)...)

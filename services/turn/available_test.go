@@ -103,3 +103,19 @@ func TestCallsThatWait(t *testing.T) {
 		t.Errorf("pending are %s", got)
 	}
 }
+
+// TestASubAgentKeepsItsName: a tool that the tool host gets while the run works, with the name of a
+// sub-agent, does not replace it.
+func TestASubAgentKeepsItsName(t *testing.T) {
+	s := snapshot()
+	s.Definition = &harnessv1.Definition{Agents: []*harnessv1.SubAgent{{Name: "read_file", Description: "Reads.", Instructions: "Read."}}}
+	found := 0
+	for _, spec := range withClients(t, s).Specs() {
+		if spec.GetName() == "read_file" && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("%d sub-agents have the name read_file", found)
+	}
+}
