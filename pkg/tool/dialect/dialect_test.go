@@ -136,6 +136,27 @@ func TestSchemasThatGrowWhenInlinedAreBounded(t *testing.T) {
 	}
 }
 
+func TestSizesAreBounded(t *testing.T) {
+	values := make([]string, MaxEnum+1)
+	for i := range values {
+		values[i] = fmt.Sprintf(`"v%d"`, i)
+	}
+	fields := make([]string, 200)
+	for i := range fields {
+		fields[i] = fmt.Sprintf(`"p%d":{"type":"string","description":"%s"}`, i, strings.Repeat("d", 500))
+	}
+	for name, in := range map[string]string{
+		"enum":         `{"properties":{"e":{"enum":[` + strings.Join(values, ",") + `]}}}`,
+		"descriptions": `{"properties":{` + strings.Join(fields, ",") + `}}`,
+	} {
+		c, err := Convert(in)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		strict(t, name, c.Schema)
+	}
+}
+
 func TestArgumentsAreCheckedWithTheOriginal(t *testing.T) {
 	c, err := Convert(`{"type":"object","properties":{"a":{"type":"string","pattern":"^x"}},"required":["a"],"additionalProperties":false}`)
 	if err != nil {

@@ -24,7 +24,7 @@ func TestDialledAddresses(t *testing.T) {
 		p.own = func() ([]net.Addr, error) {
 			return []net.Addr{&net.IPNet{IP: net.ParseIP(own), Mask: net.CIDRMask(24, 32)}}, nil
 		}
-		got, err := p.addresses(t.Context(), "example.com", 443)
+		got, err := p.dialer().Addresses(t.Context(), "example.com", 443)
 		if len(got) != len(c.want) || (err == nil) != (len(c.want) > 0) {
 			t.Errorf("%v: got %v, %v", c.resolved, got, err)
 			continue
@@ -35,13 +35,13 @@ func TestDialledAddresses(t *testing.T) {
 			}
 		}
 		p.config.Private = []sandbox.Host{{Name: "example.com"}}
-		if got, _ := p.addresses(t.Context(), "example.com", 443); len(got) != len(c.resolved) {
+		if got, _ := p.dialer().Addresses(t.Context(), "example.com", 443); len(got) != len(c.resolved) {
 			t.Errorf("%v: for the operator's host got %v", c.resolved, got)
 		}
 	}
 	p := New(Config{Resolve: func(context.Context, string) ([]netip.Addr, error) { return addresses([]string{public}), nil }})
 	p.own = func() ([]net.Addr, error) { return nil, errors.New("no netlink") }
-	if got, err := p.addresses(t.Context(), "example.com", 443); err == nil {
+	if got, err := p.dialer().Addresses(t.Context(), "example.com", 443); err == nil {
 		t.Errorf("without knowing this machine's: %v", got)
 	}
 }

@@ -73,9 +73,6 @@ type Proxy struct {
 
 // New returns a proxy that serves nothing yet.
 func New(config Config) *Proxy {
-	if config.Resolve == nil {
-		config.Resolve = resolve
-	}
 	p := &Proxy{config: config, own: net.InterfaceAddrs, toHTTP: make(chan net.Conn), connections: map[*connection]bool{}}
 	p.http, p.upstream = p.newHTTP(), p.newTransport()
 	return p
