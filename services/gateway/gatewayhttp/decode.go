@@ -83,6 +83,15 @@ func fillField(m protoreflect.Message, f protoreflect.FieldDescriptor, value jso
 			return err
 		})
 	}
+	if f.IsMap() { // of texts
+		return object(value, path, func(name string, item json.RawMessage) error {
+			s, err := text(item, join(path, clip(name)))
+			if err == nil {
+				m.Mutable(f).Map().Set(protoreflect.ValueOfString(name).MapKey(), protoreflect.ValueOfString(s))
+			}
+			return err
+		})
+	}
 	if m.Has(f) && isDuration(f) {
 		return fault.Invalid(path, "duplicate %s, once with %s", f.Name(), milliseconds)
 	}

@@ -49,6 +49,8 @@ func drawMessage(t *rapid.T, m protoreflect.Message) {
 		switch {
 		case name == "harness.v1.TaskContract.stored", !rapid.Bool().Draw(t, name):
 		case f.ContainingOneof() != nil && !f.ContainingOneof().IsSynthetic() && m.WhichOneof(f.ContainingOneof()) != nil:
+		case f.IsMap():
+			m.Mutable(f).Map().Set(protoreflect.ValueOfString(rapid.String().Draw(t, name)).MapKey(), protoreflect.ValueOfString(rapid.String().Draw(t, name)))
 		case f.IsList():
 			list := m.Mutable(f).List()
 			for range rapid.IntRange(1, 2).Draw(t, name) {
