@@ -4,7 +4,7 @@
 //	go test -run '^$' -bench Parked -benchtime 1x ./bench/parked                           # what CI runs
 //	go test -run '^$' -bench Parked -benchtime 1x ./bench/parked -runs 10000 -rest 90s -collections 6 -timeout 30m
 //
-//	go test -run '^$' -bench Trees -benchtime 1x ./bench/parked -parents 1000 -rest 90s -collections 6 -timeout 60m
+//	go test -run '^$' -bench WaitingTrees -benchtime 1x ./bench/parked -parents 1000 -rest 10s -timeout 30m
 //
 // A parked run must cost the roles nothing: with many of them, the goroutines and the
 // memory of every process are those of the same mesh before it had any run, and an
@@ -15,7 +15,7 @@
 // mesh without runs measured a second time, after another restart: the difference of
 // two lives of the same process.
 //
-// Trees compares parents that wait for 4 sub-agents each, which wait for their user, with as many runs
+// WaitingTrees compares parents that wait for 4 sub-agents each, which wait for their user, with as many runs
 // that wait for their user, in another mesh.
 //
 // Memory is measured twice: the process's share of the machine's memory (VmRSS), and

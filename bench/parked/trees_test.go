@@ -24,10 +24,10 @@ const (
 `
 )
 
-// BenchmarkParkedTrees reports the memory of a mesh with parents that wait for 4 sub-agents each, as ratios to that
+// BenchmarkWaitingTrees reports the memory of a mesh with parents that wait for 4 sub-agents each, as ratios to that
 // of one with as many runs that wait: the largest over all roles of the live heap and of the process's memory, and those of the
 // NATS server. A difference in goroutines fails the benchmark.
-func BenchmarkParkedTrees(b *testing.B) {
+func BenchmarkWaitingTrees(b *testing.B) {
 	for b.Loop() {
 		treesOnce(b, *parents)
 	}
