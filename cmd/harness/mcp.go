@@ -164,7 +164,7 @@ func (c *mcpLockCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	path := agentfile.LockPath(c.Agent)
-	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil { //nolint:gosec // it is not secret
+	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
 		return follow.ExitError, err
 	}
 	fmt.Fprintln(a.out, path)

@@ -10,11 +10,14 @@ import (
 // workspace of its caller.
 const MergeTool = "merge_agent_work"
 
+// SkillTool is the name of the tool that reads skills.
+const SkillTool = "skill"
+
 // HostTools returns the tools of a tool host that an agent with these sub-agents has: only
-// one with sub-agents has MergeTool. A tool that has the name of a sub-agent, because the tool host has
-// changed since the run started, is left out.
-func HostTools(tools []*harnessv1.ToolSpec, agents []*harnessv1.SubAgent) []*harnessv1.ToolSpec {
+// one with sub-agents has MergeTool, and only one with skills has SkillTool. A tool that has the name of a
+// sub-agent, because the tool host has changed since the run started, is left out.
+func HostTools(tools []*harnessv1.ToolSpec, agents []*harnessv1.SubAgent, skills bool) []*harnessv1.ToolSpec {
 	return slices.DeleteFunc(slices.Clone(tools), func(t *harnessv1.ToolSpec) bool {
-		return t.GetName() == MergeTool && len(agents) == 0 || Lookup(agents, t.GetName()) != nil
+		return t.GetName() == MergeTool && len(agents) == 0 || t.GetName() == SkillTool && !skills || Lookup(agents, t.GetName()) != nil
 	})
 }

@@ -70,6 +70,7 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		func() error { return checkOutputSchema(s.GetOutputSchema()) },
 		func() error { return checkGraph(s) },
 		func() error { return checkServers(a.GetMcp()) },
+		func() error { return checkSkills(a.GetSkills()) },
 		func() error { return checkQuality(s) },
 		func() error {
 			return tree.CheckSwarm(agent+".swarm", a.GetSwarm(), a.GetAgents(), quality.Names(a.GetKinds()))

@@ -3,6 +3,7 @@ package gateway
 import (
 	"maps"
 	"net/url"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,6 +48,20 @@ func checkServers(servers []*harnessv1.McpServer) error {
 			return fault.Invalid(at(field, i)+".name", "duplicate server %q", server.GetName())
 		}
 		names[server.GetName()] = true
+	}
+	return nil
+}
+
+// checkSkills refuses folders of skills that no tool host could read.
+func checkSkills(folders []string) error {
+	const field, most = "spec.agent.skills", 16
+	if len(folders) > most {
+		return fault.Invalid(field, "%d folders: at most %d", len(folders), most)
+	}
+	for i, folder := range folders {
+		if !path.IsAbs(folder) || strings.ContainsRune(folder, 0) {
+			return fault.Invalid(at(field, i), "%q is not an absolute path", content.Clip(folder, 200))
+		}
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ func SystemPrompt(spec *harnessv1.RunSpec, config *harnessv1.LoopConfig, environ
 	for _, f := range environment.GetInstructionFiles() {
 		add("Instructions from " + f.GetPath() + "\n" + f.GetContent())
 	}
+	add(skillsText(environment.GetSkills()))
 	for _, c := range contexts {
 		if strings.TrimSpace(c.Text) != "" {
 			add(c.Name + "\n" + strings.TrimSpace(c.Text))

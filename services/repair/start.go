@@ -70,13 +70,14 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	if err := d.seeServers(); err != nil {
 		return err
 	}
+	s.Skills = slices.ContainsFunc(environment.GetSkills(), usable)
 	environment = shownEnvironment(s.GetConfig().GetPrompt(), environment)
 	if err := checkNames(d.made.Agents, environment.GetTools(), spec.GetClientTools()); err != nil {
 		d.fail(harnessv1.TurnErrorKind_TURN_ERROR_KIND_FAILED, err.Error())
 	}
 	if environment != nil {
 		environment = proto.CloneOf(environment)
-		environment.Tools = tree.HostTools(environment.GetTools(), d.made.Agents)
+		environment.Tools = tree.HostTools(environment.GetTools(), d.made.Agents, s.GetSkills())
 	}
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})

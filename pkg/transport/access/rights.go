@@ -62,6 +62,11 @@ func checkFolders(c Caller, spec *harnessv1.RunSpec) error {
 	if !withinAny(c.Roots, spec.GetWorkspace()) {
 		return outside(c, "spec.workspace", spec.GetWorkspace())
 	}
+	for i, folder := range spec.GetAgent().GetSkills() {
+		if !withinAny(c.Roots, folder) {
+			return outside(c, "spec.agent.skills["+strconv.Itoa(i)+"]", folder)
+		}
+	}
 	box := spec.GetConfig().GetSandbox()
 	for field, folders := range map[string][]string{"read": box.GetRead(), "write": box.GetWrite()} {
 		for i, folder := range folders {

@@ -151,7 +151,7 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 		if err != nil {
 			return nil, err
 		}
-		environment, err := o.s.environment(ctx, workspace)
+		environment, err := o.s.environment(ctx, workspace, o.definition.Skills)
 		if err != nil {
 			return nil, err
 		}
@@ -221,11 +221,11 @@ func (s *Server) context(ctx context.Context, run runlog.Run, spec *harnessv1.Ru
 }
 
 // environment describes a workspace; an empty one has no environment.
-func (s *Server) environment(ctx context.Context, workspace string) (*harnessv1.Environment, error) {
+func (s *Server) environment(ctx context.Context, workspace string, skills []string) (*harnessv1.Environment, error) {
 	if workspace == "" {
 		return &harnessv1.Environment{}, nil
 	}
-	r, err := s.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace})
+	r, err := s.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace, SkillFolders: skills})
 	switch status.Code(err) {
 	case codes.OK:
 		return r.GetEnvironment(), nil

@@ -88,6 +88,7 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 		Guarded:       a.Call.Guarded,
 		Shown:         a.Call.Shown,
 		Mcp:           t.serverCall(a.Call.Tool),
+		SkillFolders:  t.state.Definition.Skills,
 	}
 	if a.Call.Level != sandbox.Auto {
 		request.Confinement = &harnessv1.Confinement{Level: a.Call.Level, Config: s.GetConfig().GetSandbox(), Hosts: a.Call.Hosts}

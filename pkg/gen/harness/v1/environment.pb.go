@@ -33,7 +33,9 @@ type Environment struct {
 	// Instruction files that were found, nearest first.
 	InstructionFiles []*InstructionFile `protobuf:"bytes,4,rep,name=instruction_files,json=instructionFiles,proto3" json:"instruction_files,omitempty"`
 	// The tools of the host, for what is said of their use.
-	Tools         []*ToolSpec `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
+	Tools []*ToolSpec `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
+	// The skills that were found, nearest first; at most 256.
+	Skills        []*Skill `protobuf:"bytes,6,rep,name=skills,proto3" json:"skills,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -103,6 +105,87 @@ func (x *Environment) GetTools() []*ToolSpec {
 	return nil
 }
 
+func (x *Environment) GetSkills() []*Skill {
+	if x != nil {
+		return x.Skills
+	}
+	return nil
+}
+
+// Skill is a folder with a SKILL.md: instructions for one kind of task, which the model reads
+// when it has such a task.
+type Skill struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unique among the skills. Matches [A-Za-z0-9_-]{1,64}.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// When to use it; at most 1,024 bytes.
+	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	// Absolute path of the folder.
+	Folder string `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
+	// Why it cannot be used; empty if it can.
+	Problem       string `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Skill) Reset() {
+	*x = Skill{}
+	mi := &file_harness_v1_environment_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Skill) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Skill) ProtoMessage() {}
+
+func (x *Skill) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_environment_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Skill.ProtoReflect.Descriptor instead.
+func (*Skill) Descriptor() ([]byte, []int) {
+	return file_harness_v1_environment_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Skill) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Skill) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+func (x *Skill) GetFolder() string {
+	if x != nil {
+		return x.Folder
+	}
+	return ""
+}
+
+func (x *Skill) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 // InstructionFile is a file with permanent instructions, such as AGENTS.md.
 type InstructionFile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -118,7 +201,7 @@ type InstructionFile struct {
 
 func (x *InstructionFile) Reset() {
 	*x = InstructionFile{}
-	mi := &file_harness_v1_environment_proto_msgTypes[1]
+	mi := &file_harness_v1_environment_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -130,7 +213,7 @@ func (x *InstructionFile) String() string {
 func (*InstructionFile) ProtoMessage() {}
 
 func (x *InstructionFile) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_environment_proto_msgTypes[1]
+	mi := &file_harness_v1_environment_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -143,7 +226,7 @@ func (x *InstructionFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstructionFile.ProtoReflect.Descriptor instead.
 func (*InstructionFile) Descriptor() ([]byte, []int) {
-	return file_harness_v1_environment_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_environment_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *InstructionFile) GetPath() string {
@@ -172,13 +255,19 @@ var File_harness_v1_environment_proto protoreflect.FileDescriptor
 const file_harness_v1_environment_proto_rawDesc = "" +
 	"\n" +
 	"\x1charness/v1/environment.proto\x12\n" +
-	"harness.v1\x1a\x15harness/v1/tool.proto\"\xe6\x01\n" +
+	"harness.v1\x1a\x15harness/v1/tool.proto\"\x91\x02\n" +
 	"\vEnvironment\x12+\n" +
 	"\x11working_directory\x18\x01 \x01(\tR\x10workingDirectory\x12\x1a\n" +
 	"\bplatform\x18\x02 \x01(\tR\bplatform\x12\x18\n" +
 	"\alisting\x18\x03 \x01(\tR\alisting\x12H\n" +
 	"\x11instruction_files\x18\x04 \x03(\v2\x1b.harness.v1.InstructionFileR\x10instructionFiles\x12*\n" +
-	"\x05tools\x18\x05 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"W\n" +
+	"\x05tools\x18\x05 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12)\n" +
+	"\x06skills\x18\x06 \x03(\v2\x11.harness.v1.SkillR\x06skills\"o\n" +
+	"\x05Skill\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x16\n" +
+	"\x06folder\x18\x03 \x01(\tR\x06folder\x12\x18\n" +
+	"\aproblem\x18\x04 \x01(\tR\aproblem\"W\n" +
 	"\x0fInstructionFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\tR\acontent\x12\x16\n" +
@@ -196,20 +285,22 @@ func file_harness_v1_environment_proto_rawDescGZIP() []byte {
 	return file_harness_v1_environment_proto_rawDescData
 }
 
-var file_harness_v1_environment_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_harness_v1_environment_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_harness_v1_environment_proto_goTypes = []any{
 	(*Environment)(nil),     // 0: harness.v1.Environment
-	(*InstructionFile)(nil), // 1: harness.v1.InstructionFile
-	(*ToolSpec)(nil),        // 2: harness.v1.ToolSpec
+	(*Skill)(nil),           // 1: harness.v1.Skill
+	(*InstructionFile)(nil), // 2: harness.v1.InstructionFile
+	(*ToolSpec)(nil),        // 3: harness.v1.ToolSpec
 }
 var file_harness_v1_environment_proto_depIdxs = []int32{
-	1, // 0: harness.v1.Environment.instruction_files:type_name -> harness.v1.InstructionFile
-	2, // 1: harness.v1.Environment.tools:type_name -> harness.v1.ToolSpec
-	2, // [2:2] is the sub-list for method output_type
-	2, // [2:2] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 0: harness.v1.Environment.instruction_files:type_name -> harness.v1.InstructionFile
+	3, // 1: harness.v1.Environment.tools:type_name -> harness.v1.ToolSpec
+	1, // 2: harness.v1.Environment.skills:type_name -> harness.v1.Skill
+	3, // [3:3] is the sub-list for method output_type
+	3, // [3:3] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_environment_proto_init() }
@@ -224,7 +315,7 @@ func file_harness_v1_environment_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_environment_proto_rawDesc), len(file_harness_v1_environment_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

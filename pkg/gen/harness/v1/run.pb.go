@@ -136,7 +136,10 @@ type AgentSpec struct {
 	// Sub-agents that work on the sources of the task before the first turn; unset: none.
 	Swarm *Swarm `protobuf:"bytes,19,opt,name=swarm,proto3" json:"swarm,omitempty"`
 	// Servers of the Model Context Protocol whose tools it has; at most 64.
-	Mcp           []*McpServer `protobuf:"bytes,20,rep,name=mcp,proto3" json:"mcp,omitempty"`
+	Mcp []*McpServer `protobuf:"bytes,20,rep,name=mcp,proto3" json:"mcp,omitempty"`
+	// Folders with skills, in addition to those of the workspace and of the user; absolute paths on
+	// the tool host, at most 16.
+	Skills        []string `protobuf:"bytes,22,rep,name=skills,proto3" json:"skills,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -307,6 +310,13 @@ func (x *AgentSpec) GetSwarm() *Swarm {
 func (x *AgentSpec) GetMcp() []*McpServer {
 	if x != nil {
 		return x.Mcp
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetSkills() []string {
+	if x != nil {
+		return x.Skills
 	}
 	return nil
 }
@@ -924,7 +934,7 @@ var File_harness_v1_run_proto protoreflect.FileDescriptor
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xc2\x06\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xda\x06\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
@@ -949,7 +959,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x10max_answer_words\x18\x11 \x01(\rR\x0emaxAnswerWords\x12*\n" +
 	"\x05kinds\x18\x12 \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\x12'\n" +
 	"\x05swarm\x18\x13 \x01(\v2\x11.harness.v1.SwarmR\x05swarm\x12'\n" +
-	"\x03mcp\x18\x14 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\"\xd9\x03\n" +
+	"\x03mcp\x18\x14 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12\x16\n" +
+	"\x06skills\x18\x16 \x03(\tR\x06skills\"\xd9\x03\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +

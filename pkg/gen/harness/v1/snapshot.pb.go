@@ -553,6 +553,8 @@ type Snapshot struct {
 	Tier string `protobuf:"bytes,105,opt,name=tier,proto3" json:"tier,omitempty"`
 	// Features of the installation that are on for the run; sorted, at most 32.
 	Features []string `protobuf:"bytes,106,rep,name=features,proto3" json:"features,omitempty"`
+	// The run has skills.
+	Skills bool `protobuf:"varint,120,opt,name=skills,proto3" json:"skills,omitempty"`
 	// The servers of the Model Context Protocol; unset: it has none.
 	Mcp *McpState `protobuf:"bytes,107,opt,name=mcp,proto3" json:"mcp,omitempty"`
 	// Files that calls of the run and of all below it have changed, as far as their records tell.
@@ -1148,6 +1150,13 @@ func (x *Snapshot) GetFeatures() []string {
 		return x.Features
 	}
 	return nil
+}
+
+func (x *Snapshot) GetSkills() bool {
+	if x != nil {
+		return x.Skills
+	}
+	return false
 }
 
 func (x *Snapshot) GetMcp() *McpState {
@@ -2497,7 +2506,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xdd\x1d\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xf5\x1d\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2591,7 +2600,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x04task\x18f \x01(\v2\x10.harness.v1.TaskR\x04task\x12\"\n" +
 	"\fentitlements\x18h \x03(\tR\fentitlements\x12\x12\n" +
 	"\x04tier\x18i \x01(\tR\x04tier\x12\x1a\n" +
-	"\bfeatures\x18j \x03(\tR\bfeatures\x12&\n" +
+	"\bfeatures\x18j \x03(\tR\bfeatures\x12\x16\n" +
+	"\x06skills\x18x \x01(\bR\x06skills\x12&\n" +
 	"\x03mcp\x18k \x01(\v2\x14.harness.v1.McpStateR\x03mcp\x12=\n" +
 	"\rchanged_files\x18g \x01(\v2\x18.harness.v1.ChangedFilesR\fchangedFiles\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +

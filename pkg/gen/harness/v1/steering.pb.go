@@ -240,6 +240,8 @@ type Definition struct {
 	Kinds []*WorkKind `protobuf:"bytes,14,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// Servers of the Model Context Protocol whose tools it has.
 	Mcp []*McpServer `protobuf:"bytes,16,rep,name=mcp,proto3" json:"mcp,omitempty"`
+	// Folders with skills.
+	Skills []string `protobuf:"bytes,17,rep,name=skills,proto3" json:"skills,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
 	// together with the other fields: they are what is stored there.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
@@ -350,6 +352,13 @@ func (x *Definition) GetKinds() []*WorkKind {
 func (x *Definition) GetMcp() []*McpServer {
 	if x != nil {
 		return x.Mcp
+	}
+	return nil
+}
+
+func (x *Definition) GetSkills() []string {
+	if x != nil {
+		return x.Skills
 	}
 	return nil
 }
@@ -786,7 +795,7 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1b\n" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05tools\x18\x04 \x03(\tR\x05tools\"\xee\x03\n" +
+	"\x05tools\x18\x04 \x03(\tR\x05tools\"\x86\x04\n" +
 	"\n" +
 	"Definition\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\x12%\n" +
@@ -801,7 +810,8 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x10max_answer_words\x18\f \x01(\rR\x0emaxAnswerWords\x12\x1b\n" +
 	"\tread_only\x18\r \x01(\bR\breadOnly\x12*\n" +
 	"\x05kinds\x18\x0e \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\x12'\n" +
-	"\x03mcp\x18\x10 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12+\n" +
+	"\x03mcp\x18\x10 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12\x16\n" +
+	"\x06skills\x18\x11 \x03(\tR\x06skills\x12+\n" +
 	"\x06stored\x18\x0f \x01(\v2\x13.harness.v1.ContentR\x06stored\"\xc3\x01\n" +
 	"\bDoomLoop\x12\x16\n" +
 	"\x06strict\x18\x01 \x03(\x06R\x06strict\x12\x14\n" +

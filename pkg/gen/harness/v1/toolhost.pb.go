@@ -131,7 +131,9 @@ type DescribeWorkspaceRequest struct {
 	// Absolute path of the workspace.
 	Workspace string `protobuf:"bytes,1,opt,name=workspace,proto3" json:"workspace,omitempty"`
 	// How commands of the run are to be confined; unset: the defaults.
-	Sandbox       *SandboxConfig `protobuf:"bytes,2,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	Sandbox *SandboxConfig `protobuf:"bytes,2,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// Folders whose folders are skills too; absolute paths, at most 16.
+	SkillFolders  []string `protobuf:"bytes,3,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -176,6 +178,13 @@ func (x *DescribeWorkspaceRequest) GetWorkspace() string {
 func (x *DescribeWorkspaceRequest) GetSandbox() *SandboxConfig {
 	if x != nil {
 		return x.Sandbox
+	}
+	return nil
+}
+
+func (x *DescribeWorkspaceRequest) GetSkillFolders() []string {
+	if x != nil {
+		return x.SkillFolders
 	}
 	return nil
 }
@@ -267,7 +276,9 @@ type ExecuteToolRequest struct {
 	// anything else, it does not run. Empty: nothing was shown.
 	Shown []*FilePreview `protobuf:"bytes,12,rep,name=shown,proto3" json:"shown,omitempty"`
 	// The call is one of a server's tool; unset: of a tool of the host.
-	Mcp           *McpCall `protobuf:"bytes,13,opt,name=mcp,proto3" json:"mcp,omitempty"`
+	Mcp *McpCall `protobuf:"bytes,13,opt,name=mcp,proto3" json:"mcp,omitempty"`
+	// For the tool skill: as in DescribeWorkspaceRequest.
+	SkillFolders  []string `protobuf:"bytes,14,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -389,6 +400,13 @@ func (x *ExecuteToolRequest) GetShown() []*FilePreview {
 func (x *ExecuteToolRequest) GetMcp() *McpCall {
 	if x != nil {
 		return x.Mcp
+	}
+	return nil
+}
+
+func (x *ExecuteToolRequest) GetSkillFolders() []string {
+	if x != nil {
+		return x.SkillFolders
 	}
 	return nil
 }
@@ -1985,13 +2003,14 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x14DescribeHostResponse\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
 	"\tledger_id\x18\x02 \x01(\tR\bledgerId\x124\n" +
-	"\asandbox\x18\x03 \x01(\v2\x1a.harness.v1.SandboxSupportR\asandbox\"m\n" +
+	"\asandbox\x18\x03 \x01(\v2\x1a.harness.v1.SandboxSupportR\asandbox\"\x92\x01\n" +
 	"\x18DescribeWorkspaceRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x123\n" +
-	"\asandbox\x18\x02 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\"\x8c\x01\n" +
+	"\asandbox\x18\x02 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\x12#\n" +
+	"\rskill_folders\x18\x03 \x03(\tR\fskillFolders\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
 	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
-	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xd6\x03\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xfb\x03\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2006,7 +2025,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	" \x01(\v2\x17.harness.v1.ConfinementR\vconfinement\x12\x18\n" +
 	"\aguarded\x18\v \x01(\bR\aguarded\x12-\n" +
 	"\x05shown\x18\f \x03(\v2\x17.harness.v1.FilePreviewR\x05shown\x12%\n" +
-	"\x03mcp\x18\r \x01(\v2\x13.harness.v1.McpCallR\x03mcp\"\xbd\x02\n" +
+	"\x03mcp\x18\r \x01(\v2\x13.harness.v1.McpCallR\x03mcp\x12#\n" +
+	"\rskill_folders\x18\x0e \x03(\tR\fskillFolders\"\xbd\x02\n" +
 	"\x16DescribeServersRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +

@@ -54,6 +54,8 @@ type Environment struct {
 	Stop func(ctx context.Context, id string) (end string, known []string, err error)
 	// Merge merges the worktree of a run that a call of this run started.
 	Merge func(ctx context.Context, run string) Result
+	// Skill returns the text of a skill, or a file of it if path is not empty.
+	Skill func(name, path string) Result
 }
 
 // Launch is a background command that has begun.

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/environment.proto.
  */
 export const file_harness_v1_environment: GenFile = /*@__PURE__*/
-  fileDesc("ChxoYXJuZXNzL3YxL2Vudmlyb25tZW50LnByb3RvEgpoYXJuZXNzLnYxIqgBCgtFbnZpcm9ubWVudBIZChF3b3JraW5nX2RpcmVjdG9yeRgBIAEoCRIQCghwbGF0Zm9ybRgCIAEoCRIPCgdsaXN0aW5nGAMgASgJEjYKEWluc3RydWN0aW9uX2ZpbGVzGAQgAygLMhsuaGFybmVzcy52MS5JbnN0cnVjdGlvbkZpbGUSIwoFdG9vbHMYBSADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjIkAKD0luc3RydWN0aW9uRmlsZRIMCgRwYXRoGAEgASgJEg8KB2NvbnRlbnQYAiABKAkSDgoGZGlnZXN0GAMgASgJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_tool]);
+  fileDesc("ChxoYXJuZXNzL3YxL2Vudmlyb25tZW50LnByb3RvEgpoYXJuZXNzLnYxIssBCgtFbnZpcm9ubWVudBIZChF3b3JraW5nX2RpcmVjdG9yeRgBIAEoCRIQCghwbGF0Zm9ybRgCIAEoCRIPCgdsaXN0aW5nGAMgASgJEjYKEWluc3RydWN0aW9uX2ZpbGVzGAQgAygLMhsuaGFybmVzcy52MS5JbnN0cnVjdGlvbkZpbGUSIwoFdG9vbHMYBSADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEiEKBnNraWxscxgGIAMoCzIRLmhhcm5lc3MudjEuU2tpbGwiSwoFU2tpbGwSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIOCgZmb2xkZXIYAyABKAkSDwoHcHJvYmxlbRgEIAEoCSJACg9JbnN0cnVjdGlvbkZpbGUSDAoEcGF0aBgBIAEoCRIPCgdjb250ZW50GAIgASgJEg4KBmRpZ2VzdBgDIAEoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_harness_v1_tool]);
 
 /**
  * Environment is a workspace as the tool host describes it to a new run.
@@ -54,6 +54,13 @@ export type Environment = Message<"harness.v1.Environment"> & {
    * @generated from field: repeated harness.v1.ToolSpec tools = 5;
    */
   tools: ToolSpec[];
+
+  /**
+   * The skills that were found, nearest first; at most 256.
+   *
+   * @generated from field: repeated harness.v1.Skill skills = 6;
+   */
+  skills: Skill[];
 };
 
 /**
@@ -62,6 +69,49 @@ export type Environment = Message<"harness.v1.Environment"> & {
  */
 export const EnvironmentSchema: GenMessage<Environment> = /*@__PURE__*/
   messageDesc(file_harness_v1_environment, 0);
+
+/**
+ * Skill is a folder with a SKILL.md: instructions for one kind of task, which the model reads
+ * when it has such a task.
+ *
+ * @generated from message harness.v1.Skill
+ */
+export type Skill = Message<"harness.v1.Skill"> & {
+  /**
+   * Unique among the skills. Matches [A-Za-z0-9_-]{1,64}.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * When to use it; at most 1,024 bytes.
+   *
+   * @generated from field: string description = 2;
+   */
+  description: string;
+
+  /**
+   * Absolute path of the folder.
+   *
+   * @generated from field: string folder = 3;
+   */
+  folder: string;
+
+  /**
+   * Why it cannot be used; empty if it can.
+   *
+   * @generated from field: string problem = 4;
+   */
+  problem: string;
+};
+
+/**
+ * Describes the message harness.v1.Skill.
+ * Use `create(SkillSchema)` to create a new message.
+ */
+export const SkillSchema: GenMessage<Skill> = /*@__PURE__*/
+  messageDesc(file_harness_v1_environment, 1);
 
 /**
  * InstructionFile is a file with permanent instructions, such as AGENTS.md.
@@ -96,5 +146,5 @@ export type InstructionFile = Message<"harness.v1.InstructionFile"> & {
  * Use `create(InstructionFileSchema)` to create a new message.
  */
 export const InstructionFileSchema: GenMessage<InstructionFile> = /*@__PURE__*/
-  messageDesc(file_harness_v1_environment, 1);
+  messageDesc(file_harness_v1_environment, 2);
 

@@ -30,6 +30,7 @@ class Environment(_message.Message):
     LISTING_FIELD_NUMBER: _builtins.int
     INSTRUCTION_FILES_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
+    SKILLS_FIELD_NUMBER: _builtins.int
     working_directory: _builtins.str
     """Absolute path of the workspace."""
     platform: _builtins.str
@@ -44,6 +45,10 @@ class Environment(_message.Message):
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolSpec]:
         """The tools of the host, for what is said of their use."""
 
+    @_builtins.property
+    def skills(self) -> _containers.RepeatedCompositeFieldContainer[Global___Skill]:
+        """The skills that were found, nearest first; at most 256."""
+
     def __init__(
         self,
         *,
@@ -52,14 +57,51 @@ class Environment(_message.Message):
         listing: _builtins.str = ...,
         instruction_files: _abc.Iterable[Global___InstructionFile] | None = ...,
         tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
+        skills: _abc.Iterable[Global___Skill] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["instruction_files", b"instruction_files", "listing", b"listing", "platform", b"platform", "tools", b"tools", "working_directory", b"working_directory"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["instruction_files", b"instruction_files", "listing", b"listing", "platform", b"platform", "skills", b"skills", "tools", b"tools", "working_directory", b"working_directory"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Environment: _TypeAlias = Environment  # noqa: Y015
+
+@_typing.final
+class Skill(_message.Message):
+    """Skill is a folder with a SKILL.md: instructions for one kind of task, which the model reads
+    when it has such a task.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    FOLDER_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Unique among the skills. Matches [A-Za-z0-9_-]{1,64}."""
+    description: _builtins.str
+    """When to use it; at most 1,024 bytes."""
+    folder: _builtins.str
+    """Absolute path of the folder."""
+    problem: _builtins.str
+    """Why it cannot be used; empty if it can."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        folder: _builtins.str = ...,
+        problem: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "folder", b"folder", "name", b"name", "problem", b"problem"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Skill: _TypeAlias = Skill  # noqa: Y015
 
 @_typing.final
 class InstructionFile(_message.Message):

@@ -99,6 +99,7 @@ class AgentSpec(_message.Message):
     KINDS_FIELD_NUMBER: _builtins.int
     SWARM_FIELD_NUMBER: _builtins.int
     MCP_FIELD_NUMBER: _builtins.int
+    SKILLS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name for people; may be empty."""
     instructions: _builtins.str
@@ -169,6 +170,12 @@ class AgentSpec(_message.Message):
     def mcp(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]:
         """Servers of the Model Context Protocol whose tools it has; at most 64."""
 
+    @_builtins.property
+    def skills(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Folders with skills, in addition to those of the workspace and of the user; absolute paths on
+        the tool host, at most 16.
+        """
+
     def __init__(
         self,
         *,
@@ -192,10 +199,11 @@ class AgentSpec(_message.Message):
         kinds: _abc.Iterable[_quality_pb2.WorkKind] | None = ...,
         swarm: _subagent_pb2.Swarm | None = ...,
         mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
+        skills: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning", "swarm", b"swarm"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "swarm", b"swarm", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "skills", b"skills", "swarm", b"swarm", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -141,6 +141,7 @@ class Definition(_message.Message):
     READ_ONLY_FIELD_NUMBER: _builtins.int
     KINDS_FIELD_NUMBER: _builtins.int
     MCP_FIELD_NUMBER: _builtins.int
+    SKILLS_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     output_schema: _builtins.str
     """JSON Schema of the result; empty: it has none."""
@@ -181,6 +182,10 @@ class Definition(_message.Message):
         """Servers of the Model Context Protocol whose tools it has."""
 
     @_builtins.property
+    def skills(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Folders with skills."""
+
+    @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob, once it is too large to travel. Set
         together with the other fields: they are what is stored there.
@@ -200,11 +205,12 @@ class Definition(_message.Message):
         read_only: _builtins.bool = ...,
         kinds: _abc.Iterable[_quality_pb2.WorkKind] | None = ...,
         mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
+        skills: _abc.Iterable[_builtins.str] | None = ...,
         stored: _content_pb2.Content | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stored", b"stored"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "read_only", b"read_only", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "read_only", b"read_only", "skills", b"skills", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -89,21 +89,27 @@ class DescribeWorkspaceRequest(_message.Message):
 
     WORKSPACE_FIELD_NUMBER: _builtins.int
     SANDBOX_FIELD_NUMBER: _builtins.int
+    SKILL_FOLDERS_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace."""
     @_builtins.property
     def sandbox(self) -> _sandbox_pb2.SandboxConfig:
         """How commands of the run are to be confined; unset: the defaults."""
 
+    @_builtins.property
+    def skill_folders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Folders whose folders are skills too; absolute paths, at most 16."""
+
     def __init__(
         self,
         *,
         workspace: _builtins.str = ...,
         sandbox: _sandbox_pb2.SandboxConfig | None = ...,
+        skill_folders: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "skill_folders", b"skill_folders", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -158,6 +164,7 @@ class ExecuteToolRequest(_message.Message):
     GUARDED_FIELD_NUMBER: _builtins.int
     SHOWN_FIELD_NUMBER: _builtins.int
     MCP_FIELD_NUMBER: _builtins.int
+    SKILL_FOLDERS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -199,6 +206,10 @@ class ExecuteToolRequest(_message.Message):
     def mcp(self) -> _mcp_pb2.McpCall:
         """The call is one of a server's tool; unset: of a tool of the host."""
 
+    @_builtins.property
+    def skill_folders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """For the tool skill: as in DescribeWorkspaceRequest."""
+
     def __init__(
         self,
         *,
@@ -215,10 +226,11 @@ class ExecuteToolRequest(_message.Message):
         guarded: _builtins.bool = ...,
         shown: _abc.Iterable[_preview_pb2.FilePreview] | None = ...,
         mcp: _mcp_pb2.McpCall | None = ...,
+        skill_folders: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "timeout", b"timeout", "tool", b"tool", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

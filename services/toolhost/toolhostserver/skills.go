@@ -1,0 +1,177 @@
+package toolhostserver
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+)
+
+const (
+	// maxSkills bounds the skills of a run, maxSkillFiles the files that are listed of one, and
+	// maxSkillFile one that is read, in bytes.
+	maxSkills     = 256
+	maxSkillFiles = 200
+	maxSkillFile  = 1 << 20
+)
+
+// skillFolders are the folders that have skills, within a folder of a workspace or a user.
+var skillFolders = []string{".agents/skills", ".claude/skills"}
+
+// skills returns the skills of a workspace: those of its folder and of each above it up to the
+// repository's root, then those of the user, then those of named folders. The first with a name
+// counts. A folder of a repository that leads out of it is none.
+func (s *Server) skills(r repository, named []string) []*harnessv1.Skill {
+	var found []*harnessv1.Skill
+	names := map[string]bool{}
+	add := func(folder, within string) {
+		for _, skill := range skillsIn(folder, within) {
+			if names[skill.GetName()] || len(found) >= maxSkills {
+				continue
+			}
+			names[skill.GetName()] = true
+			found = append(found, skill)
+		}
+	}
+	for at := r.workspace; ; at = filepath.Dir(at) {
+		for _, folder := range skillFolders {
+			add(filepath.Join(at, folder), r.root)
+		}
+		if at == r.root || at == filepath.Dir(at) {
+			break
+		}
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		for _, folder := range skillFolders {
+			add(filepath.Join(home, folder), "")
+		}
+	}
+	for _, folder := range named {
+		add(folder, "")
+	}
+	return found
+}
+
+// skillsIn returns the skills in a folder, by name. Unless within is empty, they are within it.
+func skillsIn(folder, within string) []*harnessv1.Skill {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return nil
+	}
+	var found []*harnessv1.Skill
+	for _, entry := range entries {
+		dir, err := filepath.EvalSymlinks(filepath.Join(folder, entry.Name()))
+		if err != nil || within != "" && !inside(within, dir) {
+			continue
+		}
+		text, err := readIn(dir, toolhost.SkillFile)
+		if err != nil {
+			continue // it is no skill
+		}
+		name, description, _, err := toolhost.ParseSkill(entry.Name(), text)
+		if err != nil {
+			found = append(found, &harnessv1.Skill{Name: content.Line(content.Clean(entry.Name()), 64), Folder: dir, Problem: err.Error()})
+			continue
+		}
+		found = append(found, &harnessv1.Skill{Name: name, Description: description, Folder: dir})
+	}
+	slices.SortFunc(found, func(a, b *harnessv1.Skill) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return found
+}
+
+// inside reports whether a path is a folder or within it. Both are without links.
+func inside(folder, path string) bool {
+	relative, err := filepath.Rel(folder, path)
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, ".."+string(filepath.Separator))
+}
+
+// readIn reads a file of a folder. A path that leads out of it is an error.
+func readIn(folder, path string) (string, error) {
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close()
+	f, err := root.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return "", fs.ErrInvalid
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxSkillFile+1))
+	if len(data) > maxSkillFile {
+		return "", fmt.Errorf("it is larger than %d bytes", maxSkillFile)
+	}
+	return strings.ToValidUTF8(string(data), "\uFFFD"), err
+}
+
+// useSkill returns the text of a skill, or a file of its folder.
+func (s *Server) useSkill(dir string, named []string, name, path string) tools.Result {
+	r, err := findRepository(dir)
+	if err != nil {
+		return tools.Failed("The workspace cannot be used: " + workspace.Reason(err) + ".")
+	}
+	all := s.skills(r, named)
+	i := slices.IndexFunc(all, func(k *harnessv1.Skill) bool { return k.GetName() == name })
+	if i < 0 {
+		var names []string
+		for _, k := range all {
+			if k.GetProblem() == "" {
+				names = append(names, k.GetName())
+			}
+		}
+		return tools.Failed(fmt.Sprintf("There is no skill %q. There are: %s.", content.Clip(name, 64), strings.Join(names, ", ")))
+	}
+	skill := all[i]
+	if skill.GetProblem() != "" {
+		return tools.Failed(fmt.Sprintf("The skill %s cannot be used: %s.", name, skill.GetProblem()))
+	}
+	if path != "" {
+		text, err := readIn(skill.GetFolder(), filepath.Clean(path))
+		if err != nil {
+			return tools.Failed(fmt.Sprintf("%s: cannot be read: it must be a file in the folder of the skill: %s.", content.Clip(path, 200), strings.Join(filesIn(skill.GetFolder()), ", ")))
+		}
+		return tools.Result{Text: content.Clean(text)}
+	}
+	text, err := readIn(skill.GetFolder(), toolhost.SkillFile)
+	if err != nil {
+		return tools.Failed("The skill cannot be read: " + workspace.Reason(err) + ".")
+	}
+	_, _, body, err := toolhost.ParseSkill(name, text)
+	if err != nil {
+		return tools.Failed("The skill cannot be used: " + err.Error() + ".")
+	}
+	body = content.Clean(body)
+	if files := filesIn(skill.GetFolder()); len(files) > 0 {
+		body += "\n\nFiles of this skill, in " + skill.GetFolder() + ":\n" + strings.Join(files, "\n")
+	}
+	return tools.Result{Text: body}
+}
+
+// filesIn returns the files of a skill apart from its SKILL.md, by path.
+func filesIn(folder string) []string {
+	var files []string
+	_ = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || len(files) >= maxSkillFiles {
+			return filepath.SkipAll
+		}
+		relative, err := filepath.Rel(folder, path)
+		if err == nil && entry.Type().IsRegular() && relative != toolhost.SkillFile {
+			files = append(files, content.Line(content.Clean(relative), 200))
+		}
+		return nil
+	})
+	return files
+}
