@@ -43,6 +43,8 @@ type cli struct {
 	Cancel    cancelCmd    `cmd:"" help:"Cancel a run."`
 	Feedback  feedbackCmd  `cmd:"" help:"Give feedback on the result of a run that has ended."`
 	Delete    deleteCmd    `cmd:"" help:"Delete a parked or ended run with all its stored data."`
+	Prompt    promptCmd    `cmd:"" help:"List and replace the prompts with which work is judged."`
+	Profile   profileCmd   `cmd:"" help:"Show or forget what is known of the work in a workspace."`
 	MCP       mcpCmd       `cmd:"" name:"mcp" help:"List and pin the tools of MCP servers, or serve runs to other programs over MCP."`
 	Agent     agentCmd     `cmd:"" help:"Create and check agent files, and print their schemas."`
 	Demo      demoCmd      `cmd:"" help:"Run a scripted agent that fixes a small program; needs no model."`

@@ -51,6 +51,14 @@ type Profiles struct {
 
 	mu    sync.Mutex
 	known map[runlog.ValueKey]readProfile
+	// prompts are those that were set, by namespace.
+	prompts map[string]readPrompts
+}
+
+// readPrompts are prompts with the time at which they were read.
+type readPrompts struct {
+	set []*harnessv1.Prompt
+	at  time.Time
 }
 
 // readProfile is a profile with the time at which it was read.
@@ -61,8 +69,10 @@ type readProfile struct {
 
 // Bounds of the cache. A full one is emptied.
 const (
-	maxAge   = 5 * time.Minute
-	maxKnown = 4096
+	maxAge = 5 * time.Minute
+	// Prompts are changed by persons, who expect to see the change.
+	maxPromptAge = 2 * time.Second
+	maxKnown     = 4096
 )
 
 // New returns Profiles.
@@ -76,7 +86,7 @@ func New(cfg Config) *Profiles {
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Profiles{cfg: cfg, known: map[runlog.ValueKey]readProfile{}}
+	return &Profiles{cfg: cfg, known: map[runlog.ValueKey]readProfile{}, prompts: map[string]readPrompts{}}
 }
 
 func keyOf(namespace, profile string) runlog.ValueKey {
@@ -107,7 +117,18 @@ func (p *Profiles) observe(ctx context.Context, namespace string, c *harnessv1.P
 	}
 	key := keyOf(namespace, c.GetProfile())
 	if c.GetChange() == nil {
-		return p.read(ctx, key)
+		prompts, err := p.promptsOf(ctx, namespace, c.GetTier())
+		if err != nil {
+			return nil, err
+		}
+		s := &harnessv1.ProfileState{}
+		if c.GetProfile() != "" {
+			if s, err = p.read(ctx, key); err != nil {
+				return nil, err
+			}
+		}
+		s.Prompts = prompts
+		return s, nil
 	}
 	stored, err := p.change(ctx, key, func(s *harnessv1.StoredProfile) bool { return apply(s, c) })
 	if err != nil {

@@ -86,7 +86,7 @@ func job(purpose, prompt, format, schema string, tokens uint32, parts ...part) *
 	body, nonce := fence(parts)
 	return &harnessv1.JobRequest{
 		Purpose: purpose, System: prompts[prompt] + "\n\n" + fmt.Sprintf(delimiters, nonce, nonce) + "\n" + format, Prompt: body, Schema: schema,
-		Timeout: durationpb.New(jobTimeout), MaxTries: jobTries, MaxOutputTokens: tokens,
+		Timeout: durationpb.New(jobTimeout), MaxTries: jobTries, MaxOutputTokens: tokens, PromptUsed: &harnessv1.Prompt{Id: prompt},
 	}
 }
 

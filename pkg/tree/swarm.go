@@ -96,7 +96,7 @@ func AddSwarm(s *harnessv1.Snapshot, swarm *harnessv1.Swarm) {
 	var tasks []*harnessv1.GraphTask
 	var before []string
 	for i, name := range swarm.GetSpecialists() {
-		id := "specialist-" + decimal(uint64(i)+1) //nolint:gosec // an index
+		id := "specialist-" + decimal(uint64(i)+1)
 		before = append(before, id)
 		tasks = append(tasks, &harnessv1.GraphTask{Id: id, Title: name, Agent: name})
 	}
@@ -148,7 +148,7 @@ func SwarmCompleted(s *harnessv1.Snapshot, g *harnessv1.Graph, now time.Time) *h
 	}
 	return event.SwarmCompleted(&harnessv1.SwarmCompleted{
 		SpecialistsSucceeded: succeeded(g, 1), AggregatorSucceeded: succeeded(g, 2) > 0,
-		TotalDurationMs:  uint64(max(0, now.Sub(g.GetSwarm().GetStartTime().AsTime()).Milliseconds())), //nolint:gosec // not negative
+		TotalDurationMs:  uint64(max(0, now.Sub(g.GetSwarm().GetStartTime().AsTime()).Milliseconds())),
 		EstimatedCostUsd: float64(cost) / 1e6,
 	})
 }

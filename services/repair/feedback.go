@@ -13,14 +13,13 @@ import (
 // profile returns the key of the run's profile and what is known of it; an empty key and nil
 // if the run has none. Its error asks for the observation.
 func (d *decision) profile() (string, *harnessv1.ProfileState, error) {
-	name := cmp.Or(d.s.GetTask().GetProfile(), d.s.GetWorkspace())
-	if name == "" {
-		return "", nil, nil
+	key := ""
+	if name := cmp.Or(d.s.GetTask().GetProfile(), d.s.GetWorkspace()); name != "" {
+		key = profile.Key(name)
 	}
-	key := profile.Key(name)
 	seen := agent.Observation(d.in, NeedProfile)
 	if seen == nil {
-		return "", nil, &agent.NeedsError{Keys: []string{NeedProfile}, Profile: &harnessv1.ProfileChange{Profile: key}}
+		return "", nil, &agent.NeedsError{Keys: []string{NeedProfile}, Profile: &harnessv1.ProfileChange{Profile: key, Tier: d.s.GetTier()}}
 	}
 	return key, seen.GetProfile(), nil
 }

@@ -25,6 +25,7 @@ type workPlan struct {
 	candidates int
 	usage      []*harnessv1.Usage
 	problem    string // why the profile could not be read
+	texts      quality.Texts
 }
 
 // classify finds out what kind of work a goal is, how complex it is, and, for complex work, how to
@@ -48,7 +49,7 @@ func (d *decision) classify(goal string, segment uint32, own []*harnessv1.WorkKi
 	if err != nil {
 		return nil, err
 	}
-	w.problem = profile.GetProblem()
+	w.problem, w.texts = profile.GetProblem(), profile.GetPrompts()
 	states, err := d.ask(w, segment, requests)
 	if err != nil {
 		return nil, err
@@ -108,6 +109,7 @@ func (d *decision) ask(w *workPlan, segment uint32, requests []*harnessv1.JobReq
 		return states, nil
 	}
 	for _, r := range requests {
+		w.texts.Use(r)
 		r.Model = d.s.GetConfig().GetQuality().GetModel()
 		r.Key = quality.JobKey(d.s.GetFirstSequence(), segment, 0, r.GetPurpose(), r)
 	}
@@ -195,7 +197,7 @@ func (w *workPlan) preamble() string {
 	if w == nil {
 		return ""
 	}
-	return quality.Preamble(w.kind, w.complexity, w.state.GetMultiplier())
+	return quality.PreambleWith(w.texts.Of(quality.PromptPreamble), w.kind, w.complexity, w.state.GetMultiplier())
 }
 
 // output returns a decision that ended without an outcome as its output; nil if err is another

@@ -61,7 +61,7 @@ func (d *decision) qualityGate() (decided bool, err error) {
 		q.Attempt++
 		d.Emit(event.QualityRetry(q.GetAttempt(), next.Reason, x.attempt.GetCombined()))
 		d.startAttempt()
-		return true, d.reject(rejectedQuality, quality.HealingPrompt(x.goal, q.GetAttempt(), limit, x.contract, x.verdict), nil)
+		return true, d.reject(rejectedQuality, quality.HealingPromptWith(d.texts().Of(quality.PromptHealing), x.goal, q.GetAttempt(), limit, x.contract, x.verdict), nil)
 	}
 	best := quality.Best(q.GetAttempts())
 	if next.Degraded {
@@ -76,6 +76,11 @@ func (d *decision) qualityGate() (decided bool, err error) {
 	}
 	d.deliver(x, best, next.Degraded)
 	return false, nil
+}
+
+// texts returns the prompts that replace built-in ones.
+func (d *decision) texts() quality.Texts {
+	return agent.Observation(d.in, KeyCalibration).GetProfile().GetPrompts()
 }
 
 // iterate begins another iteration if one is due, and reports the iterations after the last.
@@ -129,8 +134,8 @@ func (d *decision) examine(verify bool) (*exam, error) {
 	if readsSources(d.s) && quotes == nil {
 		needed.Keys = append(needed.Keys, KeyQuotes)
 	}
-	if verify && q.GetProfile() != "" && agent.Observation(d.in, KeyCalibration) == nil {
-		needed.Keys, needed.Profile = append(needed.Keys, KeyCalibration), &harnessv1.ProfileChange{Profile: q.GetProfile()}
+	if verify && agent.Observation(d.in, KeyCalibration) == nil {
+		needed.Keys, needed.Profile = append(needed.Keys, KeyCalibration), &harnessv1.ProfileChange{Profile: q.GetProfile(), Tier: d.s.GetTier()}
 	}
 	if len(needed.Keys) > 0 {
 		return nil, needed
@@ -203,6 +208,7 @@ func (d *decision) verify(x *exam, out *harnessv1.OutputSeen, attempt uint32) er
 	var requests []*harnessv1.JobRequest
 	for _, p := range perspectives {
 		r := quality.VerifyJob(x.goal, out.GetText(), artifacts, p, calibration)
+		d.texts().Use(r)
 		r.Purpose, r.Model = quality.PurposeVerify, d.s.GetConfig().GetQuality().GetModel()
 		r.Key = quality.JobKey(d.s.GetFirstSequence(), d.s.GetSegment(), attempt, r.GetPurpose(), r)
 		requests = append(requests, r)

@@ -223,7 +223,7 @@ func TestComplexWorkHasThreeVerifiers(t *testing.T) {
 		}
 		o := j.decide()
 		v := o.GetEvents()[1].GetQualityVerified()
-		if len(j.asked) != c.want || len(j.keys) != 1+c.want || v.GetContrastive() != (c.want == 3) {
+		if len(j.asked) != c.want || len(j.keys) != 2+c.want || v.GetContrastive() != (c.want == 3) {
 			t.Errorf("%s %s: asked %d, verified %v", c.kind, c.level, len(j.asked), v)
 		}
 		if c.want == 3 && (v.GetScore() != 0.75 || !slices.Equal(v.GetIssues(), []string{"[completeness] thin", "[usefulness] thin"})) {
@@ -331,5 +331,26 @@ func TestGatesBeforeQuality(t *testing.T) {
 	j.s.WorkItemLedger = &harnessv1.WorkItemLedger{Items: []*harnessv1.WorkItem{{Id: "w1", Title: "One", Status: harnessv1.WorkItemStatus_WORK_ITEM_STATUS_PENDING}}}
 	if o := j.decide(); verdict(o) != "repair work_items_incomplete" || len(j.keys) > 0 {
 		t.Errorf("%s after %v", verdict(o), j.keys)
+	}
+}
+
+// TestPromptsOfVerifiersAreReplaced by those that were observed, and the request records which.
+func TestPromptsOfVerifiersAreReplaced(t *testing.T) {
+	j := qualityRun(t, quality.Chat)
+	j.decide()
+	if r := j.asked[0]; r.GetPromptUsed().GetId() != quality.PromptVerifier || r.GetPromptUsed().GetDigest() != "" {
+		t.Errorf("built in: %v", r.GetPromptUsed())
+	}
+	j = qualityRun(t, quality.Chat)
+	j.profile = &harnessv1.ProfileState{Prompts: []*harnessv1.Prompt{
+		{Id: quality.PromptVerifier, Tier: "gold", Text: "Be strict.", Digest: "d"}, {Id: quality.PromptHealing, Text: "Start again."},
+	}}
+	j.verifier = scored(0.2)
+	o := j.decide()
+	if r := j.asked[0]; !strings.HasPrefix(r.GetSystem(), "Be strict.\n\n") || r.GetPromptUsed().GetTier() != "gold" || r.GetPromptUsed().GetDigest() != "d" {
+		t.Errorf("set: %v %q", r.GetPromptUsed(), r.GetSystem())
+	}
+	if !strings.Contains(o.String(), "Start again.") {
+		t.Errorf("healing: %v", o)
 	}
 }

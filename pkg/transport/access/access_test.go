@@ -327,7 +327,8 @@ func concrete(t *testing.T, m *dynamicpb.Message) proto.Message {
 		&harnessv1.RunRequest{}, &harnessv1.StartRunRequest{}, &harnessv1.WatchRunRequest{}, &harnessv1.WatchRunsRequest{}, &harnessv1.GetRunRequest{},
 		&harnessv1.GetStateRequest{}, &harnessv1.GetConversationRequest{}, &harnessv1.GetContextRequest{}, &harnessv1.GetBlobRequest{}, &harnessv1.ListRunsRequest{},
 		&harnessv1.ListPendingRequest{}, &harnessv1.SendInputRequest{}, &harnessv1.InterruptRunRequest{}, &harnessv1.ResumeRunRequest{},
-		&harnessv1.CancelRunRequest{}, &harnessv1.DeleteRunRequest{},
+		&harnessv1.CancelRunRequest{}, &harnessv1.DeleteRunRequest{}, &harnessv1.GetPromptsRequest{}, &harnessv1.SetPromptRequest{},
+		&harnessv1.GetProfileRequest{}, &harnessv1.ResetProfileRequest{},
 	} {
 		if c.ProtoReflect().Descriptor().FullName() == m.Descriptor().FullName() {
 			typed = c

@@ -49,10 +49,12 @@ const (
 	Scripts Right = "scripts"
 	// Approve: answers to approvals, and runs that need none by a person's word.
 	Approve Right = "approve"
+	// Prompts: changes of prompts and resets of profiles, which all runs of a namespace have.
+	Prompts Right = "prompts"
 )
 
 // allRights lists the rights in the order of the documentation.
-var allRights = []Right{Commands, Hooks, Checks, Scripts, Approve}
+var allRights = []Right{Commands, Hooks, Checks, Scripts, Approve, Prompts}
 
 // May reports whether the token is valid for a namespace.
 func (c Caller) May(namespace string) bool {

@@ -25,6 +25,14 @@ func checkRights(c Caller, req any) error {
 			return lacks(Approve, "approval", "answers a call that waits for a person")
 		}
 		return checkModels(c, changedModel(req))
+	case *harnessv1.SetPromptRequest:
+		if !c.Has(Prompts) {
+			return lacks(Prompts, "id", "changes the prompts of all runs of the namespace")
+		}
+	case *harnessv1.ResetProfileRequest:
+		if !c.Has(Prompts) {
+			return lacks(Prompts, "profile", "forgets what all runs of the profile have shown")
+		}
 	case *harnessv1.ResumeRunRequest:
 		return checkModels(c, changedModel(req))
 	case *harnessv1.RunRequest:

@@ -27,5 +27,5 @@ func checkService(c Caller, method string) error {
 
 // bounded reports whether there is anything that the caller may not do.
 func (c Caller) bounded() bool {
-	return c.Namespaces != nil || c.Roots != nil || c.Providers != nil || slices.ContainsFunc(allRights, func(r Right) bool { return !c.Has(r) })
+	return c.Namespaces != nil || c.Roots != nil || c.Providers != nil || slices.ContainsFunc(allRights, func(r Right) bool { return r != Prompts && !c.Has(r) })
 }

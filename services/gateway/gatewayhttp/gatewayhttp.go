@@ -105,6 +105,11 @@ var routes = []route{
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/interrupt", handle: (*server).interrupt},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/resume", handle: (*server).resume},
 	{method: http.MethodPost, path: "/v1/runs/{run_id}/cancel", handle: (*server).cancel},
+	{method: http.MethodGet, path: "/v1/prompts", handle: (*server).prompts},
+	{method: http.MethodPut, path: "/v1/prompts/{prompt_id}", handle: (*server).setPrompt},
+	{method: http.MethodDelete, path: "/v1/prompts/{prompt_id}", handle: (*server).unsetPrompt},
+	{method: http.MethodGet, path: "/v1/profile", handle: (*server).profile},
+	{method: http.MethodDelete, path: "/v1/profile", handle: (*server).resetProfile},
 	{method: http.MethodGet, path: "/v1/pending", handle: (*server).pending},
 	{method: http.MethodGet, path: "/v1/events", handle: (*server).runEvents, stream: true},
 }

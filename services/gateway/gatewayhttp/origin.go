@@ -18,7 +18,7 @@ import (
 const AnyOrigin = "*"
 
 const (
-	corsMethods = "GET, HEAD, POST, DELETE"
+	corsMethods = "GET, HEAD, POST, PUT, DELETE"
 	corsHeaders = "Accept, Authorization, Content-Type, Idempotency-Key, Last-Event-ID, Traceparent, Tracestate"
 	corsExposed = "Location, Retry-After"
 	// corsAge is how long a browser may cache a preflight, in seconds.

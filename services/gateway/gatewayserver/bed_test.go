@@ -23,6 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
@@ -88,7 +89,7 @@ func newBed(t testing.TB, change ...func(*gatewayserver.Config)) *bed {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
-	b := &bed{t: t, ctx: ctx, config: gatewayserver.Config{Log: shared}, namespace: fmt.Sprintf("ns%d", beds.Add(1)), address: "127.0.0.1:0"}
+	b := &bed{t: t, ctx: ctx, config: gatewayserver.Config{Log: shared, Profiles: profile.New(profile.Config{Values: shared})}, namespace: fmt.Sprintf("ns%d", beds.Add(1)), address: "127.0.0.1:0"}
 	for _, f := range change {
 		f(&b.config)
 	}

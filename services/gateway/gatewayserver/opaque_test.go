@@ -127,6 +127,10 @@ func (b *bed) callAll(client harnessv1.GatewayServiceClient, h *hand, text strin
 	ok(client.GetConversation(b.ctx, &harnessv1.GetConversationRequest{Namespace: namespace, RunId: id}))
 	ok(client.GetContext(b.ctx, &harnessv1.GetContextRequest{Namespace: namespace, RunId: id}))
 	ok(client.ListRuns(b.ctx, &harnessv1.ListRunsRequest{Namespace: namespace}))
+	ok(client.GetPrompts(b.ctx, &harnessv1.GetPromptsRequest{Namespace: namespace}))
+	ok(client.SetPrompt(b.ctx, &harnessv1.SetPromptRequest{Namespace: namespace, Id: "healing", Text: "Again."}))
+	ok(client.GetProfile(b.ctx, &harnessv1.GetProfileRequest{Namespace: namespace, Profile: "/w"}))
+	ok(client.ResetProfile(b.ctx, &harnessv1.ResetProfileRequest{Namespace: namespace, Profile: "/w"}))
 	ok(client.ListPending(b.ctx, &harnessv1.ListPendingRequest{Namespace: namespace}))
 	ok(client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: namespace, RunId: id,
 		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline("go on")}}}))

@@ -49,6 +49,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
+	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
@@ -98,6 +99,8 @@ type Config struct {
 	Model func(model string) error
 	// Quality is how the installation judges work; see RepairTrigger.quality. Nil: it sets nothing.
 	Quality *harnessv1.QualityConfig
+	// Profiles has profiles and prompts. Nil: there are none.
+	Profiles *profile.Profiles
 	// Features are those that some runs have; gateway.CheckFeatures accepts them.
 	Features []*harnessv1.Feature
 	// Priced reports whether the price of a model is known. A budget in US dollars of a run
@@ -157,6 +160,7 @@ type Server struct {
 
 	runs      runs
 	executors executors
+	profiles  *profile.Profiles
 
 	conversations *conversationcache.Cache
 	texts         *shown.Texts
@@ -209,6 +213,7 @@ func New(cfg Config) *Server {
 		closing:    make(chan struct{}),
 		stop:       func() {},
 		executors:  executors{log: cfg.Log, now: cfg.Now},
+		profiles:   cfg.Profiles,
 
 		conversations: conversationcache.New(cfg.Log, maxConversations),
 		texts:         shown.New(cfg.Log.Blob, maxShown),

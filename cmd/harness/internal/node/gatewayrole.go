@@ -37,6 +37,7 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 			return provider.CheckEffort(n.cfg.Catalogue, model, effort)
 		},
 		Quality:  quality,
+		Profiles: d.profiles,
 		Features: n.cfg.Features,
 		Model:    n.checkModel,
 		Priced:   func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },

@@ -3401,12 +3401,425 @@ func (x *PlanRange) GetVersion() uint64 {
 	return 0
 }
 
+// GetPromptsRequest asks for prompts.
+type GetPromptsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace     string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPromptsRequest) Reset() {
+	*x = GetPromptsRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPromptsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPromptsRequest) ProtoMessage() {}
+
+func (x *GetPromptsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPromptsRequest.ProtoReflect.Descriptor instead.
+func (*GetPromptsRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *GetPromptsRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+// GetPromptsResponse has prompts.
+type GetPromptsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// By id, then tier; the built-in one of each id, without a time, comes first.
+	Prompts       []*Prompt `protobuf:"bytes,1,rep,name=prompts,proto3" json:"prompts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetPromptsResponse) Reset() {
+	*x = GetPromptsResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetPromptsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetPromptsResponse) ProtoMessage() {}
+
+func (x *GetPromptsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetPromptsResponse.ProtoReflect.Descriptor instead.
+func (*GetPromptsResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *GetPromptsResponse) GetPrompts() []*Prompt {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
+}
+
+// SetPromptRequest replaces a prompt.
+type SetPromptRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Which one.
+	Id string `protobuf:"bytes,2,opt,name=id,proto3" json:"id,omitempty"`
+	// The tier of callers for whose runs it is; empty: all that have no separate one.
+	Tier string `protobuf:"bytes,3,opt,name=tier,proto3" json:"tier,omitempty"`
+	// The text, at most 16 KiB. Empty: the built-in one is restored.
+	Text          string `protobuf:"bytes,4,opt,name=text,proto3" json:"text,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPromptRequest) Reset() {
+	*x = SetPromptRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPromptRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPromptRequest) ProtoMessage() {}
+
+func (x *SetPromptRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPromptRequest.ProtoReflect.Descriptor instead.
+func (*SetPromptRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *SetPromptRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *SetPromptRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *SetPromptRequest) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *SetPromptRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+// SetPromptResponse has the prompt that counts now.
+type SetPromptResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The prompt.
+	Prompt        *Prompt `protobuf:"bytes,1,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPromptResponse) Reset() {
+	*x = SetPromptResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPromptResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPromptResponse) ProtoMessage() {}
+
+func (x *SetPromptResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPromptResponse.ProtoReflect.Descriptor instead.
+func (*SetPromptResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *SetPromptResponse) GetPrompt() *Prompt {
+	if x != nil {
+		return x.Prompt
+	}
+	return nil
+}
+
+// GetProfileRequest asks for a profile.
+type GetProfileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Name of the profile: the absolute path of a workspace, or what tasks name.
+	Profile       string `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProfileRequest) Reset() {
+	*x = GetProfileRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProfileRequest) ProtoMessage() {}
+
+func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProfileRequest.ProtoReflect.Descriptor instead.
+func (*GetProfileRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *GetProfileRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetProfileRequest) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+// GetProfileResponse is what is known.
+type GetProfileResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is stored.
+	State *ProfileState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// What follows from it.
+	Figures       *QualityProfile `protobuf:"bytes,2,opt,name=figures,proto3" json:"figures,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetProfileResponse) Reset() {
+	*x = GetProfileResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetProfileResponse) ProtoMessage() {}
+
+func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
+func (*GetProfileResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *GetProfileResponse) GetState() *ProfileState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *GetProfileResponse) GetFigures() *QualityProfile {
+	if x != nil {
+		return x.Figures
+	}
+	return nil
+}
+
+// ResetProfileRequest forgets a profile.
+type ResetProfileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// Name of the profile, as in GetProfileRequest.
+	Profile       string `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetProfileRequest) Reset() {
+	*x = ResetProfileRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetProfileRequest) ProtoMessage() {}
+
+func (x *ResetProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetProfileRequest.ProtoReflect.Descriptor instead.
+func (*ResetProfileRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ResetProfileRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *ResetProfileRequest) GetProfile() string {
+	if x != nil {
+		return x.Profile
+	}
+	return ""
+}
+
+// ResetProfileResponse: it is forgotten.
+type ResetProfileResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetProfileResponse) Reset() {
+	*x = ResetProfileResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetProfileResponse) ProtoMessage() {}
+
+func (x *ResetProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetProfileResponse.ProtoReflect.Descriptor instead.
+func (*ResetProfileResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{49}
+}
+
 var File_harness_v1_gateway_proto protoreflect.FileDescriptor
 
 const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/gateway.proto\x12\n" +
-	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xe7\x05\n" +
+	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xe7\x05\n" +
 	"\n" +
 	"RunRequest\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.harness.v1.StartRunRequestH\x00R\x05start\x12/\n" +
@@ -3649,13 +4062,34 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x06action\x18\x03 \x01(\x0e2\x1c.harness.v1.CompactionActionR\x06action\x12.\n" +
 	"\x05class\x18\x04 \x01(\x0e2\x18.harness.v1.MessageClassR\x05class\x12\x1a\n" +
 	"\bmessages\x18\x05 \x01(\rR\bmessages\x12\x18\n" +
-	"\aversion\x18\x06 \x01(\x04R\aversion*i\n" +
+	"\aversion\x18\x06 \x01(\x04R\aversion\"1\n" +
+	"\x11GetPromptsRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\"B\n" +
+	"\x12GetPromptsResponse\x12,\n" +
+	"\aprompts\x18\x01 \x03(\v2\x12.harness.v1.PromptR\aprompts\"h\n" +
+	"\x10SetPromptRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x0e\n" +
+	"\x02id\x18\x02 \x01(\tR\x02id\x12\x12\n" +
+	"\x04tier\x18\x03 \x01(\tR\x04tier\x12\x12\n" +
+	"\x04text\x18\x04 \x01(\tR\x04text\"?\n" +
+	"\x11SetPromptResponse\x12*\n" +
+	"\x06prompt\x18\x01 \x01(\v2\x12.harness.v1.PromptR\x06prompt\"K\n" +
+	"\x11GetProfileRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
+	"\aprofile\x18\x02 \x01(\tR\aprofile\"z\n" +
+	"\x12GetProfileResponse\x12.\n" +
+	"\x05state\x18\x01 \x01(\v2\x18.harness.v1.ProfileStateR\x05state\x124\n" +
+	"\afigures\x18\x02 \x01(\v2\x1a.harness.v1.QualityProfileR\afigures\"M\n" +
+	"\x13ResetProfileRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x18\n" +
+	"\aprofile\x18\x02 \x01(\tR\aprofile\"\x16\n" +
+	"\x14ResetProfileResponse*i\n" +
 	"\n" +
 	"WatchUntil\x12\x1b\n" +
 	"\x17WATCH_UNTIL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fWATCH_UNTIL_END\x10\x01\x12\x14\n" +
 	"\x10WATCH_UNTIL_REST\x10\x02\x12\x13\n" +
-	"\x0fWATCH_UNTIL_NOW\x10\x032\xb1\t\n" +
+	"\x0fWATCH_UNTIL_NOW\x10\x032\xe8\v\n" +
 	"\x0eGatewayService\x12:\n" +
 	"\x03Run\x12\x16.harness.v1.RunRequest\x1a\x17.harness.v1.RunResponse(\x010\x01\x12E\n" +
 	"\bStartRun\x12\x1b.harness.v1.StartRunRequest\x1a\x1c.harness.v1.StartRunResponse\x12G\n" +
@@ -3673,7 +4107,13 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\fInterruptRun\x12\x1f.harness.v1.InterruptRunRequest\x1a .harness.v1.InterruptRunResponse\x12H\n" +
 	"\tResumeRun\x12\x1c.harness.v1.ResumeRunRequest\x1a\x1d.harness.v1.ResumeRunResponse\x12H\n" +
 	"\tCancelRun\x12\x1c.harness.v1.CancelRunRequest\x1a\x1d.harness.v1.CancelRunResponse\x12H\n" +
-	"\tDeleteRun\x12\x1c.harness.v1.DeleteRunRequest\x1a\x1d.harness.v1.DeleteRunResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\tDeleteRun\x12\x1c.harness.v1.DeleteRunRequest\x1a\x1d.harness.v1.DeleteRunResponse\x12K\n" +
+	"\n" +
+	"GetPrompts\x12\x1d.harness.v1.GetPromptsRequest\x1a\x1e.harness.v1.GetPromptsResponse\x12H\n" +
+	"\tSetPrompt\x12\x1c.harness.v1.SetPromptRequest\x1a\x1d.harness.v1.SetPromptResponse\x12K\n" +
+	"\n" +
+	"GetProfile\x12\x1d.harness.v1.GetProfileRequest\x1a\x1e.harness.v1.GetProfileResponse\x12Q\n" +
+	"\fResetProfile\x12\x1f.harness.v1.ResetProfileRequest\x1a .harness.v1.ResetProfileResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_gateway_proto_rawDescOnce sync.Once
@@ -3688,7 +4128,7 @@ func file_harness_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_harness_v1_gateway_proto_goTypes = []any{
 	(WatchUntil)(0),                 // 0: harness.v1.WatchUntil
 	(*RunRequest)(nil),              // 1: harness.v1.RunRequest
@@ -3733,124 +4173,147 @@ var file_harness_v1_gateway_proto_goTypes = []any{
 	(*GetContextResponse)(nil),      // 40: harness.v1.GetContextResponse
 	(*ContextItem)(nil),             // 41: harness.v1.ContextItem
 	(*PlanRange)(nil),               // 42: harness.v1.PlanRange
-	(*UserMessage)(nil),             // 43: harness.v1.UserMessage
-	(*Approval)(nil),                // 44: harness.v1.Approval
-	(*Interrupt)(nil),               // 45: harness.v1.Interrupt
-	(*Resume)(nil),                  // 46: harness.v1.Resume
-	(*Cancel)(nil),                  // 47: harness.v1.Cancel
-	(*ToolAnswer)(nil),              // 48: harness.v1.ToolAnswer
-	(*ModeChange)(nil),              // 49: harness.v1.ModeChange
-	(*ReplanRequest)(nil),           // 50: harness.v1.ReplanRequest
-	(*ModelChange)(nil),             // 51: harness.v1.ModelChange
-	(*ToolSpec)(nil),                // 52: harness.v1.ToolSpec
-	(*HookVerdict)(nil),             // 53: harness.v1.HookVerdict
-	(*Event)(nil),                   // 54: harness.v1.Event
-	(*Delta)(nil),                   // 55: harness.v1.Delta
-	(*HarnessResult)(nil),           // 56: harness.v1.HarnessResult
-	(*HookRequest)(nil),             // 57: harness.v1.HookRequest
-	(*RunSpec)(nil),                 // 58: harness.v1.RunSpec
-	(RunStatus)(0),                  // 59: harness.v1.RunStatus
-	(*Run)(nil),                     // 60: harness.v1.Run
-	(*Snapshot)(nil),                // 61: harness.v1.Snapshot
-	(*Message)(nil),                 // 62: harness.v1.Message
-	(*PendingCall)(nil),             // 63: harness.v1.PendingCall
-	(*Feedback)(nil),                // 64: harness.v1.Feedback
-	(*Budgets)(nil),                 // 65: harness.v1.Budgets
-	(Role)(0),                       // 66: harness.v1.Role
-	(MessageKind)(0),                // 67: harness.v1.MessageKind
-	(CompactionAction)(0),           // 68: harness.v1.CompactionAction
-	(MessageClass)(0),               // 69: harness.v1.MessageClass
+	(*GetPromptsRequest)(nil),       // 43: harness.v1.GetPromptsRequest
+	(*GetPromptsResponse)(nil),      // 44: harness.v1.GetPromptsResponse
+	(*SetPromptRequest)(nil),        // 45: harness.v1.SetPromptRequest
+	(*SetPromptResponse)(nil),       // 46: harness.v1.SetPromptResponse
+	(*GetProfileRequest)(nil),       // 47: harness.v1.GetProfileRequest
+	(*GetProfileResponse)(nil),      // 48: harness.v1.GetProfileResponse
+	(*ResetProfileRequest)(nil),     // 49: harness.v1.ResetProfileRequest
+	(*ResetProfileResponse)(nil),    // 50: harness.v1.ResetProfileResponse
+	(*UserMessage)(nil),             // 51: harness.v1.UserMessage
+	(*Approval)(nil),                // 52: harness.v1.Approval
+	(*Interrupt)(nil),               // 53: harness.v1.Interrupt
+	(*Resume)(nil),                  // 54: harness.v1.Resume
+	(*Cancel)(nil),                  // 55: harness.v1.Cancel
+	(*ToolAnswer)(nil),              // 56: harness.v1.ToolAnswer
+	(*ModeChange)(nil),              // 57: harness.v1.ModeChange
+	(*ReplanRequest)(nil),           // 58: harness.v1.ReplanRequest
+	(*ModelChange)(nil),             // 59: harness.v1.ModelChange
+	(*ToolSpec)(nil),                // 60: harness.v1.ToolSpec
+	(*HookVerdict)(nil),             // 61: harness.v1.HookVerdict
+	(*Event)(nil),                   // 62: harness.v1.Event
+	(*Delta)(nil),                   // 63: harness.v1.Delta
+	(*HarnessResult)(nil),           // 64: harness.v1.HarnessResult
+	(*HookRequest)(nil),             // 65: harness.v1.HookRequest
+	(*RunSpec)(nil),                 // 66: harness.v1.RunSpec
+	(RunStatus)(0),                  // 67: harness.v1.RunStatus
+	(*Run)(nil),                     // 68: harness.v1.Run
+	(*Snapshot)(nil),                // 69: harness.v1.Snapshot
+	(*Message)(nil),                 // 70: harness.v1.Message
+	(*PendingCall)(nil),             // 71: harness.v1.PendingCall
+	(*Feedback)(nil),                // 72: harness.v1.Feedback
+	(*Budgets)(nil),                 // 73: harness.v1.Budgets
+	(Role)(0),                       // 74: harness.v1.Role
+	(MessageKind)(0),                // 75: harness.v1.MessageKind
+	(CompactionAction)(0),           // 76: harness.v1.CompactionAction
+	(MessageClass)(0),               // 77: harness.v1.MessageClass
+	(*Prompt)(nil),                  // 78: harness.v1.Prompt
+	(*ProfileState)(nil),            // 79: harness.v1.ProfileState
+	(*QualityProfile)(nil),          // 80: harness.v1.QualityProfile
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
 	8,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
 	2,  // 1: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
-	43, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
-	44, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
-	45, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
-	46, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
-	47, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
-	48, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	49, // 8: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
-	50, // 9: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
+	51, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
+	52, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
+	53, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
+	54, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
+	55, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
+	56, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	57, // 8: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
+	58, // 9: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
 	3,  // 10: harness.v1.RunRequest.hook_answer:type_name -> harness.v1.HookAnswer
-	51, // 11: harness.v1.RunRequest.model_change:type_name -> harness.v1.ModelChange
-	52, // 12: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
-	53, // 13: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
+	59, // 11: harness.v1.RunRequest.model_change:type_name -> harness.v1.ModelChange
+	60, // 12: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
+	61, // 13: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
 	5,  // 14: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
 	6,  // 15: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	54, // 16: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	55, // 17: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	56, // 18: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	62, // 16: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	63, // 17: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	64, // 18: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
 	7,  // 19: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	57, // 20: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
-	58, // 21: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	65, // 20: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
+	66, // 21: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
 	0,  // 22: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
 	5,  // 23: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	59, // 24: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	60, // 25: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	67, // 24: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	68, // 25: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
 	14, // 26: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
-	60, // 27: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	56, // 28: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	58, // 29: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	68, // 27: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	64, // 28: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	66, // 29: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
 	17, // 30: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
-	61, // 31: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	62, // 32: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	59, // 33: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	60, // 34: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	69, // 31: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	70, // 32: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	67, // 33: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	68, // 34: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
 	28, // 35: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	63, // 36: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	43, // 37: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	44, // 38: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	48, // 39: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	49, // 40: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
-	50, // 41: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
-	51, // 42: harness.v1.SendInputRequest.model_change:type_name -> harness.v1.ModelChange
-	64, // 43: harness.v1.SendInputRequest.feedback:type_name -> harness.v1.Feedback
-	65, // 44: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	71, // 36: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	51, // 37: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	52, // 38: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	56, // 39: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	57, // 40: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
+	58, // 41: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
+	59, // 42: harness.v1.SendInputRequest.model_change:type_name -> harness.v1.ModelChange
+	72, // 43: harness.v1.SendInputRequest.feedback:type_name -> harness.v1.Feedback
+	73, // 44: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
 	41, // 45: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
 	42, // 46: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
-	66, // 47: harness.v1.ContextItem.role:type_name -> harness.v1.Role
-	67, // 48: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
-	68, // 49: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
-	68, // 50: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
-	69, // 51: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
-	1,  // 52: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	8,  // 53: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	10, // 54: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	12, // 55: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	15, // 56: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	18, // 57: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	20, // 58: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	39, // 59: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
-	22, // 60: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	24, // 61: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	26, // 62: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	29, // 63: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	31, // 64: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	33, // 65: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	35, // 66: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	37, // 67: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
-	4,  // 68: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	9,  // 69: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	11, // 70: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	13, // 71: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	16, // 72: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	19, // 73: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	21, // 74: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	40, // 75: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
-	23, // 76: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	25, // 77: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	27, // 78: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	30, // 79: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	32, // 80: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	34, // 81: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	36, // 82: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	38, // 83: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
-	68, // [68:84] is the sub-list for method output_type
-	52, // [52:68] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	74, // 47: harness.v1.ContextItem.role:type_name -> harness.v1.Role
+	75, // 48: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
+	76, // 49: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
+	76, // 50: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
+	77, // 51: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
+	78, // 52: harness.v1.GetPromptsResponse.prompts:type_name -> harness.v1.Prompt
+	78, // 53: harness.v1.SetPromptResponse.prompt:type_name -> harness.v1.Prompt
+	79, // 54: harness.v1.GetProfileResponse.state:type_name -> harness.v1.ProfileState
+	80, // 55: harness.v1.GetProfileResponse.figures:type_name -> harness.v1.QualityProfile
+	1,  // 56: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	8,  // 57: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	10, // 58: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	12, // 59: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	15, // 60: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	18, // 61: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	20, // 62: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	39, // 63: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
+	22, // 64: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	24, // 65: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	26, // 66: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	29, // 67: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	31, // 68: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	33, // 69: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	35, // 70: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	37, // 71: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	43, // 72: harness.v1.GatewayService.GetPrompts:input_type -> harness.v1.GetPromptsRequest
+	45, // 73: harness.v1.GatewayService.SetPrompt:input_type -> harness.v1.SetPromptRequest
+	47, // 74: harness.v1.GatewayService.GetProfile:input_type -> harness.v1.GetProfileRequest
+	49, // 75: harness.v1.GatewayService.ResetProfile:input_type -> harness.v1.ResetProfileRequest
+	4,  // 76: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	9,  // 77: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	11, // 78: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	13, // 79: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	16, // 80: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	19, // 81: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	21, // 82: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	40, // 83: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
+	23, // 84: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	25, // 85: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	27, // 86: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	30, // 87: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	32, // 88: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	34, // 89: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	36, // 90: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	38, // 91: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	44, // 92: harness.v1.GatewayService.GetPrompts:output_type -> harness.v1.GetPromptsResponse
+	46, // 93: harness.v1.GatewayService.SetPrompt:output_type -> harness.v1.SetPromptResponse
+	48, // 94: harness.v1.GatewayService.GetProfile:output_type -> harness.v1.GetProfileResponse
+	50, // 95: harness.v1.GatewayService.ResetProfile:output_type -> harness.v1.ResetProfileResponse
+	76, // [76:96] is the sub-list for method output_type
+	56, // [56:76] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -3866,6 +4329,7 @@ func file_harness_v1_gateway_proto_init() {
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
 	file_harness_v1_message_proto_init()
+	file_harness_v1_quality_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_tool_proto_init()
@@ -3912,7 +4376,7 @@ func file_harness_v1_gateway_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_gateway_proto_rawDesc), len(file_harness_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   42,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

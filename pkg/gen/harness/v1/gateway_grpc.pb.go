@@ -35,6 +35,10 @@ const (
 	GatewayService_ResumeRun_FullMethodName       = "/harness.v1.GatewayService/ResumeRun"
 	GatewayService_CancelRun_FullMethodName       = "/harness.v1.GatewayService/CancelRun"
 	GatewayService_DeleteRun_FullMethodName       = "/harness.v1.GatewayService/DeleteRun"
+	GatewayService_GetPrompts_FullMethodName      = "/harness.v1.GatewayService/GetPrompts"
+	GatewayService_SetPrompt_FullMethodName       = "/harness.v1.GatewayService/SetPrompt"
+	GatewayService_GetProfile_FullMethodName      = "/harness.v1.GatewayService/GetProfile"
+	GatewayService_ResetProfile_FullMethodName    = "/harness.v1.GatewayService/ResetProfile"
 )
 
 // GatewayServiceClient is the client API for GatewayService service.
@@ -83,6 +87,15 @@ type GatewayServiceClient interface {
 	// stores for it; a tool host keeps the results of its calls for up to 30 days.
 	// FAILED_PRECONDITION while the run works: cancel it first.
 	DeleteRun(ctx context.Context, in *DeleteRunRequest, opts ...grpc.CallOption) (*DeleteRunResponse, error)
+	// GetPrompts returns the prompts of a namespace: those that were set, and the built-in ones.
+	GetPrompts(ctx context.Context, in *GetPromptsRequest, opts ...grpc.CallOption) (*GetPromptsResponse, error)
+	// SetPrompt replaces a prompt for all runs of a namespace from their next segment on, or restores
+	// the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
+	SetPrompt(ctx context.Context, in *SetPromptRequest, opts ...grpc.CallOption) (*SetPromptResponse, error)
+	// GetProfile returns what is known of a workspace, or of another name of a task's profile.
+	GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error)
+	// ResetProfile forgets what is known of it.
+	ResetProfile(ctx context.Context, in *ResetProfileRequest, opts ...grpc.CallOption) (*ResetProfileResponse, error)
 }
 
 type gatewayServiceClient struct {
@@ -283,6 +296,46 @@ func (c *gatewayServiceClient) DeleteRun(ctx context.Context, in *DeleteRunReque
 	return out, nil
 }
 
+func (c *gatewayServiceClient) GetPrompts(ctx context.Context, in *GetPromptsRequest, opts ...grpc.CallOption) (*GetPromptsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetPromptsResponse)
+	err := c.cc.Invoke(ctx, GatewayService_GetPrompts_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayServiceClient) SetPrompt(ctx context.Context, in *SetPromptRequest, opts ...grpc.CallOption) (*SetPromptResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SetPromptResponse)
+	err := c.cc.Invoke(ctx, GatewayService_SetPrompt_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayServiceClient) GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetProfileResponse)
+	err := c.cc.Invoke(ctx, GatewayService_GetProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayServiceClient) ResetProfile(ctx context.Context, in *ResetProfileRequest, opts ...grpc.CallOption) (*ResetProfileResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ResetProfileResponse)
+	err := c.cc.Invoke(ctx, GatewayService_ResetProfile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GatewayServiceServer is the server API for GatewayService service.
 // All implementations must embed UnimplementedGatewayServiceServer
 // for forward compatibility.
@@ -329,6 +382,15 @@ type GatewayServiceServer interface {
 	// stores for it; a tool host keeps the results of its calls for up to 30 days.
 	// FAILED_PRECONDITION while the run works: cancel it first.
 	DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error)
+	// GetPrompts returns the prompts of a namespace: those that were set, and the built-in ones.
+	GetPrompts(context.Context, *GetPromptsRequest) (*GetPromptsResponse, error)
+	// SetPrompt replaces a prompt for all runs of a namespace from their next segment on, or restores
+	// the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
+	SetPrompt(context.Context, *SetPromptRequest) (*SetPromptResponse, error)
+	// GetProfile returns what is known of a workspace, or of another name of a task's profile.
+	GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error)
+	// ResetProfile forgets what is known of it.
+	ResetProfile(context.Context, *ResetProfileRequest) (*ResetProfileResponse, error)
 	mustEmbedUnimplementedGatewayServiceServer()
 }
 
@@ -386,6 +448,18 @@ func (UnimplementedGatewayServiceServer) CancelRun(context.Context, *CancelRunRe
 }
 func (UnimplementedGatewayServiceServer) DeleteRun(context.Context, *DeleteRunRequest) (*DeleteRunResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method DeleteRun not implemented")
+}
+func (UnimplementedGatewayServiceServer) GetPrompts(context.Context, *GetPromptsRequest) (*GetPromptsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetPrompts not implemented")
+}
+func (UnimplementedGatewayServiceServer) SetPrompt(context.Context, *SetPromptRequest) (*SetPromptResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetPrompt not implemented")
+}
+func (UnimplementedGatewayServiceServer) GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetProfile not implemented")
+}
+func (UnimplementedGatewayServiceServer) ResetProfile(context.Context, *ResetProfileRequest) (*ResetProfileResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetProfile not implemented")
 }
 func (UnimplementedGatewayServiceServer) mustEmbedUnimplementedGatewayServiceServer() {}
 func (UnimplementedGatewayServiceServer) testEmbeddedByValue()                        {}
@@ -664,6 +738,78 @@ func _GatewayService_DeleteRun_Handler(srv interface{}, ctx context.Context, dec
 	return interceptor(ctx, in, info, handler)
 }
 
+func _GatewayService_GetPrompts_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetPromptsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).GetPrompts(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_GetPrompts_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).GetPrompts(ctx, req.(*GetPromptsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GatewayService_SetPrompt_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetPromptRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).SetPrompt(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_SetPrompt_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).SetPrompt(ctx, req.(*SetPromptRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GatewayService_GetProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetProfileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).GetProfile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_GetProfile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).GetProfile(ctx, req.(*GetProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GatewayService_ResetProfile_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetProfileRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).ResetProfile(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_ResetProfile_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).ResetProfile(ctx, req.(*ResetProfileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // GatewayService_ServiceDesc is the grpc.ServiceDesc for GatewayService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -718,6 +864,22 @@ var GatewayService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "DeleteRun",
 			Handler:    _GatewayService_DeleteRun_Handler,
+		},
+		{
+			MethodName: "GetPrompts",
+			Handler:    _GatewayService_GetPrompts_Handler,
+		},
+		{
+			MethodName: "SetPrompt",
+			Handler:    _GatewayService_SetPrompt_Handler,
+		},
+		{
+			MethodName: "GetProfile",
+			Handler:    _GatewayService_GetProfile_Handler,
+		},
+		{
+			MethodName: "ResetProfile",
+			Handler:    _GatewayService_ResetProfile_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -52,8 +52,10 @@ type Job struct {
 	Traceparent string `protobuf:"bytes,11,opt,name=traceparent,proto3" json:"traceparent,omitempty"`
 	// The limit of the response, in tokens; 0: the model's.
 	MaxOutputTokens uint32 `protobuf:"varint,12,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The prompt that the request begins with, without text; one without a time is built in.
+	Prompt        *Prompt `protobuf:"bytes,13,opt,name=prompt,proto3" json:"prompt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Job) Reset() {
@@ -168,6 +170,13 @@ func (x *Job) GetMaxOutputTokens() uint32 {
 		return x.MaxOutputTokens
 	}
 	return 0
+}
+
+func (x *Job) GetPrompt() *Prompt {
+	if x != nil {
+		return x.Prompt
+	}
+	return nil
 }
 
 // JobResult is how a job ended. It is stored once, failures too.
@@ -394,7 +403,7 @@ var File_harness_v1_inference_proto protoreflect.FileDescriptor
 const file_harness_v1_inference_proto_rawDesc = "" +
 	"\n" +
 	"\x1aharness/v1/inference.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/executor.proto\"\xaf\x03\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/executor.proto\x1a\x18harness/v1/quality.proto\"\xdb\x03\n" +
 	"\x03Job\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +
@@ -409,7 +418,8 @@ const file_harness_v1_inference_proto_rawDesc = "" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\n" +
 	"createTime\x12 \n" +
 	"\vtraceparent\x18\v \x01(\tR\vtraceparent\x12*\n" +
-	"\x11max_output_tokens\x18\f \x01(\rR\x0fmaxOutputTokens\"\x95\x02\n" +
+	"\x11max_output_tokens\x18\f \x01(\rR\x0fmaxOutputTokens\x12*\n" +
+	"\x06prompt\x18\r \x01(\v2\x12.harness.v1.PromptR\x06prompt\"\x95\x02\n" +
 	"\tJobResult\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
@@ -450,25 +460,27 @@ var file_harness_v1_inference_proto_goTypes = []any{
 	(*BlobRef)(nil),               // 4: harness.v1.BlobRef
 	(*durationpb.Duration)(nil),   // 5: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil), // 6: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 7: harness.v1.Usage
-	(*ModelRequest)(nil),          // 8: harness.v1.ModelRequest
+	(*Prompt)(nil),                // 7: harness.v1.Prompt
+	(*Usage)(nil),                 // 8: harness.v1.Usage
+	(*ModelRequest)(nil),          // 9: harness.v1.ModelRequest
 }
 var file_harness_v1_inference_proto_depIdxs = []int32{
-	4, // 0: harness.v1.Job.request:type_name -> harness.v1.BlobRef
-	5, // 1: harness.v1.Job.timeout:type_name -> google.protobuf.Duration
-	6, // 2: harness.v1.Job.create_time:type_name -> google.protobuf.Timestamp
-	7, // 3: harness.v1.JobResult.usage:type_name -> harness.v1.Usage
-	5, // 4: harness.v1.JobResult.latency:type_name -> google.protobuf.Duration
-	0, // 5: harness.v1.InferRequest.job:type_name -> harness.v1.Job
-	8, // 6: harness.v1.InferRequest.request:type_name -> harness.v1.ModelRequest
-	1, // 7: harness.v1.InferResponse.result:type_name -> harness.v1.JobResult
-	2, // 8: harness.v1.InferenceService.Infer:input_type -> harness.v1.InferRequest
-	3, // 9: harness.v1.InferenceService.Infer:output_type -> harness.v1.InferResponse
-	9, // [9:10] is the sub-list for method output_type
-	8, // [8:9] is the sub-list for method input_type
-	8, // [8:8] is the sub-list for extension type_name
-	8, // [8:8] is the sub-list for extension extendee
-	0, // [0:8] is the sub-list for field type_name
+	4,  // 0: harness.v1.Job.request:type_name -> harness.v1.BlobRef
+	5,  // 1: harness.v1.Job.timeout:type_name -> google.protobuf.Duration
+	6,  // 2: harness.v1.Job.create_time:type_name -> google.protobuf.Timestamp
+	7,  // 3: harness.v1.Job.prompt:type_name -> harness.v1.Prompt
+	8,  // 4: harness.v1.JobResult.usage:type_name -> harness.v1.Usage
+	5,  // 5: harness.v1.JobResult.latency:type_name -> google.protobuf.Duration
+	0,  // 6: harness.v1.InferRequest.job:type_name -> harness.v1.Job
+	9,  // 7: harness.v1.InferRequest.request:type_name -> harness.v1.ModelRequest
+	1,  // 8: harness.v1.InferResponse.result:type_name -> harness.v1.JobResult
+	2,  // 9: harness.v1.InferenceService.Infer:input_type -> harness.v1.InferRequest
+	3,  // 10: harness.v1.InferenceService.Infer:output_type -> harness.v1.InferResponse
+	10, // [10:11] is the sub-list for method output_type
+	9,  // [9:10] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inference_proto_init() }
@@ -478,6 +490,7 @@ func file_harness_v1_inference_proto_init() {
 	}
 	file_harness_v1_content_proto_init()
 	file_harness_v1_executor_proto_init()
+	file_harness_v1_quality_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -1568,8 +1568,10 @@ type JobRequest struct {
 	MaxTries uint32 `protobuf:"varint,8,opt,name=max_tries,json=maxTries,proto3" json:"max_tries,omitempty"`
 	// The limit of the response, in tokens.
 	MaxOutputTokens uint32 `protobuf:"varint,9,opt,name=max_output_tokens,json=maxOutputTokens,proto3" json:"max_output_tokens,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The prompt that system begins with; without text.
+	PromptUsed    *Prompt `protobuf:"bytes,10,opt,name=prompt_used,json=promptUsed,proto3" json:"prompt_used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *JobRequest) Reset() {
@@ -1663,6 +1665,13 @@ func (x *JobRequest) GetMaxOutputTokens() uint32 {
 		return x.MaxOutputTokens
 	}
 	return 0
+}
+
+func (x *JobRequest) GetPromptUsed() *Prompt {
+	if x != nil {
+		return x.PromptUsed
+	}
+	return nil
 }
 
 // JobState is how far a job is.
@@ -2135,7 +2144,9 @@ type ProfileState struct {
 	Number uint64 `protobuf:"varint,8,opt,name=number,proto3" json:"number,omitempty"`
 	// Why the profile could not be read or changed, one line; of an observation only. The other
 	// fields are unset then.
-	Problem       string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
+	Problem string `protobuf:"bytes,9,opt,name=problem,proto3" json:"problem,omitempty"`
+	// The texts that replace built-in prompts for the tier of the run; of an observation only.
+	Prompts       []*Prompt `protobuf:"bytes,10,rep,name=prompts,proto3" json:"prompts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2233,6 +2244,159 @@ func (x *ProfileState) GetProblem() string {
 	return ""
 }
 
+func (x *ProfileState) GetPrompts() []*Prompt {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
+}
+
+// Prompt is a text that replaces a built-in one.
+type Prompt struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Which one, such as verifier_system.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// The tier of callers for whose runs it is; empty: all that have no separate one.
+	Tier string `protobuf:"bytes,2,opt,name=tier,proto3" json:"tier,omitempty"`
+	// The text, 1 byte to 16 KiB.
+	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	// First 16 hexadecimal digits of the SHA-256 of text.
+	Digest string `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	// When it was set; unset for a built-in one.
+	SetTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=set_time,json=setTime,proto3" json:"set_time,omitempty"`
+	// The caller that set it, as in Run.started_by; empty for a built-in one.
+	SetBy         string `protobuf:"bytes,6,opt,name=set_by,json=setBy,proto3" json:"set_by,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Prompt) Reset() {
+	*x = Prompt{}
+	mi := &file_harness_v1_quality_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Prompt) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Prompt) ProtoMessage() {}
+
+func (x *Prompt) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Prompt.ProtoReflect.Descriptor instead.
+func (*Prompt) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Prompt) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Prompt) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *Prompt) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *Prompt) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *Prompt) GetSetTime() *timestamppb.Timestamp {
+	if x != nil {
+		return x.SetTime
+	}
+	return nil
+}
+
+func (x *Prompt) GetSetBy() string {
+	if x != nil {
+		return x.SetBy
+	}
+	return ""
+}
+
+// StoredPrompts are the prompts of a namespace as they are stored.
+type StoredPrompts struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Form of the message. A program does not change what has a later form.
+	Format uint32 `protobuf:"varint,1,opt,name=format,proto3" json:"format,omitempty"`
+	// By id, then tier.
+	Prompts       []*Prompt `protobuf:"bytes,2,rep,name=prompts,proto3" json:"prompts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StoredPrompts) Reset() {
+	*x = StoredPrompts{}
+	mi := &file_harness_v1_quality_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StoredPrompts) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StoredPrompts) ProtoMessage() {}
+
+func (x *StoredPrompts) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_quality_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StoredPrompts.ProtoReflect.Descriptor instead.
+func (*StoredPrompts) Descriptor() ([]byte, []int) {
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *StoredPrompts) GetFormat() uint32 {
+	if x != nil {
+		return x.Format
+	}
+	return 0
+}
+
+func (x *StoredPrompts) GetPrompts() []*Prompt {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
+}
+
 // Mismatch is a verdict that a user did not share: down at a score of at least 0.7, or up
 // below 0.5.
 type Mismatch struct {
@@ -2255,7 +2419,7 @@ type Mismatch struct {
 
 func (x *Mismatch) Reset() {
 	*x = Mismatch{}
-	mi := &file_harness_v1_quality_proto_msgTypes[23]
+	mi := &file_harness_v1_quality_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2267,7 +2431,7 @@ func (x *Mismatch) String() string {
 func (*Mismatch) ProtoMessage() {}
 
 func (x *Mismatch) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[23]
+	mi := &file_harness_v1_quality_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2280,7 +2444,7 @@ func (x *Mismatch) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mismatch.ProtoReflect.Descriptor instead.
 func (*Mismatch) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Mismatch) GetRunId() string {
@@ -2346,7 +2510,7 @@ type StoredProfile struct {
 
 func (x *StoredProfile) Reset() {
 	*x = StoredProfile{}
-	mi := &file_harness_v1_quality_proto_msgTypes[24]
+	mi := &file_harness_v1_quality_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2358,7 +2522,7 @@ func (x *StoredProfile) String() string {
 func (*StoredProfile) ProtoMessage() {}
 
 func (x *StoredProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[24]
+	mi := &file_harness_v1_quality_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2371,7 +2535,7 @@ func (x *StoredProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StoredProfile.ProtoReflect.Descriptor instead.
 func (*StoredProfile) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *StoredProfile) GetFormat() uint32 {
@@ -2429,7 +2593,7 @@ type CountedSegment struct {
 
 func (x *CountedSegment) Reset() {
 	*x = CountedSegment{}
-	mi := &file_harness_v1_quality_proto_msgTypes[25]
+	mi := &file_harness_v1_quality_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2441,7 +2605,7 @@ func (x *CountedSegment) String() string {
 func (*CountedSegment) ProtoMessage() {}
 
 func (x *CountedSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[25]
+	mi := &file_harness_v1_quality_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2454,7 +2618,7 @@ func (x *CountedSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountedSegment.ProtoReflect.Descriptor instead.
 func (*CountedSegment) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CountedSegment) GetSegment() uint64 {
@@ -2484,7 +2648,7 @@ type ThumbedSegment struct {
 
 func (x *ThumbedSegment) Reset() {
 	*x = ThumbedSegment{}
-	mi := &file_harness_v1_quality_proto_msgTypes[26]
+	mi := &file_harness_v1_quality_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2496,7 +2660,7 @@ func (x *ThumbedSegment) String() string {
 func (*ThumbedSegment) ProtoMessage() {}
 
 func (x *ThumbedSegment) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[26]
+	mi := &file_harness_v1_quality_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2509,7 +2673,7 @@ func (x *ThumbedSegment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ThumbedSegment.ProtoReflect.Descriptor instead.
 func (*ThumbedSegment) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ThumbedSegment) GetSegment() uint64 {
@@ -2537,7 +2701,7 @@ type SegmentIssues struct {
 
 func (x *SegmentIssues) Reset() {
 	*x = SegmentIssues{}
-	mi := &file_harness_v1_quality_proto_msgTypes[27]
+	mi := &file_harness_v1_quality_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2549,7 +2713,7 @@ func (x *SegmentIssues) String() string {
 func (*SegmentIssues) ProtoMessage() {}
 
 func (x *SegmentIssues) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[27]
+	mi := &file_harness_v1_quality_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2562,7 +2726,7 @@ func (x *SegmentIssues) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SegmentIssues.ProtoReflect.Descriptor instead.
 func (*SegmentIssues) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SegmentIssues) GetCategories() []string {
@@ -2583,6 +2747,8 @@ type ProfileChange struct {
 	FirstSequence uint64 `protobuf:"varint,3,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
 	// The segment.
 	Segment uint32 `protobuf:"varint,4,opt,name=segment,proto3" json:"segment,omitempty"`
+	// Tier of the run, for which prompts are read with the profile.
+	Tier string `protobuf:"bytes,7,opt,name=tier,proto3" json:"tier,omitempty"`
 	// What is done.
 	//
 	// Types that are valid to be assigned to Change:
@@ -2596,7 +2762,7 @@ type ProfileChange struct {
 
 func (x *ProfileChange) Reset() {
 	*x = ProfileChange{}
-	mi := &file_harness_v1_quality_proto_msgTypes[28]
+	mi := &file_harness_v1_quality_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2774,7 @@ func (x *ProfileChange) String() string {
 func (*ProfileChange) ProtoMessage() {}
 
 func (x *ProfileChange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[28]
+	mi := &file_harness_v1_quality_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2787,7 @@ func (x *ProfileChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileChange.ProtoReflect.Descriptor instead.
 func (*ProfileChange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ProfileChange) GetProfile() string {
@@ -2650,6 +2816,13 @@ func (x *ProfileChange) GetSegment() uint32 {
 		return x.Segment
 	}
 	return 0
+}
+
+func (x *ProfileChange) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
 }
 
 func (x *ProfileChange) GetChange() isProfileChange_Change {
@@ -2708,7 +2881,7 @@ type ProfileCount struct {
 
 func (x *ProfileCount) Reset() {
 	*x = ProfileCount{}
-	mi := &file_harness_v1_quality_proto_msgTypes[29]
+	mi := &file_harness_v1_quality_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2720,7 +2893,7 @@ func (x *ProfileCount) String() string {
 func (*ProfileCount) ProtoMessage() {}
 
 func (x *ProfileCount) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[29]
+	mi := &file_harness_v1_quality_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2733,7 +2906,7 @@ func (x *ProfileCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileCount.ProtoReflect.Descriptor instead.
 func (*ProfileCount) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ProfileCount) GetScore() float64 {
@@ -2767,7 +2940,7 @@ type ProfileThumb struct {
 
 func (x *ProfileThumb) Reset() {
 	*x = ProfileThumb{}
-	mi := &file_harness_v1_quality_proto_msgTypes[30]
+	mi := &file_harness_v1_quality_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2779,7 +2952,7 @@ func (x *ProfileThumb) String() string {
 func (*ProfileThumb) ProtoMessage() {}
 
 func (x *ProfileThumb) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[30]
+	mi := &file_harness_v1_quality_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2792,7 +2965,7 @@ func (x *ProfileThumb) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProfileThumb.ProtoReflect.Descriptor instead.
 func (*ProfileThumb) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ProfileThumb) GetThumb() Thumb {
@@ -2844,7 +3017,7 @@ type QualityComplexity struct {
 
 func (x *QualityComplexity) Reset() {
 	*x = QualityComplexity{}
-	mi := &file_harness_v1_quality_proto_msgTypes[31]
+	mi := &file_harness_v1_quality_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2856,7 +3029,7 @@ func (x *QualityComplexity) String() string {
 func (*QualityComplexity) ProtoMessage() {}
 
 func (x *QualityComplexity) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[31]
+	mi := &file_harness_v1_quality_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2869,7 +3042,7 @@ func (x *QualityComplexity) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityComplexity.ProtoReflect.Descriptor instead.
 func (*QualityComplexity) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *QualityComplexity) GetLevel() string {
@@ -2933,7 +3106,7 @@ type QualityPlanSelected struct {
 
 func (x *QualityPlanSelected) Reset() {
 	*x = QualityPlanSelected{}
-	mi := &file_harness_v1_quality_proto_msgTypes[32]
+	mi := &file_harness_v1_quality_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2945,7 +3118,7 @@ func (x *QualityPlanSelected) String() string {
 func (*QualityPlanSelected) ProtoMessage() {}
 
 func (x *QualityPlanSelected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[32]
+	mi := &file_harness_v1_quality_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2958,7 +3131,7 @@ func (x *QualityPlanSelected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityPlanSelected.ProtoReflect.Descriptor instead.
 func (*QualityPlanSelected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *QualityPlanSelected) GetPlan() string {
@@ -3013,7 +3186,7 @@ type QualityAlert struct {
 
 func (x *QualityAlert) Reset() {
 	*x = QualityAlert{}
-	mi := &file_harness_v1_quality_proto_msgTypes[33]
+	mi := &file_harness_v1_quality_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3025,7 +3198,7 @@ func (x *QualityAlert) String() string {
 func (*QualityAlert) ProtoMessage() {}
 
 func (x *QualityAlert) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[33]
+	mi := &file_harness_v1_quality_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3038,7 +3211,7 @@ func (x *QualityAlert) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityAlert.ProtoReflect.Descriptor instead.
 func (*QualityAlert) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *QualityAlert) GetSeverity() string {
@@ -3090,7 +3263,7 @@ type QualityContract struct {
 
 func (x *QualityContract) Reset() {
 	*x = QualityContract{}
-	mi := &file_harness_v1_quality_proto_msgTypes[34]
+	mi := &file_harness_v1_quality_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3102,7 +3275,7 @@ func (x *QualityContract) String() string {
 func (*QualityContract) ProtoMessage() {}
 
 func (x *QualityContract) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[34]
+	mi := &file_harness_v1_quality_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3115,7 +3288,7 @@ func (x *QualityContract) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityContract.ProtoReflect.Descriptor instead.
 func (*QualityContract) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *QualityContract) GetPassed() bool {
@@ -3183,7 +3356,7 @@ type QualityVerified struct {
 
 func (x *QualityVerified) Reset() {
 	*x = QualityVerified{}
-	mi := &file_harness_v1_quality_proto_msgTypes[35]
+	mi := &file_harness_v1_quality_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3368,7 @@ func (x *QualityVerified) String() string {
 func (*QualityVerified) ProtoMessage() {}
 
 func (x *QualityVerified) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[35]
+	mi := &file_harness_v1_quality_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3381,7 @@ func (x *QualityVerified) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityVerified.ProtoReflect.Descriptor instead.
 func (*QualityVerified) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *QualityVerified) GetPassed() bool {
@@ -3281,7 +3454,7 @@ type QualityScored struct {
 
 func (x *QualityScored) Reset() {
 	*x = QualityScored{}
-	mi := &file_harness_v1_quality_proto_msgTypes[36]
+	mi := &file_harness_v1_quality_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3293,7 +3466,7 @@ func (x *QualityScored) String() string {
 func (*QualityScored) ProtoMessage() {}
 
 func (x *QualityScored) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[36]
+	mi := &file_harness_v1_quality_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3306,7 +3479,7 @@ func (x *QualityScored) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityScored.ProtoReflect.Descriptor instead.
 func (*QualityScored) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *QualityScored) GetType() string {
@@ -3366,7 +3539,7 @@ type QualityRetry struct {
 
 func (x *QualityRetry) Reset() {
 	*x = QualityRetry{}
-	mi := &file_harness_v1_quality_proto_msgTypes[37]
+	mi := &file_harness_v1_quality_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3378,7 +3551,7 @@ func (x *QualityRetry) String() string {
 func (*QualityRetry) ProtoMessage() {}
 
 func (x *QualityRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[37]
+	mi := &file_harness_v1_quality_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3391,7 +3564,7 @@ func (x *QualityRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityRetry.ProtoReflect.Descriptor instead.
 func (*QualityRetry) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{37}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *QualityRetry) GetAttempt() uint32 {
@@ -3432,7 +3605,7 @@ type QualityDegraded struct {
 
 func (x *QualityDegraded) Reset() {
 	*x = QualityDegraded{}
-	mi := &file_harness_v1_quality_proto_msgTypes[38]
+	mi := &file_harness_v1_quality_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3444,7 +3617,7 @@ func (x *QualityDegraded) String() string {
 func (*QualityDegraded) ProtoMessage() {}
 
 func (x *QualityDegraded) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[38]
+	mi := &file_harness_v1_quality_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3457,7 +3630,7 @@ func (x *QualityDegraded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityDegraded.ProtoReflect.Descriptor instead.
 func (*QualityDegraded) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{38}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *QualityDegraded) GetAttemptsMade() uint32 {
@@ -3507,7 +3680,7 @@ type QualityIterated struct {
 
 func (x *QualityIterated) Reset() {
 	*x = QualityIterated{}
-	mi := &file_harness_v1_quality_proto_msgTypes[39]
+	mi := &file_harness_v1_quality_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3519,7 +3692,7 @@ func (x *QualityIterated) String() string {
 func (*QualityIterated) ProtoMessage() {}
 
 func (x *QualityIterated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[39]
+	mi := &file_harness_v1_quality_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3532,7 +3705,7 @@ func (x *QualityIterated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityIterated.ProtoReflect.Descriptor instead.
 func (*QualityIterated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{39}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *QualityIterated) GetIterations() uint32 {
@@ -3594,7 +3767,7 @@ type QualityProfile struct {
 
 func (x *QualityProfile) Reset() {
 	*x = QualityProfile{}
-	mi := &file_harness_v1_quality_proto_msgTypes[40]
+	mi := &file_harness_v1_quality_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3606,7 +3779,7 @@ func (x *QualityProfile) String() string {
 func (*QualityProfile) ProtoMessage() {}
 
 func (x *QualityProfile) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[40]
+	mi := &file_harness_v1_quality_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3619,7 +3792,7 @@ func (x *QualityProfile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityProfile.ProtoReflect.Descriptor instead.
 func (*QualityProfile) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{40}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *QualityProfile) GetMaturity() string {
@@ -3690,7 +3863,7 @@ type QualityMilestone struct {
 
 func (x *QualityMilestone) Reset() {
 	*x = QualityMilestone{}
-	mi := &file_harness_v1_quality_proto_msgTypes[41]
+	mi := &file_harness_v1_quality_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3702,7 +3875,7 @@ func (x *QualityMilestone) String() string {
 func (*QualityMilestone) ProtoMessage() {}
 
 func (x *QualityMilestone) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[41]
+	mi := &file_harness_v1_quality_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3715,7 +3888,7 @@ func (x *QualityMilestone) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use QualityMilestone.ProtoReflect.Descriptor instead.
 func (*QualityMilestone) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{41}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *QualityMilestone) GetLevel() string {
@@ -3772,7 +3945,7 @@ type ContextMetrics struct {
 
 func (x *ContextMetrics) Reset() {
 	*x = ContextMetrics{}
-	mi := &file_harness_v1_quality_proto_msgTypes[42]
+	mi := &file_harness_v1_quality_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3784,7 +3957,7 @@ func (x *ContextMetrics) String() string {
 func (*ContextMetrics) ProtoMessage() {}
 
 func (x *ContextMetrics) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[42]
+	mi := &file_harness_v1_quality_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3797,7 +3970,7 @@ func (x *ContextMetrics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextMetrics.ProtoReflect.Descriptor instead.
 func (*ContextMetrics) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{42}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ContextMetrics) GetTotalToolCalls() uint32 {
@@ -3848,7 +4021,7 @@ type LargestResult struct {
 
 func (x *LargestResult) Reset() {
 	*x = LargestResult{}
-	mi := &file_harness_v1_quality_proto_msgTypes[43]
+	mi := &file_harness_v1_quality_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3860,7 +4033,7 @@ func (x *LargestResult) String() string {
 func (*LargestResult) ProtoMessage() {}
 
 func (x *LargestResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[43]
+	mi := &file_harness_v1_quality_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3873,7 +4046,7 @@ func (x *LargestResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LargestResult.ProtoReflect.Descriptor instead.
 func (*LargestResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{43}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *LargestResult) GetTool() string {
@@ -3905,7 +4078,7 @@ type FeedbackGiven struct {
 
 func (x *FeedbackGiven) Reset() {
 	*x = FeedbackGiven{}
-	mi := &file_harness_v1_quality_proto_msgTypes[44]
+	mi := &file_harness_v1_quality_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3917,7 +4090,7 @@ func (x *FeedbackGiven) String() string {
 func (*FeedbackGiven) ProtoMessage() {}
 
 func (x *FeedbackGiven) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_quality_proto_msgTypes[44]
+	mi := &file_harness_v1_quality_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3930,7 +4103,7 @@ func (x *FeedbackGiven) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedbackGiven.ProtoReflect.Descriptor instead.
 func (*FeedbackGiven) Descriptor() ([]byte, []int) {
-	return file_harness_v1_quality_proto_rawDescGZIP(), []int{44}
+	return file_harness_v1_quality_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FeedbackGiven) GetThumb() string {
@@ -4104,7 +4277,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\n" +
 	"iterations\x18\v \x01(\rR\n" +
 	"iterationsB\x11\n" +
-	"\x0f_verifier_score\"\x94\x02\n" +
+	"\x0f_verifier_score\"\xc9\x02\n" +
 	"\n" +
 	"JobRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
@@ -4115,7 +4288,10 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x06schema\x18\x06 \x01(\tR\x06schema\x123\n" +
 	"\atimeout\x18\a \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x1b\n" +
 	"\tmax_tries\x18\b \x01(\rR\bmaxTries\x12*\n" +
-	"\x11max_output_tokens\x18\t \x01(\rR\x0fmaxOutputTokens\"\xbb\x01\n" +
+	"\x11max_output_tokens\x18\t \x01(\rR\x0fmaxOutputTokens\x123\n" +
+	"\vprompt_used\x18\n" +
+	" \x01(\v2\x12.harness.v1.PromptR\n" +
+	"promptUsed\"\xbb\x01\n" +
 	"\bJobState\x12\x14\n" +
 	"\x05ended\x18\x01 \x01(\bR\x05ended\x12\x12\n" +
 	"\x04text\x18\x02 \x01(\tR\x04text\x12\x14\n" +
@@ -4150,7 +4326,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\tQuoteSeen\x12\x1a\n" +
 	"\bartifact\x18\x01 \x01(\tR\bartifact\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x14\n" +
-	"\x05found\x18\x03 \x01(\bR\x05found\"\x83\x03\n" +
+	"\x05found\x18\x03 \x01(\bR\x05found\"\xb1\x03\n" +
 	"\fProfileState\x12\x1d\n" +
 	"\n" +
 	"total_runs\x18\x01 \x01(\x04R\ttotalRuns\x12\x1b\n" +
@@ -4165,10 +4341,22 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\n" +
 	"issue_bits\x18\a \x01(\x01R\tissueBits\x12\x16\n" +
 	"\x06number\x18\b \x01(\x04R\x06number\x12\x18\n" +
-	"\aproblem\x18\t \x01(\tR\aproblem\x1a9\n" +
+	"\aproblem\x18\t \x01(\tR\aproblem\x12,\n" +
+	"\aprompts\x18\n" +
+	" \x03(\v2\x12.harness.v1.PromptR\aprompts\x1a9\n" +
 	"\vIssuesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xa8\x01\n" +
+	"\x05value\x18\x02 \x01(\x04R\x05value:\x028\x01\"\xa6\x01\n" +
+	"\x06Prompt\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04tier\x18\x02 \x01(\tR\x04tier\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\tR\x06digest\x125\n" +
+	"\bset_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\asetTime\x12\x15\n" +
+	"\x06set_by\x18\x06 \x01(\tR\x05setBy\"U\n" +
+	"\rStoredPrompts\x12\x16\n" +
+	"\x06format\x18\x01 \x01(\rR\x06format\x12,\n" +
+	"\aprompts\x18\x02 \x03(\v2\x12.harness.v1.PromptR\aprompts\"\xa8\x01\n" +
 	"\bMismatch\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x18\n" +
 	"\asegment\x18\x02 \x01(\x06R\asegment\x12\x14\n" +
@@ -4192,12 +4380,13 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\rSegmentIssues\x12\x1e\n" +
 	"\n" +
 	"categories\x18\x01 \x03(\tR\n" +
-	"categories\"\xef\x01\n" +
+	"categories\"\x83\x02\n" +
 	"\rProfileChange\x12\x18\n" +
 	"\aprofile\x18\x01 \x01(\tR\aprofile\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +
 	"\x0efirst_sequence\x18\x03 \x01(\x04R\rfirstSequence\x12\x18\n" +
-	"\asegment\x18\x04 \x01(\rR\asegment\x120\n" +
+	"\asegment\x18\x04 \x01(\rR\asegment\x12\x12\n" +
+	"\x04tier\x18\a \x01(\tR\x04tier\x120\n" +
 	"\x05count\x18\x05 \x01(\v2\x18.harness.v1.ProfileCountH\x00R\x05count\x120\n" +
 	"\x05thumb\x18\x06 \x01(\v2\x18.harness.v1.ProfileThumbH\x00R\x05thumbB\b\n" +
 	"\x06change\"K\n" +
@@ -4331,7 +4520,7 @@ func file_harness_v1_quality_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_quality_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_quality_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_harness_v1_quality_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_harness_v1_quality_proto_goTypes = []any{
 	(Thumb)(0),                    // 0: harness.v1.Thumb
 	(*QualityConfig)(nil),         // 1: harness.v1.QualityConfig
@@ -4357,87 +4546,93 @@ var file_harness_v1_quality_proto_goTypes = []any{
 	(*QuotesSeen)(nil),            // 21: harness.v1.QuotesSeen
 	(*QuoteSeen)(nil),             // 22: harness.v1.QuoteSeen
 	(*ProfileState)(nil),          // 23: harness.v1.ProfileState
-	(*Mismatch)(nil),              // 24: harness.v1.Mismatch
-	(*StoredProfile)(nil),         // 25: harness.v1.StoredProfile
-	(*CountedSegment)(nil),        // 26: harness.v1.CountedSegment
-	(*ThumbedSegment)(nil),        // 27: harness.v1.ThumbedSegment
-	(*SegmentIssues)(nil),         // 28: harness.v1.SegmentIssues
-	(*ProfileChange)(nil),         // 29: harness.v1.ProfileChange
-	(*ProfileCount)(nil),          // 30: harness.v1.ProfileCount
-	(*ProfileThumb)(nil),          // 31: harness.v1.ProfileThumb
-	(*QualityComplexity)(nil),     // 32: harness.v1.QualityComplexity
-	(*QualityPlanSelected)(nil),   // 33: harness.v1.QualityPlanSelected
-	(*QualityAlert)(nil),          // 34: harness.v1.QualityAlert
-	(*QualityContract)(nil),       // 35: harness.v1.QualityContract
-	(*QualityVerified)(nil),       // 36: harness.v1.QualityVerified
-	(*QualityScored)(nil),         // 37: harness.v1.QualityScored
-	(*QualityRetry)(nil),          // 38: harness.v1.QualityRetry
-	(*QualityDegraded)(nil),       // 39: harness.v1.QualityDegraded
-	(*QualityIterated)(nil),       // 40: harness.v1.QualityIterated
-	(*QualityProfile)(nil),        // 41: harness.v1.QualityProfile
-	(*QualityMilestone)(nil),      // 42: harness.v1.QualityMilestone
-	(*ContextMetrics)(nil),        // 43: harness.v1.ContextMetrics
-	(*LargestResult)(nil),         // 44: harness.v1.LargestResult
-	(*FeedbackGiven)(nil),         // 45: harness.v1.FeedbackGiven
-	nil,                           // 46: harness.v1.ToolResultFigures.ByToolEntry
-	nil,                           // 47: harness.v1.ProfileState.IssuesEntry
-	nil,                           // 48: harness.v1.QualityContract.ArtifactCountsEntry
-	nil,                           // 49: harness.v1.ContextMetrics.CallsPerToolEntry
-	(*Content)(nil),               // 50: harness.v1.Content
-	(*Usage)(nil),                 // 51: harness.v1.Usage
-	(*timestamppb.Timestamp)(nil), // 52: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 53: google.protobuf.Duration
-	(*structpb.Struct)(nil),       // 54: google.protobuf.Struct
+	(*Prompt)(nil),                // 24: harness.v1.Prompt
+	(*StoredPrompts)(nil),         // 25: harness.v1.StoredPrompts
+	(*Mismatch)(nil),              // 26: harness.v1.Mismatch
+	(*StoredProfile)(nil),         // 27: harness.v1.StoredProfile
+	(*CountedSegment)(nil),        // 28: harness.v1.CountedSegment
+	(*ThumbedSegment)(nil),        // 29: harness.v1.ThumbedSegment
+	(*SegmentIssues)(nil),         // 30: harness.v1.SegmentIssues
+	(*ProfileChange)(nil),         // 31: harness.v1.ProfileChange
+	(*ProfileCount)(nil),          // 32: harness.v1.ProfileCount
+	(*ProfileThumb)(nil),          // 33: harness.v1.ProfileThumb
+	(*QualityComplexity)(nil),     // 34: harness.v1.QualityComplexity
+	(*QualityPlanSelected)(nil),   // 35: harness.v1.QualityPlanSelected
+	(*QualityAlert)(nil),          // 36: harness.v1.QualityAlert
+	(*QualityContract)(nil),       // 37: harness.v1.QualityContract
+	(*QualityVerified)(nil),       // 38: harness.v1.QualityVerified
+	(*QualityScored)(nil),         // 39: harness.v1.QualityScored
+	(*QualityRetry)(nil),          // 40: harness.v1.QualityRetry
+	(*QualityDegraded)(nil),       // 41: harness.v1.QualityDegraded
+	(*QualityIterated)(nil),       // 42: harness.v1.QualityIterated
+	(*QualityProfile)(nil),        // 43: harness.v1.QualityProfile
+	(*QualityMilestone)(nil),      // 44: harness.v1.QualityMilestone
+	(*ContextMetrics)(nil),        // 45: harness.v1.ContextMetrics
+	(*LargestResult)(nil),         // 46: harness.v1.LargestResult
+	(*FeedbackGiven)(nil),         // 47: harness.v1.FeedbackGiven
+	nil,                           // 48: harness.v1.ToolResultFigures.ByToolEntry
+	nil,                           // 49: harness.v1.ProfileState.IssuesEntry
+	nil,                           // 50: harness.v1.QualityContract.ArtifactCountsEntry
+	nil,                           // 51: harness.v1.ContextMetrics.CallsPerToolEntry
+	(*Content)(nil),               // 52: harness.v1.Content
+	(*Usage)(nil),                 // 53: harness.v1.Usage
+	(*timestamppb.Timestamp)(nil), // 54: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 55: google.protobuf.Duration
+	(*structpb.Struct)(nil),       // 56: google.protobuf.Struct
 }
 var file_harness_v1_quality_proto_depIdxs = []int32{
 	2,  // 0: harness.v1.QualityConfig.retry:type_name -> harness.v1.QualityRetryConfig
 	4,  // 1: harness.v1.Task.sources:type_name -> harness.v1.Source
 	6,  // 2: harness.v1.WorkKind.counts:type_name -> harness.v1.ArtifactCount
-	50, // 3: harness.v1.Artifact.content:type_name -> harness.v1.Content
+	52, // 3: harness.v1.Artifact.content:type_name -> harness.v1.Content
 	8,  // 4: harness.v1.Artifact.citations:type_name -> harness.v1.Citation
-	50, // 5: harness.v1.Artifact.data:type_name -> harness.v1.Content
+	52, // 5: harness.v1.Artifact.data:type_name -> harness.v1.Content
 	9,  // 6: harness.v1.QualityState.expected:type_name -> harness.v1.Expected
 	13, // 7: harness.v1.QualityState.attempts:type_name -> harness.v1.QualityAttempt
 	15, // 8: harness.v1.QualityState.verdict:type_name -> harness.v1.QualityVerdict
-	51, // 9: harness.v1.QualityState.usage:type_name -> harness.v1.Usage
-	52, // 10: harness.v1.QualityState.start_time:type_name -> google.protobuf.Timestamp
+	53, // 9: harness.v1.QualityState.usage:type_name -> harness.v1.Usage
+	54, // 10: harness.v1.QualityState.start_time:type_name -> google.protobuf.Timestamp
 	12, // 11: harness.v1.QualityState.results:type_name -> harness.v1.ToolResultFigures
 	0,  // 12: harness.v1.QualityState.thumb:type_name -> harness.v1.Thumb
-	46, // 13: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
-	50, // 14: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
-	50, // 15: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
-	37, // 16: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
+	48, // 13: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
+	52, // 14: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
+	52, // 15: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
+	39, // 16: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
 	7,  // 17: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
-	37, // 18: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
-	51, // 19: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
-	53, // 20: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	51, // 21: harness.v1.JobState.usage:type_name -> harness.v1.Usage
-	52, // 22: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
-	19, // 23: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
-	20, // 24: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
-	22, // 25: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
-	47, // 26: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
-	24, // 27: harness.v1.ProfileState.mismatches:type_name -> harness.v1.Mismatch
-	0,  // 28: harness.v1.Mismatch.thumb:type_name -> harness.v1.Thumb
-	23, // 29: harness.v1.StoredProfile.state:type_name -> harness.v1.ProfileState
-	26, // 30: harness.v1.StoredProfile.counted:type_name -> harness.v1.CountedSegment
-	27, // 31: harness.v1.StoredProfile.thumbed:type_name -> harness.v1.ThumbedSegment
-	28, // 32: harness.v1.StoredProfile.recent:type_name -> harness.v1.SegmentIssues
-	0,  // 33: harness.v1.ThumbedSegment.thumb:type_name -> harness.v1.Thumb
-	30, // 34: harness.v1.ProfileChange.count:type_name -> harness.v1.ProfileCount
-	31, // 35: harness.v1.ProfileChange.thumb:type_name -> harness.v1.ProfileThumb
-	0,  // 36: harness.v1.ProfileThumb.thumb:type_name -> harness.v1.Thumb
-	9,  // 37: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
-	54, // 38: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
-	48, // 39: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
-	54, // 40: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
-	44, // 41: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
-	49, // 42: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
-	43, // [43:43] is the sub-list for method output_type
-	43, // [43:43] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	39, // 18: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
+	53, // 19: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
+	55, // 20: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	24, // 21: harness.v1.JobRequest.prompt_used:type_name -> harness.v1.Prompt
+	53, // 22: harness.v1.JobState.usage:type_name -> harness.v1.Usage
+	54, // 23: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
+	19, // 24: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
+	20, // 25: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
+	22, // 26: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
+	49, // 27: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
+	26, // 28: harness.v1.ProfileState.mismatches:type_name -> harness.v1.Mismatch
+	24, // 29: harness.v1.ProfileState.prompts:type_name -> harness.v1.Prompt
+	54, // 30: harness.v1.Prompt.set_time:type_name -> google.protobuf.Timestamp
+	24, // 31: harness.v1.StoredPrompts.prompts:type_name -> harness.v1.Prompt
+	0,  // 32: harness.v1.Mismatch.thumb:type_name -> harness.v1.Thumb
+	23, // 33: harness.v1.StoredProfile.state:type_name -> harness.v1.ProfileState
+	28, // 34: harness.v1.StoredProfile.counted:type_name -> harness.v1.CountedSegment
+	29, // 35: harness.v1.StoredProfile.thumbed:type_name -> harness.v1.ThumbedSegment
+	30, // 36: harness.v1.StoredProfile.recent:type_name -> harness.v1.SegmentIssues
+	0,  // 37: harness.v1.ThumbedSegment.thumb:type_name -> harness.v1.Thumb
+	32, // 38: harness.v1.ProfileChange.count:type_name -> harness.v1.ProfileCount
+	33, // 39: harness.v1.ProfileChange.thumb:type_name -> harness.v1.ProfileThumb
+	0,  // 40: harness.v1.ProfileThumb.thumb:type_name -> harness.v1.Thumb
+	9,  // 41: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
+	56, // 42: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
+	50, // 43: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
+	56, // 44: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
+	46, // 45: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
+	51, // 46: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_quality_proto_init() }
@@ -4450,19 +4645,19 @@ func file_harness_v1_quality_proto_init() {
 	file_harness_v1_quality_proto_msgTypes[1].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[8].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[14].OneofWrappers = []any{}
-	file_harness_v1_quality_proto_msgTypes[28].OneofWrappers = []any{
+	file_harness_v1_quality_proto_msgTypes[30].OneofWrappers = []any{
 		(*ProfileChange_Count)(nil),
 		(*ProfileChange_Thumb)(nil),
 	}
-	file_harness_v1_quality_proto_msgTypes[29].OneofWrappers = []any{}
-	file_harness_v1_quality_proto_msgTypes[30].OneofWrappers = []any{}
+	file_harness_v1_quality_proto_msgTypes[31].OneofWrappers = []any{}
+	file_harness_v1_quality_proto_msgTypes[32].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_quality_proto_rawDesc), len(file_harness_v1_quality_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   49,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

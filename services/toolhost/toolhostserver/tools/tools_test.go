@@ -40,7 +40,7 @@ func TestAllHasTheOrderThatModelsSee(t *testing.T) {
 	for _, tool := range All() {
 		names = append(names, tool.Spec.GetName())
 	}
-	want := []string{ReadFile, WriteFile, EditFile, tree.MergeTool, ListDirectory, FindFiles, SearchFiles, RunCommand, CommandOutput, StopCommand, CountWords}
+	want := []string{ReadFile, WriteFile, EditFile, tree.MergeTool, ListDirectory, tree.SkillTool, FindFiles, SearchFiles, RunCommand, CommandOutput, StopCommand, CountWords}
 	if !slices.Equal(names, want) {
 		t.Fatalf("got %v, want %v", names, want)
 	}

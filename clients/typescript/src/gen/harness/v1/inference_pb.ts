@@ -10,13 +10,15 @@ import type { BlobRef, Usage } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { ModelRequest } from "./executor_pb.js";
 import { file_harness_v1_executor } from "./executor_pb.js";
+import type { Prompt } from "./quality_pb.js";
+import { file_harness_v1_quality } from "./quality_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/inference.proto.
  */
 export const file_harness_v1_inference: GenFile = /*@__PURE__*/
-  fileDesc("ChpoYXJuZXNzL3YxL2luZmVyZW5jZS5wcm90bxIKaGFybmVzcy52MSKzAgoDSm9iEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAyABKAQSCwoDa2V5GAQgASgJEg8KB3B1cnBvc2UYBSABKAkSDQoFbW9kZWwYBiABKAkSJAoHcmVxdWVzdBgHIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhIqCgd0aW1lb3V0GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCW1heF90cmllcxgJIAEoDRIvCgtjcmVhdGVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLdHJhY2VwYXJlbnQYCyABKAkSGQoRbWF4X291dHB1dF90b2tlbnMYDCABKA0izAEKCUpvYlJlc3VsdBILCgNrZXkYASABKAkSDAoEdGV4dBgCIAEoCRINCgVlcnJvchgDIAEoCRIgCgV1c2FnZRgEIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USDQoFbW9kZWwYBSABKAkSFQoNZmluaXNoX3JlYXNvbhgGIAEoCRIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXRyaWVzGAggASgNEhIKCnRvb2xfY2FsbHMYCSABKA0iVwoMSW5mZXJSZXF1ZXN0EhwKA2pvYhgBIAEoCzIPLmhhcm5lc3MudjEuSm9iEikKB3JlcXVlc3QYAiABKAsyGC5oYXJuZXNzLnYxLk1vZGVsUmVxdWVzdCI2Cg1JbmZlclJlc3BvbnNlEiUKBnJlc3VsdBgBIAEoCzIVLmhhcm5lc3MudjEuSm9iUmVzdWx0MlAKEEluZmVyZW5jZVNlcnZpY2USPAoFSW5mZXISGC5oYXJuZXNzLnYxLkluZmVyUmVxdWVzdBoZLmhhcm5lc3MudjEuSW5mZXJSZXNwb25zZUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_executor]);
+  fileDesc("ChpoYXJuZXNzL3YxL2luZmVyZW5jZS5wcm90bxIKaGFybmVzcy52MSLXAgoDSm9iEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAyABKAQSCwoDa2V5GAQgASgJEg8KB3B1cnBvc2UYBSABKAkSDQoFbW9kZWwYBiABKAkSJAoHcmVxdWVzdBgHIAEoCzITLmhhcm5lc3MudjEuQmxvYlJlZhIqCgd0aW1lb3V0GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhEKCW1heF90cmllcxgJIAEoDRIvCgtjcmVhdGVfdGltZRgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLdHJhY2VwYXJlbnQYCyABKAkSGQoRbWF4X291dHB1dF90b2tlbnMYDCABKA0SIgoGcHJvbXB0GA0gASgLMhIuaGFybmVzcy52MS5Qcm9tcHQizAEKCUpvYlJlc3VsdBILCgNrZXkYASABKAkSDAoEdGV4dBgCIAEoCRINCgVlcnJvchgDIAEoCRIgCgV1c2FnZRgEIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USDQoFbW9kZWwYBSABKAkSFQoNZmluaXNoX3JlYXNvbhgGIAEoCRIqCgdsYXRlbmN5GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg0KBXRyaWVzGAggASgNEhIKCnRvb2xfY2FsbHMYCSABKA0iVwoMSW5mZXJSZXF1ZXN0EhwKA2pvYhgBIAEoCzIPLmhhcm5lc3MudjEuSm9iEikKB3JlcXVlc3QYAiABKAsyGC5oYXJuZXNzLnYxLk1vZGVsUmVxdWVzdCI2Cg1JbmZlclJlc3BvbnNlEiUKBnJlc3VsdBgBIAEoCzIVLmhhcm5lc3MudjEuSm9iUmVzdWx0MlAKEEluZmVyZW5jZVNlcnZpY2USPAoFSW5mZXISGC5oYXJuZXNzLnYxLkluZmVyUmVxdWVzdBoZLmhhcm5lc3MudjEuSW5mZXJSZXNwb25zZUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_executor, file_harness_v1_quality]);
 
 /**
  * Job is a call of a model that is no turn. It is created once under its key, and its
@@ -109,6 +111,13 @@ export type Job = Message<"harness.v1.Job"> & {
    * @generated from field: uint32 max_output_tokens = 12;
    */
   maxOutputTokens: number;
+
+  /**
+   * The prompt that the request begins with, without text; one without a time is built in.
+   *
+   * @generated from field: harness.v1.Prompt prompt = 13;
+   */
+  prompt?: Prompt | undefined;
 };
 
 /**

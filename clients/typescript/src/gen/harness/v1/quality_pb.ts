@@ -14,7 +14,7 @@ import type { JsonObject, Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/quality.proto.
  */
 export const file_harness_v1_quality: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL3F1YWxpdHkucHJvdG8SCmhhcm5lc3MudjEizQEKDVF1YWxpdHlDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEg0KBW1vZGVsGAIgASgJEhcKCml0ZXJhdGlvbnMYAyABKA1IAYgBARIeChFyZXRyeV9vbl9mYWxsYmFjaxgEIAEoCEgCiAEBEi0KBXJldHJ5GAUgASgLMh4uaGFybmVzcy52MS5RdWFsaXR5UmV0cnlDb25maWdCCgoIX2VuYWJsZWRCDQoLX2l0ZXJhdGlvbnNCFAoSX3JldHJ5X29uX2ZhbGxiYWNrIroCChJRdWFsaXR5UmV0cnlDb25maWcSIwoWbWF4X2F0dGVtcHRzX3N5bnRoZXNpcxgBIAEoDUgAiAEBEh4KEW1heF9hdHRlbXB0c19jaGF0GAIgASgNSAGIAQESIQoUbWF4X2F0dGVtcHRzX2RlZmF1bHQYAyABKA1IAogBARIeChFnb29kX2Vub3VnaF9zY29yZRgEIAEoAUgDiAEBEiIKFWxvd19xdWFsaXR5X3RocmVzaG9sZBgFIAEoAUgEiAEBQhkKF19tYXhfYXR0ZW1wdHNfc3ludGhlc2lzQhQKEl9tYXhfYXR0ZW1wdHNfY2hhdEIXChVfbWF4X2F0dGVtcHRzX2RlZmF1bHRCFAoSX2dvb2RfZW5vdWdoX3Njb3JlQhgKFl9sb3dfcXVhbGl0eV90aHJlc2hvbGQiSgoEVGFzaxIMCgRraW5kGAEgASgJEiMKB3NvdXJjZXMYAiADKAsyEi5oYXJuZXNzLnYxLlNvdXJjZRIPCgdwcm9maWxlGAMgASgJIj4KBlNvdXJjZRIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIMCgRwYXRoGAMgASgJEgsKA3VyaRgEIAEoCSLHAgoIV29ya0tpbmQSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIWCg5hcnRpZmFjdF9raW5kcxgDIAMoCRIpCgZjb3VudHMYBCADKAsyGS5oYXJuZXNzLnYxLkFydGlmYWN0Q291bnQSGQoRcmVxdWlyZV9jaXRhdGlvbnMYBSABKAgSGQoRcmVxdWlyZV9hcnRpZmFjdHMYBiABKAgSGAoQbWluX291dHB1dF9jaGFycxgHIAEoDRIUCgxtYXhfYXR0ZW1wdHMYCCABKA0SGQoRZ29vZF9lbm91Z2hfc2NvcmUYCSABKAESHQoVbG93X3F1YWxpdHlfdGhyZXNob2xkGAogASgBEhQKDHBlcnNwZWN0aXZlcxgLIAMoCRINCgVzY29yZRgMIAEoCRIQCghwcmVhbWJsZRgNIAEoCSIsCg1BcnRpZmFjdENvdW50EgwKBGtpbmQYASABKAkSDQoFY291bnQYAiABKA0itAEKCEFydGlmYWN0EgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFdGl0bGUYAyABKAkSJAoHY29udGVudBgEIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBInCgljaXRhdGlvbnMYBSADKAsyFC5oYXJuZXNzLnYxLkNpdGF0aW9uEiEKBGRhdGEYBiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFY2hhcnMYByABKA0iKQoIQ2l0YXRpb24SDgoGc291cmNlGAEgASgJEg0KBXF1b3RlGAIgASgJIogCCghFeHBlY3RlZBIZCgxtaW5faW5zaWdodHMYASABKA1IAIgBARIgChNtaW5fcmVjb21tZW5kYXRpb25zGAIgASgNSAGIAQESGgoNbWluX2RvY3VtZW50cxgDIAEoDUgCiAEBEh4KEXJlcXVpcmVfY2l0YXRpb25zGAQgASgISAOIAQESHQoQbWluX291dHB1dF9jaGFycxgFIAEoDUgEiAEBQg8KDV9taW5faW5zaWdodHNCFgoUX21pbl9yZWNvbW1lbmRhdGlvbnNCEAoOX21pbl9kb2N1bWVudHNCFAoSX3JlcXVpcmVfY2l0YXRpb25zQhMKEV9taW5fb3V0cHV0X2NoYXJzIoQBCg1QbGFuQ2FuZGlkYXRlEhMKC2Rlc2NyaXB0aW9uGAEgASgJEhcKD3Byb21wdF9tb2RpZmllchgCIAEoCRIQCghzdWJ0YXNrcxgDIAMoCRIaChJzdWdnZXN0ZWRfd29ya2Zsb3cYBCABKAkSFwoPZXN0aW1hdGVkX3R1cm5zGAUgASgNIu0ECgxRdWFsaXR5U3RhdGUSDAoEa2luZBgBIAEoCRINCgVsZXZlbBgCIAEoCRImCghleHBlY3RlZBgDIAEoCzIULmhhcm5lc3MudjEuRXhwZWN0ZWQSEgoKbXVsdGlwbGllchgEIAEoDRIPCgdhdHRlbXB0GAUgASgNEh0KFWF0dGVtcHRfZmlyc3RfbWVzc2FnZRgGIAEoBBIsCghhdHRlbXB0cxgHIAMoCzIaLmhhcm5lc3MudjEuUXVhbGl0eUF0dGVtcHQSEwoLY2hlY2twb2ludHMYCCADKA0SFQoNYXR0ZW1wdF9jaGFycxgJIAEoBBIOCgZtYXJrZWQYCiABKAgSEQoJaXRlcmF0aW9uGAsgASgNEhYKDmJlc3RfaXRlcmF0aW9uGAwgASgBEhAKCHVuYmVhdGVuGA0gASgNEhsKE2FjY2VwdGVkX2l0ZXJhdGlvbnMYDiABKA0SKwoHdmVyZGljdBgPIAEoCzIaLmhhcm5lc3MudjEuUXVhbGl0eVZlcmRpY3QSIAoFdXNhZ2UYECABKAsyES5oYXJuZXNzLnYxLlVzYWdlEi4KCnN0YXJ0X3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh0KFWNvc3RfYmVmb3JlX21pY3JvX3VzZBgSIAEoAxIuCgdyZXN1bHRzGBMgASgLMh0uaGFybmVzcy52MS5Ub29sUmVzdWx0RmlndXJlcxIPCgdyZWZ1c2VkGBQgASgIEg8KB3Byb2ZpbGUYFSABKAkSIAoFdGh1bWIYFiABKA4yES5oYXJuZXNzLnYxLlRodW1iIskBChFUb29sUmVzdWx0RmlndXJlcxINCgVjaGFycxgBIAEoBBIUCgxsYXJnZXN0X3Rvb2wYAiABKAkSFQoNbGFyZ2VzdF9jaGFycxgDIAEoBBINCgVjYWxscxgEIAEoDRI6CgdieV90b29sGAUgAygLMikuaGFybmVzcy52MS5Ub29sUmVzdWx0RmlndXJlcy5CeVRvb2xFbnRyeRotCgtCeVRvb2xFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIoQCCg5RdWFsaXR5QXR0ZW1wdBIOCgZudW1iZXIYASABKA0SEAoIY29tYmluZWQYAiABKAESDQoFc2NvcmUYAyABKAESFwoPY29udHJhY3RfcGFzc2VkGAQgASgIEhAKCGZhbGxiYWNrGAUgASgIEiMKBmFuc3dlchgGIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIkCgdzdW1tYXJ5GAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg4KBmlzc3VlcxgIIAMoCRIpCgZzY29yZXMYCSADKAsyGS5oYXJuZXNzLnYxLlF1YWxpdHlTY29yZWQSEAoIdmVyaWZpZWQYCiABKAgiTAoQQXR0ZW1wdEFydGlmYWN0cxIPCgdhdHRlbXB0GAEgASgNEicKCWFydGlmYWN0cxgCIAMoCzIULmhhcm5lc3MudjEuQXJ0aWZhY3QioAIKDlF1YWxpdHlWZXJkaWN0EgwKBGtpbmQYASABKAkSDQoFbGV2ZWwYAiABKAkSEAoIYXR0ZW1wdHMYAyABKA0SEQoJZGVsaXZlcmVkGAQgASgNEhAKCGNvbWJpbmVkGAUgASgBEhsKDnZlcmlmaWVyX3Njb3JlGAYgASgBSACIAQESFwoPY29udHJhY3RfcGFzc2VkGAcgASgIEhAKCGRlZ3JhZGVkGAggASgIEikKBnNjb3JlcxgJIAMoCzIZLmhhcm5lc3MudjEuUXVhbGl0eVNjb3JlZBIgCgV1c2FnZRgKIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USEgoKaXRlcmF0aW9ucxgLIAEoDUIRCg9fdmVyaWZpZXJfc2NvcmUiwwEKCkpvYlJlcXVlc3QSCwoDa2V5GAEgASgJEg8KB3B1cnBvc2UYAiABKAkSDQoFbW9kZWwYAyABKAkSDgoGc3lzdGVtGAQgASgJEg4KBnByb21wdBgFIAEoCRIOCgZzY2hlbWEYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCgltYXhfdHJpZXMYCCABKA0SGQoRbWF4X291dHB1dF90b2tlbnMYCSABKA0ikgEKCEpvYlN0YXRlEg0KBWVuZGVkGAEgASgIEgwKBHRleHQYAiABKAkSDQoFZXJyb3IYAyABKAkSIAoFdXNhZ2UYBCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEg0KBW1vZGVsGAUgASgJEikKBWFza2VkGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKhAQoKT3V0cHV0U2VlbhIMCgR0ZXh0GAEgASgJEg0KBWNoYXJzGAIgASgEEg4KBm1hcmtlZBgDIAEoCBItCghkb2N1bWVudBgEIAEoCzIbLmhhcm5lc3MudjEuRG9jdW1lbnRGaWd1cmVzEgwKBGdvYWwYBSABKAkSKQoGYW5zd2VyGAYgASgLMhkuaGFybmVzcy52MS5BbnN3ZXJGaWd1cmVzInEKD0RvY3VtZW50RmlndXJlcxIQCghoZWFkaW5ncxgBIAEoDRIMCgRsaXN0GAIgASgIEhIKCnBhcmFncmFwaHMYAyABKA0SEQoJc2VudGVuY2VzGAQgASgNEhcKD3Nob3J0X3NlbnRlbmNlcxgFIAEoDSI+Cg1BbnN3ZXJGaWd1cmVzEg0KBXdvcmRzGAEgASgNEhAKCGRpc3RpbmN0GAIgASgBEgwKBGJpdHMYAyABKAEiQQoKUXVvdGVzU2VlbhIMCgRyZWFkGAEgAygJEiUKBnF1b3RlcxgCIAMoCzIVLmhhcm5lc3MudjEuUXVvdGVTZWVuIjwKCVF1b3RlU2VlbhIQCghhcnRpZmFjdBgBIAEoCRIOCgZzb3VyY2UYAiABKAkSDQoFZm91bmQYAyABKAgingIKDFByb2ZpbGVTdGF0ZRISCgp0b3RhbF9ydW5zGAEgASgEEhEKCXNjb3JlX3N1bRgCIAEoARITCgtzY29yZWRfcnVucxgDIAEoBBIOCgZ0aHVtYnMYBCABKAQSNAoGaXNzdWVzGAUgAygLMiQuaGFybmVzcy52MS5Qcm9maWxlU3RhdGUuSXNzdWVzRW50cnkSKAoKbWlzbWF0Y2hlcxgGIAMoCzIULmhhcm5lc3MudjEuTWlzbWF0Y2gSEgoKaXNzdWVfYml0cxgHIAEoARIOCgZudW1iZXIYCCABKAQSDwoHcHJvYmxlbRgJIAEoCRotCgtJc3N1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBInsKCE1pc21hdGNoEg4KBnJ1bl9pZBgBIAEoCRIPCgdzZWdtZW50GAIgASgGEg0KBXF1ZXJ5GAMgASgJEg4KBmFuc3dlchgEIAEoCRINCgVzY29yZRgFIAEoARIgCgV0aHVtYhgGIAEoDjIRLmhhcm5lc3MudjEuVGh1bWIi4AEKDVN0b3JlZFByb2ZpbGUSDgoGZm9ybWF0GAEgASgNEicKBXN0YXRlGAIgASgLMhguaGFybmVzcy52MS5Qcm9maWxlU3RhdGUSKwoHY291bnRlZBgDIAMoCzIaLmhhcm5lc3MudjEuQ291bnRlZFNlZ21lbnQSKwoHdGh1bWJlZBgEIAMoCzIaLmhhcm5lc3MudjEuVGh1bWJlZFNlZ21lbnQSKQoGcmVjZW50GAUgAygLMhkuaGFybmVzcy52MS5TZWdtZW50SXNzdWVzEhEKCWZvcmdvdHRlbhgGIAMoBiIxCg5Db3VudGVkU2VnbWVudBIPCgdzZWdtZW50GAEgASgGEg4KBm51bWJlchgCIAEoBCJDCg5UaHVtYmVkU2VnbWVudBIPCgdzZWdtZW50GAEgASgGEiAKBXRodW1iGAIgASgOMhEuaGFybmVzcy52MS5UaHVtYiIjCg1TZWdtZW50SXNzdWVzEhIKCmNhdGVnb3JpZXMYASADKAkiuQEKDVByb2ZpbGVDaGFuZ2USDwoHcHJvZmlsZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAyABKAQSDwoHc2VnbWVudBgEIAEoDRIpCgVjb3VudBgFIAEoCzIYLmhhcm5lc3MudjEuUHJvZmlsZUNvdW50SAASKQoFdGh1bWIYBiABKAsyGC5oYXJuZXNzLnYxLlByb2ZpbGVUaHVtYkgAQggKBmNoYW5nZSI8CgxQcm9maWxlQ291bnQSEgoFc2NvcmUYASABKAFIAIgBARIOCgZpc3N1ZXMYAiADKAlCCAoGX3Njb3JlIm0KDFByb2ZpbGVUaHVtYhIgCgV0aHVtYhgBIAEoDjIRLmhhcm5lc3MudjEuVGh1bWISEgoFc2NvcmUYAiABKAFIAIgBARINCgVxdWVyeRgDIAEoCRIOCgZhbnN3ZXIYBCABKAlCCAoGX3Njb3JlIpwBChFRdWFsaXR5Q29tcGxleGl0eRINCgVsZXZlbBgBIAEoCRIOCgZyZWFzb24YAiABKAkSFQoNc3VidGFza19jb3VudBgDIAEoDRIVCg13b3JrZmxvd190eXBlGAQgASgJEhIKCmNvbmZpZGVuY2UYBSABKAESJgoIZXhwZWN0ZWQYBiABKAsyFC5oYXJuZXNzLnYxLkV4cGVjdGVkIooBChNRdWFsaXR5UGxhblNlbGVjdGVkEgwKBHBsYW4YASABKAkSDQoFc2NvcmUYAiABKAESGAoQY2FuZGlkYXRlc19jb3VudBgDIAEoDRIQCghzdWJ0YXNrcxgEIAMoCRIqCglicmVha2Rvd24YBSABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0IlcKDFF1YWxpdHlBbGVydBIQCghzZXZlcml0eRgBIAEoCRISCgpjaGVja3BvaW50GAIgASgNEg0KBWlzc3VlGAMgASgJEhIKCnN1Z2dlc3Rpb24YBCABKAki5QEKD1F1YWxpdHlDb250cmFjdBIOCgZwYXNzZWQYASABKAgSDQoFc2NvcmUYAiABKAESDgoGaXNzdWVzGAMgAygJEkgKD2FydGlmYWN0X2NvdW50cxgEIAMoCzIvLmhhcm5lc3MudjEuUXVhbGl0eUNvbnRyYWN0LkFydGlmYWN0Q291bnRzRW50cnkSEQoJcmVhc29uaW5nGAUgASgJEg8KB2F0dGVtcHQYBiABKA0aNQoTQXJ0aWZhY3RDb3VudHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIosBCg9RdWFsaXR5VmVyaWZpZWQSDgoGcGFzc2VkGAEgASgIEg0KBXNjb3JlGAIgASgBEg4KBmlzc3VlcxgDIAMoCRIQCghmZWVkYmFjaxgEIAEoCRIRCglyZWFzb25pbmcYBSABKAkSEwoLY29udHJhc3RpdmUYBiABKAgSDwoHYXR0ZW1wdBgHIAEoDSKHAQoNUXVhbGl0eVNjb3JlZBIMCgR0eXBlGAEgASgJEg0KBXNjb3JlGAIgASgNEg0KBWdyYWRlGAMgASgJEg0KBWxhYmVsGAQgASgJEioKCWJyZWFrZG93bhgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QSDwoHYXR0ZW1wdBgGIAEoDSJHCgxRdWFsaXR5UmV0cnkSDwoHYXR0ZW1wdBgBIAEoDRIOCgZyZWFzb24YAiABKAkSFgoOcHJldmlvdXNfc2NvcmUYAyABKAEiYwoPUXVhbGl0eURlZ3JhZGVkEhUKDWF0dGVtcHRzX21hZGUYASABKA0SEgoKYmVzdF9zY29yZRgCIAEoARIVCg13b3JrZmxvd190eXBlGAMgASgJEg4KBmlzc3VlcxgEIAMoCSKIAQoPUXVhbGl0eUl0ZXJhdGVkEhIKCml0ZXJhdGlvbnMYASABKA0SEgoKYmVzdF9zY29yZRgCIAEoARIWCg5hY2NlcHRlZF9jb3VudBgDIAEoDRIZChF0b3RhbF9kdXJhdGlvbl9tcxgEIAEoBBIaChJlc3RpbWF0ZWRfY29zdF91c2QYBSABKAEipgEKDlF1YWxpdHlQcm9maWxlEhAKCG1hdHVyaXR5GAEgASgJEhIKCnRvdGFsX3J1bnMYAiABKAQSEwoLYXZnX3F1YWxpdHkYAyABKAESFQoNZmVlZGJhY2tfcmF0ZRgEIAEoARIVCg1jb21tb25faXNzdWVzGAUgAygJEhoKEnF1YWxpdHlfbXVsdGlwbGllchgGIAEoARIPCgdwcm9ibGVtGAcgASgJInkKEFF1YWxpdHlNaWxlc3RvbmUSDQoFbGV2ZWwYASABKAkSEQoJdGhyZXNob2xkGAIgASgEEhIKCnRvdGFsX3J1bnMYAyABKAQSEwoLZGVzY3JpcHRpb24YBCABKAkSGgoScXVhbGl0eV9tdWx0aXBsaWVyGAUgASgBIp8CCg5Db250ZXh0TWV0cmljcxIYChB0b3RhbF90b29sX2NhbGxzGAEgASgNEh8KF2N1bXVsYXRpdmVfcmVzdWx0X2NoYXJzGAIgASgEEiQKHGVzdGltYXRlZF90b29sX3Jlc3VsdF90b2tlbnMYAyABKAQSMQoObGFyZ2VzdF9yZXN1bHQYBCABKAsyGS5oYXJuZXNzLnYxLkxhcmdlc3RSZXN1bHQSRAoOY2FsbHNfcGVyX3Rvb2wYBSADKAsyLC5oYXJuZXNzLnYxLkNvbnRleHRNZXRyaWNzLkNhbGxzUGVyVG9vbEVudHJ5GjMKEUNhbGxzUGVyVG9vbEVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiLAoNTGFyZ2VzdFJlc3VsdBIMCgR0b29sGAEgASgJEg0KBWNoYXJzGAIgASgEIj8KDUZlZWRiYWNrR2l2ZW4SDQoFdGh1bWIYASABKAkSDwoHc2VnbWVudBgCIAEoDRIOCgZjYWxsZXIYAyABKAkqPAoFVGh1bWISFQoRVEhVTUJfVU5TUEVDSUZJRUQQABIMCghUSFVNQl9VUBABEg4KClRIVU1CX0RPV04QAkJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_harness_v1_content]);
+  fileDesc("ChhoYXJuZXNzL3YxL3F1YWxpdHkucHJvdG8SCmhhcm5lc3MudjEizQEKDVF1YWxpdHlDb25maWcSFAoHZW5hYmxlZBgBIAEoCEgAiAEBEg0KBW1vZGVsGAIgASgJEhcKCml0ZXJhdGlvbnMYAyABKA1IAYgBARIeChFyZXRyeV9vbl9mYWxsYmFjaxgEIAEoCEgCiAEBEi0KBXJldHJ5GAUgASgLMh4uaGFybmVzcy52MS5RdWFsaXR5UmV0cnlDb25maWdCCgoIX2VuYWJsZWRCDQoLX2l0ZXJhdGlvbnNCFAoSX3JldHJ5X29uX2ZhbGxiYWNrIroCChJRdWFsaXR5UmV0cnlDb25maWcSIwoWbWF4X2F0dGVtcHRzX3N5bnRoZXNpcxgBIAEoDUgAiAEBEh4KEW1heF9hdHRlbXB0c19jaGF0GAIgASgNSAGIAQESIQoUbWF4X2F0dGVtcHRzX2RlZmF1bHQYAyABKA1IAogBARIeChFnb29kX2Vub3VnaF9zY29yZRgEIAEoAUgDiAEBEiIKFWxvd19xdWFsaXR5X3RocmVzaG9sZBgFIAEoAUgEiAEBQhkKF19tYXhfYXR0ZW1wdHNfc3ludGhlc2lzQhQKEl9tYXhfYXR0ZW1wdHNfY2hhdEIXChVfbWF4X2F0dGVtcHRzX2RlZmF1bHRCFAoSX2dvb2RfZW5vdWdoX3Njb3JlQhgKFl9sb3dfcXVhbGl0eV90aHJlc2hvbGQiSgoEVGFzaxIMCgRraW5kGAEgASgJEiMKB3NvdXJjZXMYAiADKAsyEi5oYXJuZXNzLnYxLlNvdXJjZRIPCgdwcm9maWxlGAMgASgJIj4KBlNvdXJjZRIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIMCgRwYXRoGAMgASgJEgsKA3VyaRgEIAEoCSLHAgoIV29ya0tpbmQSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIWCg5hcnRpZmFjdF9raW5kcxgDIAMoCRIpCgZjb3VudHMYBCADKAsyGS5oYXJuZXNzLnYxLkFydGlmYWN0Q291bnQSGQoRcmVxdWlyZV9jaXRhdGlvbnMYBSABKAgSGQoRcmVxdWlyZV9hcnRpZmFjdHMYBiABKAgSGAoQbWluX291dHB1dF9jaGFycxgHIAEoDRIUCgxtYXhfYXR0ZW1wdHMYCCABKA0SGQoRZ29vZF9lbm91Z2hfc2NvcmUYCSABKAESHQoVbG93X3F1YWxpdHlfdGhyZXNob2xkGAogASgBEhQKDHBlcnNwZWN0aXZlcxgLIAMoCRINCgVzY29yZRgMIAEoCRIQCghwcmVhbWJsZRgNIAEoCSIsCg1BcnRpZmFjdENvdW50EgwKBGtpbmQYASABKAkSDQoFY291bnQYAiABKA0itAEKCEFydGlmYWN0EgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDQoFdGl0bGUYAyABKAkSJAoHY29udGVudBgEIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBInCgljaXRhdGlvbnMYBSADKAsyFC5oYXJuZXNzLnYxLkNpdGF0aW9uEiEKBGRhdGEYBiABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDQoFY2hhcnMYByABKA0iKQoIQ2l0YXRpb24SDgoGc291cmNlGAEgASgJEg0KBXF1b3RlGAIgASgJIogCCghFeHBlY3RlZBIZCgxtaW5faW5zaWdodHMYASABKA1IAIgBARIgChNtaW5fcmVjb21tZW5kYXRpb25zGAIgASgNSAGIAQESGgoNbWluX2RvY3VtZW50cxgDIAEoDUgCiAEBEh4KEXJlcXVpcmVfY2l0YXRpb25zGAQgASgISAOIAQESHQoQbWluX291dHB1dF9jaGFycxgFIAEoDUgEiAEBQg8KDV9taW5faW5zaWdodHNCFgoUX21pbl9yZWNvbW1lbmRhdGlvbnNCEAoOX21pbl9kb2N1bWVudHNCFAoSX3JlcXVpcmVfY2l0YXRpb25zQhMKEV9taW5fb3V0cHV0X2NoYXJzIoQBCg1QbGFuQ2FuZGlkYXRlEhMKC2Rlc2NyaXB0aW9uGAEgASgJEhcKD3Byb21wdF9tb2RpZmllchgCIAEoCRIQCghzdWJ0YXNrcxgDIAMoCRIaChJzdWdnZXN0ZWRfd29ya2Zsb3cYBCABKAkSFwoPZXN0aW1hdGVkX3R1cm5zGAUgASgNIu0ECgxRdWFsaXR5U3RhdGUSDAoEa2luZBgBIAEoCRINCgVsZXZlbBgCIAEoCRImCghleHBlY3RlZBgDIAEoCzIULmhhcm5lc3MudjEuRXhwZWN0ZWQSEgoKbXVsdGlwbGllchgEIAEoDRIPCgdhdHRlbXB0GAUgASgNEh0KFWF0dGVtcHRfZmlyc3RfbWVzc2FnZRgGIAEoBBIsCghhdHRlbXB0cxgHIAMoCzIaLmhhcm5lc3MudjEuUXVhbGl0eUF0dGVtcHQSEwoLY2hlY2twb2ludHMYCCADKA0SFQoNYXR0ZW1wdF9jaGFycxgJIAEoBBIOCgZtYXJrZWQYCiABKAgSEQoJaXRlcmF0aW9uGAsgASgNEhYKDmJlc3RfaXRlcmF0aW9uGAwgASgBEhAKCHVuYmVhdGVuGA0gASgNEhsKE2FjY2VwdGVkX2l0ZXJhdGlvbnMYDiABKA0SKwoHdmVyZGljdBgPIAEoCzIaLmhhcm5lc3MudjEuUXVhbGl0eVZlcmRpY3QSIAoFdXNhZ2UYECABKAsyES5oYXJuZXNzLnYxLlVzYWdlEi4KCnN0YXJ0X3RpbWUYESABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEh0KFWNvc3RfYmVmb3JlX21pY3JvX3VzZBgSIAEoAxIuCgdyZXN1bHRzGBMgASgLMh0uaGFybmVzcy52MS5Ub29sUmVzdWx0RmlndXJlcxIPCgdyZWZ1c2VkGBQgASgIEg8KB3Byb2ZpbGUYFSABKAkSIAoFdGh1bWIYFiABKA4yES5oYXJuZXNzLnYxLlRodW1iIskBChFUb29sUmVzdWx0RmlndXJlcxINCgVjaGFycxgBIAEoBBIUCgxsYXJnZXN0X3Rvb2wYAiABKAkSFQoNbGFyZ2VzdF9jaGFycxgDIAEoBBINCgVjYWxscxgEIAEoDRI6CgdieV90b29sGAUgAygLMikuaGFybmVzcy52MS5Ub29sUmVzdWx0RmlndXJlcy5CeVRvb2xFbnRyeRotCgtCeVRvb2xFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKA06AjgBIoQCCg5RdWFsaXR5QXR0ZW1wdBIOCgZudW1iZXIYASABKA0SEAoIY29tYmluZWQYAiABKAESDQoFc2NvcmUYAyABKAESFwoPY29udHJhY3RfcGFzc2VkGAQgASgIEhAKCGZhbGxiYWNrGAUgASgIEiMKBmFuc3dlchgGIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIkCgdzdW1tYXJ5GAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg4KBmlzc3VlcxgIIAMoCRIpCgZzY29yZXMYCSADKAsyGS5oYXJuZXNzLnYxLlF1YWxpdHlTY29yZWQSEAoIdmVyaWZpZWQYCiABKAgiTAoQQXR0ZW1wdEFydGlmYWN0cxIPCgdhdHRlbXB0GAEgASgNEicKCWFydGlmYWN0cxgCIAMoCzIULmhhcm5lc3MudjEuQXJ0aWZhY3QioAIKDlF1YWxpdHlWZXJkaWN0EgwKBGtpbmQYASABKAkSDQoFbGV2ZWwYAiABKAkSEAoIYXR0ZW1wdHMYAyABKA0SEQoJZGVsaXZlcmVkGAQgASgNEhAKCGNvbWJpbmVkGAUgASgBEhsKDnZlcmlmaWVyX3Njb3JlGAYgASgBSACIAQESFwoPY29udHJhY3RfcGFzc2VkGAcgASgIEhAKCGRlZ3JhZGVkGAggASgIEikKBnNjb3JlcxgJIAMoCzIZLmhhcm5lc3MudjEuUXVhbGl0eVNjb3JlZBIgCgV1c2FnZRgKIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USEgoKaXRlcmF0aW9ucxgLIAEoDUIRCg9fdmVyaWZpZXJfc2NvcmUi7AEKCkpvYlJlcXVlc3QSCwoDa2V5GAEgASgJEg8KB3B1cnBvc2UYAiABKAkSDQoFbW9kZWwYAyABKAkSDgoGc3lzdGVtGAQgASgJEg4KBnByb21wdBgFIAEoCRIOCgZzY2hlbWEYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCgltYXhfdHJpZXMYCCABKA0SGQoRbWF4X291dHB1dF90b2tlbnMYCSABKA0SJwoLcHJvbXB0X3VzZWQYCiABKAsyEi5oYXJuZXNzLnYxLlByb21wdCKSAQoISm9iU3RhdGUSDQoFZW5kZWQYASABKAgSDAoEdGV4dBgCIAEoCRINCgVlcnJvchgDIAEoCRIgCgV1c2FnZRgEIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USDQoFbW9kZWwYBSABKAkSKQoFYXNrZWQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIqEBCgpPdXRwdXRTZWVuEgwKBHRleHQYASABKAkSDQoFY2hhcnMYAiABKAQSDgoGbWFya2VkGAMgASgIEi0KCGRvY3VtZW50GAQgASgLMhsuaGFybmVzcy52MS5Eb2N1bWVudEZpZ3VyZXMSDAoEZ29hbBgFIAEoCRIpCgZhbnN3ZXIYBiABKAsyGS5oYXJuZXNzLnYxLkFuc3dlckZpZ3VyZXMicQoPRG9jdW1lbnRGaWd1cmVzEhAKCGhlYWRpbmdzGAEgASgNEgwKBGxpc3QYAiABKAgSEgoKcGFyYWdyYXBocxgDIAEoDRIRCglzZW50ZW5jZXMYBCABKA0SFwoPc2hvcnRfc2VudGVuY2VzGAUgASgNIj4KDUFuc3dlckZpZ3VyZXMSDQoFd29yZHMYASABKA0SEAoIZGlzdGluY3QYAiABKAESDAoEYml0cxgDIAEoASJBCgpRdW90ZXNTZWVuEgwKBHJlYWQYASADKAkSJQoGcXVvdGVzGAIgAygLMhUuaGFybmVzcy52MS5RdW90ZVNlZW4iPAoJUXVvdGVTZWVuEhAKCGFydGlmYWN0GAEgASgJEg4KBnNvdXJjZRgCIAEoCRINCgVmb3VuZBgDIAEoCCLDAgoMUHJvZmlsZVN0YXRlEhIKCnRvdGFsX3J1bnMYASABKAQSEQoJc2NvcmVfc3VtGAIgASgBEhMKC3Njb3JlZF9ydW5zGAMgASgEEg4KBnRodW1icxgEIAEoBBI0CgZpc3N1ZXMYBSADKAsyJC5oYXJuZXNzLnYxLlByb2ZpbGVTdGF0ZS5Jc3N1ZXNFbnRyeRIoCgptaXNtYXRjaGVzGAYgAygLMhQuaGFybmVzcy52MS5NaXNtYXRjaBISCgppc3N1ZV9iaXRzGAcgASgBEg4KBm51bWJlchgIIAEoBBIPCgdwcm9ibGVtGAkgASgJEiMKB3Byb21wdHMYCiADKAsyEi5oYXJuZXNzLnYxLlByb21wdBotCgtJc3N1ZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAQ6AjgBIn4KBlByb21wdBIKCgJpZBgBIAEoCRIMCgR0aWVyGAIgASgJEgwKBHRleHQYAyABKAkSDgoGZGlnZXN0GAQgASgJEiwKCHNldF90aW1lGAUgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzZXRfYnkYBiABKAkiRAoNU3RvcmVkUHJvbXB0cxIOCgZmb3JtYXQYASABKA0SIwoHcHJvbXB0cxgCIAMoCzISLmhhcm5lc3MudjEuUHJvbXB0InsKCE1pc21hdGNoEg4KBnJ1bl9pZBgBIAEoCRIPCgdzZWdtZW50GAIgASgGEg0KBXF1ZXJ5GAMgASgJEg4KBmFuc3dlchgEIAEoCRINCgVzY29yZRgFIAEoARIgCgV0aHVtYhgGIAEoDjIRLmhhcm5lc3MudjEuVGh1bWIi4AEKDVN0b3JlZFByb2ZpbGUSDgoGZm9ybWF0GAEgASgNEicKBXN0YXRlGAIgASgLMhguaGFybmVzcy52MS5Qcm9maWxlU3RhdGUSKwoHY291bnRlZBgDIAMoCzIaLmhhcm5lc3MudjEuQ291bnRlZFNlZ21lbnQSKwoHdGh1bWJlZBgEIAMoCzIaLmhhcm5lc3MudjEuVGh1bWJlZFNlZ21lbnQSKQoGcmVjZW50GAUgAygLMhkuaGFybmVzcy52MS5TZWdtZW50SXNzdWVzEhEKCWZvcmdvdHRlbhgGIAMoBiIxCg5Db3VudGVkU2VnbWVudBIPCgdzZWdtZW50GAEgASgGEg4KBm51bWJlchgCIAEoBCJDCg5UaHVtYmVkU2VnbWVudBIPCgdzZWdtZW50GAEgASgGEiAKBXRodW1iGAIgASgOMhEuaGFybmVzcy52MS5UaHVtYiIjCg1TZWdtZW50SXNzdWVzEhIKCmNhdGVnb3JpZXMYASADKAkixwEKDVByb2ZpbGVDaGFuZ2USDwoHcHJvZmlsZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYAyABKAQSDwoHc2VnbWVudBgEIAEoDRIMCgR0aWVyGAcgASgJEikKBWNvdW50GAUgASgLMhguaGFybmVzcy52MS5Qcm9maWxlQ291bnRIABIpCgV0aHVtYhgGIAEoCzIYLmhhcm5lc3MudjEuUHJvZmlsZVRodW1iSABCCAoGY2hhbmdlIjwKDFByb2ZpbGVDb3VudBISCgVzY29yZRgBIAEoAUgAiAEBEg4KBmlzc3VlcxgCIAMoCUIICgZfc2NvcmUibQoMUHJvZmlsZVRodW1iEiAKBXRodW1iGAEgASgOMhEuaGFybmVzcy52MS5UaHVtYhISCgVzY29yZRgCIAEoAUgAiAEBEg0KBXF1ZXJ5GAMgASgJEg4KBmFuc3dlchgEIAEoCUIICgZfc2NvcmUinAEKEVF1YWxpdHlDb21wbGV4aXR5Eg0KBWxldmVsGAEgASgJEg4KBnJlYXNvbhgCIAEoCRIVCg1zdWJ0YXNrX2NvdW50GAMgASgNEhUKDXdvcmtmbG93X3R5cGUYBCABKAkSEgoKY29uZmlkZW5jZRgFIAEoARImCghleHBlY3RlZBgGIAEoCzIULmhhcm5lc3MudjEuRXhwZWN0ZWQiigEKE1F1YWxpdHlQbGFuU2VsZWN0ZWQSDAoEcGxhbhgBIAEoCRINCgVzY29yZRgCIAEoARIYChBjYW5kaWRhdGVzX2NvdW50GAMgASgNEhAKCHN1YnRhc2tzGAQgAygJEioKCWJyZWFrZG93bhgFIAEoCzIXLmdvb2dsZS5wcm90b2J1Zi5TdHJ1Y3QiVwoMUXVhbGl0eUFsZXJ0EhAKCHNldmVyaXR5GAEgASgJEhIKCmNoZWNrcG9pbnQYAiABKA0SDQoFaXNzdWUYAyABKAkSEgoKc3VnZ2VzdGlvbhgEIAEoCSLlAQoPUXVhbGl0eUNvbnRyYWN0Eg4KBnBhc3NlZBgBIAEoCBINCgVzY29yZRgCIAEoARIOCgZpc3N1ZXMYAyADKAkSSAoPYXJ0aWZhY3RfY291bnRzGAQgAygLMi8uaGFybmVzcy52MS5RdWFsaXR5Q29udHJhY3QuQXJ0aWZhY3RDb3VudHNFbnRyeRIRCglyZWFzb25pbmcYBSABKAkSDwoHYXR0ZW1wdBgGIAEoDRo1ChNBcnRpZmFjdENvdW50c0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoDToCOAEiiwEKD1F1YWxpdHlWZXJpZmllZBIOCgZwYXNzZWQYASABKAgSDQoFc2NvcmUYAiABKAESDgoGaXNzdWVzGAMgAygJEhAKCGZlZWRiYWNrGAQgASgJEhEKCXJlYXNvbmluZxgFIAEoCRITCgtjb250cmFzdGl2ZRgGIAEoCBIPCgdhdHRlbXB0GAcgASgNIocBCg1RdWFsaXR5U2NvcmVkEgwKBHR5cGUYASABKAkSDQoFc2NvcmUYAiABKA0SDQoFZ3JhZGUYAyABKAkSDQoFbGFiZWwYBCABKAkSKgoJYnJlYWtkb3duGAUgASgLMhcuZ29vZ2xlLnByb3RvYnVmLlN0cnVjdBIPCgdhdHRlbXB0GAYgASgNIkcKDFF1YWxpdHlSZXRyeRIPCgdhdHRlbXB0GAEgASgNEg4KBnJlYXNvbhgCIAEoCRIWCg5wcmV2aW91c19zY29yZRgDIAEoASJjCg9RdWFsaXR5RGVncmFkZWQSFQoNYXR0ZW1wdHNfbWFkZRgBIAEoDRISCgpiZXN0X3Njb3JlGAIgASgBEhUKDXdvcmtmbG93X3R5cGUYAyABKAkSDgoGaXNzdWVzGAQgAygJIogBCg9RdWFsaXR5SXRlcmF0ZWQSEgoKaXRlcmF0aW9ucxgBIAEoDRISCgpiZXN0X3Njb3JlGAIgASgBEhYKDmFjY2VwdGVkX2NvdW50GAMgASgNEhkKEXRvdGFsX2R1cmF0aW9uX21zGAQgASgEEhoKEmVzdGltYXRlZF9jb3N0X3VzZBgFIAEoASKmAQoOUXVhbGl0eVByb2ZpbGUSEAoIbWF0dXJpdHkYASABKAkSEgoKdG90YWxfcnVucxgCIAEoBBITCgthdmdfcXVhbGl0eRgDIAEoARIVCg1mZWVkYmFja19yYXRlGAQgASgBEhUKDWNvbW1vbl9pc3N1ZXMYBSADKAkSGgoScXVhbGl0eV9tdWx0aXBsaWVyGAYgASgBEg8KB3Byb2JsZW0YByABKAkieQoQUXVhbGl0eU1pbGVzdG9uZRINCgVsZXZlbBgBIAEoCRIRCgl0aHJlc2hvbGQYAiABKAQSEgoKdG90YWxfcnVucxgDIAEoBBITCgtkZXNjcmlwdGlvbhgEIAEoCRIaChJxdWFsaXR5X211bHRpcGxpZXIYBSABKAEinwIKDkNvbnRleHRNZXRyaWNzEhgKEHRvdGFsX3Rvb2xfY2FsbHMYASABKA0SHwoXY3VtdWxhdGl2ZV9yZXN1bHRfY2hhcnMYAiABKAQSJAocZXN0aW1hdGVkX3Rvb2xfcmVzdWx0X3Rva2VucxgDIAEoBBIxCg5sYXJnZXN0X3Jlc3VsdBgEIAEoCzIZLmhhcm5lc3MudjEuTGFyZ2VzdFJlc3VsdBJECg5jYWxsc19wZXJfdG9vbBgFIAMoCzIsLmhhcm5lc3MudjEuQ29udGV4dE1ldHJpY3MuQ2FsbHNQZXJUb29sRW50cnkaMwoRQ2FsbHNQZXJUb29sRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgNOgI4ASIsCg1MYXJnZXN0UmVzdWx0EgwKBHRvb2wYASABKAkSDQoFY2hhcnMYAiABKAQiPwoNRmVlZGJhY2tHaXZlbhINCgV0aHVtYhgBIAEoCRIPCgdzZWdtZW50GAIgASgNEg4KBmNhbGxlchgDIAEoCSo8CgVUaHVtYhIVChFUSFVNQl9VTlNQRUNJRklFRBAAEgwKCFRIVU1CX1VQEAESDgoKVEhVTUJfRE9XThACQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_google_protobuf_struct, file_google_protobuf_timestamp, file_harness_v1_content]);
 
 /**
  * QualityConfig sets whether and how the work of a run is judged.
@@ -1007,6 +1007,13 @@ export type JobRequest = Message<"harness.v1.JobRequest"> & {
    * @generated from field: uint32 max_output_tokens = 9;
    */
   maxOutputTokens: number;
+
+  /**
+   * The prompt that system begins with; without text.
+   *
+   * @generated from field: harness.v1.Prompt prompt_used = 10;
+   */
+  promptUsed?: Prompt | undefined;
 };
 
 /**
@@ -1346,6 +1353,13 @@ export type ProfileState = Message<"harness.v1.ProfileState"> & {
    * @generated from field: string problem = 9;
    */
   problem: string;
+
+  /**
+   * The texts that replace built-in prompts for the tier of the run; of an observation only.
+   *
+   * @generated from field: repeated harness.v1.Prompt prompts = 10;
+   */
+  prompts: Prompt[];
 };
 
 /**
@@ -1354,6 +1368,90 @@ export type ProfileState = Message<"harness.v1.ProfileState"> & {
  */
 export const ProfileStateSchema: GenMessage<ProfileState> = /*@__PURE__*/
   messageDesc(file_harness_v1_quality, 22);
+
+/**
+ * Prompt is a text that replaces a built-in one.
+ *
+ * @generated from message harness.v1.Prompt
+ */
+export type Prompt = Message<"harness.v1.Prompt"> & {
+  /**
+   * Which one, such as verifier_system.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * The tier of callers for whose runs it is; empty: all that have no separate one.
+   *
+   * @generated from field: string tier = 2;
+   */
+  tier: string;
+
+  /**
+   * The text, 1 byte to 16 KiB.
+   *
+   * @generated from field: string text = 3;
+   */
+  text: string;
+
+  /**
+   * First 16 hexadecimal digits of the SHA-256 of text.
+   *
+   * @generated from field: string digest = 4;
+   */
+  digest: string;
+
+  /**
+   * When it was set; unset for a built-in one.
+   *
+   * @generated from field: google.protobuf.Timestamp set_time = 5;
+   */
+  setTime?: Timestamp | undefined;
+
+  /**
+   * The caller that set it, as in Run.started_by; empty for a built-in one.
+   *
+   * @generated from field: string set_by = 6;
+   */
+  setBy: string;
+};
+
+/**
+ * Describes the message harness.v1.Prompt.
+ * Use `create(PromptSchema)` to create a new message.
+ */
+export const PromptSchema: GenMessage<Prompt> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 23);
+
+/**
+ * StoredPrompts are the prompts of a namespace as they are stored.
+ *
+ * @generated from message harness.v1.StoredPrompts
+ */
+export type StoredPrompts = Message<"harness.v1.StoredPrompts"> & {
+  /**
+   * Form of the message. A program does not change what has a later form.
+   *
+   * @generated from field: uint32 format = 1;
+   */
+  format: number;
+
+  /**
+   * By id, then tier.
+   *
+   * @generated from field: repeated harness.v1.Prompt prompts = 2;
+   */
+  prompts: Prompt[];
+};
+
+/**
+ * Describes the message harness.v1.StoredPrompts.
+ * Use `create(StoredPromptsSchema)` to create a new message.
+ */
+export const StoredPromptsSchema: GenMessage<StoredPrompts> = /*@__PURE__*/
+  messageDesc(file_harness_v1_quality, 24);
 
 /**
  * Mismatch is a verdict that a user did not share: down at a score of at least 0.7, or up
@@ -1410,7 +1508,7 @@ export type Mismatch = Message<"harness.v1.Mismatch"> & {
  * Use `create(MismatchSchema)` to create a new message.
  */
 export const MismatchSchema: GenMessage<Mismatch> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 23);
+  messageDesc(file_harness_v1_quality, 25);
 
 /**
  * StoredProfile is a profile as it is stored.
@@ -1466,7 +1564,7 @@ export type StoredProfile = Message<"harness.v1.StoredProfile"> & {
  * Use `create(StoredProfileSchema)` to create a new message.
  */
 export const StoredProfileSchema: GenMessage<StoredProfile> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 24);
+  messageDesc(file_harness_v1_quality, 26);
 
 /**
  * CountedSegment is a segment that a profile has counted.
@@ -1494,7 +1592,7 @@ export type CountedSegment = Message<"harness.v1.CountedSegment"> & {
  * Use `create(CountedSegmentSchema)` to create a new message.
  */
 export const CountedSegmentSchema: GenMessage<CountedSegment> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 25);
+  messageDesc(file_harness_v1_quality, 27);
 
 /**
  * ThumbedSegment is the feedback on a segment.
@@ -1522,7 +1620,7 @@ export type ThumbedSegment = Message<"harness.v1.ThumbedSegment"> & {
  * Use `create(ThumbedSegmentSchema)` to create a new message.
  */
 export const ThumbedSegmentSchema: GenMessage<ThumbedSegment> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 26);
+  messageDesc(file_harness_v1_quality, 28);
 
 /**
  * SegmentIssues are the categories of what was wrong with a segment.
@@ -1543,7 +1641,7 @@ export type SegmentIssues = Message<"harness.v1.SegmentIssues"> & {
  * Use `create(SegmentIssuesSchema)` to create a new message.
  */
 export const SegmentIssuesSchema: GenMessage<SegmentIssues> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 27);
+  messageDesc(file_harness_v1_quality, 29);
 
 /**
  * ProfileChange is what a decision does to a profile. Doing it again has no effect.
@@ -1580,6 +1678,13 @@ export type ProfileChange = Message<"harness.v1.ProfileChange"> & {
   segment: number;
 
   /**
+   * Tier of the run, for which prompts are read with the profile.
+   *
+   * @generated from field: string tier = 7;
+   */
+  tier: string;
+
+  /**
    * What is done.
    *
    * @generated from oneof harness.v1.ProfileChange.change
@@ -1608,7 +1713,7 @@ export type ProfileChange = Message<"harness.v1.ProfileChange"> & {
  * Use `create(ProfileChangeSchema)` to create a new message.
  */
 export const ProfileChangeSchema: GenMessage<ProfileChange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 28);
+  messageDesc(file_harness_v1_quality, 30);
 
 /**
  * ProfileCount counts a segment.
@@ -1636,7 +1741,7 @@ export type ProfileCount = Message<"harness.v1.ProfileCount"> & {
  * Use `create(ProfileCountSchema)` to create a new message.
  */
 export const ProfileCountSchema: GenMessage<ProfileCount> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 29);
+  messageDesc(file_harness_v1_quality, 31);
 
 /**
  * ProfileThumb stores feedback.
@@ -1678,7 +1783,7 @@ export type ProfileThumb = Message<"harness.v1.ProfileThumb"> & {
  * Use `create(ProfileThumbSchema)` to create a new message.
  */
 export const ProfileThumbSchema: GenMessage<ProfileThumb> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 30);
+  messageDesc(file_harness_v1_quality, 32);
 
 /**
  * QualityComplexity reports how the work was classified.
@@ -1734,7 +1839,7 @@ export type QualityComplexity = Message<"harness.v1.QualityComplexity"> & {
  * Use `create(QualityComplexitySchema)` to create a new message.
  */
 export const QualityComplexitySchema: GenMessage<QualityComplexity> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 31);
+  messageDesc(file_harness_v1_quality, 33);
 
 /**
  * QualityPlanSelected reports which plan was chosen.
@@ -1783,7 +1888,7 @@ export type QualityPlanSelected = Message<"harness.v1.QualityPlanSelected"> & {
  * Use `create(QualityPlanSelectedSchema)` to create a new message.
  */
 export const QualityPlanSelectedSchema: GenMessage<QualityPlanSelected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 32);
+  messageDesc(file_harness_v1_quality, 34);
 
 /**
  * QualityAlert reports what the monitor has found in the text of the agent.
@@ -1825,7 +1930,7 @@ export type QualityAlert = Message<"harness.v1.QualityAlert"> & {
  * Use `create(QualityAlertSchema)` to create a new message.
  */
 export const QualityAlertSchema: GenMessage<QualityAlert> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 33);
+  messageDesc(file_harness_v1_quality, 35);
 
 /**
  * QualityContract reports whether an attempt has what its kind requires.
@@ -1881,7 +1986,7 @@ export type QualityContract = Message<"harness.v1.QualityContract"> & {
  * Use `create(QualityContractSchema)` to create a new message.
  */
 export const QualityContractSchema: GenMessage<QualityContract> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 34);
+  messageDesc(file_harness_v1_quality, 36);
 
 /**
  * QualityVerified reports what verifiers say about an attempt.
@@ -1944,7 +2049,7 @@ export type QualityVerified = Message<"harness.v1.QualityVerified"> & {
  * Use `create(QualityVerifiedSchema)` to create a new message.
  */
 export const QualityVerifiedSchema: GenMessage<QualityVerified> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 35);
+  messageDesc(file_harness_v1_quality, 37);
 
 /**
  * QualityScored reports a score of an attempt.
@@ -2000,7 +2105,7 @@ export type QualityScored = Message<"harness.v1.QualityScored"> & {
  * Use `create(QualityScoredSchema)` to create a new message.
  */
 export const QualityScoredSchema: GenMessage<QualityScored> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 36);
+  messageDesc(file_harness_v1_quality, 38);
 
 /**
  * QualityRetry reports that another attempt begins.
@@ -2035,7 +2140,7 @@ export type QualityRetry = Message<"harness.v1.QualityRetry"> & {
  * Use `create(QualityRetrySchema)` to create a new message.
  */
 export const QualityRetrySchema: GenMessage<QualityRetry> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 37);
+  messageDesc(file_harness_v1_quality, 39);
 
 /**
  * QualityDegraded reports that no attempt was good enough.
@@ -2077,7 +2182,7 @@ export type QualityDegraded = Message<"harness.v1.QualityDegraded"> & {
  * Use `create(QualityDegradedSchema)` to create a new message.
  */
 export const QualityDegradedSchema: GenMessage<QualityDegraded> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 38);
+  messageDesc(file_harness_v1_quality, 40);
 
 /**
  * QualityIterated reports the iterations of a segment, once.
@@ -2126,7 +2231,7 @@ export type QualityIterated = Message<"harness.v1.QualityIterated"> & {
  * Use `create(QualityIteratedSchema)` to create a new message.
  */
 export const QualityIteratedSchema: GenMessage<QualityIterated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 39);
+  messageDesc(file_harness_v1_quality, 41);
 
 /**
  * QualityProfile reports the profile after a segment was counted.
@@ -2190,7 +2295,7 @@ export type QualityProfile = Message<"harness.v1.QualityProfile"> & {
  * Use `create(QualityProfileSchema)` to create a new message.
  */
 export const QualityProfileSchema: GenMessage<QualityProfile> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 40);
+  messageDesc(file_harness_v1_quality, 42);
 
 /**
  * QualityMilestone reports that a profile has become more mature.
@@ -2239,7 +2344,7 @@ export type QualityMilestone = Message<"harness.v1.QualityMilestone"> & {
  * Use `create(QualityMilestoneSchema)` to create a new message.
  */
 export const QualityMilestoneSchema: GenMessage<QualityMilestone> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 41);
+  messageDesc(file_harness_v1_quality, 43);
 
 /**
  * ContextMetrics reports the results of tools in a segment that ends.
@@ -2288,7 +2393,7 @@ export type ContextMetrics = Message<"harness.v1.ContextMetrics"> & {
  * Use `create(ContextMetricsSchema)` to create a new message.
  */
 export const ContextMetricsSchema: GenMessage<ContextMetrics> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 42);
+  messageDesc(file_harness_v1_quality, 44);
 
 /**
  * LargestResult is the longest result of a tool.
@@ -2316,7 +2421,7 @@ export type LargestResult = Message<"harness.v1.LargestResult"> & {
  * Use `create(LargestResultSchema)` to create a new message.
  */
 export const LargestResultSchema: GenMessage<LargestResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 43);
+  messageDesc(file_harness_v1_quality, 45);
 
 /**
  * FeedbackGiven reports that a user gave feedback on a segment.
@@ -2351,7 +2456,7 @@ export type FeedbackGiven = Message<"harness.v1.FeedbackGiven"> & {
  * Use `create(FeedbackGivenSchema)` to create a new message.
  */
 export const FeedbackGivenSchema: GenMessage<FeedbackGiven> = /*@__PURE__*/
-  messageDesc(file_harness_v1_quality, 44);
+  messageDesc(file_harness_v1_quality, 46);
 
 /**
  * Thumb is the feedback of a user on a segment.

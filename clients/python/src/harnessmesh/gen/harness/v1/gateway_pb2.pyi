@@ -16,6 +16,7 @@ from harnessmesh.gen.harness.v1 import executor_pb2 as _executor_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
 from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
@@ -1614,3 +1615,206 @@ class PlanRange(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PlanRange: _TypeAlias = PlanRange  # noqa: Y015
+
+@_typing.final
+class GetPromptsRequest(_message.Message):
+    """GetPromptsRequest asks for prompts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means default."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPromptsRequest: _TypeAlias = GetPromptsRequest  # noqa: Y015
+
+@_typing.final
+class GetPromptsResponse(_message.Message):
+    """GetPromptsResponse has prompts."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROMPTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def prompts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.Prompt]:
+        """By id, then tier; the built-in one of each id, without a time, comes first."""
+
+    def __init__(
+        self,
+        *,
+        prompts: _abc.Iterable[_quality_pb2.Prompt] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompts", b"prompts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetPromptsResponse: _TypeAlias = GetPromptsResponse  # noqa: Y015
+
+@_typing.final
+class SetPromptRequest(_message.Message):
+    """SetPromptRequest replaces a prompt."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    ID_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means default."""
+    id: _builtins.str
+    """Which one."""
+    tier: _builtins.str
+    """The tier of callers for whose runs it is; empty: all that have no separate one."""
+    text: _builtins.str
+    """The text, at most 16 KiB. Empty: the built-in one is restored."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        id: _builtins.str = ...,
+        tier: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "namespace", b"namespace", "text", b"text", "tier", b"tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetPromptRequest: _TypeAlias = SetPromptRequest  # noqa: Y015
+
+@_typing.final
+class SetPromptResponse(_message.Message):
+    """SetPromptResponse has the prompt that counts now."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROMPT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def prompt(self) -> _quality_pb2.Prompt:
+        """The prompt."""
+
+    def __init__(
+        self,
+        *,
+        prompt: _quality_pb2.Prompt | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["prompt", b"prompt"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SetPromptResponse: _TypeAlias = SetPromptResponse  # noqa: Y015
+
+@_typing.final
+class GetProfileRequest(_message.Message):
+    """GetProfileRequest asks for a profile."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means default."""
+    profile: _builtins.str
+    """Name of the profile: the absolute path of a workspace, or what tasks name."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        profile: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "profile", b"profile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetProfileRequest: _TypeAlias = GetProfileRequest  # noqa: Y015
+
+@_typing.final
+class GetProfileResponse(_message.Message):
+    """GetProfileResponse is what is known."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    FIGURES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def state(self) -> _quality_pb2.ProfileState:
+        """What is stored."""
+
+    @_builtins.property
+    def figures(self) -> _quality_pb2.QualityProfile:
+        """What follows from it."""
+
+    def __init__(
+        self,
+        *,
+        state: _quality_pb2.ProfileState | None = ...,
+        figures: _quality_pb2.QualityProfile | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["figures", b"figures", "state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["figures", b"figures", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetProfileResponse: _TypeAlias = GetProfileResponse  # noqa: Y015
+
+@_typing.final
+class ResetProfileRequest(_message.Message):
+    """ResetProfileRequest forgets a profile."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    PROFILE_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means default."""
+    profile: _builtins.str
+    """Name of the profile, as in GetProfileRequest."""
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        profile: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "profile", b"profile"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResetProfileRequest: _TypeAlias = ResetProfileRequest  # noqa: Y015
+
+@_typing.final
+class ResetProfileResponse(_message.Message):
+    """ResetProfileResponse: it is forgotten."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ResetProfileResponse: _TypeAlias = ResetProfileResponse  # noqa: Y015

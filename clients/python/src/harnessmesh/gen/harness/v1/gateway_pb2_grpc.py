@@ -116,6 +116,26 @@ class GatewayServiceStub:
                 request_serializer=harness_dot_v1_dot_gateway__pb2.DeleteRunRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_gateway__pb2.DeleteRunResponse.FromString,
                 _registered_method=True)
+        self.GetPrompts = channel.unary_unary(
+                '/harness.v1.GatewayService/GetPrompts',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.GetPromptsRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.GetPromptsResponse.FromString,
+                _registered_method=True)
+        self.SetPrompt = channel.unary_unary(
+                '/harness.v1.GatewayService/SetPrompt',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.SetPromptRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.SetPromptResponse.FromString,
+                _registered_method=True)
+        self.GetProfile = channel.unary_unary(
+                '/harness.v1.GatewayService/GetProfile',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.GetProfileRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.GetProfileResponse.FromString,
+                _registered_method=True)
+        self.ResetProfile = channel.unary_unary(
+                '/harness.v1.GatewayService/ResetProfile',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.ResetProfileRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.ResetProfileResponse.FromString,
+                _registered_method=True)
 
 
 class GatewayServiceServicer:
@@ -242,6 +262,35 @@ class GatewayServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetPrompts(self, request, context):
+        """GetPrompts returns the prompts of a namespace: those that were set, and the built-in ones.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SetPrompt(self, request, context):
+        """SetPrompt replaces a prompt for all runs of a namespace from their next segment on, or restores
+        the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetProfile(self, request, context):
+        """GetProfile returns what is known of a workspace, or of another name of a task's profile.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResetProfile(self, request, context):
+        """ResetProfile forgets what is known of it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GatewayServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -324,6 +373,26 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.DeleteRun,
                     request_deserializer=harness_dot_v1_dot_gateway__pb2.DeleteRunRequest.FromString,
                     response_serializer=harness_dot_v1_dot_gateway__pb2.DeleteRunResponse.SerializeToString,
+            ),
+            'GetPrompts': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetPrompts,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.GetPromptsRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.GetPromptsResponse.SerializeToString,
+            ),
+            'SetPrompt': grpc.unary_unary_rpc_method_handler(
+                    servicer.SetPrompt,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.SetPromptRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.SetPromptResponse.SerializeToString,
+            ),
+            'GetProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProfile,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.GetProfileRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.GetProfileResponse.SerializeToString,
+            ),
+            'ResetProfile': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResetProfile,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.ResetProfileRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.ResetProfileResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -760,6 +829,114 @@ class GatewayService:
             '/harness.v1.GatewayService/DeleteRun',
             harness_dot_v1_dot_gateway__pb2.DeleteRunRequest.SerializeToString,
             harness_dot_v1_dot_gateway__pb2.DeleteRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetPrompts(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/GetPrompts',
+            harness_dot_v1_dot_gateway__pb2.GetPromptsRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.GetPromptsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SetPrompt(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/SetPrompt',
+            harness_dot_v1_dot_gateway__pb2.SetPromptRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.SetPromptResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/GetProfile',
+            harness_dot_v1_dot_gateway__pb2.GetProfileRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.GetProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResetProfile(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/ResetProfile',
+            harness_dot_v1_dot_gateway__pb2.ResetProfileRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.ResetProfileResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -79,6 +79,16 @@ class GatewayServiceStub:
     stores for it; a tool host keeps the results of its calls for up to 30 days.
     FAILED_PRECONDITION while the run works: cancel it first.
     """
+    GetPrompts: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetPromptsRequest, _gateway_pb2.GetPromptsResponse]
+    """GetPrompts returns the prompts of a namespace: those that were set, and the built-in ones."""
+    SetPrompt: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.SetPromptRequest, _gateway_pb2.SetPromptResponse]
+    """SetPrompt replaces a prompt for all runs of a namespace from their next segment on, or restores
+    the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
+    """
+    GetProfile: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetProfileRequest, _gateway_pb2.GetProfileResponse]
+    """GetProfile returns what is known of a workspace, or of another name of a task's profile."""
+    ResetProfile: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ResetProfileRequest, _gateway_pb2.ResetProfileResponse]
+    """ResetProfile forgets what is known of it."""
 
 @_typing.type_check_only
 class GatewayServiceAsyncStub(GatewayServiceStub):
@@ -131,6 +141,16 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     stores for it; a tool host keeps the results of its calls for up to 30 days.
     FAILED_PRECONDITION while the run works: cancel it first.
     """
+    GetPrompts: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetPromptsRequest, _gateway_pb2.GetPromptsResponse]  # type: ignore[assignment]
+    """GetPrompts returns the prompts of a namespace: those that were set, and the built-in ones."""
+    SetPrompt: _aio.UnaryUnaryMultiCallable[_gateway_pb2.SetPromptRequest, _gateway_pb2.SetPromptResponse]  # type: ignore[assignment]
+    """SetPrompt replaces a prompt for all runs of a namespace from their next segment on, or restores
+    the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
+    """
+    GetProfile: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetProfileRequest, _gateway_pb2.GetProfileResponse]  # type: ignore[assignment]
+    """GetProfile returns what is known of a workspace, or of another name of a task's profile."""
+    ResetProfile: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ResetProfileRequest, _gateway_pb2.ResetProfileResponse]  # type: ignore[assignment]
+    """ResetProfile forgets what is known of it."""
 
 class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     """GatewayService is how clients drive and watch runs. A run belongs to its
@@ -276,5 +296,39 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         stores for it; a tool host keeps the results of its calls for up to 30 days.
         FAILED_PRECONDITION while the run works: cancel it first.
         """
+
+    @_abc_1.abstractmethod
+    def GetPrompts(
+        self,
+        request: _gateway_pb2.GetPromptsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.GetPromptsResponse, _abc.Awaitable[_gateway_pb2.GetPromptsResponse]]:
+        """GetPrompts returns the prompts of a namespace: those that were set, and the built-in ones."""
+
+    @_abc_1.abstractmethod
+    def SetPrompt(
+        self,
+        request: _gateway_pb2.SetPromptRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.SetPromptResponse, _abc.Awaitable[_gateway_pb2.SetPromptResponse]]:
+        """SetPrompt replaces a prompt for all runs of a namespace from their next segment on, or restores
+        the built-in one. INVALID_ARGUMENT for an unknown id and a text that is too large.
+        """
+
+    @_abc_1.abstractmethod
+    def GetProfile(
+        self,
+        request: _gateway_pb2.GetProfileRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.GetProfileResponse, _abc.Awaitable[_gateway_pb2.GetProfileResponse]]:
+        """GetProfile returns what is known of a workspace, or of another name of a task's profile."""
+
+    @_abc_1.abstractmethod
+    def ResetProfile(
+        self,
+        request: _gateway_pb2.ResetProfileRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.ResetProfileResponse, _abc.Awaitable[_gateway_pb2.ResetProfileResponse]]:
+        """ResetProfile forgets what is known of it."""
 
 def add_GatewayServiceServicer_to_server(servicer: GatewayServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import executor_pb2 as _executor_pb2
+from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -40,6 +41,7 @@ class Job(_message.Message):
     CREATE_TIME_FIELD_NUMBER: _builtins.int
     TRACEPARENT_FIELD_NUMBER: _builtins.int
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    PROMPT_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -72,6 +74,10 @@ class Job(_message.Message):
     def create_time(self) -> _timestamp_pb2.Timestamp:
         """When it was created."""
 
+    @_builtins.property
+    def prompt(self) -> _quality_pb2.Prompt:
+        """The prompt that the request begins with, without text; one without a time is built in."""
+
     def __init__(
         self,
         *,
@@ -87,10 +93,11 @@ class Job(_message.Message):
         create_time: _timestamp_pb2.Timestamp | None = ...,
         traceparent: _builtins.str = ...,
         max_output_tokens: _builtins.int = ...,
+        prompt: _quality_pb2.Prompt | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "request", b"request", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "prompt", b"prompt", "request", b"request", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "first_sequence", b"first_sequence", "key", b"key", "max_output_tokens", b"max_output_tokens", "max_tries", b"max_tries", "model", b"model", "namespace", b"namespace", "purpose", b"purpose", "request", b"request", "run_id", b"run_id", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["create_time", b"create_time", "first_sequence", b"first_sequence", "key", b"key", "max_output_tokens", b"max_output_tokens", "max_tries", b"max_tries", "model", b"model", "namespace", b"namespace", "prompt", b"prompt", "purpose", b"purpose", "request", b"request", "run_id", b"run_id", "timeout", b"timeout", "traceparent", b"traceparent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -867,6 +867,7 @@ class JobRequest(_message.Message):
     TIMEOUT_FIELD_NUMBER: _builtins.int
     MAX_TRIES_FIELD_NUMBER: _builtins.int
     MAX_OUTPUT_TOKENS_FIELD_NUMBER: _builtins.int
+    PROMPT_USED_FIELD_NUMBER: _builtins.int
     key: _builtins.str
     """Key of the job; "job:" followed by it is that of its observation."""
     purpose: _builtins.str
@@ -887,6 +888,10 @@ class JobRequest(_message.Message):
     def timeout(self) -> _duration_pb2.Duration:
         """Time limit of the call."""
 
+    @_builtins.property
+    def prompt_used(self) -> Global___Prompt:
+        """The prompt that system begins with; without text."""
+
     def __init__(
         self,
         *,
@@ -899,10 +904,11 @@ class JobRequest(_message.Message):
         timeout: _duration_pb2.Duration | None = ...,
         max_tries: _builtins.int = ...,
         max_output_tokens: _builtins.int = ...,
+        prompt_used: Global___Prompt | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["prompt_used", b"prompt_used", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "max_output_tokens", b"max_output_tokens", "max_tries", b"max_tries", "model", b"model", "prompt", b"prompt", "purpose", b"purpose", "schema", b"schema", "system", b"system", "timeout", b"timeout"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "max_output_tokens", b"max_output_tokens", "max_tries", b"max_tries", "model", b"model", "prompt", b"prompt", "prompt_used", b"prompt_used", "purpose", b"purpose", "schema", b"schema", "system", b"system", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1163,6 +1169,7 @@ class ProfileState(_message.Message):
     ISSUE_BITS_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
     PROBLEM_FIELD_NUMBER: _builtins.int
+    PROMPTS_FIELD_NUMBER: _builtins.int
     total_runs: _builtins.int
     """Segments that ended with an answer."""
     score_sum: _builtins.float
@@ -1191,6 +1198,10 @@ class ProfileState(_message.Message):
         8, an observation at most 3.
         """
 
+    @_builtins.property
+    def prompts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Prompt]:
+        """The texts that replace built-in prompts for the tier of the run; of an observation only."""
+
     def __init__(
         self,
         *,
@@ -1203,14 +1214,87 @@ class ProfileState(_message.Message):
         issue_bits: _builtins.float = ...,
         number: _builtins.int = ...,
         problem: _builtins.str = ...,
+        prompts: _abc.Iterable[Global___Prompt] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["issue_bits", b"issue_bits", "issues", b"issues", "mismatches", b"mismatches", "number", b"number", "problem", b"problem", "score_sum", b"score_sum", "scored_runs", b"scored_runs", "thumbs", b"thumbs", "total_runs", b"total_runs"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["issue_bits", b"issue_bits", "issues", b"issues", "mismatches", b"mismatches", "number", b"number", "problem", b"problem", "prompts", b"prompts", "score_sum", b"score_sum", "scored_runs", b"scored_runs", "thumbs", b"thumbs", "total_runs", b"total_runs"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ProfileState: _TypeAlias = ProfileState  # noqa: Y015
+
+@_typing.final
+class Prompt(_message.Message):
+    """Prompt is a text that replaces a built-in one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    SET_TIME_FIELD_NUMBER: _builtins.int
+    SET_BY_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Which one, such as verifier_system."""
+    tier: _builtins.str
+    """The tier of callers for whose runs it is; empty: all that have no separate one."""
+    text: _builtins.str
+    """The text, 1 byte to 16 KiB."""
+    digest: _builtins.str
+    """First 16 hexadecimal digits of the SHA-256 of text."""
+    set_by: _builtins.str
+    """The caller that set it, as in Run.started_by; empty for a built-in one."""
+    @_builtins.property
+    def set_time(self) -> _timestamp_pb2.Timestamp:
+        """When it was set; unset for a built-in one."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        tier: _builtins.str = ...,
+        text: _builtins.str = ...,
+        digest: _builtins.str = ...,
+        set_time: _timestamp_pb2.Timestamp | None = ...,
+        set_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["set_time", b"set_time"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "id", b"id", "set_by", b"set_by", "set_time", b"set_time", "text", b"text", "tier", b"tier"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Prompt: _TypeAlias = Prompt  # noqa: Y015
+
+@_typing.final
+class StoredPrompts(_message.Message):
+    """StoredPrompts are the prompts of a namespace as they are stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FORMAT_FIELD_NUMBER: _builtins.int
+    PROMPTS_FIELD_NUMBER: _builtins.int
+    format: _builtins.int
+    """Form of the message. A program does not change what has a later form."""
+    @_builtins.property
+    def prompts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Prompt]:
+        """By id, then tier."""
+
+    def __init__(
+        self,
+        *,
+        format: _builtins.int = ...,
+        prompts: _abc.Iterable[Global___Prompt] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "prompts", b"prompts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoredPrompts: _TypeAlias = StoredPrompts  # noqa: Y015
 
 @_typing.final
 class Mismatch(_message.Message):
@@ -1394,6 +1478,7 @@ class ProfileChange(_message.Message):
     RUN_ID_FIELD_NUMBER: _builtins.int
     FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
     SEGMENT_FIELD_NUMBER: _builtins.int
+    TIER_FIELD_NUMBER: _builtins.int
     COUNT_FIELD_NUMBER: _builtins.int
     THUMB_FIELD_NUMBER: _builtins.int
     profile: _builtins.str
@@ -1404,6 +1489,8 @@ class ProfileChange(_message.Message):
     """Sequence of its first record."""
     segment: _builtins.int
     """The segment."""
+    tier: _builtins.str
+    """Tier of the run, for which prompts are read with the profile."""
     @_builtins.property
     def count(self) -> Global___ProfileCount:
         """The segment ended with an answer."""
@@ -1419,12 +1506,13 @@ class ProfileChange(_message.Message):
         run_id: _builtins.str = ...,
         first_sequence: _builtins.int = ...,
         segment: _builtins.int = ...,
+        tier: _builtins.str = ...,
         count: Global___ProfileCount | None = ...,
         thumb: Global___ProfileThumb | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "count", b"count", "thumb", b"thumb"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "count", b"count", "first_sequence", b"first_sequence", "profile", b"profile", "run_id", b"run_id", "segment", b"segment", "thumb", b"thumb"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "count", b"count", "first_sequence", b"first_sequence", "profile", b"profile", "run_id", b"run_id", "segment", b"segment", "thumb", b"thumb", "tier", b"tier"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_change: _TypeAlias = _typing.Literal["count", "thumb"]  # noqa: Y015
     _WhichOneofArgType_change: _TypeAlias = _typing.Literal["change", b"change"]  # noqa: Y015
