@@ -132,7 +132,7 @@ func (o *Observer) create(ctx context.Context, run runlog.Run, first uint64, r *
 	_, err = o.cfg.Log.CreateJob(ctx, &harnessv1.Job{
 		Namespace: run.Namespace, RunId: run.ID, FirstSequence: first, Key: r.GetKey(), Purpose: r.GetPurpose(), Model: r.GetModel(), Request: ref,
 		Timeout: r.GetTimeout(), MaxTries: r.GetMaxTries(), MaxOutputTokens: r.GetMaxOutputTokens(),
-		Prompt: r.GetPromptUsed(),
+		Prompt:     r.GetPromptUsed(),
 		CreateTime: timestamppb.New(o.cfg.Now()), Traceparent: runtrace.Traceparent(spans.Ref(ctx)),
 	})
 	return err

@@ -23,6 +23,7 @@ func init() {
 		"harness.v1.TaskContract.stored":        internal,
 		"harness.v1.SandboxConfig.level":        sandboxLevel,
 		"harness.v1.SandboxConfig.network":      sandboxNetwork,
+		"harness.v1.McpServer.network":          sandboxNetwork,
 	}
 }
 

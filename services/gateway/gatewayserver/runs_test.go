@@ -3,6 +3,7 @@ package gatewayserver_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -127,7 +128,11 @@ func TestWatchRunsSlowClient(t *testing.T) {
 	last := b.started("last").end(harnessv1.RunStatus_RUN_STATUS_DONE)
 	newest := map[string]uint64{}
 	caughtUp, told := 0, 0
-	for newest["last"] != last.version {
+	// States of other runs may follow that of the last one: only those of one run are in order.
+	waits := func() bool {
+		return newest["last"] != last.version || slices.ContainsFunc(hands, func(h *hand) bool { return newest[h.run.ID] != h.version })
+	}
+	for waits() {
 		resp, err := l.stream.Recv()
 		b.must(err)
 		if resp.GetCaughtUp() != nil {
@@ -145,11 +150,6 @@ func TestWatchRunsSlowClient(t *testing.T) {
 	}
 	if caughtUp != 1 {
 		t.Errorf("caught up %d times", caughtUp)
-	}
-	for _, h := range hands {
-		if newest[h.run.ID] != h.version {
-			t.Fatalf("%s: received version %d, has %d", h.run.ID, newest[h.run.ID], h.version)
-		}
 	}
 	t.Logf("%d changes of %d runs were sent as %d states", n+rounds*n/10+2, n+1, told)
 }

@@ -27,6 +27,11 @@ func (d *decoder) texts(m protoreflect.Message, f protoreflect.FieldDescriptor, 
 	})
 }
 
+// network reads the network of a server, which may be written as that of the sandbox.
+func (d *decoder) network(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, path string) {
+	d.message(m.Mutable(f).Message(), network(n), path, string(f.Name()))
+}
+
 // servers reads the servers of tools: a list of them, a mapping of names to them, or the path of
 // a file with the key mcpServers, as other programs have it.
 func (d *decoder) servers(file *File, key, value *yaml.Node) {

@@ -14,13 +14,8 @@ var forms = map[protoreflect.FullName]func(object) object{
 	"harness.v1.Predicate.arguments": func(list object) object {
 		return object{"oneOf": []any{list, object{"type": "object", "additionalProperties": object{"type": "string"}}}}
 	},
-	"harness.v1.SandboxConfig.network": func(network object) object {
-		return object{"oneOf": []any{
-			object{"type": "string", "enum": []any{"none", "all"}},
-			object{"type": "array", "items": object{"type": "string"}, "minItems": 1, "maxItems": sandbox.MaxHosts, "description": "The hosts that commands reach."},
-			network,
-		}}
-	},
+	"harness.v1.SandboxConfig.network": network,
+	"harness.v1.McpServer.network":     network,
 	// A rule's name may also match those of several tools.
 	"harness.v1.ToolRule.name": func(text object) object {
 		text["pattern"] = `^[A-Za-z0-9_*-]{1,64}$`
@@ -122,4 +117,13 @@ func kind(name string, must []any, may ...string) object {
 		then["oneOf"] = oneOf("cel", "grpc")
 	}
 	return object{"if": object{"properties": object{"type": object{"const": name}}}, "then": then}
+}
+
+// network is the schema of a network: none, all, hosts, or its fields.
+func network(fields object) object {
+	return object{"oneOf": []any{
+		object{"type": "string", "enum": []any{"none", "all"}},
+		object{"type": "array", "items": object{"type": "string"}, "minItems": 1, "maxItems": sandbox.MaxHosts, "description": "The hosts that commands reach."},
+		fields,
+	}}
 }

@@ -1,0 +1,91 @@
+package agentfile_test
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+const foreign = `{"mcpServers": {
+	"git": {"type": "stdio", "command": "git-server", "args": ["-v"], "env": {"TOKEN": "${TOKEN}"}, "alwaysAllow": ["x"]},
+	"web": {"type": "http", "url": "https://example.com/mcp", "headers": {"Authorization": "Bearer ${T}"}},
+	"off": {"command": "x", "disabled": true}
+}, "inputs": []}`
+
+// TestServers: a list, a mapping of names, and the file of another program mean the same.
+func TestServers(t *testing.T) {
+	read := func(path string) ([]byte, error) {
+		if path != ".mcp.json" {
+			return nil, fs.ErrNotExist
+		}
+		return []byte(foreign), nil
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"a mapping": {"mcp:\n  git: {command: g, args: [-v], env: {A: 1}, network: all, shared: true, timeout: 5s}",
+			`name: "git" command: "g" args: "-v" env { key: "A" value: "1" } network { mode: SANDBOX_NETWORK_MODE_ALL } shared: true timeout { seconds: 5 }`},
+		"a list":            {"mcp:\n  - {name: web, url: 'http://localhost:1/mcp', network: [a.example]}", `name: "web" url: "http://localhost:1/mcp" network { mode: SANDBOX_NETWORK_MODE_HOSTS hosts: "a.example" }`},
+		"another program's": {"mcp: .mcp.json", `name: "git" command: "git-server" args: "-v" env { key: "TOKEN" value: "${TOKEN}" }|name: "web" url: "https://example.com/mcp" headers { key: "Authorization" value: "Bearer ${T}" }`},
+	} {
+		file, err := agentfile.Parse("agent.yaml", []byte(c.text), read)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		for i, text := range strings.Split(c.want, "|") {
+			want := &harnessv1.McpServer{}
+			if err := prototext.Unmarshal([]byte(text), want); err != nil {
+				t.Fatal(err)
+			}
+			if len(file.Agent.GetMcp()) <= i || !proto.Equal(file.Agent.GetMcp()[i], want) {
+				t.Errorf("%s: got %v, want %v", name, file.Agent.GetMcp(), want)
+			}
+		}
+	}
+	for text, want := range map[string]string{
+		"mcp:\n  a: {command: x, url: 'http://x/'}": "leave out one of them",
+		"mcp:\n  a: {}":                                              "neither command nor url",
+		"mcp:\n  a: {comand: x}":                                     "unknown field",
+		"mcp:\n  'a b': {command: x}":                                "must match",
+		"mcp:\n  a: {url: 'ftp://x'}":                                "must be http:// or https://",
+		"mcp:\n  a: {command: x, trust: all}":                        "must be hints",
+		"mcp: missing.json":                                          "cannot be read",
+		"mcp:\n  - {name: a, command: x}\n  - {name: a, command: x}": "duplicate server",
+		"skills: 3": "skills",
+	} {
+		if _, err := agentfile.Parse("agent.yaml", []byte(text), read); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", text, err, want)
+		}
+	}
+}
+
+// TestLock: the pins next to an agent file are those of its servers; a damaged file is an error.
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "agent.yaml")
+	load := func(lock string) (*agentfile.File, error) {
+		t.Helper()
+		if err := errors.Join(os.WriteFile(path, []byte("mcp:\n  a: {command: x}\n  b: {command: y}"), 0o600), os.WriteFile(agentfile.LockPath(path), []byte(lock), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		file, err := agentfile.Load(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file, file.LoadLock(path)
+	}
+	file, err := load(`{"a": {"t": "digest"}, "gone": {"t": "digest"}}`)
+	if err != nil || file.Agent.GetMcp()[0].GetPins()["t"] != "digest" || file.Agent.GetMcp()[1].GetPins() != nil {
+		t.Errorf("%v %v", file.Agent, err)
+	}
+	if _, err := load(`{`); err == nil || !strings.Contains(err.Error(), "harness mcp lock") {
+		t.Errorf("%v", err)
+	}
+}
