@@ -67,7 +67,7 @@ func alternatives(p *harnessv1.PendingCall) string {
 		}
 		var rules strings.Builder
 		for _, r := range p.GetPreview().GetRules() {
-			rules.WriteString("--rule " + quote(cmp.Or(r.GetPrefix(), r.GetPath())) + " ")
+			rules.WriteString("--rule " + quote(cmp.Or(r.GetPrefix(), r.GetPath(), r.GetHost())) + " ")
 		}
 		if rules.Len() > 0 {
 			return "with " + rules.String() + "for later calls too, or --deny --reason WHY"

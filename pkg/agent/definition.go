@@ -64,6 +64,8 @@ type Definition struct {
 	Mcp []*harnessv1.McpServer
 	// Skills are folders with skills.
 	Skills []string
+	// Web are the settings of the web tools; nil: it has none of them.
+	Web *harnessv1.Web
 	// Digest identifies the definition: equal definitions have equal digests.
 	Digest string
 }
@@ -75,7 +77,7 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 	d := &harnessv1.Definition{
 		Tools: agent.GetTools(), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema(),
 		Agents: tree.Resolve(agent.GetAgents()), OnlyTools: agent.GetOnlyTools(), ReadOnly: agent.GetReadOnly(), MaxAnswerWords: agent.GetMaxAnswerWords(),
-		Kinds: agent.GetKinds(), Mcp: agent.GetMcp(), Skills: agent.GetSkills(),
+		Kinds: agent.GetKinds(), Mcp: agent.GetMcp(), Skills: agent.GetSkills(), Web: agent.GetWeb(),
 	}
 	if proto.Size(d) == 0 {
 		d = nil
@@ -92,7 +94,7 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Definition, error) {
 	out := &Definition{
 		Modes: d.GetModes(), OutputSchema: d.GetOutputSchema(), Agents: d.GetAgents(), OnlyTools: d.GetOnlyTools(), ReadOnly: d.GetReadOnly(),
-		MaxAnswerWords: d.GetMaxAnswerWords(), Kinds: d.GetKinds(), Mcp: d.GetMcp(), Skills: d.GetSkills(),
+		MaxAnswerWords: d.GetMaxAnswerWords(), Kinds: d.GetKinds(), Mcp: d.GetMcp(), Skills: d.GetSkills(), Web: d.GetWeb(),
 	}
 	var err error
 	if out.OutputSchema != "" {

@@ -99,7 +99,7 @@ func Grant(s *harnessv1.Snapshot, tool string) {
 func GrantRules(s *harnessv1.Snapshot, rules []*harnessv1.ToolRule) (granted bool) {
 	fresh := slices.DeleteFunc(slices.Clone(rules), func(r *harnessv1.ToolRule) bool {
 		return slices.ContainsFunc(s.GetGrants(), func(stored *harnessv1.ToolRule) bool {
-			return stored.GetName() == r.GetName() && stored.GetPrefix() == r.GetPrefix() && stored.GetPath() == r.GetPath()
+			return stored.GetName() == r.GetName() && stored.GetPrefix() == r.GetPrefix() && stored.GetPath() == r.GetPath() && stored.GetHost() == r.GetHost()
 		})
 	})
 	if len(s.GetGrants())+len(fresh) > maxGrants {
@@ -107,7 +107,7 @@ func GrantRules(s *harnessv1.Snapshot, rules []*harnessv1.ToolRule) (granted boo
 	}
 	for _, r := range fresh {
 		s.Grants = append(s.Grants, &harnessv1.ToolRule{
-			Name: r.GetName(), Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW, Prefix: r.GetPrefix(), Path: r.GetPath(),
+			Name: r.GetName(), Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW, Prefix: r.GetPrefix(), Path: r.GetPath(), Host: r.GetHost(),
 		})
 	}
 	return true

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
 // MergeTool is the name of the tool that brings the work of a sub-agent with a worktree to the
@@ -14,10 +15,12 @@ const MergeTool = "merge_agent_work"
 const SkillTool = "skill"
 
 // HostTools returns the tools of a tool host that an agent with these sub-agents has: only
-// one with sub-agents has MergeTool, and only one with skills has SkillTool. A tool that has the name of a
+// one with sub-agents has MergeTool, only one with skills has SkillTool, and only one whose settings
+// name them has web tools and calculate. A tool that has the name of a
 // sub-agent, because the tool host has changed since the run started, is left out.
-func HostTools(tools []*harnessv1.ToolSpec, agents []*harnessv1.SubAgent, skills bool) []*harnessv1.ToolSpec {
+func HostTools(tools []*harnessv1.ToolSpec, agents []*harnessv1.SubAgent, skills bool, web *harnessv1.Web) []*harnessv1.ToolSpec {
 	return slices.DeleteFunc(slices.Clone(tools), func(t *harnessv1.ToolSpec) bool {
-		return t.GetName() == MergeTool && len(agents) == 0 || t.GetName() == SkillTool && !skills || Lookup(agents, t.GetName()) != nil
+		return t.GetName() == MergeTool && len(agents) == 0 || t.GetName() == SkillTool && !skills ||
+			webtool.Is(t.GetName()) && !webtool.Has(web, t.GetName()) || Lookup(agents, t.GetName()) != nil
 	})
 }

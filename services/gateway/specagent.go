@@ -18,6 +18,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/schema"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
@@ -71,6 +72,7 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		func() error { return checkGraph(s) },
 		func() error { return checkServers(a.GetMcp()) },
 		func() error { return checkSkills(a.GetSkills()) },
+		func() error { return fault.In(agent+".web", webtool.Check(a.GetWeb())) },
 		func() error { return checkQuality(s) },
 		func() error {
 			return tree.CheckSwarm(agent+".swarm", a.GetSwarm(), a.GetAgents(), quality.Names(a.GetKinds()))

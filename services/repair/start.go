@@ -77,7 +77,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	}
 	if environment != nil {
 		environment = proto.CloneOf(environment)
-		environment.Tools = tree.HostTools(environment.GetTools(), d.made.Agents, s.GetSkills())
+		environment.Tools = tree.HostTools(environment.GetTools(), d.made.Agents, s.GetSkills(), d.made.Web)
 	}
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})

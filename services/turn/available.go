@@ -76,7 +76,7 @@ func has(definition *agent.Definition, t *harnessv1.ToolSpec) bool {
 // of a sub-agent is left out, and so is a client's tool with the name of any other.
 func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools,
 	definition *agent.Definition) []*harnessv1.ToolSpec {
-	all := append([]*harnessv1.ToolSpec(nil), tree.HostTools(host, definition.Agents, s.GetSkills())...)
+	all := append([]*harnessv1.ToolSpec(nil), tree.HostTools(host, definition.Agents, s.GetSkills(), definition.Web)...)
 	all = append(all, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: AsksUser(s, definition),
 		Compaction: s.GetConfig().GetContext().GetCompaction(), OutputSchema: definition.OutputSchema, Wait: Waits(s, definition),

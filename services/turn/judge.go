@@ -425,9 +425,10 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	prepared.SandboxLevel, prepared.SandboxHosts = command.level, command.hosts
 	guarded := guardedPlace(spec, call.GetArguments().GetInline())
 	prepared.Guarded = guarded != ""
+	outsideWhy, each := outside(j.s.Definition.Web, spec, call.GetArguments().GetInline())
 	decision, why := j.s.Definition.Policy.Decide(spec, call.GetArguments().GetInline(), policy.Exemptions{
 		Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
-		Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: command.confined, Guarded: guarded,
+		Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: command.confined, Guarded: guarded, Outside: outsideWhy, Each: each,
 	})
 	switch changed := tools.Servers.Lookup(name).GetChange(); {
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_DENY:
@@ -438,7 +439,7 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	case command.ask != "":
 		prepared.Disposition, prepared.Message, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, command.ask, true
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_ASK && allowed != harnessv1.CallDisposition_CALL_DISPOSITION_HARNESS:
-		prepared.Disposition, prepared.Message = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, why
+		prepared.Disposition, prepared.Message, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, why, each
 	default:
 		prepared.Disposition = allowed
 	}

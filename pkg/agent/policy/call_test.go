@@ -24,6 +24,8 @@ var (
 	runs   = &harnessv1.ToolSpec{Name: "run_command", Annotations: &harnessv1.ToolAnnotations{Executes: true}}
 	writes = &harnessv1.ToolSpec{Name: "write_file", Annotations: &harnessv1.ToolAnnotations{Writes: true}}
 	fetch  = &harnessv1.ToolSpec{Name: "fetch"}
+	visit  = &harnessv1.ToolSpec{Name: "web_fetch", Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST}
+	send   = &harnessv1.ToolSpec{Name: "http_request", Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST}
 )
 
 func when(name string, policy harnessv1.ToolDecision, when string) *harnessv1.ToolRule {
@@ -95,6 +97,12 @@ func TestPolicyDecidesACallByItsArguments(t *testing.T) {
 		"a command of a tool that runs none":     {rules{pattern("*", deny, `^rm`)}, fetch, `{"command":"rm"}`, nil, false, allow},
 		"arguments as JSON":                      {rules{pattern("fetch", deny, `"force":true`)}, fetch, "{ \"force\" : true, \"a\": 1 }", nil, false, deny},
 		"arguments as JSON are sorted":           {rules{pattern("fetch", deny, `^{"a":1,"b":"<&>"}$`)}, fetch, `{"b":"\u003c\u0026\u003e","a":1}`, nil, false, deny},
+		"a host":                                 {rules{{Name: "*", Policy: deny, Host: "a.example"}}, visit, `{"url":"https://A.example./x"}`, nil, true, deny},
+		"another host":                           {rules{{Name: "*", Policy: deny, Host: "a.example"}}, visit, `{"url":"https://b.example"}`, nil, false, allow},
+		"a host at another port":                 {rules{{Name: "*", Policy: deny, Host: "a.example"}}, visit, `{"url":"https://a.example:444"}`, nil, false, allow},
+		"a host of a url that cannot be read":    {rules{{Name: "*", Policy: deny, Host: "a.example"}}, visit, `{"url":"https://a b"}`, nil, false, deny},
+		"an allowed host that cannot be read":    {rules{simple("*", deny), {Name: "*", Policy: allow, Host: "a.example"}}, visit, `{"url":"https://a b"}`, nil, false, deny},
+		"a host of a call without url":           {rules{{Name: "*", Policy: deny, Host: "a.example"}}, runs, `{"command":"ls"}`, nil, false, ask},
 		"a path that is no text":                 {rules{pattern("*", deny, `"path":7`)}, writes, `{"path":7}`, nil, false, deny},
 		"a pattern over arguments that are none": {rules{pattern("fetch", deny, `force`)}, fetch, `{"force":`, nil, false, deny},
 	} {
@@ -140,6 +148,52 @@ func TestDecideReturnsTheReason(t *testing.T) {
 	var none *Policy
 	if got, _ := none.Decide(runs, `{}`, Exemptions{}); got != ask {
 		t.Fatalf("no policy at all: %v", got)
+	}
+}
+
+// TestHostsAskOnce: a grant of a host holds for reading with both tools, and for nothing that
+// is approved each time.
+func TestHostsAskOnce(t *testing.T) {
+	host := func(name, text string) []*harnessv1.ToolRule {
+		return []*harnessv1.ToolRule{{Name: name, Policy: allow, Host: text}}
+	}
+	const page = `{"url":"https://a.example/x"}`
+	for name, c := range map[string]struct {
+		rules []*harnessv1.ToolRule
+		spec  *harnessv1.ToolSpec
+		e     Exemptions
+		want  harnessv1.ToolDecision
+	}{
+		"a host that is not known":       {nil, visit, Exemptions{Outside: "new"}, ask},
+		"one that the file allows":       {nil, visit, Exemptions{}, allow},
+		"granted":                        {nil, visit, Exemptions{Outside: "new", Rules: host("web_fetch", "a.example")}, allow},
+		"granted to the other tool":      {nil, send, Exemptions{Outside: "new", Rules: host("web_fetch", "a.example")}, allow},
+		"another host is granted":        {nil, visit, Exemptions{Outside: "new", Rules: host("web_fetch", "b.example")}, ask},
+		"granted to a tool of commands":  {nil, visit, Exemptions{Outside: "new", Rules: host("run_command", "a.example")}, ask},
+		"the tool is granted":            {nil, visit, Exemptions{Outside: "new", Granted: []string{"web_fetch"}}, allow},
+		"each asks":                      {nil, send, Exemptions{Outside: "writes", Each: true, Rules: host("http_request", "a.example"), Granted: []string{"http_request"}}, ask},
+		"each asks, also by a rule":      {[]*harnessv1.ToolRule{simple("*", ask)}, send, Exemptions{Outside: "writes", Each: true, Granted: []string{"http_request"}}, ask},
+		"each asks, but for a rule":      {host("http_request", "a.example"), send, Exemptions{Outside: "writes", Each: true}, allow},
+		"each asks, but for a wide rule": {nil, send, Exemptions{Outside: "writes", Each: true, Yolo: true}, allow},
+		"denied":                         {[]*harnessv1.ToolRule{{Name: "*", Policy: deny, Host: "a.example"}}, visit, Exemptions{Yolo: true, Rules: host("web_fetch", "a.example")}, deny},
+	} {
+		p, err := Compile(c.rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, why := p.Decide(c.spec, page, c.e); got != c.want {
+			t.Errorf("%s: %v (%s), want %v", name, got, why, c.want)
+		}
+	}
+	proposed := Propose(visit, `{"url":"https://A.example:8443/x"}`, "")
+	if len(proposed) != 1 || proposed[0].GetHost() != "a.example:8443" {
+		t.Errorf("proposed %v", proposed)
+	}
+	if err := CheckGrant(host("web_fetch", "b.example"), nil, visit, page, ""); err == nil {
+		t.Error("a rule for another host is accepted")
+	}
+	if err := CheckGrant(host("fetch", "a.example"), nil, fetch, page, ""); err == nil {
+		t.Error("a host for a tool that is no web tool is accepted")
 	}
 }
 

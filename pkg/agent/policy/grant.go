@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
 // MaxRules bounds the rules of one approval.
@@ -21,6 +22,11 @@ func Granted(rules []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, arguments, w
 	var prefixes []prefix
 	for _, given := range rules {
 		rule, err := compileRule(given)
+		if err == nil && rule.host != nil && visits(spec) { // what one web tool may read, the other may
+			if site, ok := call.site(); ok && webtool.Visits(rule.name) && site.In([]sandbox.Host{*rule.host}) {
+				return true
+			}
+		}
 		if err != nil || rule.name != spec.GetName() {
 			continue
 		}
@@ -41,6 +47,11 @@ func Granted(rules []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, arguments, w
 	})
 }
 
+// visits reports whether a tool is one of the web tools whose calls name a url.
+func visits(spec *harnessv1.ToolSpec) bool {
+	return webtool.Visits(spec.GetName()) && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST
+}
+
 // inWorkspace returns the path of a call relative to the workspace; unchanged if it is not in
 // it, and empty if the call has none.
 func inWorkspace(call *policyCall, workspace string) string {
@@ -52,7 +63,7 @@ func inWorkspace(call *policyCall, workspace string) string {
 }
 
 // CheckGrant checks the rules of an approval for the rest of the run: each names the tool of
-// the call and has a prefix or a path, and with those that are stored they fit the call. The
+// the call and has a prefix, a path or a host, and with those that are stored they fit the call. The
 // error is a *fault.FieldError with a place in rules.
 func CheckGrant(rules, stored []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, arguments, workspace string) error {
 	if len(rules) > MaxRules {
@@ -70,8 +81,10 @@ func CheckGrant(rules, stored []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, a
 			return fault.Invalid(at+".policy", "must be ALLOW")
 		case rule.when != nil, rule.pattern != nil:
 			return fault.Invalid(at, "must have no pattern and no when")
-		case rule.prefix == nil && rule.path == nil:
-			return fault.Invalid(at, "must have a prefix or a path: without rules the approval is for all calls of the tool")
+		case rule.host != nil && !visits(spec):
+			return fault.Invalid(at+".host", "%s reaches no host that it names", spec.GetName())
+		case rule.prefix == nil && rule.path == nil && rule.host == nil:
+			return fault.Invalid(at, "must have a prefix, a path or a host: without rules the approval is for all calls of the tool")
 		case rule.prefix != nil && !spec.GetAnnotations().GetExecutes():
 			return fault.Invalid(at+".prefix", "%s runs no commands", spec.GetName())
 		case rule.path != nil && spec.GetAnnotations().GetExecutes():
@@ -81,6 +94,9 @@ func CheckGrant(rules, stored []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, a
 		}
 	}
 	if !Granted(slices.Concat(stored, rules), spec, arguments, workspace) {
+		if visits(spec) {
+			return fault.Invalid("rules", "they do not fit the call: a host must be that of its url")
+		}
 		return fault.Invalid("rules", "they do not fit the call: each simple command must begin with a prefix, and a path must match; "+
 			"no prefix fits a command with substitutions, variables, redirections to files, assignments or groups")
 	}
@@ -89,7 +105,7 @@ func CheckGrant(rules, stored []*harnessv1.ToolRule, spec *harnessv1.ToolSpec, a
 
 // Propose returns the rules that an approval of a call for the rest of the run stores unless
 // the person gives others: for a command the first words of its simple commands, for a file
-// its folder. There are none if no rule fits the call, or if a rule would allow much more than
+// its folder, for an address its host. There are none if no rule fits the call, or if a rule would allow much more than
 // the call.
 func Propose(spec *harnessv1.ToolSpec, arguments, workspace string) []*harnessv1.ToolRule {
 	call := &policyCall{spec: spec, arguments: arguments}
@@ -114,6 +130,10 @@ func Propose(spec *harnessv1.ToolSpec, arguments, workspace string) []*harnessv1
 				rules = append(rules, r)
 			}
 		}
+	} else if site, ok := call.site(); ok && visits(spec) {
+		r := rule()
+		r.Host = site.String()
+		rules = append(rules, r)
 	} else if file := inWorkspace(call, workspace); file != "" {
 		r := rule()
 		r.Path = literalGlob(path.Clean(file))

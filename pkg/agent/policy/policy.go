@@ -21,7 +21,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
 const (
@@ -61,6 +63,7 @@ type policyRule struct {
 	pattern *regexp.Regexp // nil: any text
 	prefix  prefix         // nil: any command
 	path    glob           // nil: any path
+	host    *sandbox.Host  // nil: any host
 	reason  string
 }
 
@@ -89,6 +92,8 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 		return rule, fault.Invalid("pattern", "%d bytes exceed the limit of %d", len(given.GetPattern()), maxPattern)
 	case given.GetPrefix() != "" && given.GetPath() != "":
 		return rule, fault.Invalid("path", "a rule has a prefix or a path: leave out one of them")
+	case given.GetHost() != "" && given.GetPrefix()+given.GetPath() != "":
+		return rule, fault.Invalid("host", "a rule with a host has no prefix and no path")
 	case len(rule.reason) > maxReason:
 		return rule, fault.Invalid("reason", "%d bytes exceed the limit of %d", len(rule.reason), maxReason)
 	}
@@ -102,6 +107,13 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 		if rule.path, err = parseGlob(given.GetPath()); err != nil {
 			return rule, err
 		}
+	}
+	if given.GetHost() != "" {
+		h, err := webtool.ParseHost(given.GetHost())
+		if err != nil {
+			return rule, fault.Invalid("host", "%s", err)
+		}
+		rule.host = &h
 	}
 	if given.GetWhen() != "" {
 		if rule.when, err = expr.Tool.Compile(given.GetWhen()); err != nil {
@@ -135,6 +147,11 @@ type Exemptions struct {
 	Confined bool
 	// Guarded is why a call that runs no command needs an approval; empty if it needs none.
 	Guarded string
+	// Outside is why a call that reaches a host needs an approval; empty if it needs none, or
+	// reaches none.
+	Outside string
+	// Each is true if no approval of another call exempts this one.
+	Each bool
 }
 
 // Decide decides about a call of a tool with arguments, and returns the reason. The last
@@ -147,6 +164,11 @@ func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, e Exemptions
 	decision, why = p.byRule(spec, &policyCall{spec: spec, arguments: arguments})
 	if decision == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED {
 		switch {
+		case webtool.Is(spec.GetName()) && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST:
+			if e.Outside == "" {
+				return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
+			}
+			return p.exempt(spec, arguments, e, harnessv1.ToolDecision_TOOL_DECISION_ASK, e.Outside)
 		case spec.GetAnnotations().GetAsks() && e.Guarded == "":
 			return p.exempt(spec, arguments, e, harnessv1.ToolDecision_TOOL_DECISION_ASK, "it comes from a server")
 		case !spec.GetAnnotations().GetExecutes() && e.Guarded == "":
@@ -166,9 +188,9 @@ func (p *Policy) exempt(spec *harnessv1.ToolSpec, arguments string, e Exemptions
 		return decision, why
 	}
 	switch {
-	case slices.Contains(e.Granted, spec.GetName()):
+	case slices.Contains(e.Granted, spec.GetName()) && !e.Each:
 		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "granted for this run"
-	case e.Guarded == "" && Granted(e.Rules, spec, arguments, e.Workspace):
+	case e.Guarded == "" && !e.Each && Granted(e.Rules, spec, arguments, e.Workspace):
 		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "a rule that was approved for this run fits"
 	case e.Yolo:
 		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "asking is switched off for this run"
@@ -182,7 +204,7 @@ func (p *Policy) byRule(spec *harnessv1.ToolSpec, call *policyCall) (harnessv1.T
 	if p != nil {
 		decided := false
 		for _, rule := range slices.Backward(p.rules) {
-			final := rule.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY && (rule.when != nil || rule.pattern != nil || rule.prefix != nil || rule.path != nil)
+			final := rule.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY && (rule.when != nil || rule.pattern != nil || rule.prefix != nil || rule.path != nil || rule.host != nil)
 			if decided && !final {
 				continue
 			}
@@ -216,6 +238,9 @@ func (r policyRule) matches(spec *harnessv1.ToolSpec, call *policyCall) (matches
 		if r.path != nil {
 			why = fmt.Sprintf("the rule for %q with the path %q decides", r.name, content.Clip(strings.Join(r.path, "/"), 200))
 		}
+	}
+	if r.host != nil && strings.TrimSpace(r.reason) == "" {
+		why = fmt.Sprintf("the rule for %q with the host %q decides", r.name, r.host.Name)
 	}
 	restricts := r.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY || r.policy == harnessv1.ToolDecision_TOOL_DECISION_ASK
 	if r.pattern != nil && !call.found(r.pattern, restricts) || !r.fits(call, restricts) {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
 // maxRule bounds a prefix and a glob of a rule, in bytes.
@@ -133,7 +135,24 @@ func (r policyRule) fits(call *policyCall, restricts bool) bool {
 		file, ok := call.parse()["path"].(string)
 		return ok && r.path.fits(file, restricts)
 	}
+	if r.host != nil {
+		if _, ok := call.parse()["url"].(string); !ok {
+			return false
+		}
+		site, ok := call.site()
+		return ok && site.In([]sandbox.Host{*r.host}) || !ok && restricts
+	}
 	return true
+}
+
+// site returns the host of the argument url; ok is false if the call has none.
+func (c *policyCall) site() (s webtool.Site, ok bool) {
+	text, ok := c.parse()["url"].(string)
+	if !ok {
+		return s, false
+	}
+	_, s, err := webtool.ParseURL(text)
+	return s, err == nil
 }
 
 // command returns the command line of a call of a tool that executes commands.

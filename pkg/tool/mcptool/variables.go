@@ -37,11 +37,7 @@ func Expand(text string, lookup func(name string) (string, bool)) (string, error
 // Variables returns the names of the variables that the settings of servers name.
 func Variables(servers []*harnessv1.McpServer) []string {
 	var names []string
-	add := func(text string) {
-		for _, parts := range variable().FindAllStringSubmatch(text, -1) {
-			names = append(names, parts[1])
-		}
-	}
+	add := func(text string) { names = append(names, VariablesOf(text)...) }
 	for _, s := range servers {
 		add(s.GetUrl())
 		for _, arg := range s.GetArgs() {
@@ -56,4 +52,13 @@ func Variables(servers []*harnessv1.McpServer) []string {
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+// VariablesOf returns the names of the variables that a text names, in order.
+func VariablesOf(text string) []string {
+	var names []string
+	for _, parts := range variable().FindAllStringSubmatch(text, -1) {
+		names = append(names, parts[1])
+	}
+	return names
 }

@@ -85,3 +85,7 @@ func of(ctx context.Context) Caller {
 	c, _ := ctx.Value(callerKey{}).(Caller)
 	return c
 }
+
+// IsPerson reports whether a caller, given by its name, is a local person, who names addresses
+// for itself, and not the holder of a token.
+func IsPerson(name string) bool { return name == Local || name == Anonymous || name == "" }

@@ -57,12 +57,12 @@ func TestServicesAreThoseOfTheOperator(t *testing.T) {
 
 // TestEveryServiceOfARunIsChecked: this test knows the fields of a spec that name a service.
 // A new one belongs into targetsOf, and here. The url of a server of tools is dialled by the tool
-// host, which checks its addresses (TestServerOverHTTP there).
+// host, which checks its addresses (TestServerOverHTTP there), and so is that of a search backend.
 func TestEveryServiceOfARunIsChecked(t *testing.T) {
 	var found []string
 	services((&harnessv1.RunSpec{}).ProtoReflect().Descriptor(), "", map[protoreflect.FullName]bool{}, &found)
 	slices.Sort(found)
-	if got := strings.Join(found, " "); got != ".agent.agents.contract.required_outputs.predicate.grpc .agent.context_providers.grpc .agent.hooks.grpc .agent.mcp.url .contract.required_outputs.predicate.grpc" {
+	if got := strings.Join(found, " "); got != ".agent.agents.contract.required_outputs.predicate.grpc .agent.context_providers.grpc .agent.hooks.grpc .agent.mcp.url .agent.web.search.url .contract.required_outputs.predicate.grpc" {
 		t.Errorf("a spec names services in %s", got)
 	}
 }

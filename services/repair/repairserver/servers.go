@@ -88,7 +88,7 @@ func (o *observer) text(ctx context.Context, c *harnessv1.Content) (string, erro
 // namesServers reports whether a caller names the addresses of servers for itself: a local
 // person, and not the holder of a token.
 func namesServers(caller string) bool {
-	return caller == access.Local || caller == access.Anonymous || caller == ""
+	return access.IsPerson(caller)
 }
 
 // endServers has the tool host stop the servers of a run that has ended. One that cannot be

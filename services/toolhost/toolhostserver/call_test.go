@@ -285,7 +285,7 @@ func TestResultCacheIsBounded(t *testing.T) {
 func TestDescribe(t *testing.T) {
 	h := newHost(t, Config{})
 	host, err := h.DescribeHost(context.Background(), nil)
-	if err != nil || len(host.GetTools()) != 11 || host.GetLedgerId() == "" {
+	if err != nil || len(host.GetTools()) != 15 || host.GetLedgerId() == "" {
 		t.Fatalf("got %v, %v", host, err)
 	}
 	for _, name := range []string{"a.txt", ".git/HEAD", "node_modules/x/y", "src/deep/er.go", "src/main.go"} {

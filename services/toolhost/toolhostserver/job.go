@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
@@ -115,17 +116,23 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 		if err := s.tools.Validate(req.GetTool(), req.GetArguments()); err != nil {
 			return executed(tools.Failed(err.Error()), 0)
 		}
+		if webtool.Is(req.GetTool()) && !webtool.Has(req.GetWeb().GetWeb(), req.GetTool()) {
+			return executed(tools.Failed("The agent does not have the tool "+req.GetTool()+"."), 0)
+		}
 		return nil
 	}
 	switch a := t.Spec.GetAnnotations(); {
 	case a.GetExecutes():
 		j.watch, j.commandLine = s.guard.Start, commandOf(req.GetTool(), req.GetArguments())
-	case a.GetWrites():
+	case a.GetWrites() && !webtool.Is(req.GetTool()):
 		j.watch = s.guard.StartWrite
 	}
 	j.execute = func(ctx context.Context, watch *guard.Watch) effect {
 		begin := time.Now()
 		r := s.runTool(ctx, t, req, j, watch)
+		if r.Unknown {
+			return effect{response: noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0)}
+		}
 		r.Text = toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
 		return effect{response: executed(r, time.Since(begin)), interrupted: r.Interrupted, changed: r.Changed}
 	}
@@ -165,6 +172,7 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 			return s.stopBackground(ctx, j.run, id)
 		},
 		Skill: func(name, path string) tools.Result { return s.useSkill(w.Dir, req.GetSkillFolders(), name, path) },
+		Web:   s.webClient(j.run, req.GetWeb()),
 		Merge: func(ctx context.Context, run string) tools.Result {
 			return s.mergeWorktree(ctx, w, j, req.GetFirstSequence(), run)
 		},

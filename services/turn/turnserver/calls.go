@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -89,6 +90,7 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 		Shown:         a.Call.Shown,
 		Mcp:           t.serverCall(a.Call.Tool),
 		SkillFolders:  t.state.Definition.Skills,
+		Web:           t.state.WebCall(a.Call.Tool, arguments.GetInline(), access.IsPerson(s.GetStartedBy())),
 	}
 	if a.Call.Level != sandbox.Auto {
 		request.Confinement = &harnessv1.Confinement{Level: a.Call.Level, Config: s.GetConfig().GetSandbox(), Hosts: a.Call.Hosts}

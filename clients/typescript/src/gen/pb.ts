@@ -27,4 +27,5 @@ export * from "./harness/v1/subagent_pb.js";
 export * from "./harness/v1/tool_pb.js";
 export * from "./harness/v1/toolhost_pb.js";
 export * from "./harness/v1/tree_pb.js";
+export * from "./harness/v1/web_pb.js";
 export * from "./harness/v1/workitem_pb.js";

@@ -21,6 +21,7 @@ func init() {
 		"harness.v1.Predicate.arguments":        (*decoder).arguments,
 		"harness.v1.McpServer.env":              (*decoder).texts,
 		"harness.v1.McpServer.headers":          (*decoder).texts,
+		"harness.v1.WebCredential.headers":      (*decoder).texts,
 		"harness.v1.McpServer.pins":             (*decoder).texts,
 		"harness.v1.McpServer.network":          (*decoder).network,
 	}

@@ -90,6 +90,7 @@ func init() {
 		listOrFile("jit"), listOrFile("hooks"), inAgent("mode"), listOrFile("modes"), inAgent("context_providers"),
 		inAgent("agents"), inAgent("only_tools"), inAgent("read_only"), inAgent("max_answer_words"), inAgent("kinds"), inAgent("swarm"),
 		own("skills", "AgentSpec.skills", (*decoder).skills, "spec.agent.skills"),
+		inAgent("web"),
 		own("mcp", "AgentSpec.mcp", (*decoder).servers, "spec.agent.mcp"),
 		inConfig("budgets"), inConfig("stop"), inConfig("continuation"),
 		inConfig("stall"), inConfig("doom_loop"), inConfig("guidance"), inConfig("prompt"), inConfig("context"), inConfig("quality"),

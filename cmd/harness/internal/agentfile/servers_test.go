@@ -89,3 +89,26 @@ func TestLock(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+func TestWebOfAFile(t *testing.T) {
+	const text = `name: a
+model: script:x.yaml
+web:
+  fetch: true
+  search: {backend: searxng, url: "http://search.internal"}
+  allow: [search.internal]
+  credentials: [{host: api.example.com, headers: {Authorization: "Bearer ${TOKEN}"}}]
+tools: [{name: http_request, policy: allow, host: api.example.com}]
+`
+	file, err := agentfile.Parse("agent.yaml", []byte(text), func(string) ([]byte, error) { return nil, fs.ErrNotExist })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := &harnessv1.Web{
+		Fetch: true, Search: &harnessv1.WebSearch{Backend: "searxng", Url: "http://search.internal"}, Allow: []string{"search.internal"},
+		Credentials: []*harnessv1.WebCredential{{Host: "api.example.com", Headers: map[string]string{"Authorization": "Bearer ${TOKEN}"}}},
+	}
+	if !proto.Equal(file.Agent.GetWeb(), want) || file.Agent.GetTools()[0].GetHost() != "api.example.com" {
+		t.Errorf("%v", file.Agent)
+	}
+}

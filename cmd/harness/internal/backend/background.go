@@ -14,6 +14,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
 )
 
@@ -92,7 +93,7 @@ func (c *providingConn) provide(ctx context.Context, request any) error {
 		}
 		spec = now.GetSpec()
 	}
-	passed := slices.Concat(spec.GetConfig().GetSandbox().GetEnv(), mcptool.Variables(spec.GetAgent().GetMcp())) // the tool host withholds providers' keys
+	passed := slices.Concat(spec.GetConfig().GetSandbox().GetEnv(), mcptool.Variables(spec.GetAgent().GetMcp()), webtool.Variables(spec.GetAgent().GetWeb())) // the tool host withholds providers' keys
 	env := Environment(c.opts.Background.Program.Environ, c.opts.Catalogue, passed)
 	env.Run = run
 	_, err := c.local.ProvideEnvironment(ctx, &harnessv1.ProvideEnvironmentRequest{Environment: env})

@@ -8,13 +8,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
 // WholeTool is what a user writes instead of a rule for all calls of the tool.
 const WholeTool = "*"
 
-// Rules returns the rules that texts of a user mean for a call: first words of commands, or
-// patterns for paths.
+// Rules returns the rules that texts of a user mean for a call: first words of commands,
+// hosts, or patterns for paths.
 func Rules(call *harnessv1.PendingCall, texts []string) ([]*harnessv1.ToolRule, error) {
 	var rules []*harnessv1.ToolRule
 	for _, text := range texts {
@@ -27,6 +28,8 @@ func Rules(call *harnessv1.PendingCall, texts []string) ([]*harnessv1.ToolRule, 
 			return nil, fmt.Errorf("%s is a tool of a client, for which there are no rules", call.GetTool())
 		case isCommand(call):
 			rule.Prefix = text
+		case webtool.Visits(call.GetTool()):
+			rule.Host = text
 		default:
 			rule.Path = text
 		}
@@ -50,6 +53,9 @@ func example(call *harnessv1.PendingCall) string {
 	if isCommand(call) {
 		return "go test"
 	}
+	if webtool.Visits(call.GetTool()) {
+		return "example.com"
+	}
 	return "docs/**"
 }
 
@@ -57,7 +63,7 @@ func example(call *harnessv1.PendingCall) string {
 func written(rules []*harnessv1.ToolRule) string {
 	var texts []string
 	for _, r := range rules {
-		texts = append(texts, cmp.Or(r.GetPrefix(), r.GetPath()))
+		texts = append(texts, cmp.Or(r.GetPrefix(), r.GetPath(), r.GetHost()))
 	}
 	return strings.Join(texts, " ; ")
 }

@@ -90,10 +90,12 @@ func Granted(tool string, rules []*harnessv1.ToolRule) string {
 	if len(rules) == 0 {
 		return "all calls of " + content.Visible(tool)
 	}
-	var prefixes, paths []string
+	var prefixes, paths, hosts []string
 	for _, r := range rules {
 		if r.GetPrefix() != "" {
 			prefixes = append(prefixes, "`"+content.Visible(r.GetPrefix())+"`")
+		} else if r.GetHost() != "" {
+			hosts = append(hosts, content.Visible(r.GetHost()))
 		} else {
 			paths = append(paths, content.Visible(r.GetPath()))
 		}
@@ -104,6 +106,9 @@ func Granted(tool string, rules []*harnessv1.ToolRule) string {
 	}
 	if len(paths) > 0 {
 		parts = append(parts, content.Visible(tool)+" in "+strings.Join(paths, " or "))
+	}
+	if len(hosts) > 0 {
+		parts = append(parts, "reading from "+strings.Join(hosts, " or "))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -137,6 +137,8 @@ type AgentSpec struct {
 	Swarm *Swarm `protobuf:"bytes,19,opt,name=swarm,proto3" json:"swarm,omitempty"`
 	// Servers of the Model Context Protocol whose tools it has; at most 64.
 	Mcp []*McpServer `protobuf:"bytes,20,rep,name=mcp,proto3" json:"mcp,omitempty"`
+	// The web tools and calculate; unset: it has none of them.
+	Web *Web `protobuf:"bytes,21,opt,name=web,proto3" json:"web,omitempty"`
 	// Folders with skills, in addition to those of the workspace and of the user; absolute paths on
 	// the tool host, at most 16.
 	Skills        []string `protobuf:"bytes,22,rep,name=skills,proto3" json:"skills,omitempty"`
@@ -310,6 +312,13 @@ func (x *AgentSpec) GetSwarm() *Swarm {
 func (x *AgentSpec) GetMcp() []*McpServer {
 	if x != nil {
 		return x.Mcp
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetWeb() *Web {
+	if x != nil {
+		return x.Web
 	}
 	return nil
 }
@@ -934,7 +943,7 @@ var File_harness_v1_run_proto protoreflect.FileDescriptor
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xda\x06\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\x1a\x19harness/v1/workitem.proto\"\xfd\x06\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
@@ -959,7 +968,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x10max_answer_words\x18\x11 \x01(\rR\x0emaxAnswerWords\x12*\n" +
 	"\x05kinds\x18\x12 \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\x12'\n" +
 	"\x05swarm\x18\x13 \x01(\v2\x11.harness.v1.SwarmR\x05swarm\x12'\n" +
-	"\x03mcp\x18\x14 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12\x16\n" +
+	"\x03mcp\x18\x14 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12!\n" +
+	"\x03web\x18\x15 \x01(\v2\x0f.harness.v1.WebR\x03web\x12\x16\n" +
 	"\x06skills\x18\x16 \x03(\tR\x06skills\"\xd9\x03\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
@@ -1061,15 +1071,16 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*WorkKind)(nil),              // 15: harness.v1.WorkKind
 	(*Swarm)(nil),                 // 16: harness.v1.Swarm
 	(*McpServer)(nil),             // 17: harness.v1.McpServer
-	(*Content)(nil),               // 18: harness.v1.Content
-	(*LoopConfig)(nil),            // 19: harness.v1.LoopConfig
-	(*ToolSpec)(nil),              // 20: harness.v1.ToolSpec
-	(*TaskContract)(nil),          // 21: harness.v1.TaskContract
-	(*Media)(nil),                 // 22: harness.v1.Media
-	(*GraphTask)(nil),             // 23: harness.v1.GraphTask
-	(*Task)(nil),                  // 24: harness.v1.Task
-	(*timestamppb.Timestamp)(nil), // 25: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 26: harness.v1.Usage
+	(*Web)(nil),                   // 18: harness.v1.Web
+	(*Content)(nil),               // 19: harness.v1.Content
+	(*LoopConfig)(nil),            // 20: harness.v1.LoopConfig
+	(*ToolSpec)(nil),              // 21: harness.v1.ToolSpec
+	(*TaskContract)(nil),          // 22: harness.v1.TaskContract
+	(*Media)(nil),                 // 23: harness.v1.Media
+	(*GraphTask)(nil),             // 24: harness.v1.GraphTask
+	(*Task)(nil),                  // 25: harness.v1.Task
+	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 27: harness.v1.Usage
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
 	7,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
@@ -1083,28 +1094,29 @@ var file_harness_v1_run_proto_depIdxs = []int32{
 	15, // 8: harness.v1.AgentSpec.kinds:type_name -> harness.v1.WorkKind
 	16, // 9: harness.v1.AgentSpec.swarm:type_name -> harness.v1.Swarm
 	17, // 10: harness.v1.AgentSpec.mcp:type_name -> harness.v1.McpServer
-	18, // 11: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
-	1,  // 12: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
-	19, // 13: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
-	20, // 14: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
-	21, // 15: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
-	22, // 16: harness.v1.RunSpec.media:type_name -> harness.v1.Media
-	23, // 17: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
-	24, // 18: harness.v1.RunSpec.task:type_name -> harness.v1.Task
-	4,  // 19: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0,  // 20: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	25, // 21: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	25, // 22: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 23: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	6,  // 24: harness.v1.Run.children:type_name -> harness.v1.ChildRun
-	0,  // 25: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
-	3,  // 26: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
-	26, // 27: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
-	28, // [28:28] is the sub-list for method output_type
-	28, // [28:28] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	18, // 11: harness.v1.AgentSpec.web:type_name -> harness.v1.Web
+	19, // 12: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
+	1,  // 13: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
+	20, // 14: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
+	21, // 15: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
+	22, // 16: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
+	23, // 17: harness.v1.RunSpec.media:type_name -> harness.v1.Media
+	24, // 18: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
+	25, // 19: harness.v1.RunSpec.task:type_name -> harness.v1.Task
+	4,  // 20: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 21: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	26, // 22: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	26, // 23: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 24: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	6,  // 25: harness.v1.Run.children:type_name -> harness.v1.ChildRun
+	0,  // 26: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
+	3,  // 27: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
+	27, // 28: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
+	29, // [29:29] is the sub-list for method output_type
+	29, // [29:29] is the sub-list for method input_type
+	29, // [29:29] is the sub-list for extension type_name
+	29, // [29:29] is the sub-list for extension extendee
+	0,  // [0:29] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }
@@ -1122,6 +1134,7 @@ func file_harness_v1_run_proto_init() {
 	file_harness_v1_steering_proto_init()
 	file_harness_v1_subagent_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_web_proto_init()
 	file_harness_v1_workitem_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{

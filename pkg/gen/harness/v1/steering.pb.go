@@ -242,6 +242,8 @@ type Definition struct {
 	Mcp []*McpServer `protobuf:"bytes,16,rep,name=mcp,proto3" json:"mcp,omitempty"`
 	// Folders with skills.
 	Skills []string `protobuf:"bytes,17,rep,name=skills,proto3" json:"skills,omitempty"`
+	// The web tools and calculate; unset: it has none of them.
+	Web *Web `protobuf:"bytes,18,opt,name=web,proto3" json:"web,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
 	// together with the other fields: they are what is stored there.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
@@ -359,6 +361,13 @@ func (x *Definition) GetMcp() []*McpServer {
 func (x *Definition) GetSkills() []string {
 	if x != nil {
 		return x.Skills
+	}
+	return nil
+}
+
+func (x *Definition) GetWeb() *Web {
+	if x != nil {
+		return x.Web
 	}
 	return nil
 }
@@ -782,7 +791,7 @@ var File_harness_v1_steering_proto protoreflect.FileDescriptor
 const file_harness_v1_steering_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/steering.proto\x12\n" +
-	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\"c\n" +
+	"harness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\"c\n" +
 	"\aJitRule\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04when\x18\x02 \x01(\tR\x04when\x12\x12\n" +
@@ -795,7 +804,7 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1b\n" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05tools\x18\x04 \x03(\tR\x05tools\"\x86\x04\n" +
+	"\x05tools\x18\x04 \x03(\tR\x05tools\"\xa9\x04\n" +
 	"\n" +
 	"Definition\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\x12%\n" +
@@ -811,7 +820,8 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\tread_only\x18\r \x01(\bR\breadOnly\x12*\n" +
 	"\x05kinds\x18\x0e \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\x12'\n" +
 	"\x03mcp\x18\x10 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12\x16\n" +
-	"\x06skills\x18\x11 \x03(\tR\x06skills\x12+\n" +
+	"\x06skills\x18\x11 \x03(\tR\x06skills\x12!\n" +
+	"\x03web\x18\x12 \x01(\v2\x0f.harness.v1.WebR\x03web\x12+\n" +
 	"\x06stored\x18\x0f \x01(\v2\x13.harness.v1.ContentR\x06stored\"\xc3\x01\n" +
 	"\bDoomLoop\x12\x16\n" +
 	"\x06strict\x18\x01 \x03(\x06R\x06strict\x12\x14\n" +
@@ -872,7 +882,8 @@ var file_harness_v1_steering_proto_goTypes = []any{
 	(*SubAgent)(nil),        // 11: harness.v1.SubAgent
 	(*WorkKind)(nil),        // 12: harness.v1.WorkKind
 	(*McpServer)(nil),       // 13: harness.v1.McpServer
-	(*Content)(nil),         // 14: harness.v1.Content
+	(*Web)(nil),             // 14: harness.v1.Web
+	(*Content)(nil),         // 15: harness.v1.Content
 }
 var file_harness_v1_steering_proto_depIdxs = []int32{
 	9,  // 0: harness.v1.Definition.tools:type_name -> harness.v1.ToolRule
@@ -882,12 +893,13 @@ var file_harness_v1_steering_proto_depIdxs = []int32{
 	11, // 4: harness.v1.Definition.agents:type_name -> harness.v1.SubAgent
 	12, // 5: harness.v1.Definition.kinds:type_name -> harness.v1.WorkKind
 	13, // 6: harness.v1.Definition.mcp:type_name -> harness.v1.McpServer
-	14, // 7: harness.v1.Definition.stored:type_name -> harness.v1.Content
-	8,  // [8:8] is the sub-list for method output_type
-	8,  // [8:8] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	14, // 7: harness.v1.Definition.web:type_name -> harness.v1.Web
+	15, // 8: harness.v1.Definition.stored:type_name -> harness.v1.Content
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_steering_proto_init() }
@@ -901,6 +913,7 @@ func file_harness_v1_steering_proto_init() {
 	file_harness_v1_quality_proto_init()
 	file_harness_v1_subagent_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_web_proto_init()
 	file_harness_v1_steering_proto_msgTypes[0].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

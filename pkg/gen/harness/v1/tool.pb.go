@@ -483,7 +483,11 @@ type ToolRule struct {
 	// It fits only calls whose argument path matches this glob, relative to the workspace,
 	// such as docs/**: * and ? within a name, [a-z], ** for any number of folders. At most
 	// 1,024 bytes. Empty: all. It excludes prefix.
-	Path          string `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`
+	Path string `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"`
+	// It fits only calls whose argument url is at this host: NAME, NAME:PORT, *.NAME, *.NAME:PORT,
+	// or an address with or without a port; without one: the ports 80 and 443. A rule of an approval
+	// is for reading with each of the web tools. Empty: all. It excludes prefix and path.
+	Host          string `protobuf:"bytes,8,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -567,6 +571,13 @@ func (x *ToolRule) GetPath() string {
 	return ""
 }
 
+func (x *ToolRule) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
 var File_harness_v1_tool_proto protoreflect.FileDescriptor
 
 const file_harness_v1_tool_proto_rawDesc = "" +
@@ -595,7 +606,7 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"durability\x12)\n" +
 	"\x10preserved_fields\x18\a \x03(\tR\x0fpreservedFields\x12\x1a\n" +
 	"\bexecutes\x18\b \x01(\bR\bexecutes\x12\x12\n" +
-	"\x04asks\x18\t \x01(\bR\x04asks\"\xc2\x01\n" +
+	"\x04asks\x18\t \x01(\bR\x04asks\"\xd6\x01\n" +
 	"\bToolRule\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
 	"\x06policy\x18\x02 \x01(\x0e2\x18.harness.v1.ToolDecisionR\x06policy\x12\x12\n" +
@@ -603,7 +614,8 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"\apattern\x18\x04 \x01(\tR\apattern\x12\x16\n" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06prefix\x18\x06 \x01(\tR\x06prefix\x12\x12\n" +
-	"\x04path\x18\a \x01(\tR\x04path*\x96\x01\n" +
+	"\x04path\x18\a \x01(\tR\x04path\x12\x12\n" +
+	"\x04host\x18\b \x01(\tR\x04host*\x96\x01\n" +
 	"\n" +
 	"Durability\x12\x1a\n" +
 	"\x16DURABILITY_UNSPECIFIED\x10\x00\x12\x18\n" +

@@ -278,7 +278,9 @@ type ExecuteToolRequest struct {
 	// The call is one of a server's tool; unset: of a tool of the host.
 	Mcp *McpCall `protobuf:"bytes,13,opt,name=mcp,proto3" json:"mcp,omitempty"`
 	// For the tool skill: as in DescribeWorkspaceRequest.
-	SkillFolders  []string `protobuf:"bytes,14,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
+	SkillFolders []string `protobuf:"bytes,14,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
+	// For web tools: the settings of the agent. Unset: they are refused.
+	Web           *WebCall `protobuf:"bytes,15,opt,name=web,proto3" json:"web,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -407,6 +409,13 @@ func (x *ExecuteToolRequest) GetMcp() *McpCall {
 func (x *ExecuteToolRequest) GetSkillFolders() []string {
 	if x != nil {
 		return x.SkillFolders
+	}
+	return nil
+}
+
+func (x *ExecuteToolRequest) GetWeb() *WebCall {
+	if x != nil {
+		return x.Web
 	}
 	return nil
 }
@@ -1998,7 +2007,7 @@ var File_harness_v1_toolhost_proto protoreflect.FileDescriptor
 const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/toolhost.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x15\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\"\x15\n" +
 	"\x13DescribeHostRequest\"\x95\x01\n" +
 	"\x14DescribeHostResponse\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
@@ -2010,7 +2019,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\rskill_folders\x18\x03 \x03(\tR\fskillFolders\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
 	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
-	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xfb\x03\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xa2\x04\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2026,7 +2035,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\aguarded\x18\v \x01(\bR\aguarded\x12-\n" +
 	"\x05shown\x18\f \x03(\v2\x17.harness.v1.FilePreviewR\x05shown\x12%\n" +
 	"\x03mcp\x18\r \x01(\v2\x13.harness.v1.McpCallR\x03mcp\x12#\n" +
-	"\rskill_folders\x18\x0e \x03(\tR\fskillFolders\"\xbd\x02\n" +
+	"\rskill_folders\x18\x0e \x03(\tR\fskillFolders\x12%\n" +
+	"\x03web\x18\x0f \x01(\v2\x13.harness.v1.WebCallR\x03web\"\xbd\x02\n" +
 	"\x16DescribeServersRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +
@@ -2216,17 +2226,18 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*Confinement)(nil),               // 30: harness.v1.Confinement
 	(*FilePreview)(nil),               // 31: harness.v1.FilePreview
 	(*McpCall)(nil),                   // 32: harness.v1.McpCall
-	(*McpServer)(nil),                 // 33: harness.v1.McpServer
-	(McpServerState)(0),               // 34: harness.v1.McpServerState
-	(*McpDefinition)(nil),             // 35: harness.v1.McpDefinition
-	(*McpLeftOut)(nil),                // 36: harness.v1.McpLeftOut
-	(ToolOutcome)(0),                  // 37: harness.v1.ToolOutcome
-	(*Media)(nil),                     // 38: harness.v1.Media
-	(SandboxLevel)(0),                 // 39: harness.v1.SandboxLevel
-	(*BackgroundCommand)(nil),         // 40: harness.v1.BackgroundCommand
-	(*InstructionFile)(nil),           // 41: harness.v1.InstructionFile
-	(*BackgroundState)(nil),           // 42: harness.v1.BackgroundState
-	(*CallPreview)(nil),               // 43: harness.v1.CallPreview
+	(*WebCall)(nil),                   // 33: harness.v1.WebCall
+	(*McpServer)(nil),                 // 34: harness.v1.McpServer
+	(McpServerState)(0),               // 35: harness.v1.McpServerState
+	(*McpDefinition)(nil),             // 36: harness.v1.McpDefinition
+	(*McpLeftOut)(nil),                // 37: harness.v1.McpLeftOut
+	(ToolOutcome)(0),                  // 38: harness.v1.ToolOutcome
+	(*Media)(nil),                     // 39: harness.v1.Media
+	(SandboxLevel)(0),                 // 40: harness.v1.SandboxLevel
+	(*BackgroundCommand)(nil),         // 41: harness.v1.BackgroundCommand
+	(*InstructionFile)(nil),           // 42: harness.v1.InstructionFile
+	(*BackgroundState)(nil),           // 43: harness.v1.BackgroundState
+	(*CallPreview)(nil),               // 44: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
 	24, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
@@ -2238,58 +2249,59 @@ var file_harness_v1_toolhost_proto_depIdxs = []int32{
 	30, // 6: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
 	31, // 7: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
 	32, // 8: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
-	33, // 9: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
-	26, // 10: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	29, // 11: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
-	7,  // 12: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
-	34, // 13: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
-	35, // 14: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
-	35, // 15: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
-	36, // 16: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
-	37, // 17: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	29, // 18: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	38, // 19: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	39, // 20: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	40, // 21: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	29, // 22: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	40, // 23: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
-	12, // 24: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	41, // 25: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	42, // 26: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	43, // 27: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	29, // 28: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	30, // 29: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	37, // 30: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	39, // 31: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	42, // 32: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	26, // 33: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	0,  // 34: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	2,  // 35: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	4,  // 36: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	9,  // 37: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	11, // 38: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	14, // 39: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	16, // 40: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	18, // 41: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	20, // 42: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
-	5,  // 43: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
-	22, // 44: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
-	1,  // 45: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	3,  // 46: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	8,  // 47: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	10, // 48: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	13, // 49: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	15, // 50: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	17, // 51: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	19, // 52: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	21, // 53: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
-	6,  // 54: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
-	23, // 55: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
-	45, // [45:56] is the sub-list for method output_type
-	34, // [34:45] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	33, // 9: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
+	34, // 10: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
+	26, // 11: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	29, // 12: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
+	7,  // 13: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
+	35, // 14: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
+	36, // 15: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
+	36, // 16: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
+	37, // 17: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
+	38, // 18: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	29, // 19: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	39, // 20: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	40, // 21: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	41, // 22: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	29, // 23: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	41, // 24: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	12, // 25: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
+	42, // 26: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	43, // 27: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	44, // 28: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	29, // 29: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	30, // 30: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	38, // 31: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	40, // 32: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	43, // 33: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	26, // 34: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	0,  // 35: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	2,  // 36: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	4,  // 37: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	9,  // 38: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	11, // 39: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	14, // 40: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	16, // 41: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	18, // 42: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	20, // 43: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	5,  // 44: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
+	22, // 45: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	1,  // 46: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	3,  // 47: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	8,  // 48: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	10, // 49: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	13, // 50: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	15, // 51: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	17, // 52: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	19, // 53: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	21, // 54: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	6,  // 55: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
+	23, // 56: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	46, // [46:57] is the sub-list for method output_type
+	35, // [35:46] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -2305,6 +2317,7 @@ func file_harness_v1_toolhost_proto_init() {
 	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_tool_proto_init()
+	file_harness_v1_web_proto_init()
 	file_harness_v1_toolhost_proto_msgTypes[8].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

@@ -53,7 +53,10 @@ var resolver = &net.Resolver{PreferGo: true}
 // The host is a name or an address. The error is ErrNotPublic or ErrPort if it is refused.
 func (d *Dialer) Addresses(ctx context.Context, host string, port uint16) ([]netip.Addr, error) {
 	name, named := sandbox.NormalName(host)
-	allowed := named && sandbox.Matches(d.Allowed, name, port)
+	if a, err := netip.ParseAddr(host); err == nil && a.Zone() == "" {
+		name = a.Unmap().String() // lists of hosts name addresses only for one use
+	}
+	allowed := sandbox.Matches(d.Allowed, name, port)
 	if !allowed && !d.AnyPort && port != 80 && port != 443 {
 		return nil, ErrPort
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/webclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -56,6 +57,8 @@ type Environment struct {
 	Merge func(ctx context.Context, run string) Result
 	// Skill returns the text of a skill, or a file of it if path is not empty.
 	Skill func(name, path string) Result
+	// Web sends the requests of the web tools; nil for calls of other tools.
+	Web *webclient.Client
 }
 
 // Launch is a background command that has begun.
@@ -98,6 +101,8 @@ type Result struct {
 	IsError bool
 	// Interrupted reports that the call was stopped before its end.
 	Interrupted bool
+	// Unknown reports that the call may have had its effect, and that how it ended is not known.
+	Unknown bool
 	// ExitCode of a command; nil for other tools.
 	ExitCode *int32
 	// Media are images and documents for the model, with their data; at most 20.

@@ -7,6 +7,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
@@ -25,6 +26,11 @@ func TestSchemasAcceptTheArguments(t *testing.T) {
 		RunCommand:    `{"command":"true","timeout_seconds":5}`,
 		CommandOutput: `{"id":"bg1","offset":5}`,
 		StopCommand:   `{"id":"bg1"}`,
+
+		webtool.Fetch:     `{"url":"https://example.com","part":2}`,
+		webtool.Request:   `{"url":"https://example.com","method":"POST","headers":{"a":"b"},"body":"x"}`,
+		webtool.Search:    `{"query":"x","count":3}`,
+		webtool.Calculate: `{"expression":"1+1"}`,
 	} {
 		if err := registry.Validate(name, arguments); err != nil {
 			t.Error(err)
@@ -40,7 +46,7 @@ func TestAllHasTheOrderThatModelsSee(t *testing.T) {
 	for _, tool := range All() {
 		names = append(names, tool.Spec.GetName())
 	}
-	want := []string{ReadFile, WriteFile, EditFile, tree.MergeTool, ListDirectory, tree.SkillTool, FindFiles, SearchFiles, RunCommand, CommandOutput, StopCommand, CountWords}
+	want := []string{ReadFile, WriteFile, EditFile, tree.MergeTool, ListDirectory, tree.SkillTool, FindFiles, SearchFiles, RunCommand, CommandOutput, StopCommand, webtool.Fetch, webtool.Request, webtool.Search, webtool.Calculate, CountWords}
 	if !slices.Equal(names, want) {
 		t.Fatalf("got %v, want %v", names, want)
 	}

@@ -28,4 +28,5 @@ from harnessmesh.gen.harness.v1.subagent_pb2 import *
 from harnessmesh.gen.harness.v1.tool_pb2 import *
 from harnessmesh.gen.harness.v1.toolhost_pb2 import *
 from harnessmesh.gen.harness.v1.tree_pb2 import *
+from harnessmesh.gen.harness.v1.web_pb2 import *
 from harnessmesh.gen.harness.v1.workitem_pb2 import *

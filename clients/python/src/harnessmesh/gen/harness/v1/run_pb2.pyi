@@ -19,6 +19,7 @@ from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import steering_pb2 as _steering_pb2
 from harnessmesh.gen.harness.v1 import subagent_pb2 as _subagent_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
+from harnessmesh.gen.harness.v1 import web_pb2 as _web_pb2
 from harnessmesh.gen.harness.v1 import workitem_pb2 as _workitem_pb2
 import builtins as _builtins
 import sys
@@ -99,6 +100,7 @@ class AgentSpec(_message.Message):
     KINDS_FIELD_NUMBER: _builtins.int
     SWARM_FIELD_NUMBER: _builtins.int
     MCP_FIELD_NUMBER: _builtins.int
+    WEB_FIELD_NUMBER: _builtins.int
     SKILLS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name for people; may be empty."""
@@ -171,6 +173,10 @@ class AgentSpec(_message.Message):
         """Servers of the Model Context Protocol whose tools it has; at most 64."""
 
     @_builtins.property
+    def web(self) -> _web_pb2.Web:
+        """The web tools and calculate; unset: it has none of them."""
+
+    @_builtins.property
     def skills(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Folders with skills, in addition to those of the workspace and of the user; absolute paths on
         the tool host, at most 16.
@@ -199,11 +205,12 @@ class AgentSpec(_message.Message):
         kinds: _abc.Iterable[_quality_pb2.WorkKind] | None = ...,
         swarm: _subagent_pb2.Swarm | None = ...,
         mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
+        web: _web_pb2.Web | None = ...,
         skills: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning", "swarm", b"swarm"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning", "swarm", b"swarm", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "skills", b"skills", "swarm", b"swarm", "tools", b"tools", "work_item_templates", b"work_item_templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "skills", b"skills", "swarm", b"swarm", "tools", b"tools", "web", b"web", "work_item_templates", b"work_item_templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -28,9 +28,10 @@ from harnessmesh.gen.harness.v1 import mcp_pb2 as harness_dot_v1_dot_mcp__pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as harness_dot_v1_dot_quality__pb2
 from harnessmesh.gen.harness.v1 import subagent_pb2 as harness_dot_v1_dot_subagent__pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
+from harnessmesh.gen.harness.v1 import web_pb2 as harness_dot_v1_dot_web__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/steering.proto\x12\nharness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\"M\n\x07JitRule\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04when\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x11\n\x04once\x18\x04 \x01(\x08H\x00\x88\x01\x01\x42\x07\n\x05_once\"\x19\n\x08JitState\x12\r\n\x05\x66ired\x18\x01 \x03(\t\"O\n\x08ModeSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x11\n\tread_only\x18\x03 \x01(\x08\x12\r\n\x05tools\x18\x04 \x03(\t\"\x95\x03\n\nDefinition\x12#\n\x05tools\x18\x01 \x03(\x0b\x32\x14.harness.v1.ToolRule\x12 \n\x03jit\x18\x02 \x03(\x0b\x32\x13.harness.v1.JitRule\x12\x1f\n\x05hooks\x18\x03 \x03(\x0b\x32\x10.harness.v1.Hook\x12#\n\x05modes\x18\x04 \x03(\x0b\x32\x14.harness.v1.ModeSpec\x12\x15\n\routput_schema\x18\t \x01(\t\x12$\n\x06\x61gents\x18\n \x03(\x0b\x32\x14.harness.v1.SubAgent\x12\x12\n\nonly_tools\x18\x0b \x03(\t\x12\x18\n\x10max_answer_words\x18\x0c \x01(\r\x12\x11\n\tread_only\x18\r \x01(\x08\x12#\n\x05kinds\x18\x0e \x03(\x0b\x32\x14.harness.v1.WorkKind\x12\"\n\x03mcp\x18\x10 \x03(\x0b\x32\x15.harness.v1.McpServer\x12\x0e\n\x06skills\x18\x11 \x03(\t\x12#\n\x06stored\x18\x0f \x01(\x0b\x32\x13.harness.v1.Content\"\x80\x01\n\x08\x44oomLoop\x12\x0e\n\x06strict\x18\x01 \x03(\x06\x12\r\n\x05loose\x18\x02 \x03(\x06\x12\r\n\x05tools\x18\x03 \x01(\t\x12\x13\n\x0b\x63orrections\x18\x04 \x01(\r\x12\x1e\n\x16\x63\x61lls_since_correction\x18\x05 \x01(\r\x12\x11\n\ttold_wait\x18\x06 \x01(\x08\"\xee\x01\n\x0fProgressTracker\x12\x14\n\x0c\x66ingerprints\x18\x01 \x03(\x06\x12\x19\n\x11\x64istinct_outcomes\x18\x02 \x01(\r\x12\x15\n\rfirst_message\x18\x03 \x01(\x04\x12\x16\n\x0e\x66resh_outcomes\x18\x04 \x01(\r\x12\x19\n\x11repeated_outcomes\x18\x05 \x01(\r\x12\x18\n\x10idle_compactions\x18\x06 \x01(\r\x12\x16\n\x0etold_too_large\x18\x07 \x01(\x08\x12\x15\n\ritem_statuses\x18\x08 \x01(\x0c\x12\x17\n\x0foutput_statuses\x18\t \x01(\x0c\"(\n\tToolUsage\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05\x63\x61lls\x18\x02 \x01(\r\"g\n\x08\x41\x63tivity\x12\r\n\x05reads\x18\x01 \x01(\r\x12\x0e\n\x06writes\x18\x02 \x01(\r\x12\x10\n\x08\x65xplores\x18\x03 \x01(\r\x12\x15\n\rfiles_changed\x18\x04 \x01(\r\x12\x13\n\x0b\x63ompactions\x18\x05 \x01(\r\"*\n\nFileDigest\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/steering.proto\x12\nharness.v1\x1a\x18harness/v1/content.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\"M\n\x07JitRule\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04when\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x11\n\x04once\x18\x04 \x01(\x08H\x00\x88\x01\x01\x42\x07\n\x05_once\"\x19\n\x08JitState\x12\r\n\x05\x66ired\x18\x01 \x03(\t\"O\n\x08ModeSpec\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x11\n\tread_only\x18\x03 \x01(\x08\x12\r\n\x05tools\x18\x04 \x03(\t\"\xb3\x03\n\nDefinition\x12#\n\x05tools\x18\x01 \x03(\x0b\x32\x14.harness.v1.ToolRule\x12 \n\x03jit\x18\x02 \x03(\x0b\x32\x13.harness.v1.JitRule\x12\x1f\n\x05hooks\x18\x03 \x03(\x0b\x32\x10.harness.v1.Hook\x12#\n\x05modes\x18\x04 \x03(\x0b\x32\x14.harness.v1.ModeSpec\x12\x15\n\routput_schema\x18\t \x01(\t\x12$\n\x06\x61gents\x18\n \x03(\x0b\x32\x14.harness.v1.SubAgent\x12\x12\n\nonly_tools\x18\x0b \x03(\t\x12\x18\n\x10max_answer_words\x18\x0c \x01(\r\x12\x11\n\tread_only\x18\r \x01(\x08\x12#\n\x05kinds\x18\x0e \x03(\x0b\x32\x14.harness.v1.WorkKind\x12\"\n\x03mcp\x18\x10 \x03(\x0b\x32\x15.harness.v1.McpServer\x12\x0e\n\x06skills\x18\x11 \x03(\t\x12\x1c\n\x03web\x18\x12 \x01(\x0b\x32\x0f.harness.v1.Web\x12#\n\x06stored\x18\x0f \x01(\x0b\x32\x13.harness.v1.Content\"\x80\x01\n\x08\x44oomLoop\x12\x0e\n\x06strict\x18\x01 \x03(\x06\x12\r\n\x05loose\x18\x02 \x03(\x06\x12\r\n\x05tools\x18\x03 \x01(\t\x12\x13\n\x0b\x63orrections\x18\x04 \x01(\r\x12\x1e\n\x16\x63\x61lls_since_correction\x18\x05 \x01(\r\x12\x11\n\ttold_wait\x18\x06 \x01(\x08\"\xee\x01\n\x0fProgressTracker\x12\x14\n\x0c\x66ingerprints\x18\x01 \x03(\x06\x12\x19\n\x11\x64istinct_outcomes\x18\x02 \x01(\r\x12\x15\n\rfirst_message\x18\x03 \x01(\x04\x12\x16\n\x0e\x66resh_outcomes\x18\x04 \x01(\r\x12\x19\n\x11repeated_outcomes\x18\x05 \x01(\r\x12\x18\n\x10idle_compactions\x18\x06 \x01(\r\x12\x16\n\x0etold_too_large\x18\x07 \x01(\x08\x12\x15\n\ritem_statuses\x18\x08 \x01(\x0c\x12\x17\n\x0foutput_statuses\x18\t \x01(\x0c\"(\n\tToolUsage\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05\x63\x61lls\x18\x02 \x01(\r\"g\n\x08\x41\x63tivity\x12\r\n\x05reads\x18\x01 \x01(\r\x12\x0e\n\x06writes\x18\x02 \x01(\r\x12\x10\n\x08\x65xplores\x18\x03 \x01(\r\x12\x15\n\rfiles_changed\x18\x04 \x01(\r\x12\x13\n\x0b\x63ompactions\x18\x05 \x01(\r\"*\n\nFileDigest\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\tBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,22 +39,22 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.steering_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_JITRULE']._serialized_start=188
-  _globals['_JITRULE']._serialized_end=265
-  _globals['_JITSTATE']._serialized_start=267
-  _globals['_JITSTATE']._serialized_end=292
-  _globals['_MODESPEC']._serialized_start=294
-  _globals['_MODESPEC']._serialized_end=373
-  _globals['_DEFINITION']._serialized_start=376
-  _globals['_DEFINITION']._serialized_end=781
-  _globals['_DOOMLOOP']._serialized_start=784
-  _globals['_DOOMLOOP']._serialized_end=912
-  _globals['_PROGRESSTRACKER']._serialized_start=915
-  _globals['_PROGRESSTRACKER']._serialized_end=1153
-  _globals['_TOOLUSAGE']._serialized_start=1155
-  _globals['_TOOLUSAGE']._serialized_end=1195
-  _globals['_ACTIVITY']._serialized_start=1197
-  _globals['_ACTIVITY']._serialized_end=1300
-  _globals['_FILEDIGEST']._serialized_start=1302
-  _globals['_FILEDIGEST']._serialized_end=1344
+  _globals['_JITRULE']._serialized_start=210
+  _globals['_JITRULE']._serialized_end=287
+  _globals['_JITSTATE']._serialized_start=289
+  _globals['_JITSTATE']._serialized_end=314
+  _globals['_MODESPEC']._serialized_start=316
+  _globals['_MODESPEC']._serialized_end=395
+  _globals['_DEFINITION']._serialized_start=398
+  _globals['_DEFINITION']._serialized_end=833
+  _globals['_DOOMLOOP']._serialized_start=836
+  _globals['_DOOMLOOP']._serialized_end=964
+  _globals['_PROGRESSTRACKER']._serialized_start=967
+  _globals['_PROGRESSTRACKER']._serialized_end=1205
+  _globals['_TOOLUSAGE']._serialized_start=1207
+  _globals['_TOOLUSAGE']._serialized_end=1247
+  _globals['_ACTIVITY']._serialized_start=1249
+  _globals['_ACTIVITY']._serialized_end=1352
+  _globals['_FILEDIGEST']._serialized_start=1354
+  _globals['_FILEDIGEST']._serialized_end=1396
 # @@protoc_insertion_point(module_scope)

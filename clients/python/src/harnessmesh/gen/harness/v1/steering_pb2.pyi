@@ -13,6 +13,7 @@ from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import subagent_pb2 as _subagent_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
+from harnessmesh.gen.harness.v1 import web_pb2 as _web_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -142,6 +143,7 @@ class Definition(_message.Message):
     KINDS_FIELD_NUMBER: _builtins.int
     MCP_FIELD_NUMBER: _builtins.int
     SKILLS_FIELD_NUMBER: _builtins.int
+    WEB_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     output_schema: _builtins.str
     """JSON Schema of the result; empty: it has none."""
@@ -186,6 +188,10 @@ class Definition(_message.Message):
         """Folders with skills."""
 
     @_builtins.property
+    def web(self) -> _web_pb2.Web:
+        """The web tools and calculate; unset: it has none of them."""
+
+    @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob, once it is too large to travel. Set
         together with the other fields: they are what is stored there.
@@ -206,11 +212,12 @@ class Definition(_message.Message):
         kinds: _abc.Iterable[_quality_pb2.WorkKind] | None = ...,
         mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
         skills: _abc.Iterable[_builtins.str] | None = ...,
+        web: _web_pb2.Web | None = ...,
         stored: _content_pb2.Content | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["stored", b"stored"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["stored", b"stored", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "read_only", b"read_only", "skills", b"skills", "stored", b"stored", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "read_only", b"read_only", "skills", b"skills", "stored", b"stored", "tools", b"tools", "web", b"web"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -256,6 +256,7 @@ class ToolRule(_message.Message):
     REASON_FIELD_NUMBER: _builtins.int
     PREFIX_FIELD_NUMBER: _builtins.int
     PATH_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the tool, with * for any characters."""
     policy: Global___ToolDecision.ValueType
@@ -281,6 +282,11 @@ class ToolRule(_message.Message):
     such as docs/**: * and ? within a name, [a-z], ** for any number of folders. At most
     1,024 bytes. Empty: all. It excludes prefix.
     """
+    host: _builtins.str
+    """It fits only calls whose argument url is at this host: NAME, NAME:PORT, *.NAME, *.NAME:PORT,
+    or an address with or without a port; without one: the ports 80 and 443. A rule of an approval
+    is for reading with each of the web tools. Empty: all. It excludes prefix and path.
+    """
     def __init__(
         self,
         *,
@@ -291,10 +297,11 @@ class ToolRule(_message.Message):
         reason: _builtins.str = ...,
         prefix: _builtins.str = ...,
         path: _builtins.str = ...,
+        host: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["name", b"name", "path", b"path", "pattern", b"pattern", "policy", b"policy", "prefix", b"prefix", "reason", b"reason", "when", b"when"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["host", b"host", "name", b"name", "path", b"path", "pattern", b"pattern", "policy", b"policy", "prefix", b"prefix", "reason", b"reason", "when", b"when"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

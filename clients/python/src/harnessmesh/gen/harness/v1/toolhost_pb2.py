@@ -31,9 +31,10 @@ from harnessmesh.gen.harness.v1 import record_pb2 as harness_dot_v1_dot_record__
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as harness_dot_v1_dot_sandbox__pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as harness_dot_v1_dot_snapshot__pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
+from harnessmesh.gen.harness.v1 import web_pb2 as harness_dot_v1_dot_web__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/toolhost.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x15\n\x13\x44\x65scribeHostRequest\"{\n\x14\x44\x65scribeHostResponse\x12#\n\x05tools\x18\x01 \x03(\x0b\x32\x14.harness.v1.ToolSpec\x12\x11\n\tledger_id\x18\x02 \x01(\t\x12+\n\x07sandbox\x18\x03 \x01(\x0b\x32\x1a.harness.v1.SandboxSupport\"p\n\x18\x44\x65scribeWorkspaceRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12*\n\x07sandbox\x18\x02 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\x15\n\rskill_folders\x18\x03 \x03(\t\"v\n\x19\x44\x65scribeWorkspaceResponse\x12,\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32\x17.harness.v1.Environment\x12+\n\x07problem\x18\x02 \x01(\x0b\x32\x1a.harness.v1.SandboxProblem\"\xf3\x02\n\x12\x45xecuteToolRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0c\n\x04tool\x18\x04 \x01(\t\x12\x11\n\targuments\x18\x05 \x01(\t\x12\x11\n\tworkspace\x18\x06 \x01(\t\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tledger_id\x18\x08 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\t \x01(\x04\x12,\n\x0b\x63onfinement\x18\n \x01(\x0b\x32\x17.harness.v1.Confinement\x12\x0f\n\x07guarded\x18\x0b \x01(\x08\x12&\n\x05shown\x18\x0c \x03(\x0b\x32\x17.harness.v1.FilePreview\x12 \n\x03mcp\x18\r \x01(\x0b\x32\x13.harness.v1.McpCall\x12\x15\n\rskill_folders\x18\x0e \x03(\t\"\xf2\x01\n\x16\x44\x65scribeServersRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x04\x12\x11\n\tworkspace\x18\x04 \x01(\t\x12&\n\x07servers\x18\x05 \x03(\x0b\x32\x15.harness.v1.McpServer\x12*\n\x07sandbox\x18\x06 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\r\n\x05local\x18\x07 \x01(\x08\x12\'\n\x04wait\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\"G\n\x17\x44\x65scribeServersResponse\x12,\n\x07servers\x18\x01 \x03(\x0b\x32\x1b.harness.v1.DescribedServer\"\xee\x01\n\x0f\x44\x65scribedServer\x12\x0e\n\x06server\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.harness.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12(\n\x05tools\x18\x04 \x03(\x0b\x32\x19.harness.v1.McpDefinition\x12\x0e\n\x06listed\x18\x05 \x01(\x08\x12+\n\x08\x61pproved\x18\x06 \x03(\x0b\x32\x19.harness.v1.McpDefinition\x12(\n\x08left_out\x18\x07 \x03(\x0b\x32\x16.harness.v1.McpLeftOut\"\xd1\x02\n\x13\x45xecuteToolResponse\x12(\n\x07outcome\x18\x01 \x01(\x0e\x32\x17.harness.v1.ToolOutcome\x12\x0e\n\x06result\x18\x02 \x01(\t\x12\x10\n\x08is_error\x18\x03 \x01(\x08\x12+\n\x08\x64uration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\texit_code\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x15\n\rfiles_changed\x18\x06 \x03(\t\x12 \n\x05media\x18\x07 \x03(\x0b\x32\x11.harness.v1.Media\x12/\n\rsandbox_level\x18\x08 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12\x31\n\nbackground\x18\t \x01(\x0b\x32\x1d.harness.v1.BackgroundCommandB\x0c\n\n_exit_code\"\xaf\x01\n\x15ReadCallOutputRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x04 \x01(\x04\x12\x11\n\tledger_id\x18\x05 \x01(\t\x12\x0e\n\x06offset\x18\x06 \x01(\x04\x12\'\n\x04wait\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"G\n\x16ReadCallOutputResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0f\n\x07running\x18\x03 \x01(\x08\"\xf4\x01\n\x17InspectWorkspaceRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0e\n\x06run_id\x18\x03 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x04 \x01(\x04\x12\x19\n\x11instructions_only\x18\x05 \x01(\x08\x12\x31\n\nbackground\x18\x06 \x03(\x0b\x32\x1d.harness.v1.BackgroundCommand\x12\x11\n\tledger_id\x18\x07 \x01(\t\x12*\n\x08proposed\x18\x08 \x03(\x0b\x32\x18.harness.v1.ProposedCall\"/\n\x0cProposedCall\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\"\xc5\x01\n\x18InspectWorkspaceResponse\x12\x15\n\rfiles_changed\x18\x01 \x01(\r\x12\x36\n\x11instruction_files\x18\x02 \x03(\x0b\x32\x1b.harness.v1.InstructionFile\x12/\n\nbackground\x18\x03 \x03(\x0b\x32\x1b.harness.v1.BackgroundState\x12)\n\x08previews\x18\x04 \x03(\x0b\x32\x17.harness.v1.CallPreview\"G\n\x10\x43heckFileRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x12\n\ntext_bytes\x18\x03 \x01(\r\"o\n\x11\x43heckFileResponse\x12\x0e\n\x06\x65xists\x18\x01 \x01(\x08\x12\x0b\n\x03why\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\x04\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x11\n\ttruncated\x18\x06 \x01(\x08\"\xea\x01\n\x13\x43heckCommandRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x04 \x01(\t\x12\r\n\x05input\x18\x05 \x01(\t\x12\x11\n\tworkspace\x18\x06 \x01(\t\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0e\x66irst_sequence\x18\x08 \x01(\x04\x12,\n\x0b\x63onfinement\x18\t \x01(\x0b\x32\x17.harness.v1.Confinement\"\xb9\x01\n\x14\x43heckCommandResponse\x12(\n\x07outcome\x18\x01 \x01(\x0e\x32\x17.harness.v1.ToolOutcome\x12\x11\n\texit_code\x18\x02 \x01(\x05\x12\x0e\n\x06output\x18\x03 \x01(\t\x12\x14\n\x0c\x65rror_output\x18\x04 \x01(\t\x12\r\n\x05\x65rror\x18\x05 \x01(\t\x12/\n\rsandbox_level\x18\x06 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\"\x99\x01\n\x12\x43\x61ncelToolsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x10\n\x08\x63\x61ll_ids\x18\x03 \x03(\t\x12\x16\n\x0e\x66irst_sequence\x18\x04 \x01(\x04\x12\x11\n\tledger_id\x18\x05 \x01(\t\x12\x12\n\nbackground\x18\x06 \x01(\x08\x12\x0f\n\x07servers\x18\x07 \x01(\x08\"y\n\x13\x43\x61ncelToolsResponse\x12\x0e\n\x06killed\x18\x01 \x03(\t\x12\x10\n\x08\x66inished\x18\x02 \x03(\t\x12\x0f\n\x07unknown\x18\x03 \x03(\t\x12/\n\nbackground\x18\x04 \x03(\x0b\x32\x1b.harness.v1.BackgroundState\"\xc2\x01\n\x13MakeWorktreeRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x15\n\rparent_run_id\x18\x03 \x01(\t\x12\x1d\n\x15parent_first_sequence\x18\x04 \x01(\x04\x12\x13\n\x0broot_run_id\x18\x05 \x01(\t\x12\x11\n\tworkspace\x18\x06 \x01(\t\x12*\n\x07sandbox\x18\x07 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\":\n\x14MakeWorktreeResponse\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0f\n\x07problem\x18\x02 \x01(\t\"H\n\x12\x45ndWorktreeRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07\x64\x65leted\x18\x03 \x01(\x08\"#\n\x13\x45ndWorktreeResponse\x12\x0c\n\x04kept\x18\x01 \x01(\x08\x32\xba\x07\n\x0fToolHostService\x12Q\n\x0c\x44\x65scribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n\x11\x44\x65scribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n\x0b\x45xecuteTool\x12\x1e.harness.v1.ExecuteToolRequest\x1a\x1f.harness.v1.ExecuteToolResponse\x12W\n\x0eReadCallOutput\x12!.harness.v1.ReadCallOutputRequest\x1a\".harness.v1.ReadCallOutputResponse\x12]\n\x10InspectWorkspace\x12#.harness.v1.InspectWorkspaceRequest\x1a$.harness.v1.InspectWorkspaceResponse\x12H\n\tCheckFile\x12\x1c.harness.v1.CheckFileRequest\x1a\x1d.harness.v1.CheckFileResponse\x12Q\n\x0c\x43heckCommand\x12\x1f.harness.v1.CheckCommandRequest\x1a .harness.v1.CheckCommandResponse\x12N\n\x0b\x43\x61ncelTools\x12\x1e.harness.v1.CancelToolsRequest\x1a\x1f.harness.v1.CancelToolsResponse\x12Q\n\x0cMakeWorktree\x12\x1f.harness.v1.MakeWorktreeRequest\x1a .harness.v1.MakeWorktreeResponse\x12Z\n\x0f\x44\x65scribeServers\x12\".harness.v1.DescribeServersRequest\x1a#.harness.v1.DescribeServersResponse\x12N\n\x0b\x45ndWorktree\x12\x1e.harness.v1.EndWorktreeRequest\x1a\x1f.harness.v1.EndWorktreeResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/toolhost.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\"\x15\n\x13\x44\x65scribeHostRequest\"{\n\x14\x44\x65scribeHostResponse\x12#\n\x05tools\x18\x01 \x03(\x0b\x32\x14.harness.v1.ToolSpec\x12\x11\n\tledger_id\x18\x02 \x01(\t\x12+\n\x07sandbox\x18\x03 \x01(\x0b\x32\x1a.harness.v1.SandboxSupport\"p\n\x18\x44\x65scribeWorkspaceRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12*\n\x07sandbox\x18\x02 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\x15\n\rskill_folders\x18\x03 \x03(\t\"v\n\x19\x44\x65scribeWorkspaceResponse\x12,\n\x0b\x65nvironment\x18\x01 \x01(\x0b\x32\x17.harness.v1.Environment\x12+\n\x07problem\x18\x02 \x01(\x0b\x32\x1a.harness.v1.SandboxProblem\"\x95\x03\n\x12\x45xecuteToolRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x0c\n\x04tool\x18\x04 \x01(\t\x12\x11\n\targuments\x18\x05 \x01(\t\x12\x11\n\tworkspace\x18\x06 \x01(\t\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\tledger_id\x18\x08 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\t \x01(\x04\x12,\n\x0b\x63onfinement\x18\n \x01(\x0b\x32\x17.harness.v1.Confinement\x12\x0f\n\x07guarded\x18\x0b \x01(\x08\x12&\n\x05shown\x18\x0c \x03(\x0b\x32\x17.harness.v1.FilePreview\x12 \n\x03mcp\x18\r \x01(\x0b\x32\x13.harness.v1.McpCall\x12\x15\n\rskill_folders\x18\x0e \x03(\t\x12 \n\x03web\x18\x0f \x01(\x0b\x32\x13.harness.v1.WebCall\"\xf2\x01\n\x16\x44\x65scribeServersRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x03 \x01(\x04\x12\x11\n\tworkspace\x18\x04 \x01(\t\x12&\n\x07servers\x18\x05 \x03(\x0b\x32\x15.harness.v1.McpServer\x12*\n\x07sandbox\x18\x06 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\r\n\x05local\x18\x07 \x01(\x08\x12\'\n\x04wait\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\"G\n\x17\x44\x65scribeServersResponse\x12,\n\x07servers\x18\x01 \x03(\x0b\x32\x1b.harness.v1.DescribedServer\"\xee\x01\n\x0f\x44\x65scribedServer\x12\x0e\n\x06server\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.harness.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12(\n\x05tools\x18\x04 \x03(\x0b\x32\x19.harness.v1.McpDefinition\x12\x0e\n\x06listed\x18\x05 \x01(\x08\x12+\n\x08\x61pproved\x18\x06 \x03(\x0b\x32\x19.harness.v1.McpDefinition\x12(\n\x08left_out\x18\x07 \x03(\x0b\x32\x16.harness.v1.McpLeftOut\"\xd1\x02\n\x13\x45xecuteToolResponse\x12(\n\x07outcome\x18\x01 \x01(\x0e\x32\x17.harness.v1.ToolOutcome\x12\x0e\n\x06result\x18\x02 \x01(\t\x12\x10\n\x08is_error\x18\x03 \x01(\x08\x12+\n\x08\x64uration\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\texit_code\x18\x05 \x01(\x05H\x00\x88\x01\x01\x12\x15\n\rfiles_changed\x18\x06 \x03(\t\x12 \n\x05media\x18\x07 \x03(\x0b\x32\x11.harness.v1.Media\x12/\n\rsandbox_level\x18\x08 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\x12\x31\n\nbackground\x18\t \x01(\x0b\x32\x1d.harness.v1.BackgroundCommandB\x0c\n\n_exit_code\"\xaf\x01\n\x15ReadCallOutputRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07\x63\x61ll_id\x18\x03 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x04 \x01(\x04\x12\x11\n\tledger_id\x18\x05 \x01(\t\x12\x0e\n\x06offset\x18\x06 \x01(\x04\x12\'\n\x04wait\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\"G\n\x16ReadCallOutputResponse\x12\x0e\n\x06offset\x18\x01 \x01(\x04\x12\x0c\n\x04text\x18\x02 \x01(\t\x12\x0f\n\x07running\x18\x03 \x01(\x08\"\xf4\x01\n\x17InspectWorkspaceRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x11\n\tnamespace\x18\x02 \x01(\t\x12\x0e\n\x06run_id\x18\x03 \x01(\t\x12\x16\n\x0e\x66irst_sequence\x18\x04 \x01(\x04\x12\x19\n\x11instructions_only\x18\x05 \x01(\x08\x12\x31\n\nbackground\x18\x06 \x03(\x0b\x32\x1d.harness.v1.BackgroundCommand\x12\x11\n\tledger_id\x18\x07 \x01(\t\x12*\n\x08proposed\x18\x08 \x03(\x0b\x32\x18.harness.v1.ProposedCall\"/\n\x0cProposedCall\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x11\n\targuments\x18\x02 \x01(\t\"\xc5\x01\n\x18InspectWorkspaceResponse\x12\x15\n\rfiles_changed\x18\x01 \x01(\r\x12\x36\n\x11instruction_files\x18\x02 \x03(\x0b\x32\x1b.harness.v1.InstructionFile\x12/\n\nbackground\x18\x03 \x03(\x0b\x32\x1b.harness.v1.BackgroundState\x12)\n\x08previews\x18\x04 \x03(\x0b\x32\x17.harness.v1.CallPreview\"G\n\x10\x43heckFileRequest\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\x12\n\ntext_bytes\x18\x03 \x01(\r\"o\n\x11\x43heckFileResponse\x12\x0e\n\x06\x65xists\x18\x01 \x01(\x08\x12\x0b\n\x03why\x18\x02 \x01(\t\x12\x0e\n\x06\x64igest\x18\x03 \x01(\t\x12\x0c\n\x04size\x18\x04 \x01(\x04\x12\x0c\n\x04text\x18\x05 \x01(\t\x12\x11\n\ttruncated\x18\x06 \x01(\x08\"\xea\x01\n\x13\x43heckCommandRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0b\n\x03key\x18\x03 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x04 \x01(\t\x12\r\n\x05input\x18\x05 \x01(\t\x12\x11\n\tworkspace\x18\x06 \x01(\t\x12*\n\x07timeout\x18\x07 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x16\n\x0e\x66irst_sequence\x18\x08 \x01(\x04\x12,\n\x0b\x63onfinement\x18\t \x01(\x0b\x32\x17.harness.v1.Confinement\"\xb9\x01\n\x14\x43heckCommandResponse\x12(\n\x07outcome\x18\x01 \x01(\x0e\x32\x17.harness.v1.ToolOutcome\x12\x11\n\texit_code\x18\x02 \x01(\x05\x12\x0e\n\x06output\x18\x03 \x01(\t\x12\x14\n\x0c\x65rror_output\x18\x04 \x01(\t\x12\r\n\x05\x65rror\x18\x05 \x01(\t\x12/\n\rsandbox_level\x18\x06 \x01(\x0e\x32\x18.harness.v1.SandboxLevel\"\x99\x01\n\x12\x43\x61ncelToolsRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x10\n\x08\x63\x61ll_ids\x18\x03 \x03(\t\x12\x16\n\x0e\x66irst_sequence\x18\x04 \x01(\x04\x12\x11\n\tledger_id\x18\x05 \x01(\t\x12\x12\n\nbackground\x18\x06 \x01(\x08\x12\x0f\n\x07servers\x18\x07 \x01(\x08\"y\n\x13\x43\x61ncelToolsResponse\x12\x0e\n\x06killed\x18\x01 \x03(\t\x12\x10\n\x08\x66inished\x18\x02 \x03(\t\x12\x0f\n\x07unknown\x18\x03 \x03(\t\x12/\n\nbackground\x18\x04 \x03(\x0b\x32\x1b.harness.v1.BackgroundState\"\xc2\x01\n\x13MakeWorktreeRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x15\n\rparent_run_id\x18\x03 \x01(\t\x12\x1d\n\x15parent_first_sequence\x18\x04 \x01(\x04\x12\x13\n\x0broot_run_id\x18\x05 \x01(\t\x12\x11\n\tworkspace\x18\x06 \x01(\t\x12*\n\x07sandbox\x18\x07 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\":\n\x14MakeWorktreeResponse\x12\x11\n\tworkspace\x18\x01 \x01(\t\x12\x0f\n\x07problem\x18\x02 \x01(\t\"H\n\x12\x45ndWorktreeRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x0f\n\x07\x64\x65leted\x18\x03 \x01(\x08\"#\n\x13\x45ndWorktreeResponse\x12\x0c\n\x04kept\x18\x01 \x01(\x08\x32\xba\x07\n\x0fToolHostService\x12Q\n\x0c\x44\x65scribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n\x11\x44\x65scribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n\x0b\x45xecuteTool\x12\x1e.harness.v1.ExecuteToolRequest\x1a\x1f.harness.v1.ExecuteToolResponse\x12W\n\x0eReadCallOutput\x12!.harness.v1.ReadCallOutputRequest\x1a\".harness.v1.ReadCallOutputResponse\x12]\n\x10InspectWorkspace\x12#.harness.v1.InspectWorkspaceRequest\x1a$.harness.v1.InspectWorkspaceResponse\x12H\n\tCheckFile\x12\x1c.harness.v1.CheckFileRequest\x1a\x1d.harness.v1.CheckFileResponse\x12Q\n\x0c\x43heckCommand\x12\x1f.harness.v1.CheckCommandRequest\x1a .harness.v1.CheckCommandResponse\x12N\n\x0b\x43\x61ncelTools\x12\x1e.harness.v1.CancelToolsRequest\x1a\x1f.harness.v1.CancelToolsResponse\x12Q\n\x0cMakeWorktree\x12\x1f.harness.v1.MakeWorktreeRequest\x1a .harness.v1.MakeWorktreeResponse\x12Z\n\x0f\x44\x65scribeServers\x12\".harness.v1.DescribeServersRequest\x1a#.harness.v1.DescribeServersResponse\x12N\n\x0b\x45ndWorktree\x12\x1e.harness.v1.EndWorktreeRequest\x1a\x1f.harness.v1.EndWorktreeResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,54 +42,54 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.toolhost_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_DESCRIBEHOSTREQUEST']._serialized_start=283
-  _globals['_DESCRIBEHOSTREQUEST']._serialized_end=304
-  _globals['_DESCRIBEHOSTRESPONSE']._serialized_start=306
-  _globals['_DESCRIBEHOSTRESPONSE']._serialized_end=429
-  _globals['_DESCRIBEWORKSPACEREQUEST']._serialized_start=431
-  _globals['_DESCRIBEWORKSPACEREQUEST']._serialized_end=543
-  _globals['_DESCRIBEWORKSPACERESPONSE']._serialized_start=545
-  _globals['_DESCRIBEWORKSPACERESPONSE']._serialized_end=663
-  _globals['_EXECUTETOOLREQUEST']._serialized_start=666
-  _globals['_EXECUTETOOLREQUEST']._serialized_end=1037
-  _globals['_DESCRIBESERVERSREQUEST']._serialized_start=1040
-  _globals['_DESCRIBESERVERSREQUEST']._serialized_end=1282
-  _globals['_DESCRIBESERVERSRESPONSE']._serialized_start=1284
-  _globals['_DESCRIBESERVERSRESPONSE']._serialized_end=1355
-  _globals['_DESCRIBEDSERVER']._serialized_start=1358
-  _globals['_DESCRIBEDSERVER']._serialized_end=1596
-  _globals['_EXECUTETOOLRESPONSE']._serialized_start=1599
-  _globals['_EXECUTETOOLRESPONSE']._serialized_end=1936
-  _globals['_READCALLOUTPUTREQUEST']._serialized_start=1939
-  _globals['_READCALLOUTPUTREQUEST']._serialized_end=2114
-  _globals['_READCALLOUTPUTRESPONSE']._serialized_start=2116
-  _globals['_READCALLOUTPUTRESPONSE']._serialized_end=2187
-  _globals['_INSPECTWORKSPACEREQUEST']._serialized_start=2190
-  _globals['_INSPECTWORKSPACEREQUEST']._serialized_end=2434
-  _globals['_PROPOSEDCALL']._serialized_start=2436
-  _globals['_PROPOSEDCALL']._serialized_end=2483
-  _globals['_INSPECTWORKSPACERESPONSE']._serialized_start=2486
-  _globals['_INSPECTWORKSPACERESPONSE']._serialized_end=2683
-  _globals['_CHECKFILEREQUEST']._serialized_start=2685
-  _globals['_CHECKFILEREQUEST']._serialized_end=2756
-  _globals['_CHECKFILERESPONSE']._serialized_start=2758
-  _globals['_CHECKFILERESPONSE']._serialized_end=2869
-  _globals['_CHECKCOMMANDREQUEST']._serialized_start=2872
-  _globals['_CHECKCOMMANDREQUEST']._serialized_end=3106
-  _globals['_CHECKCOMMANDRESPONSE']._serialized_start=3109
-  _globals['_CHECKCOMMANDRESPONSE']._serialized_end=3294
-  _globals['_CANCELTOOLSREQUEST']._serialized_start=3297
-  _globals['_CANCELTOOLSREQUEST']._serialized_end=3450
-  _globals['_CANCELTOOLSRESPONSE']._serialized_start=3452
-  _globals['_CANCELTOOLSRESPONSE']._serialized_end=3573
-  _globals['_MAKEWORKTREEREQUEST']._serialized_start=3576
-  _globals['_MAKEWORKTREEREQUEST']._serialized_end=3770
-  _globals['_MAKEWORKTREERESPONSE']._serialized_start=3772
-  _globals['_MAKEWORKTREERESPONSE']._serialized_end=3830
-  _globals['_ENDWORKTREEREQUEST']._serialized_start=3832
-  _globals['_ENDWORKTREEREQUEST']._serialized_end=3904
-  _globals['_ENDWORKTREERESPONSE']._serialized_start=3906
-  _globals['_ENDWORKTREERESPONSE']._serialized_end=3941
-  _globals['_TOOLHOSTSERVICE']._serialized_start=3944
-  _globals['_TOOLHOSTSERVICE']._serialized_end=4898
+  _globals['_DESCRIBEHOSTREQUEST']._serialized_start=305
+  _globals['_DESCRIBEHOSTREQUEST']._serialized_end=326
+  _globals['_DESCRIBEHOSTRESPONSE']._serialized_start=328
+  _globals['_DESCRIBEHOSTRESPONSE']._serialized_end=451
+  _globals['_DESCRIBEWORKSPACEREQUEST']._serialized_start=453
+  _globals['_DESCRIBEWORKSPACEREQUEST']._serialized_end=565
+  _globals['_DESCRIBEWORKSPACERESPONSE']._serialized_start=567
+  _globals['_DESCRIBEWORKSPACERESPONSE']._serialized_end=685
+  _globals['_EXECUTETOOLREQUEST']._serialized_start=688
+  _globals['_EXECUTETOOLREQUEST']._serialized_end=1093
+  _globals['_DESCRIBESERVERSREQUEST']._serialized_start=1096
+  _globals['_DESCRIBESERVERSREQUEST']._serialized_end=1338
+  _globals['_DESCRIBESERVERSRESPONSE']._serialized_start=1340
+  _globals['_DESCRIBESERVERSRESPONSE']._serialized_end=1411
+  _globals['_DESCRIBEDSERVER']._serialized_start=1414
+  _globals['_DESCRIBEDSERVER']._serialized_end=1652
+  _globals['_EXECUTETOOLRESPONSE']._serialized_start=1655
+  _globals['_EXECUTETOOLRESPONSE']._serialized_end=1992
+  _globals['_READCALLOUTPUTREQUEST']._serialized_start=1995
+  _globals['_READCALLOUTPUTREQUEST']._serialized_end=2170
+  _globals['_READCALLOUTPUTRESPONSE']._serialized_start=2172
+  _globals['_READCALLOUTPUTRESPONSE']._serialized_end=2243
+  _globals['_INSPECTWORKSPACEREQUEST']._serialized_start=2246
+  _globals['_INSPECTWORKSPACEREQUEST']._serialized_end=2490
+  _globals['_PROPOSEDCALL']._serialized_start=2492
+  _globals['_PROPOSEDCALL']._serialized_end=2539
+  _globals['_INSPECTWORKSPACERESPONSE']._serialized_start=2542
+  _globals['_INSPECTWORKSPACERESPONSE']._serialized_end=2739
+  _globals['_CHECKFILEREQUEST']._serialized_start=2741
+  _globals['_CHECKFILEREQUEST']._serialized_end=2812
+  _globals['_CHECKFILERESPONSE']._serialized_start=2814
+  _globals['_CHECKFILERESPONSE']._serialized_end=2925
+  _globals['_CHECKCOMMANDREQUEST']._serialized_start=2928
+  _globals['_CHECKCOMMANDREQUEST']._serialized_end=3162
+  _globals['_CHECKCOMMANDRESPONSE']._serialized_start=3165
+  _globals['_CHECKCOMMANDRESPONSE']._serialized_end=3350
+  _globals['_CANCELTOOLSREQUEST']._serialized_start=3353
+  _globals['_CANCELTOOLSREQUEST']._serialized_end=3506
+  _globals['_CANCELTOOLSRESPONSE']._serialized_start=3508
+  _globals['_CANCELTOOLSRESPONSE']._serialized_end=3629
+  _globals['_MAKEWORKTREEREQUEST']._serialized_start=3632
+  _globals['_MAKEWORKTREEREQUEST']._serialized_end=3826
+  _globals['_MAKEWORKTREERESPONSE']._serialized_start=3828
+  _globals['_MAKEWORKTREERESPONSE']._serialized_end=3886
+  _globals['_ENDWORKTREEREQUEST']._serialized_start=3888
+  _globals['_ENDWORKTREEREQUEST']._serialized_end=3960
+  _globals['_ENDWORKTREERESPONSE']._serialized_start=3962
+  _globals['_ENDWORKTREERESPONSE']._serialized_end=3997
+  _globals['_TOOLHOSTSERVICE']._serialized_start=4000
+  _globals['_TOOLHOSTSERVICE']._serialized_end=4954
 # @@protoc_insertion_point(module_scope)

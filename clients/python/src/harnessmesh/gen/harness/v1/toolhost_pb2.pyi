@@ -16,6 +16,7 @@ from harnessmesh.gen.harness.v1 import record_pb2 as _record_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import snapshot_pb2 as _snapshot_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
+from harnessmesh.gen.harness.v1 import web_pb2 as _web_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -165,6 +166,7 @@ class ExecuteToolRequest(_message.Message):
     SHOWN_FIELD_NUMBER: _builtins.int
     MCP_FIELD_NUMBER: _builtins.int
     SKILL_FOLDERS_FIELD_NUMBER: _builtins.int
+    WEB_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -210,6 +212,10 @@ class ExecuteToolRequest(_message.Message):
     def skill_folders(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """For the tool skill: as in DescribeWorkspaceRequest."""
 
+    @_builtins.property
+    def web(self) -> _web_pb2.WebCall:
+        """For web tools: the settings of the agent. Unset: they are refused."""
+
     def __init__(
         self,
         *,
@@ -227,10 +233,11 @@ class ExecuteToolRequest(_message.Message):
         shown: _abc.Iterable[_preview_pb2.FilePreview] | None = ...,
         mcp: _mcp_pb2.McpCall | None = ...,
         skill_folders: _abc.Iterable[_builtins.str] | None = ...,
+        web: _web_pb2.WebCall | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,58 @@
+package turn
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
+)
+
+// maxShownHost bounds what an approval shows of a host, in bytes.
+const maxShownHost = 300
+
+// outside returns why a call of a web tool needs an approval; empty if it needs none. each is true
+// if every call like it needs its own: an address can carry secrets out, and a method that writes
+// has an effect.
+func outside(web *harnessv1.Web, spec *harnessv1.ToolSpec, arguments string) (why string, each bool) {
+	if !webtool.Visits(spec.GetName()) || spec.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST {
+		return "", false
+	}
+	var given struct {
+		URL    string `json:"url"`
+		Method string `json:"method"`
+	}
+	_ = json.Unmarshal([]byte(arguments), &given) // its schema was checked
+	_, site, err := webtool.ParseURL(given.URL)
+	switch {
+	case err != nil: // the tool host refuses it
+		return "", false
+	case !webtool.Reads(given.Method):
+		return fmt.Sprintf("it sends %s to %s", content.Clip(given.Method, 20), content.Clip(site.String(), maxShownHost)), true
+	case site.In(webtool.Allowed(web)):
+		return "", false
+	}
+	return "it reads from " + content.Clip(site.String(), maxShownHost) + ", which the run has not reached before", false
+}
+
+// WebCall returns what a tool host has to know of a call of a web tool; nil for other tools.
+// local is true if a local person has started the run.
+func (s *State) WebCall(name, arguments string, local bool) *harnessv1.WebCall {
+	if !webtool.Is(name) {
+		return nil
+	}
+	call := &harnessv1.WebCall{Web: s.Definition.Web, Local: local}
+	for _, r := range s.Snapshot.GetGrants() {
+		if r.GetHost() != "" && webtool.Visits(r.GetName()) {
+			call.Hosts = append(call.Hosts, r.GetHost())
+		}
+	}
+	spec := &harnessv1.ToolSpec{Name: name, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST}
+	byRule, _ := s.Definition.Policy.Decide(spec, arguments, policy.Exemptions{Outside: "unknown host"})
+	call.AnyHost = s.Snapshot.GetConfig().GetTools().GetYolo() || byRule == harnessv1.ToolDecision_TOOL_DECISION_ALLOW ||
+		slices.Contains(s.Snapshot.GetGrantedTools(), name)
+	return call
+}
