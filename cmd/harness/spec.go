@@ -288,7 +288,7 @@ func (c *specFlags) allow(agent *harnessv1.AgentSpec) error {
 			return fmt.Errorf("--allow: %q must be the name of a tool", tool)
 		}
 		for _, rule := range agent.GetTools() {
-			if rule.GetName() == tool && rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_DENY && rule.GetWhen() == "" && rule.GetPattern() == "" {
+			if rule.GetName() == tool && rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_DENY && rule.GetWhen()+rule.GetPattern()+rule.GetPrefix()+rule.GetPath()+rule.GetHost() == "" {
 				return fmt.Errorf("--allow: the agent file denies %s: remove one of them", tool)
 			}
 		}

@@ -203,7 +203,7 @@ func deniesCommands(rules []*harnessv1.ToolRule) bool {
 		if rule.GetPolicy() != harnessv1.ToolDecision_TOOL_DECISION_DENY {
 			return false
 		}
-		if rule.GetWhen() == "" && rule.GetPattern() == "" {
+		if rule.GetWhen()+rule.GetPattern()+rule.GetPrefix()+rule.GetPath()+rule.GetHost() == "" {
 			return true
 		}
 	}
