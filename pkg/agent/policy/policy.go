@@ -181,6 +181,18 @@ func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, e Exemptions
 	return p.exempt(spec, arguments, e, decision, why)
 }
 
+// Restricts reports whether a rule asks for or denies some calls of a tool, and not all of them.
+func (p *Policy) Restricts(name string) bool {
+	return p != nil && slices.ContainsFunc(p.rules, func(r policyRule) bool {
+		return r.policy != harnessv1.ToolDecision_TOOL_DECISION_ALLOW && tool.Matches(r.name, name) && r.narrowed()
+	})
+}
+
+// narrowed reports whether a rule is for some calls of its tools only.
+func (r policyRule) narrowed() bool {
+	return r.when != nil || r.pattern != nil || r.prefix != nil || r.path != nil || r.host != nil
+}
+
 // exempt returns the decision about a call that needs an approval unless it is exempt, and any
 // other decision unchanged.
 func (p *Policy) exempt(spec *harnessv1.ToolSpec, arguments string, e Exemptions, decision harnessv1.ToolDecision, why string) (harnessv1.ToolDecision, string) {
@@ -204,7 +216,7 @@ func (p *Policy) byRule(spec *harnessv1.ToolSpec, call *policyCall) (harnessv1.T
 	if p != nil {
 		decided := false
 		for _, rule := range slices.Backward(p.rules) {
-			final := rule.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY && (rule.when != nil || rule.pattern != nil || rule.prefix != nil || rule.path != nil || rule.host != nil)
+			final := rule.policy == harnessv1.ToolDecision_TOOL_DECISION_DENY && rule.narrowed()
 			if decided && !final {
 				continue
 			}

@@ -3,6 +3,7 @@ package toolhostserver
 import (
 	"context"
 	"image/color"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -24,7 +25,7 @@ const promised = 250 * time.Millisecond
 
 // slowCalls makes a workspace in which a call of each tool takes more than a second, and
 // returns the arguments. A tool without an entry always takes less than promised.
-func slowCalls(t *testing.T, h *host) map[string]map[string]any {
+func slowCalls(t *testing.T, h *host, silent string) map[string]map[string]any {
 	t.Helper()
 	merges := slowMerge(t, h)
 	h.write("line", strings.Repeat("a", 1<<20))
@@ -45,6 +46,9 @@ func slowCalls(t *testing.T, h *host) map[string]map[string]any {
 		tools.CommandOutput: {"id": "bg1", "wait_seconds": 60},
 		"image":             {"path": "image.png"},
 		tree.MergeTool:      merges,
+		webtool.Fetch:       {"url": "http://" + silent},
+		webtool.Request:     {"url": "http://" + silent},
+		webtool.Search:      {"query": "x"},
 	}
 }
 
@@ -85,11 +89,14 @@ func deep(t *testing.T, h *host) {
 // because the machine may be busy.
 func TestEveryToolIsInterruptible(t *testing.T) {
 	h := newHost(t, Config{})
-	slow := slowCalls(t, h)
+	silent := site(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	web := local(silent)
+	web.Web.Search = &harnessv1.WebSearch{Backend: webtool.SearXNG, Url: "http://" + silent}
+	slow := slowCalls(t, h, silent)
 	deep(t, h)
 	for _, tool := range tools.All() {
 		name := tool.Spec.GetName()
-		if slow[name] == nil && !slices.Contains([]string{tools.WriteFile, tools.EditFile, tools.ListDirectory, tools.StopCommand, tree.SkillTool, webtool.Fetch, webtool.Request, webtool.Search, webtool.Calculate}, name) {
+		if slow[name] == nil && !slices.Contains([]string{tools.WriteFile, tools.EditFile, tools.ListDirectory, tools.StopCommand, tree.SkillTool, webtool.Calculate}, name) {
 			t.Errorf("%s: has no slow call in this test", name)
 		}
 	}
@@ -103,6 +110,7 @@ func TestEveryToolIsInterruptible(t *testing.T) {
 			late, cancel := time.Hour, time.Hour
 			for range 5 {
 				req := h.request(tool, "", arguments)
+				req.Web = web
 				if tool != tools.RunCommand && tool != tools.CommandOutput { // whose arguments have one
 					req.Timeout = durationpb.New(limit)
 					begin := time.Now()
@@ -110,7 +118,9 @@ func TestEveryToolIsInterruptible(t *testing.T) {
 					late = min(late, time.Since(begin)-limit)
 					expect(t, resp, done, true, "Stopped: it had not ended after 100ms.")
 				}
-				cancel = min(cancel, h.cancelDuring(h.request(tool, "", arguments)))
+				again := h.request(tool, "", arguments)
+				again.Web = web
+				cancel = min(cancel, h.cancelDuring(again))
 			}
 			if late > promised && tool != tools.RunCommand && tool != tools.CommandOutput || cancel > promised {
 				t.Errorf("ended %v after its time limit, %v after it was cancelled", late, cancel)

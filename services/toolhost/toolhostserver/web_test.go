@@ -34,7 +34,7 @@ func (h *host) webCall(tool string, call *harnessv1.WebCall, arguments map[strin
 
 // local are the settings of a local person who allows hosts.
 func local(hosts ...string) *harnessv1.WebCall {
-	return &harnessv1.WebCall{Web: &harnessv1.Web{Fetch: true, Request: true, Calculate: true, Allow: hosts}, Local: true}
+	return &harnessv1.WebCall{Web: &harnessv1.Web{Fetch: true, Request: true, Calculate: true, Allow: hosts}, Local: true, Hosts: hosts}
 }
 
 const article = `<!doctype html><html><head><title>An article</title><script>steal()</script><style>p{}</style></head>

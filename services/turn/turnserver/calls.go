@@ -90,7 +90,7 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 		Shown:         a.Call.Shown,
 		Mcp:           t.serverCall(a.Call.Tool),
 		SkillFolders:  t.state.Definition.Skills,
-		Web:           t.state.WebCall(a.Call.Tool, arguments.GetInline(), access.IsPerson(s.GetStartedBy())),
+		Web:           t.state.WebCall(a.Call.Tool, access.IsPerson(s.GetStartedBy())),
 	}
 	if a.Call.Level != sandbox.Auto {
 		request.Confinement = &harnessv1.Confinement{Level: a.Call.Level, Config: s.GetConfig().GetSandbox(), Hosts: a.Call.Hosts}

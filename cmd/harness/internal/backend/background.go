@@ -93,7 +93,8 @@ func (c *providingConn) provide(ctx context.Context, request any) error {
 		}
 		spec = now.GetSpec()
 	}
-	passed := slices.Concat(spec.GetConfig().GetSandbox().GetEnv(), mcptool.Variables(spec.GetAgent().GetMcp()), webtool.Variables(spec.GetAgent().GetWeb())) // the tool host withholds providers' keys
+	agent := spec.GetAgent()
+	passed := slices.Concat(spec.GetConfig().GetSandbox().GetEnv(), mcptool.Variables(agent.GetMcp()), webtool.Variables(agent.GetWeb())) // the tool host withholds providers' keys
 	env := Environment(c.opts.Background.Program.Environ, c.opts.Catalogue, passed)
 	env.Run = run
 	_, err := c.local.ProvideEnvironment(ctx, &harnessv1.ProvideEnvironmentRequest{Environment: env})

@@ -244,9 +244,9 @@ type WebCall struct {
 	// A local person has started the run: what web names may have any address, and variables are
 	// those of the tool host too.
 	Local bool `protobuf:"varint,2,opt,name=local,proto3" json:"local,omitempty"`
-	// Hosts that redirects may lead to in addition to those of web.allow, written as these.
+	// Hosts that redirects may lead to, written as those of web.allow.
 	Hosts []string `protobuf:"bytes,3,rep,name=hosts,proto3" json:"hosts,omitempty"`
-	// Redirects may lead to every host.
+	// Redirects may lead to every host. Without it and hosts they are followed to the same host only.
 	AnyHost       bool `protobuf:"varint,4,opt,name=any_host,json=anyHost,proto3" json:"any_host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

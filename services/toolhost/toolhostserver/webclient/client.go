@@ -125,7 +125,7 @@ func (c *Client) mayFollow(from webtool.Site, to *url.URL) bool {
 	if err != nil || to.Scheme != "http" && to.Scheme != "https" {
 		return false
 	}
-	return c.Call.GetAnyHost() || site.String() == from.String() || site.In(webtool.Allowed(c.Call.GetWeb())) || site.In(webtool.Hosts(c.Call.GetHosts()))
+	return c.Call.GetAnyHost() || site.String() == from.String() || site.In(webtool.Hosts(c.Call.GetHosts()))
 }
 
 // exchange sends a request with a client.
@@ -189,7 +189,10 @@ func (c *Client) credentials(site webtool.Site) (map[string]string, error) {
 			continue
 		}
 		for name, text := range given.GetHeaders() {
-			value, err := c.Expand(text)
+			value, err := c.expand(text)
+			if confidential(name) {
+				c.secret(value)
+			}
 			if err != nil || !webtool.ValidHeader(name, value) {
 				return nil, fmt.Errorf("The credential for %s cannot be used: %w.", given.GetHost(), cmpError(err)) //nolint:staticcheck // a sentence for the model
 			}
@@ -206,17 +209,25 @@ func cmpError(err error) error {
 	return err
 }
 
-// Expand returns a text of the settings with its variables, and keeps in mind what is secret.
-func (c *Client) Expand(text string) (string, error) {
+// expand returns a text of the settings with its variables, whose values are secrets.
+func (c *Client) expand(text string) (string, error) {
 	value, err := mcptool.Expand(text, func(name string) (string, bool) {
 		value, ok := c.Variable(name)
 		c.secret(value)
 		return value, ok
 	})
-	if err == nil {
+	if err == nil && value != text {
 		c.secret(value)
 	}
 	return value, err
+}
+
+// confidential reports whether the value of a header is a secret, by the name of the header.
+func confidential(header string) bool {
+	header = strings.ToLower(header)
+	return slices.ContainsFunc([]string{"authorization", "cookie", "key", "token", "secret", "password"}, func(part string) bool {
+		return strings.Contains(header, part)
+	})
 }
 
 // minSecret is the length from which a value is replaced, in bytes: a shorter one is part of

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/JohannesKaufmann/html-to-markdown/v2/converter"
@@ -35,6 +36,9 @@ type Page struct {
 // PartBytes bounds a part of a page.
 const PartBytes = 32 << 10
 
+// convertTimeout bounds the conversion of a page. One that takes longer becomes its plain text.
+const convertTimeout = 10 * time.Second
+
 // ReadPage makes a page of a response: HTML becomes Markdown, other texts are unchanged, images
 // and PDF documents are media. The error is a sentence for the model, or that of ctx.
 func ReadPage(ctx context.Context, r *Response) (Page, error) {
@@ -52,8 +56,10 @@ func ReadPage(ctx context.Context, r *Response) (Page, error) {
 	if kind != "text/html" && kind != "application/xhtml+xml" {
 		return Page{Text: tidy(text)}, nil
 	}
+	converting, cancel := context.WithTimeout(ctx, convertTimeout)
+	defer cancel()
 	pages := make(chan Page, 1)
-	go func() { pages <- markdown(text, r.URL) }() // it cannot be stopped, but its input is bounded
+	go func() { pages <- markdown(converting, text, r.URL) }() // it ends soon after the context does
 	select {
 	case p := <-pages:
 		return p, nil
@@ -123,14 +129,15 @@ func tidy(text string) string { return strings.TrimRight(content.Clean(text), " 
 
 var errNoBody = errors.New("no text")
 
-// markdown converts an HTML page. One that is nested too deeply becomes its plain text.
-func markdown(text string, address *url.URL) (p Page) {
-	doc, err := parse(text)
+// markdown converts an HTML page. One that is nested too deeply, or not
+// converted when ctx ends, becomes its plain text.
+func markdown(ctx context.Context, text string, address *url.URL) (p Page) {
+	doc, err := parse(ctx, text)
 	if err != nil {
 		return Page{Text: tidy(plain(text))}
 	}
 	p.Title = content.Line(content.Clean(title(doc)), 300)
-	converted, err := convert(doc, address)
+	converted, err := convert(ctx, doc, address)
 	if err != nil {
 		return Page{Title: p.Title, Text: tidy(plain(text))}
 	}
@@ -138,24 +145,46 @@ func markdown(text string, address *url.URL) (p Page) {
 	return p
 }
 
-// parse parses HTML; a panic of the parser is an error.
-func parse(text string) (doc *html.Node, err error) {
+// readFunc is a reader.
+type readFunc func(p []byte) (int, error)
+
+// Read calls the function.
+func (f readFunc) Read(p []byte) (int, error) { return f(p) }
+
+// parse parses HTML until ctx ends; a panic of the parser is an error.
+func parse(ctx context.Context, text string) (doc *html.Node, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errNoBody
 		}
 	}()
-	return html.Parse(strings.NewReader(text))
+	r := strings.NewReader(text)
+	return html.Parse(readFunc(func(p []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(p)
+	}))
 }
 
-// convert converts a document; a panic of the converter is an error.
-func convert(doc *html.Node, address *url.URL) (text string, err error) {
+// convert converts a document until ctx ends; a panic of the converter is an error. Characters
+// of the page that Markdown gives a meaning are not escaped: models do not need it, and the
+// time that it takes grows with the square of their number.
+func convert(ctx context.Context, doc *html.Node, address *url.URL) (text string, err error) {
 	defer func() {
 		if recover() != nil {
 			err = errNoBody
 		}
 	}()
-	c := converter.NewConverter(converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	c := converter.NewConverter(converter.WithEscapeMode(converter.EscapeModeDisabled),
+		converter.WithPlugins(base.NewBasePlugin(), commonmark.NewCommonmarkPlugin(), table.NewTablePlugin()))
+	stop := func(converter.Context, converter.Writer, *html.Node) converter.RenderStatus {
+		if ctx.Err() != nil {
+			panic(ctx.Err()) // there is no other way out of a conversion
+		}
+		return converter.RenderTryNext
+	}
+	c.Register.Renderer(stop, -1)
 	at := *address
 	at.User, at.RawQuery, at.Fragment = nil, "", ""
 	data, err := c.ConvertNode(doc, converter.WithDomain(at.String()))
@@ -191,6 +220,7 @@ func plain(text string) string {
 		case html.EndTagToken:
 			hidden = false
 			b.WriteByte('\n')
+		default: // no text
 		}
 	}
 }

@@ -92,7 +92,8 @@ func (c *Client) searchBackend(s *harnessv1.WebSearch) (by backend, u *url.URL, 
 		return nil, nil, site, "", fmt.Errorf("unknown backend %q", content.Clip(s.GetBackend(), 80))
 	}
 	if u, site, err = webtool.ParseURL(webtool.SearchURL(s)); err == nil {
-		key, err = c.Expand(webtool.SearchKey(s))
+		key, err = c.expand(webtool.SearchKey(s))
+		c.secret(key)
 	}
 	return by, u, site, key, err
 }
@@ -109,6 +110,7 @@ func text(marked string) string {
 			return b.String()
 		case html.TextToken:
 			b.Write(z.Text())
+		default: // a mark
 		}
 	}
 }

@@ -158,14 +158,14 @@ export type WebCall = Message<"harness.v1.WebCall"> & {
   local: boolean;
 
   /**
-   * Hosts that redirects may lead to in addition to those of web.allow, written as these.
+   * Hosts that redirects may lead to, written as those of web.allow.
    *
    * @generated from field: repeated string hosts = 3;
    */
   hosts: string[];
 
   /**
-   * Redirects may lead to every host.
+   * Redirects may lead to every host. Without it and hosts they are followed to the same host only.
    *
    * @generated from field: bool any_host = 4;
    */

@@ -168,14 +168,14 @@ class WebCall(_message.Message):
     those of the tool host too.
     """
     any_host: _builtins.bool
-    """Redirects may lead to every host."""
+    """Redirects may lead to every host. Without it and hosts they are followed to the same host only."""
     @_builtins.property
     def web(self) -> Global___Web:
         """The settings of the agent."""
 
     @_builtins.property
     def hosts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Hosts that redirects may lead to in addition to those of web.allow, written as these."""
+        """Hosts that redirects may lead to, written as those of web.allow."""
 
     def __init__(
         self,

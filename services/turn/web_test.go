@@ -1,0 +1,82 @@
+package turn
+
+import (
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
+)
+
+func TestOutside(t *testing.T) {
+	web := &harnessv1.Web{Allow: []string{"a.example", "*.b.example"}}
+	host := harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST
+	for name, c := range map[string]struct {
+		tool, arguments string
+		origin          harnessv1.ToolOrigin
+		why             string
+		each            bool
+	}{
+		"an allowed host":         {webtool.Fetch, `{"url":"https://a.example/x"}`, host, "", false},
+		"one below":               {webtool.Fetch, `{"url":"http://x.b.example/x"}`, host, "", false},
+		"another port":            {webtool.Fetch, `{"url":"http://a.example:8080"}`, host, "it reads from a.example:8080, which the run has not reached before", false},
+		"another host":            {webtool.Request, `{"url":"http://c.example"}`, host, "it reads from c.example, which the run has not reached before", false},
+		"HEAD":                    {webtool.Request, `{"url":"http://a.example","method":"HEAD"}`, host, "", false},
+		"a method that writes":    {webtool.Request, `{"url":"http://a.example","method":"DELETE"}`, host, "it sends DELETE to a.example", true},
+		"no address":              {webtool.Fetch, `{"url":"nothing"}`, host, "", false},
+		"a search":                {webtool.Search, `{"query":"x"}`, host, "", false},
+		"a client's tool of ours": {webtool.Fetch, `{"url":"http://c.example"}`, harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT, "", false},
+	} {
+		why, each := outside(web, &harnessv1.ToolSpec{Name: c.tool, Origin: c.origin}, c.arguments)
+		if why != c.why || each != c.each {
+			t.Errorf("%s: %q, %v", name, why, each)
+		}
+	}
+}
+
+// TestRedirectsStayWhereTheCallMayGo: to hosts that are allowed or approved, to all only if every
+// host is, and to no other one if the policy tells addresses apart.
+func TestRedirectsStayWhereTheCallMayGo(t *testing.T) {
+	allow, ask, deny := harnessv1.ToolDecision_TOOL_DECISION_ALLOW, harnessv1.ToolDecision_TOOL_DECISION_ASK, harnessv1.ToolDecision_TOOL_DECISION_DENY
+	rule := func(name string, p harnessv1.ToolDecision, host string) []*harnessv1.ToolRule {
+		return []*harnessv1.ToolRule{{Name: name, Policy: p, Host: host}}
+	}
+	for name, c := range map[string]struct {
+		rules   []*harnessv1.ToolRule
+		yolo    bool
+		granted []string
+		any     bool
+		hosts   []string
+	}{
+		"no rule":                     {nil, false, nil, false, []string{"a.example", "b.example"}},
+		"yolo":                        {nil, true, nil, true, []string{"a.example", "b.example"}},
+		"the tool is allowed":         {rule("web_*", allow, ""), false, nil, true, []string{"a.example", "b.example"}},
+		"the tool is granted":         {nil, false, []string{"web_fetch"}, true, []string{"a.example", "b.example"}},
+		"a host is allowed":           {rule("web_fetch", allow, "c.example"), false, nil, false, []string{"a.example", "b.example"}},
+		"all hosts ask":               {rule("web_fetch", ask, ""), false, nil, false, []string{"a.example", "b.example"}},
+		"a host is denied":            {rule("*", deny, "c.example"), true, nil, false, nil},
+		"a host of another is denied": {rule("http_request", deny, "c.example"), true, nil, true, []string{"a.example", "b.example"}},
+	} {
+		p, err := policy.Compile(c.rules)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &State{
+			Definition: &agent.Definition{Policy: p, Web: &harnessv1.Web{Fetch: true, Allow: []string{"a.example"}}},
+			Snapshot: &harnessv1.Snapshot{
+				GrantedTools: c.granted, Grants: []*harnessv1.ToolRule{{Name: webtool.Request, Host: "b.example"}, {Name: "run_command", Prefix: "go"}},
+				Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(c.yolo)}},
+			},
+		}
+		if got := s.WebCall(webtool.Fetch, true); got.GetAnyHost() != c.any || !slices.Equal(got.GetHosts(), c.hosts) || !got.GetLocal() {
+			t.Errorf("%s: %v", name, got)
+		}
+		if s.WebCall("read_file", true) != nil {
+			t.Error("another tool has the settings of web tools")
+		}
+	}
+}
