@@ -5,15 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -23,8 +19,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/dial"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
@@ -156,39 +154,14 @@ func (s *Server) serverVariable(run mcpclient.Run, name string) (string, bool) {
 	return "", false
 }
 
-// serverTransport returns what connects to the address of a server. Its addresses are resolved
-// once, and those that are not public are refused unless a local person has named the server or
-// the operator allows its host.
+// serverTransport returns what connects to the address of a server, which a local person allows by
+// naming it.
 func (s *Server) serverTransport(_ *harnessv1.McpServer, address string, local bool) http.RoundTripper {
-	named, _ := url.Parse(address)
-	dialer := &net.Dialer{Timeout: 15 * time.Second}
+	dialer := &dial.Dialer{Allowed: s.confiner.private}
+	if _, site, err := webtool.ParseURL(address); err == nil && local {
+		dialer.Allowed = append(slices.Clone(dialer.Allowed), sandbox.Host{Name: site.Name, Port: site.Port})
+	}
 	return &http.Transport{
-		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute,
-		DialContext: func(ctx context.Context, network, target string) (net.Conn, error) {
-			host, portText, err := net.SplitHostPort(target)
-			if err != nil {
-				return nil, err
-			}
-			port, err := strconv.ParseUint(portText, 10, 16)
-			if err != nil {
-				return nil, err
-			}
-			all, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-			if err != nil {
-				return nil, &net.OpError{Op: "dial", Net: network, Err: err}
-			}
-			own := local && named != nil && host == named.Hostname()
-			if !own && !sandbox.Matches(s.confiner.private, host, uint16(port)) {
-				all = slices.DeleteFunc(all, func(a netip.Addr) bool { return !sandbox.Public(a) })
-			}
-			failed := fmt.Errorf("%s has no public address: the operator of the tool host can allow it", host)
-			for _, a := range all {
-				var conn net.Conn
-				if conn, failed = dialer.DialContext(ctx, "tcp", netip.AddrPortFrom(a, uint16(port)).String()); failed == nil {
-					return conn, nil
-				}
-			}
-			return nil, &net.OpError{Op: "dial", Net: network, Err: failed}
-		},
+		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute, DialContext: dialer.DialContext,
 	}
 }

@@ -248,7 +248,7 @@ func TestServerOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := resp.GetServers()[0]; d.GetListed() || !strings.Contains(d.GetMessage(), "no public address") {
+	if d := resp.GetServers()[0]; d.GetListed() || !strings.Contains(d.GetMessage(), "only the ports 80 and 443") {
 		t.Errorf("a private address that no local person has named: %v", d)
 	}
 }
