@@ -47,6 +47,24 @@ func TestCountsOfAKilledRun(t *testing.T) {
 	}
 }
 
+func TestNamesWhatFailed(t *testing.T) {
+	const events = `{"Action":"run","Package":"p","Test":"TestA"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"    a_test.go:7: fine\n"}
+{"Action":"pass","Package":"p","Test":"TestA"}
+{"Action":"run","Package":"p","Test":"TestB"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: reason\n"}
+{"Action":"output","Package":"p","Test":"TestB","Output":"the log of a process\n"}
+{"Action":"fail","Package":"p","Test":"TestB"}
+{"Action":"fail","Package":"p"}
+`
+	file := filepath.Join(t.TempDir(), "events.json")
+	write(t, file, events)
+	out, err := exec.CommandContext(t.Context(), "../count-tests.py", "--failed", file).Output()
+	if want := "failed: p TestB\n        b_test.go:9: reason\n"; err != nil || string(out) != want {
+		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+}
+
 // count returns what count-tests.py prints for the events.
 func count(t *testing.T, events string) string {
 	t.Helper()
