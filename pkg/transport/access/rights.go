@@ -33,6 +33,9 @@ func checkRights(c Caller, req any) error {
 		if !c.Has(Prompts) {
 			return lacks(Prompts, "profile", "forgets what all runs of the profile have shown")
 		}
+		return checkProfile(c, "profile", r.GetProfile())
+	case *harnessv1.GetProfileRequest:
+		return checkProfile(c, "profile", r.GetProfile())
 	case *harnessv1.ResumeRunRequest:
 		return checkModels(c, changedModel(req))
 	case *harnessv1.RunRequest:
@@ -75,6 +78,9 @@ func checkFolders(c Caller, spec *harnessv1.RunSpec) error {
 			return outside(c, "spec.agent.skills["+strconv.Itoa(i)+"]", folder)
 		}
 	}
+	if err := checkProfile(c, "spec.task.profile", spec.GetTask().GetProfile()); err != nil {
+		return err
+	}
 	box := spec.GetConfig().GetSandbox()
 	for field, folders := range map[string][]string{"read": box.GetRead(), "write": box.GetWrite()} {
 		for i, folder := range folders {
@@ -87,6 +93,15 @@ func checkFolders(c Caller, spec *harnessv1.RunSpec) error {
 		return denied("spec.config.sandbox.unconfined", "roots", "the token is for "+strings.Join(c.Roots, ", ")+" only, and unconfined commands reach more: leave it out")
 	}
 	return nil
+}
+
+// checkProfile refuses the profile of a workspace outside of the roots. A profile whose name is
+// no path belongs to the namespace.
+func checkProfile(c Caller, field, profile string) error {
+	if c.Roots == nil || !filepath.IsAbs(profile) || withinAny(c.Roots, profile) {
+		return nil
+	}
+	return outside(c, field, profile)
 }
 
 func outside(c Caller, field, path string) error {
