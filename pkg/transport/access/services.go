@@ -22,10 +22,12 @@ func checkService(c Caller, method string) error {
 	case c.Namespaces != nil:
 		return forbidden(c, "the services of roles are for tokens of all namespaces")
 	}
-	return refuse(codes.PermissionDenied, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the services of roles are for tokens without a bound, and the line of this one has roots, providers or may: use one of the line TOKEN *")
+	return refuse(codes.PermissionDenied, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED, "the services of roles are for tokens without a bound, and the line of this one has roots, providers or a may= that leaves out more than prompts: use one of the line TOKEN *")
 }
 
-// bounded reports whether there is anything that the caller may not do.
+// bounded reports whether there is anything that the caller may not do with runs. The right
+// Prompts does not count: lines with may= and all other rights are older than it, and processes
+// of roles that have such a line must still reach each other after an update.
 func (c Caller) bounded() bool {
 	return c.Namespaces != nil || c.Roots != nil || c.Providers != nil || slices.ContainsFunc(allRights, func(r Right) bool { return r != Prompts && !c.Has(r) })
 }
