@@ -24,16 +24,12 @@ const (
 	promptFormat = 1
 	maxPrompt    = 16 << 10 // bytes
 	maxPrompts   = 14       // of a namespace, so that they fit into a value
-	promptDigits = 16
 	maxTier      = 64
 )
 
 func promptKey(namespace string) runlog.ValueKey {
 	return runlog.ValueKey{Namespace: namespace, Kind: promptKind, Name: promptName}
 }
-
-// PromptDigest returns the digest of a text of a prompt.
-func PromptDigest(text string) string { return content.Digest([]byte(text))[:promptDigits] }
 
 // Prompts returns the prompts that were set in a namespace, by id, then tier.
 func (p *Profiles) Prompts(ctx context.Context, namespace string) ([]*harnessv1.Prompt, error) {
@@ -108,7 +104,7 @@ func replacePrompt(s *harnessv1.StoredPrompts, set *harnessv1.Prompt, at *timest
 		return fault.Invalid("id", "the namespace has %d prompts already: unset one first", maxPrompts)
 	}
 	s.Prompts = append(s.GetPrompts(), &harnessv1.Prompt{
-		Id: set.GetId(), Tier: set.GetTier(), Text: set.GetText(), Digest: PromptDigest(set.GetText()), SetTime: at, SetBy: set.GetSetBy(),
+		Id: set.GetId(), Tier: set.GetTier(), Text: set.GetText(), Digest: quality.PromptDigest(set.GetText()), SetTime: at, SetBy: set.GetSetBy(),
 	})
 	slices.SortFunc(s.GetPrompts(), func(a, b *harnessv1.Prompt) int {
 		return cmp.Or(cmp.Compare(a.GetId(), b.GetId()), cmp.Compare(a.GetTier(), b.GetTier()))
@@ -134,7 +130,7 @@ func pick(set []*harnessv1.Prompt, id, tier string) *harnessv1.Prompt {
 // BuiltIn returns the built-in prompt with an id.
 func BuiltIn(id string) *harnessv1.Prompt {
 	text, _ := quality.BuiltIn(id)
-	return &harnessv1.Prompt{Id: id, Text: text, Digest: PromptDigest(text)}
+	return &harnessv1.Prompt{Id: id, Text: text, Digest: quality.PromptDigest(text)}
 }
 
 // promptsOf returns the prompts that replace built-in ones for a tier, at most maxPromptAge old.

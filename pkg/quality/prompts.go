@@ -25,7 +25,11 @@ const (
 	maxSourceTitle = 300  // bytes
 	nonceDigits    = 16
 	keyDigits      = 32
+	promptDigits   = 16
 )
+
+// PromptDigest returns the digest of a text of a prompt: 16 lower-case hexadecimal digits.
+func PromptDigest(text string) string { return content.Digest([]byte(text))[:promptDigits] }
 
 // ClassifyJob asks how complex work is. ParseComplexity reads the answer.
 func ClassifyJob(goal string, sources []*harnessv1.Source) *harnessv1.JobRequest {
@@ -86,7 +90,7 @@ func job(purpose, prompt, format, schema string, tokens uint32, parts ...part) *
 	body, nonce := fence(parts)
 	return &harnessv1.JobRequest{
 		Purpose: purpose, System: prompts[prompt] + "\n\n" + fmt.Sprintf(delimiters, nonce, nonce) + "\n" + format, Prompt: body, Schema: schema,
-		Timeout: durationpb.New(jobTimeout), MaxTries: jobTries, MaxOutputTokens: tokens, PromptUsed: &harnessv1.Prompt{Id: prompt},
+		Timeout: durationpb.New(jobTimeout), MaxTries: jobTries, MaxOutputTokens: tokens, PromptUsed: &harnessv1.Prompt{Id: prompt, Digest: PromptDigest(prompts[prompt])},
 	}
 }
 

@@ -338,7 +338,8 @@ func TestGatesBeforeQuality(t *testing.T) {
 func TestPromptsOfVerifiersAreReplaced(t *testing.T) {
 	j := qualityRun(t, quality.Chat)
 	j.decide()
-	if r := j.asked[0]; r.GetPromptUsed().GetId() != quality.PromptVerifier || r.GetPromptUsed().GetDigest() != "" {
+	text, _ := quality.BuiltIn(quality.PromptVerifier)
+	if r := j.asked[0]; r.GetPromptUsed().GetId() != quality.PromptVerifier || r.GetPromptUsed().GetDigest() != quality.PromptDigest(text) || !strings.HasPrefix(r.GetSystem(), text+"\n\n") {
 		t.Errorf("built in: %v", r.GetPromptUsed())
 	}
 	j = qualityRun(t, quality.Chat)
