@@ -186,7 +186,7 @@ func (p *Profiles) Reset(ctx context.Context, namespace, profile string) error {
 	if p == nil {
 		return errNone
 	}
-	_, err := p.change(ctx, keyOf(namespace, profile), func(s *harnessv1.StoredProfile) bool {
+	_, err := p.replace(ctx, keyOf(namespace, profile), func(s *harnessv1.StoredProfile) bool {
 		forgotten := s.GetForgotten()
 		proto.Reset(s)
 		s.Format, s.Forgotten = format, forgotten
@@ -203,7 +203,7 @@ func (p *Profiles) stored(ctx context.Context, key runlog.ValueKey) (*harnessv1.
 	}
 	s := &harnessv1.StoredProfile{}
 	if err := proto.Unmarshal(data, s); err != nil {
-		return nil, 0, fmt.Errorf("profile %s is damaged; reset it: %w", key.Name, err)
+		return nil, revision, fmt.Errorf("profile %s: %w: reset it: %w", key.Name, errDamaged, err)
 	}
 	if s.GetFormat() > format {
 		return nil, 0, fmt.Errorf("profile %s has form %d: %w", key.Name, s.GetFormat(), ErrNewer)
@@ -214,8 +214,20 @@ func (p *Profiles) stored(ctx context.Context, key runlog.ValueKey) (*harnessv1.
 // change makes a change until it is stored or has nothing to store. Whether an unanswered write
 // was stored shows the next read.
 func (p *Profiles) change(ctx context.Context, key runlog.ValueKey, change func(*harnessv1.StoredProfile) bool) (*harnessv1.StoredProfile, error) {
+	return p.store(ctx, key, false, change)
+}
+
+// replace is change, and takes a damaged profile for a new one.
+func (p *Profiles) replace(ctx context.Context, key runlog.ValueKey, change func(*harnessv1.StoredProfile) bool) (*harnessv1.StoredProfile, error) {
+	return p.store(ctx, key, true, change)
+}
+
+func (p *Profiles) store(ctx context.Context, key runlog.ValueKey, damaged bool, change func(*harnessv1.StoredProfile) bool) (*harnessv1.StoredProfile, error) {
 	for end := p.cfg.Now().Add(p.cfg.Patience); ; {
 		s, revision, err := p.stored(ctx, key)
+		if damaged && errors.Is(err, errDamaged) {
+			s, err = &harnessv1.StoredProfile{}, nil
+		}
 		if err == nil {
 			if !change(s) {
 				return s, nil

@@ -31,6 +31,9 @@ func promptKey(namespace string) runlog.ValueKey {
 	return runlog.ValueKey{Namespace: namespace, Kind: promptKind, Name: promptName}
 }
 
+// errDamaged means that stored bytes are not what was written.
+var errDamaged = errors.New("what is stored is damaged")
+
 // Prompts returns the prompts that were set in a namespace, by id, then tier.
 func (p *Profiles) Prompts(ctx context.Context, namespace string) ([]*harnessv1.Prompt, error) {
 	if p == nil {
@@ -47,7 +50,7 @@ func (p *Profiles) storedPrompts(ctx context.Context, key runlog.ValueKey) (*har
 	}
 	s := &harnessv1.StoredPrompts{}
 	if err := proto.Unmarshal(data, s); err != nil {
-		return nil, 0, fmt.Errorf("the prompts are damaged; set them again: %w", err)
+		return nil, revision, fmt.Errorf("%w: set one, which leaves the others out: %w", errDamaged, err)
 	}
 	if s.GetFormat() > promptFormat {
 		return nil, 0, fmt.Errorf("the prompts have form %d: %w", s.GetFormat(), ErrNewer)
@@ -72,6 +75,9 @@ func (p *Profiles) SetPrompt(ctx context.Context, namespace string, set *harness
 	key := promptKey(namespace)
 	for end := p.cfg.Now().Add(p.cfg.Patience); ; {
 		s, revision, err := p.storedPrompts(ctx, key)
+		if errors.Is(err, errDamaged) {
+			s, err = &harnessv1.StoredPrompts{}, nil
+		}
 		if err == nil {
 			if err := replacePrompt(s, set, timestamppb.New(p.cfg.Now())); err != nil {
 				return nil, err
