@@ -276,7 +276,7 @@ func TestLeasesStayWithinTheBudget(t *testing.T) {
 func TestSpecHasNoMoreRights(t *testing.T) {
 	deny := []*harnessv1.ToolRule{{Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY}}
 	spec := &harnessv1.RunSpec{
-		Agent:     &harnessv1.AgentSpec{Tools: deny, ReadOnly: true, Hooks: []*harnessv1.Hook{{Command: "true"}}},
+		Agent:     &harnessv1.AgentSpec{Tools: deny, ReadOnly: true, Hooks: []*harnessv1.Hook{{Command: "true"}}, Web: &harnessv1.Web{Fetch: true}},
 		Workspace: "/w", Config: &harnessv1.LoopConfig{Sandbox: &harnessv1.SandboxConfig{}, Tools: &harnessv1.ToolConfig{}},
 	}
 	s := &harnessv1.Snapshot{Mode: "plan", Model: "openai:x", Workspace: "/w", Autonomous: true}
@@ -285,7 +285,7 @@ func TestSpecHasNoMoreRights(t *testing.T) {
 	a := got.GetAgent()
 	if len(a.GetTools()) != 1 || !a.GetReadOnly() || a.GetMode() != "execute" || len(a.GetHooks()) != 1 || !a.GetAutonomous() || a.GetModel() != "openai:x" ||
 		len(a.GetOnlyTools()) != 1 || len(a.GetAgents()) != 0 || got.GetConfig().GetSandbox() == nil || got.GetConfig().GetStop().GetMaxTurns() != 3 ||
-		got.GetConfig().GetBudgets().GetTokens() != 5 || got.GetWorkspace() != "/w" {
+		got.GetConfig().GetBudgets().GetTokens() != 5 || got.GetWorkspace() != "/w" || !a.GetWeb().GetFetch() {
 		t.Errorf("got %v", got)
 	}
 }

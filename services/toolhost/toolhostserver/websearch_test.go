@@ -119,6 +119,8 @@ func TestWebSearchBadBackends(t *testing.T) {
 			}
 		case "none":
 			fmt.Fprint(w, `{"results":[]}`)
+		case "many":
+			fmt.Fprint(w, `{"results":[{"url":"a"},{"url":"b"},{"url":"c"}]}`)
 		case "other":
 			fmt.Fprint(w, `{"results":[{"title":1}]}`)
 		}
@@ -131,7 +133,11 @@ func TestWebSearchBadBackends(t *testing.T) {
 			t.Errorf("%s: %v", path, r)
 		}
 	}
-	call := &harnessv1.WebCall{Web: &harnessv1.Web{Search: &harnessv1.WebSearch{Backend: webtool.Tavily, Url: "http://" + host, Key: "${NOT_SET_ANYWHERE}"}}, Local: true}
+	call := &harnessv1.WebCall{Web: &harnessv1.Web{Search: &harnessv1.WebSearch{Backend: webtool.SearXNG, Url: "http://" + host + "/many"}}, Local: true}
+	if r := h.webCall(webtool.Search, call, map[string]any{"query": "x", "count": 2}); !strings.Contains(r.GetResult(), "2. ") || strings.Contains(r.GetResult(), "3. ") {
+		t.Errorf("more results than were asked for: %v", r)
+	}
+	call = &harnessv1.WebCall{Web: &harnessv1.Web{Search: &harnessv1.WebSearch{Backend: webtool.Tavily, Url: "http://" + host, Key: "${NOT_SET_ANYWHERE}"}}, Local: true}
 	if r := h.webCall(webtool.Search, call, map[string]any{"query": "x"}); !r.GetIsError() || !strings.Contains(r.GetResult(), "NOT_SET_ANYWHERE is not set") {
 		t.Errorf("%v", r)
 	}

@@ -93,12 +93,15 @@ func (c *providingConn) provide(ctx context.Context, request any) error {
 		}
 		spec = now.GetSpec()
 	}
-	agent := spec.GetAgent()
-	passed := slices.Concat(spec.GetConfig().GetSandbox().GetEnv(), mcptool.Variables(agent.GetMcp()), webtool.Variables(agent.GetWeb())) // the tool host withholds providers' keys
-	env := Environment(c.opts.Background.Program.Environ, c.opts.Catalogue, passed)
+	env := Environment(c.opts.Background.Program.Environ, c.opts.Catalogue, variablesOf(spec)) // the tool host withholds providers' keys
 	env.Run = run
 	_, err := c.local.ProvideEnvironment(ctx, &harnessv1.ProvideEnvironmentRequest{Environment: env})
 	return err
+}
+
+// variablesOf returns the names of the variables that commands, servers and web tools of a run get.
+func variablesOf(spec *harnessv1.RunSpec) []string {
+	return slices.Concat(spec.GetConfig().GetSandbox().GetEnv(), mcptool.Variables(spec.GetAgent().GetMcp()), webtool.Variables(spec.GetAgent().GetWeb()))
 }
 
 // Environment returns what a run gets of a terminal: the variables that the catalogue names,
