@@ -169,7 +169,7 @@ func Instruments() []Instrument {
 		appends, unsettled, undecided, settled, stale, connected, reconnects, pending, ackPending, redelivering, waiting, streamBytes, streamLimit,
 		rpcDuration, rpcStreams, rpcOpen, httpDuration, roleReady, buildInfo,
 	}
-	all = append(all, compactionInstruments()...)
+	all = append(append(all, compactionInstruments()...), qualityInstruments()...)
 	slices.SortFunc(all, func(a, b Instrument) int {
 		if a.Name < b.Name {
 			return -1

@@ -25,6 +25,7 @@ func (m *Metrics) stored(ctx context.Context, rec *harnessv1.Record) {
 	}
 	if step := rec.GetStep(); step != nil {
 		m.compaction.stored(ctx, rec)
+		m.quality.stored(ctx, rec)
 		m.handedOff(ctx, rec, step)
 		return
 	}

@@ -21,6 +21,7 @@ import (
 type Metrics struct {
 	meter      metric.Meter
 	compaction compactionMetrics
+	quality    qualityMetrics
 
 	stepDuration, waitDuration, hopLatency           histogram
 	turnOverhead, turnDuration                       histogram
@@ -86,6 +87,7 @@ func NewMetrics(meter metric.Meter) (*Metrics, error) {
 		errs = append(errs, err)
 	}
 	errs = append(errs, m.compaction.create(meter)...)
+	errs = append(errs, m.quality.create(meter)...)
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("create instruments: %w", err)
 	}

@@ -1,0 +1,94 @@
+package telemetry
+
+import (
+	"context"
+	"strings"
+
+	"go.opentelemetry.io/otel/metric"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// tenths are upper bounds of scores from 0 to 1.
+var tenths = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
+
+// fallbackMark begins what a judge that did not answer is recorded with.
+const fallbackMark = "[is_fallback]"
+
+// The instruments of quality.
+var (
+	qualityScore = Instrument{Name: "harness.quality.score", Kind: Histogram, Unit: "{score}", Buckets: tenths,
+		Description: "Combined score of what a segment delivers, 0 to 1. kind: the kind of work, other for those of agents.", Attributes: []string{"kind"}}
+	qualityCostShare = Instrument{Name: "harness.quality.cost_share", Kind: Histogram, Unit: "{share}", Buckets: tenths,
+		Description: "Share of judging in the cost of a run that ends, 0 to 1; nothing for runs without a known price.", Attributes: nil}
+	qualityFallbacks = Instrument{Name: "harness.quality.fallbacks", Kind: Counter, Unit: "{judge}",
+		Description: "Judges that did not answer. judge: complexity or verifier.", Attributes: []string{"judge"}}
+	qualityRetries = Instrument{Name: "harness.quality.retries", Kind: Counter, Unit: "{attempt}",
+		Description: "Attempts after the first of a segment.", Attributes: []string{"reason"}}
+	qualityHealed = Instrument{Name: "harness.quality.healed", Kind: Counter, Unit: "{segment}",
+		Description: "Segments with several attempts that ended. outcome: healed, or degraded if none was good enough.", Attributes: []string{"outcome"}}
+)
+
+// qualityInstruments returns the instruments of quality.
+func qualityInstruments() []Instrument {
+	return []Instrument{qualityScore, qualityCostShare, qualityFallbacks, qualityRetries, qualityHealed}
+}
+
+// qualityMetrics measure judging.
+type qualityMetrics struct {
+	score, costShare           histogram
+	fallbacks, retries, healed counter
+}
+
+// create creates the instruments.
+func (q *qualityMetrics) create(meter metric.Meter) (errs []error) {
+	for _, h := range []struct {
+		of Instrument
+		to *histogram
+	}{{qualityScore, &q.score}, {qualityCostShare, &q.costShare}} {
+		errs = append(errs, h.to.create(meter, h.of))
+	}
+	for _, c := range []struct {
+		of Instrument
+		to *counter
+	}{{qualityFallbacks, &q.fallbacks}, {qualityRetries, &q.retries}, {qualityHealed, &q.healed}} {
+		errs = append(errs, c.to.create(meter, c.of))
+	}
+	return errs
+}
+
+// knownKinds are the built-in kinds of work. Agents name further ones, which are no labels.
+var knownKinds = map[string]bool{"chat": true, "synthesis": true, "recommendation": true, "drafting": true, "full_pipeline": true}
+
+// stored counts what the events of a record report, and the verdict of a result.
+func (q *qualityMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
+	for _, e := range rec.GetEvents() {
+		switch {
+		case strings.HasPrefix(e.GetQualityComplexity().GetReason(), fallbackMark):
+			q.fallbacks.add(ctx, 1, "complexity")
+		case strings.HasPrefix(e.GetQualityVerified().GetFeedback(), fallbackMark):
+			q.fallbacks.add(ctx, 1, "verifier")
+		case e.GetQualityRetry() != nil:
+			q.retries.add(ctx, 1, e.GetQualityRetry().GetReason())
+		}
+	}
+	v := rec.GetStep().GetResult().GetQuality()
+	if v == nil {
+		return
+	}
+	kind := v.GetKind()
+	if !knownKinds[kind] {
+		kind = Other
+	}
+	q.score.record(ctx, v.GetCombined(), kind)
+	switch {
+	case v.GetAttempts() <= max(v.GetIterations(), 1):
+	case v.GetDegraded():
+		q.healed.add(ctx, 1, "degraded")
+	default:
+		q.healed.add(ctx, 1, "healed")
+	}
+	if all := rec.GetStep().GetSnapshot().GetSpent().GetUsage().GetCostMicroUsd(); all > 0 {
+		q.costShare.record(ctx, min(float64(v.GetUsage().GetCostMicroUsd())/float64(all), 1))
+	}
+}
