@@ -64,6 +64,7 @@ func (s *schemas) all() {
 		&harnessv1.StartRunResponse{}, &harnessv1.DeleteRunResponse{}, &harnessv1.SendInputResponse{}, &harnessv1.InterruptRunResponse{},
 		&harnessv1.ResumeRunResponse{}, &harnessv1.CancelRunResponse{}, &harnessv1.GetStateResponse{}, &harnessv1.GetConversationResponse{}, &harnessv1.GetContextResponse{},
 		&harnessv1.ListPendingResponse{}, &harnessv1.Run{}, &harnessv1.RunSpec{}, &harnessv1.WaitingInput{}, &harnessv1.Delta{}, &harnessv1.Attached{},
+		&harnessv1.GetPromptsResponse{}, &harnessv1.SetPromptResponse{}, &harnessv1.GetProfileResponse{}, &harnessv1.ResetProfileResponse{},
 	} {
 		d := m.ProtoReflect().Descriptor()
 		s.answer(d, string(d.Name()))

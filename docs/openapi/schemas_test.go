@@ -71,6 +71,8 @@ func ofTrees(f protoreflect.FieldDescriptor) bool {
 func (s *schemas) answered(f protoreflect.FieldDescriptor) schema {
 	var one schema
 	switch {
+	case f.IsMap():
+		return schema{"type": "object", "additionalProperties": s.answered(f.MapValue())}
 	case is(f, "harness.v1.Content") && (f.Name() == "arguments" || f.Name() == "output"):
 		return schema{}
 	case is(f, "harness.v1.Content"):

@@ -28,6 +28,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayhttp"
@@ -77,6 +78,7 @@ type bed struct {
 	ctx       context.Context
 	server    *gatewayserver.Server
 	gateway   harnessv1.GatewayServiceClient
+	conn      *grpc.ClientConn
 	http      *httptest.Server
 	namespace string
 }
@@ -88,7 +90,7 @@ func newBed(t testing.TB, change ...func(*gatewayhttp.Config)) *bed {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	t.Cleanup(cancel)
 	b := &bed{t: t, ctx: ctx, namespace: fmt.Sprintf("ns%d", beds.Add(1))}
-	b.server = gatewayserver.New(gatewayserver.Config{Log: shared})
+	b.server = gatewayserver.New(gatewayserver.Config{Log: shared, Profiles: profile.New(profile.Config{Values: shared})})
 	b.server.Start(ctx)
 	b.eventually("the gateway is ready", func() bool { return b.server.Ready() == nil })
 	pipe := bufconn.Listen(1 << 20)
@@ -102,6 +104,7 @@ func newBed(t testing.TB, change ...func(*gatewayhttp.Config)) *bed {
 	conn, err := grpc.NewClient("passthrough:///inside", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return pipe.DialContext(ctx) }))
 	b.must(err)
+	b.conn = conn
 	b.gateway = harnessv1.NewGatewayServiceClient(conn)
 	config := gatewayhttp.Config{Gateway: b.gateway}
 	for _, f := range change {

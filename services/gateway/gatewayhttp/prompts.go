@@ -3,9 +3,11 @@ package gatewayhttp
 import (
 	"encoding/json"
 	"net/http"
+	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -43,6 +45,9 @@ func (s *server) setPrompt(w http.ResponseWriter, r *http.Request) error {
 		request.Text, err = text(value, name)
 		return err
 	})
+	if err == nil && strings.TrimSpace(request.GetText()) == "" {
+		err = fault.Invalid("text", "missing: DELETE restores the built-in prompt")
+	}
 	if err != nil {
 		return err
 	}
