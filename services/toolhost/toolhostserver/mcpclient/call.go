@@ -56,10 +56,15 @@ func failed(format string, args ...any) Result {
 // Call calls a tool.
 func (s *Servers) Call(ctx context.Context, c Call) Result {
 	result := s.once(ctx, c)
-	if result.Unknown && ctx.Err() == nil && slices.Contains(c.GetServer().GetIdempotent(), c.GetTool()) {
+	if result.Unknown && ctx.Err() == nil && (c.reads() || slices.Contains(c.GetServer().GetIdempotent(), c.GetTool())) {
 		return s.once(ctx, c)
 	}
 	return result
+}
+
+// reads reports whether the call reads a resource, which can be sent again.
+func (c Call) reads() bool {
+	return slices.ContainsFunc(c.GetDigests(), func(digest string) bool { return readsResources(&harnessv1.McpDefinition{Digest: digest}) })
 }
 
 // once sends a call at most once.
@@ -95,6 +100,13 @@ func (s *Servers) once(ctx context.Context, c Call) Result {
 			c.GetServer().GetName(), c.GetTool())
 	case c.GetApproved():
 		s.config.Approvals.Approve(c.Run.Namespace, c.GetServer(), d)
+	}
+	if readsResources(d) {
+		result, err := conn.callResources(bounded, c, d, arguments)
+		if err != nil {
+			return have.broken(ctx, bounded, conn, c, err)
+		}
+		return result
 	}
 	params := &mcp.CallToolParams{Name: c.GetTool(), Arguments: json.RawMessage(arguments)}
 	params.SetProgressToken(c.Token)
@@ -201,12 +213,17 @@ func resultOf(c Call, answer *mcp.CallToolResult) Result {
 			b.Write(data)
 		}
 	}
-	text := strings.TrimRight(content.Clean(strings.ToValidUTF8(b.String(), "\uFFFD")), "\n")
+	r.finish(c, b.String(), "The tool ended without output.")
+	return r
+}
+
+// finish sets the text of a result; empty is that of one without text and media.
+func (r *Result) finish(c Call, text, empty string) {
+	text = strings.TrimRight(content.Clean(strings.ToValidUTF8(text, "\uFFFD")), "\n")
 	if text == "" && len(r.Media) == 0 {
-		text = "The tool ended without output."
+		text = empty
 	}
 	r.Text = origin(c.GetServer()) + text
-	return r
 }
 
 // resource adds the contents of a resource.

@@ -67,7 +67,7 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 	if err != nil {
 		return fail(err)
 	}
-	tools, leftOut, err := list(bounded, conn.client)
+	tools, leftOut, err := listAll(bounded, conn.client)
 	if err != nil {
 		return fail(fmt.Errorf("list its tools: %w", err))
 	}
@@ -237,7 +237,20 @@ func (s *session) expand(text string) (string, error) {
 	return mcptool.Expand(text, func(name string) (string, bool) { return s.servers.config.Variable(s.run, name) })
 }
 
-// list lists the tools of a server, by name. Those whose definitions cannot be taken are
+// listAll lists the tools of a server and those for its resources, as list does.
+func listAll(ctx context.Context, client *mcp.ClientSession) (tools []*harnessv1.McpDefinition, leftOut []*harnessv1.McpLeftOut, err error) {
+	if tools, leftOut, err = list(ctx, client); err != nil {
+		return nil, nil, err
+	}
+	more, out := resourceTools(ctx, client, func(tool string) bool {
+		return slices.ContainsFunc(tools, func(d *harnessv1.McpDefinition) bool { return d.GetTool() == tool })
+	})
+	tools, leftOut = append(tools, more...), append(leftOut, out...)
+	slices.SortFunc(tools, func(a, b *harnessv1.McpDefinition) int { return cmp.Compare(a.GetTool(), b.GetTool()) })
+	return tools, leftOut, nil
+}
+
+// list lists the tools of a server. Those whose definitions cannot be taken are
 // returned apart.
 func list(ctx context.Context, client *mcp.ClientSession) (tools []*harnessv1.McpDefinition, leftOut []*harnessv1.McpLeftOut, err error) {
 	if c := client.InitializeResult().Capabilities; c != nil && c.Tools == nil {
@@ -275,7 +288,6 @@ func list(ctx context.Context, client *mcp.ClientSession) (tools []*harnessv1.Mc
 		}
 		cursor = page.NextCursor
 	}
-	slices.SortFunc(tools, func(a, b *harnessv1.McpDefinition) int { return cmp.Compare(a.GetTool(), b.GetTool()) })
 	return tools, leftOut, nil
 }
 

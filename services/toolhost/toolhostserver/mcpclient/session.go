@@ -291,7 +291,7 @@ func (s *session) definition(tool string) *harnessv1.McpDefinition {
 func (s *session) relist(ctx context.Context, conn *connection) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	tools, leftOut, err := list(ctx, conn.client)
+	tools, leftOut, err := listAll(ctx, conn.client)
 	if err != nil {
 		return // the tools that it listed before count
 	}
