@@ -134,17 +134,19 @@ func (s *Server) runServer(ctx context.Context, p mcpclient.Process) error {
 	return nil
 }
 
-// serverVariable returns the value of a variable that the settings of a server name: that of
-// the client that drives the run, else that of this process.
+// serverVariable returns the value of a variable that the settings of a server or of web tools
+// name: that of the client that drives the run, else, for a local person, that of this process.
+// The holder of a token gets none of this process: the servers that it names would receive it.
 func (s *Server) serverVariable(run mcpclient.Run, name string) (string, bool) {
 	if slices.Contains(s.config.Withheld, name) {
 		return "", false
 	}
-	environ := os.Environ()
+	var environ []string
 	if s.config.Environment != nil {
-		if given := s.config.Environment(runName(run.Key)); given != nil {
-			environ = given
-		}
+		environ = s.config.Environment(runName(run.Key))
+	}
+	if environ == nil && run.Local {
+		environ = os.Environ()
 	}
 	for _, pair := range environ {
 		if key, value, _ := strings.Cut(pair, "="); key == name {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -281,6 +282,43 @@ func TestServerOverHTTP(t *testing.T) {
 	}
 	if d := resp.GetServers()[0]; d.GetListed() || !strings.Contains(d.GetMessage(), "only the ports 80 and 443") {
 		t.Errorf("a private address that no local person has named: %v", d)
+	}
+}
+
+// TestServersOfTokenHoldersGetNoVariablesOfTheHost: neither in an address, nor in a header, nor
+// in the environment of a process.
+func TestServersOfTokenHoldersGetNoVariablesOfTheHost(t *testing.T) {
+	t.Setenv("OPERATORS_SECRET", "very-secret-token")
+	var received atomic.Bool
+	host := site(t, func(w http.ResponseWriter, r *http.Request) {
+		if strings.Contains(r.URL.String()+r.Header.Get("Authorization"), "very-secret-token") {
+			received.Store(true)
+		}
+		w.WriteHeader(http.StatusNotFound)
+	})
+	h := newHost(t, Config{SandboxPrivateHosts: []string{host}})
+	defer h.endServers()
+	servers := []*harnessv1.McpServer{
+		{Name: "address", Url: "http://" + host + "/?key=${OPERATORS_SECRET}"},
+		{Name: "header", Url: "http://" + host, Headers: map[string]string{"Authorization": "Bearer ${OPERATORS_SECRET}"}},
+		{Name: "process", Command: "sh", Args: []string{"-c", "echo $KEY >&2; exit 3"}, Env: map[string]string{"KEY": "${OPERATORS_SECRET}"}},
+	}
+	for _, local := range []bool{true, false} {
+		received.Store(false)
+		resp, err := h.DescribeServers(context.Background(), &harnessv1.DescribeServersRequest{
+			Namespace: "n", RunId: "r", FirstSequence: 7, Workspace: h.dir, Servers: servers, Local: local, Wait: durationpb.New(20 * time.Second),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range resp.GetServers() {
+			if missing := strings.Contains(d.GetMessage(), "OPERATORS_SECRET is not set"); missing == local {
+				t.Errorf("%s, local %v: %q", d.GetServer(), local, d.GetMessage())
+			}
+		}
+		if received.Load() != local {
+			t.Errorf("local %v: the host received the secret: %v", local, received.Load())
+		}
 	}
 }
 
