@@ -7,13 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -47,19 +45,44 @@ type Result struct {
 	Unknown bool
 	// Interrupted: the call was stopped, and nothing of its server is left.
 	Interrupted bool
+
+	// notRun: the server did not receive the call.
+	notRun bool
+}
+
+func notRun(format string, args ...any) Result {
+	r := failed(format, args...)
+	r.notRun = true
+	return r
 }
 
 func failed(format string, args ...any) Result {
 	return Result{Text: fmt.Sprintf(format, args...), IsError: true}
 }
 
-// Call calls a tool.
+// Call calls a tool. What it sends a second time has the rest of the time of the call.
 func (s *Servers) Call(ctx context.Context, c Call) Result {
-	result := s.once(ctx, c)
-	if result.Unknown && ctx.Err() == nil && (c.reads() || slices.Contains(c.GetServer().GetIdempotent(), c.GetTool())) {
-		return s.once(ctx, c)
+	timeout := c.Timeout
+	if t := c.GetServer().GetTimeout(); t != nil {
+		timeout = t.AsDuration()
 	}
-	return result
+	bounded, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
+	defer cancel()
+	result, again := s.once(ctx, bounded, c)
+	if again && bounded.Err() == nil {
+		result, _ = s.once(ctx, bounded, c)
+	}
+	if !result.Unknown || bounded.Err() != nil || !c.reads() && !slices.Contains(c.GetServer().GetIdempotent(), c.GetTool()) {
+		return result
+	}
+	second, again := s.once(ctx, bounded, c)
+	if again && bounded.Err() == nil {
+		second, _ = s.once(ctx, bounded, c)
+	}
+	if second.notRun { // the first one may have run
+		return result
+	}
+	return second
 }
 
 // reads reports whether the call reads a resource, which can be sent again.
@@ -67,65 +90,61 @@ func (c Call) reads() bool {
 	return slices.ContainsFunc(c.GetDigests(), func(digest string) bool { return readsResources(&harnessv1.McpDefinition{Digest: digest}) })
 }
 
-// once sends a call at most once.
-func (s *Servers) once(ctx context.Context, c Call) Result {
+// once sends a call at most once, until bounded ends, which ends with ctx. again reports that
+// the connection was dead before it was sent, so that it can be sent through another one.
+func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, again bool) {
 	have, err := s.session(c.Run, c.GetServer())
 	if err != nil {
-		return Result{Interrupted: true}
+		return Result{Interrupted: true}, false
 	}
 	arguments, err := original(c.GetSchema(), c.Arguments)
 	if err != nil {
-		return failed("The arguments were refused: %s.", err)
+		return failed("The arguments were refused: %s.", err), false
 	}
-	timeout := c.Timeout
-	if t := c.GetServer().GetTimeout(); t != nil {
-		timeout = t.AsDuration()
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
-	defer cancel()
 	conn, err := have.connection(bounded)
 	if err != nil {
 		if ctx.Err() != nil {
-			return Result{Interrupted: true}
+			return Result{Interrupted: true}, false
 		}
-		return failed("%s", err)
+		return notRun("%s", err), false
 	}
 	defer have.release()
 	d := have.definition(c.GetTool())
 	switch {
 	case d == nil:
-		return failed("The server %s does not have the tool %s any more. The call did not run.", c.GetServer().GetName(), c.GetTool())
+		return notRun("The server %s does not have the tool %s any more. The call did not run.", c.GetServer().GetName(), c.GetTool()), false
 	case !slices.Contains(c.GetDigests(), d.GetDigest()):
-		return failed("The server %s has changed the definition of the tool %s, which a person has to approve first. The call did not run; make it again to ask.",
-			c.GetServer().GetName(), c.GetTool())
+		return notRun("The server %s has changed the definition of the tool %s, which a person has to approve first. The call did not run; make it again to ask.",
+			c.GetServer().GetName(), c.GetTool()), false
 	case c.GetApproved():
 		s.config.Approvals.Approve(c.Run.Namespace, c.GetServer(), d)
 	}
+	sending, way := withDelivery(bounded)
 	if readsResources(d) {
-		result, err := conn.callResources(bounded, c, d, arguments)
+		result, err := conn.callResources(sending, c, d, arguments)
 		if err != nil {
-			return have.broken(ctx, bounded, conn, c, err)
+			return have.broken(ctx, bounded, conn, c, way, err)
 		}
-		return result
+		return result, false
 	}
 	params := &mcp.CallToolParams{Name: c.GetTool(), Arguments: json.RawMessage(arguments)}
 	params.SetProgressToken(c.Token)
 	conn.progress.Store(c.Token, c.Output)
 	defer conn.progress.Delete(c.Token)
-	answer, err := conn.client.CallTool(bounded, params)
+	answer, err := conn.client.CallTool(sending, params)
 	if err == nil {
-		return resultOf(c, answer)
+		return resultOf(c, answer), false
 	}
-	return have.broken(ctx, bounded, conn, c, err)
+	return have.broken(ctx, bounded, conn, c, way, err)
 }
 
 var errTimeout = errors.New("the call took too long")
 
-// broken returns the result of a call without an answer.
-func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call, err error) Result {
+// broken returns the result of a call without an answer, and whether it can be sent through
+// another connection.
+func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call, way *delivery, err error) (result Result, again bool) {
 	alone := !s.server.GetShared() && s.server.GetUrl() == ""
-	var answered *jsonrpc.Error
-	var dialling *net.OpError
+	became := way.outcome(err)
 	switch {
 	case bounded.Err() != nil:
 		// It was notified of the cancellation.
@@ -139,22 +158,33 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 			conn.kill(errCancelled)
 		}
 		if ctx.Err() != nil && alone {
-			return Result{Interrupted: true}
+			return Result{Interrupted: true}, false
 		}
-		return Result{Unknown: true}
+		if became == notSent {
+			return s.unreachable(), false
+		}
+		return Result{Unknown: true}, false
 	case conn.unauthorized.Swap(false):
 		conn.stop(errSignIn)
 		s.mu.Lock()
 		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "it does not accept its token any more"
 		s.mu.Unlock()
-		return failed("%s", notReady(s.server, harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, ""))
-	case errors.As(err, &answered):
-		return failed("%sThe server answered with an error: %s", origin(c.GetServer()), content.Clean(answered.Message))
-	case errors.As(err, &dialling) && dialling.Op == "dial":
-		return failed("The server %s cannot be reached. The call did not run.", s.server.GetName())
+		return notRun("%s", notReady(s.server, harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "")), false
+	case became == answered:
+		return failed("%sThe server answered with an error: %s", origin(c.GetServer()), content.Clean(way.message(err))), false
+	case became == gone, became == notSent && errors.Is(err, mcp.ErrConnectionClosed):
+		s.drop(bounded, conn)
+		return s.unreachable(), true
+	case became == notSent:
+		return s.unreachable(), false
 	}
 	s.servers.config.Logger.WarnContext(ctx, "call of a server lost", "server", s.server.GetName(), "tool", c.GetTool(), "error", err)
-	return Result{Unknown: true}
+	return Result{Unknown: true}, false
+}
+
+// unreachable is the result of a call that did not reach its server.
+func (s *session) unreachable() Result {
+	return notRun("The server %s cannot be reached. The call did not run.", s.server.GetName())
 }
 
 var errCancelled = errors.New("a call was cancelled")

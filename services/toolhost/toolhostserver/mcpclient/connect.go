@@ -35,7 +35,7 @@ var errSignIn = errors.New("a person has to sign in")
 
 // connect starts the server, initialises the connection, and lists the tools.
 func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*connection, []*harnessv1.McpDefinition, []*harnessv1.McpLeftOut, error) {
-	conn := &connection{stop: stop, gone: make(chan struct{}), unauthorized: &atomic.Bool{}}
+	conn := &connection{stop: stop, gone: make(chan struct{}), noted: make(chan struct{}), unauthorized: &atomic.Bool{}}
 	bounded, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %v", startTimeout))
 	defer cancel()
 	transport, gone, explain, err := s.transport(ctx, conn)
@@ -142,7 +142,7 @@ func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}
 		}
 		return err
 	}
-	return &mcp.IOTransport{Reader: output, Writer: input, MaxLineLength: maxMessage}, gone, explain, nil
+	return pipes{&mcp.IOTransport{Reader: output, Writer: input, MaxLineLength: maxMessage}}, gone, explain, nil
 }
 
 // overHTTP returns the transport to the address of the server.
@@ -186,9 +186,16 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 	for name, values := range r.headers {
 		request.Header[name] = values
 	}
+	way := deliveryOf(request.Context())
+	if way != nil && request.Method == http.MethodPost {
+		request = way.trace(request)
+	}
 	response, err := r.next.RoundTrip(request)
 	if err != nil {
 		return nil, err
+	}
+	if way != nil && request.Method == http.MethodPost {
+		way.status.Store(int32(response.StatusCode)) //nolint:gosec // at most three digits
 	}
 	if response.StatusCode == http.StatusUnauthorized {
 		r.unauthorized.Store(true)

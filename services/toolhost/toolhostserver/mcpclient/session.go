@@ -53,6 +53,8 @@ type connection struct {
 	// gone is closed when nothing of the server is left, and cause is set before.
 	gone  chan struct{}
 	cause error
+	// noted is closed when its session has noted that it is gone.
+	noted chan struct{}
 	// progress receives the progress of calls, by their tokens.
 	progress sync.Map
 	// unauthorized is set when the server wants a person to sign in.
@@ -123,6 +125,7 @@ func (s *session) backOff() {
 
 // watch waits until a connection is gone, and stops it when it is idle.
 func (s *session) watch(conn *connection) {
+	defer close(conn.noted)
 	tick := time.NewTicker(max(s.servers.config.Idle/5, time.Millisecond))
 	defer tick.Stop()
 	for idle := false; ; {
@@ -200,6 +203,15 @@ func (s *session) end(cause error) {
 func (c *connection) kill(cause error) {
 	c.stop(cause)
 	<-c.gone
+}
+
+// drop stops a connection that is dead, and returns when the next call connects again.
+func (s *session) drop(ctx context.Context, conn *connection) {
+	conn.stop(errEnded)
+	select {
+	case <-conn.noted:
+	case <-ctx.Done():
+	}
 }
 
 // connection returns the connection of the server for a call, and starts it if it is not

@@ -1,0 +1,165 @@
+package mcpclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// delivery is how far a call got. The transport sets it: errors of the SDK do not distinguish
+// what a server answered from what was lost on the way.
+type delivery struct {
+	// ctx is that of the call.
+	ctx context.Context //nolint:containedctx // messages that outlive the call have its values
+	// sent: the server may have received the call.
+	sent atomic.Bool
+	// answered: the server answered the call. Set only over pipes.
+	answered atomic.Bool
+	// status is that of the HTTP response; 0 if there was none.
+	status atomic.Int32
+}
+
+type deliveryKey struct{}
+
+// withDelivery returns a context for one call, and what is set by it.
+func withDelivery(ctx context.Context) (context.Context, *delivery) {
+	d := &delivery{ctx: ctx}
+	return context.WithValue(ctx, deliveryKey{}, d), d
+}
+
+// deliveryOf returns the delivery of the call that a message with this context belongs to; nil for
+// other messages.
+func deliveryOf(ctx context.Context) *delivery {
+	d, _ := ctx.Value(deliveryKey{}).(*delivery)
+	if d == nil || d.ctx.Err() != nil { // the notification of its cancellation is not the call
+		return nil
+	}
+	return d
+}
+
+// outcome is what is known of a call without a result.
+type outcome int
+
+const (
+	// lost: the server may have carried it out.
+	lost outcome = iota
+	// notSent: the server did not receive it.
+	notSent
+	// gone: the server does not know the session, and did not carry it out.
+	gone
+	// answered: the server answered it with an error.
+	answered
+)
+
+// outcome returns what became of a call that ended with an error.
+func (d *delivery) outcome(err error) outcome {
+	status := int(d.status.Load())
+	switch {
+	case !d.sent.Load():
+		return notSent
+	case d.answered.Load():
+		return answered
+	case errors.Is(err, mcp.ErrSessionMissing):
+		return gone
+	case status == http.StatusRequestTimeout, status >= 500:
+		return lost
+	case status >= 300: // it was refused
+		return answered
+	case status >= 200 && rpcError(err) != nil:
+		return answered
+	}
+	return lost
+}
+
+// message returns what a server that answered a call with an error wrote.
+func (d *delivery) message(err error) string {
+	status := int(d.status.Load())
+	switch e := rpcError(err); {
+	case e != nil && e.Code != rejectedCode:
+		return e.Message
+	case status >= 300:
+		return fmt.Sprintf("HTTP status %d %s. The call did not run.", status, http.StatusText(status))
+	}
+	return err.Error()
+}
+
+// rejectedCode is the code of errors that the SDK makes of responses that it does not read.
+const rejectedCode = -32005
+
+// rpcError returns the error of the protocol that an error wraps; nil if there is none.
+func rpcError(err error) *jsonrpc.Error {
+	e, _ := errors.AsType[*jsonrpc.Error](err)
+	return e
+}
+
+// trace sets how far a request gets. A request that the transport repeats, because nothing of it
+// was written, begins again.
+func (d *delivery) trace(request *http.Request) *http.Request {
+	d.sent.Store(false)
+	d.status.Store(0)
+	return request.WithContext(httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{
+		GetConn:      func(string) { d.sent.Store(false) },
+		WroteHeaders: func() { d.sent.Store(true) },
+		WroteRequest: func(httptrace.WroteRequestInfo) { d.sent.Store(true) },
+	}))
+}
+
+// pipes is a transport over pipes that sets the deliveries of calls.
+type pipes struct{ mcp.Transport }
+
+// Connect connects as its transport does.
+func (p pipes) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := p.Transport.Connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &pipe{Connection: conn}, nil
+}
+
+type pipe struct {
+	mcp.Connection
+	// calls are the deliveries of those without an answer, by id.
+	calls sync.Map
+}
+
+// Write writes a message.
+func (p *pipe) Write(ctx context.Context, message jsonrpc.Message) error {
+	d, request := deliveryOf(ctx), asCall(message)
+	if d == nil || request == nil {
+		return p.Connection.Write(ctx, message)
+	}
+	p.calls.Store(request.ID, d)
+	context.AfterFunc(ctx, func() { p.calls.Delete(request.ID) })
+	d.sent.Store(true)
+	err := p.Connection.Write(ctx, message)
+	if errors.Is(err, syscall.EPIPE) { // no process can read it any more
+		d.sent.Store(false)
+	}
+	return err
+}
+
+func asCall(message jsonrpc.Message) *jsonrpc.Request {
+	if r, ok := message.(*jsonrpc.Request); ok && r.IsCall() {
+		return r
+	}
+	return nil
+}
+
+// Read reads a message.
+func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
+	message, err := p.Connection.Read(ctx)
+	if r, ok := message.(*jsonrpc.Response); ok && err == nil {
+		if d, found := p.calls.LoadAndDelete(r.ID); found {
+			d.(*delivery).answered.Store(true)
+		}
+	}
+	return message, err
+}
