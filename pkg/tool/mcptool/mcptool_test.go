@@ -67,6 +67,10 @@ func TestSelect(t *testing.T) {
 	start := selected(server(), nil, false, described(a, b))
 	unapproved := described(other, b)
 	unapproved.Approved = []*harnessv1.McpDefinition{a}
+	proven := described(other, b)
+	proven.ApprovedDigests = []string{other.GetDigest()}
+	unproven := described(definition("a", "A third A"), b)
+	unproven.ApprovedDigests = []string{other.GetDigest()}
 	few := server()
 	few.Tools = []string{"b*"}
 	pinned := server()
@@ -82,7 +86,9 @@ func TestSelect(t *testing.T) {
 		"nothing is different":                {selected(server(), start, false, described(a, b)), "mcp__s__a; mcp__s__b"},
 		"changed between runs":                {selected(server(), nil, false, unapproved), "mcp__s__a changed; mcp__s__b; +[mcp__s__a mcp__s__b] ~[mcp__s__a] -[]"},
 		"changed within the run":              {selected(server(), start, false, unapproved), "mcp__s__a changed; mcp__s__b; +[] ~[mcp__s__a] -[]"},
-		"changed and approved":                {selected(server(), start, false, described(other, b)), "mcp__s__a; mcp__s__b"},
+		"changed, on a host that knows none":  {selected(server(), start, false, described(other, b)), "mcp__s__a changed; mcp__s__b; +[] ~[mcp__s__a] -[]"},
+		"changed and approved":                {selected(server(), start, false, proven), "mcp__s__a; mcp__s__b"},
+		"proven, and another one approved":    {selected(server(), start, false, unproven), "mcp__s__a changed; mcp__s__b; +[] ~[mcp__s__a] -[]"},
 		"gone":                                {selected(server(), start, false, described(a)), "mcp__s__a; mcp__s__b gone; +[] ~[] -[mcp__s__b]"},
 		"gone, and back":                      {selected(server(), selected(server(), start, false, described(a)), false, described(a, b)), "mcp__s__a; mcp__s__b"},
 		"new, without a search":               {selected(server(), selected(server(), nil, false, described(a)), false, described(a, b)), "mcp__s__a; without b: it came after the run began"},

@@ -149,7 +149,7 @@ func (o *selector) listed(server *harnessv1.McpServer, described *harnessv1.Desc
 		present[name] = true
 		before := had[name]
 		if before != nil {
-			t := kept(before, d, approved[name])
+			t := kept(before, d, approved[name], slices.Contains(described.GetApprovedDigests(), d.GetDigest()))
 			if t.GetChange().GetDigest() != "" && t.GetChange().GetDigest() != before.GetChange().GetDigest() {
 				change.Changed = append(change.Changed, t.GetSpec().GetName())
 			}
@@ -203,19 +203,21 @@ func (o *selector) fresh(server *harnessv1.McpServer, d, approved *harnessv1.Mcp
 }
 
 // kept returns a tool that the run had, under the definition that the server has now. The
-// model continues to see what the run began with.
-func kept(before *harnessv1.McpTool, d, approved *harnessv1.McpDefinition) *harnessv1.McpTool {
+// model continues to see what the run began with. proven reports that a person has approved the
+// present definition: that the tool host knows no other one proves nothing, as it may be another
+// host, or have lost what it knew.
+func kept(before *harnessv1.McpTool, d, approved *harnessv1.McpDefinition, proven bool) *harnessv1.McpTool {
 	t := proto.CloneOf(before)
 	t.Gone, t.Change = false, nil
+	same := before.GetDefinition().GetDigest() == d.GetDigest()
 	switch {
-	case approved != nil && approved.GetDigest() != d.GetDigest():
-		from := approved
-		if before.GetDefinition().GetDigest() != d.GetDigest() {
-			from = before.GetDefinition()
-		}
-		t.Change = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(from, d)}
-	case before.GetDefinition().GetDigest() != d.GetDigest(): // a person has approved it
+	case same && (approved == nil || approved.GetDigest() == d.GetDigest()):
+	case same:
+		t.Change = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(approved, d)}
+	case approved == nil && proven:
 		t.Definition = d
+	default:
+		t.Change = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(before.GetDefinition(), d)}
 	}
 	return t
 }

@@ -28,7 +28,9 @@ func appends(r *http.Request) bool {
 
 // handler serves a server that writes into the workspace, over HTTP, until the test ends.
 func (h *host) handler() http.Handler {
-	server := servertest.New(func(name string) string { return map[string]string{servertest.Lines: filepath.Join(h.dir, "lines")}[name] })
+	server := servertest.New(func(name string) string {
+		return map[string]string{servertest.Lines: filepath.Join(h.dir, "lines")}[name]
+	})
 	h.t.Cleanup(func() { // some clients do not end their sessions
 		for session := range server.Sessions() {
 			_ = session.Close()
@@ -37,7 +39,7 @@ func (h *host) handler() http.Handler {
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 }
 
-// overHTTP returns a server whose first call of append is answered by fail, which gets the
+// overHTTP returns a server that passes its first call of append to fail, which gets the
 // handler that carries it out.
 func (h *host) overHTTP(fail func(w http.ResponseWriter, r *http.Request, carryOut func())) *harnessv1.McpServer {
 	handler := h.handler()

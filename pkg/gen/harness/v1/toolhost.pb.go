@@ -588,12 +588,17 @@ type DescribedServer struct {
 	Tools []*McpDefinition `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`
 	// It has listed its tools to this host.
 	Listed bool `protobuf:"varint,5,opt,name=listed,proto3" json:"listed,omitempty"`
-	// Definitions that were approved before and differ from those in tools.
+	// Definitions that were approved before and differ from those in tools. One without a digest
+	// is a definition that the host cannot read any more.
 	Approved []*McpDefinition `protobuf:"bytes,6,rep,name=approved,proto3" json:"approved,omitempty"`
 	// Tools that no run can have.
-	LeftOut       []*McpLeftOut `protobuf:"bytes,7,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	LeftOut []*McpLeftOut `protobuf:"bytes,7,rep,name=left_out,json=leftOut,proto3" json:"left_out,omitempty"`
+	// Digests of definitions in tools that persons have approved after they had changed. A run
+	// takes a definition other than its own only if its digest is here. Empty: none, also of hosts
+	// that do not report them.
+	ApprovedDigests []string `protobuf:"bytes,8,rep,name=approved_digests,json=approvedDigests,proto3" json:"approved_digests,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *DescribedServer) Reset() {
@@ -671,6 +676,13 @@ func (x *DescribedServer) GetApproved() []*McpDefinition {
 func (x *DescribedServer) GetLeftOut() []*McpLeftOut {
 	if x != nil {
 		return x.LeftOut
+	}
+	return nil
+}
+
+func (x *DescribedServer) GetApprovedDigests() []string {
+	if x != nil {
+		return x.ApprovedDigests
 	}
 	return nil
 }
@@ -2047,7 +2059,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x05local\x18\a \x01(\bR\x05local\x12-\n" +
 	"\x04wait\x18\b \x01(\v2\x19.google.protobuf.DurationR\x04wait\"P\n" +
 	"\x17DescribeServersResponse\x125\n" +
-	"\aservers\x18\x01 \x03(\v2\x1b.harness.v1.DescribedServerR\aservers\"\xa8\x02\n" +
+	"\aservers\x18\x01 \x03(\v2\x1b.harness.v1.DescribedServerR\aservers\"\xd3\x02\n" +
 	"\x0fDescribedServer\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x120\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1a.harness.v1.McpServerStateR\x05state\x12\x18\n" +
@@ -2055,7 +2067,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x05tools\x18\x04 \x03(\v2\x19.harness.v1.McpDefinitionR\x05tools\x12\x16\n" +
 	"\x06listed\x18\x05 \x01(\bR\x06listed\x125\n" +
 	"\bapproved\x18\x06 \x03(\v2\x19.harness.v1.McpDefinitionR\bapproved\x121\n" +
-	"\bleft_out\x18\a \x03(\v2\x16.harness.v1.McpLeftOutR\aleftOut\"\xae\x03\n" +
+	"\bleft_out\x18\a \x03(\v2\x16.harness.v1.McpLeftOutR\aleftOut\x12)\n" +
+	"\x10approved_digests\x18\b \x03(\tR\x0fapprovedDigests\"\xae\x03\n" +
 	"\x13ExecuteToolResponse\x121\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -28,29 +29,39 @@ type Approvals struct {
 // NewApprovals returns the approvals in a folder, which is made if it is missing.
 func NewApprovals(dir string, log *slog.Logger) *Approvals { return &Approvals{dir: dir, log: log} }
 
-// Compare returns the approved definitions of tools that the server defines differently now. The
-// first definition of a tool is approved.
-func (a *Approvals) Compare(namespace string, server *harnessv1.McpServer, tools []*harnessv1.McpDefinition) []*harnessv1.McpDefinition {
+// Compare returns the approved definitions of tools that the server defines differently now, and
+// the digests of its definitions that a person has approved. The first definition of a tool is
+// taken as approved, but no person has approved it. If what was approved cannot be read, none
+// of the present definitions is.
+func (a *Approvals) Compare(namespace string, server *harnessv1.McpServer, tools []*harnessv1.McpDefinition) (differ []*harnessv1.McpDefinition, approved []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	path := a.path(namespace, server)
-	known := a.read(path)
-	var differ []*harnessv1.McpDefinition
-	fresh := false
+	known, err := a.read(path)
+	if err != nil {
+		a.log.Error("approved definitions of a server cannot be read; its tools ask again", "server", server.GetName(), "error", err)
+		known = &harnessv1.DescribedServer{}
+		for _, d := range tools {
+			known.Tools = append(known.Tools, &harnessv1.McpDefinition{Tool: d.GetTool()})
+		}
+	}
+	fresh := err != nil
 	for _, d := range tools {
-		before := find(known, d.GetTool())
+		before := find(known.GetTools(), d.GetTool())
 		switch {
 		case before == nil:
-			known = append(known, d)
+			known.Tools = append(known.Tools, d)
 			fresh = true
 		case before.GetDigest() != d.GetDigest():
 			differ = append(differ, before)
+		case slices.Contains(known.GetApprovedDigests(), d.GetDigest()):
+			approved = append(approved, d.GetDigest())
 		}
 	}
 	if fresh {
 		a.write(path, known)
 	}
-	return differ
+	return differ, approved
 }
 
 // Approve notes that a person has approved a definition.
@@ -58,15 +69,18 @@ func (a *Approvals) Approve(namespace string, server *harnessv1.McpServer, d *ha
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	path := a.path(namespace, server)
-	known := a.read(path)
-	for i, before := range known {
-		if before.GetTool() == d.GetTool() {
-			known[i] = d
-			a.write(path, known)
-			return
-		}
+	known, err := a.read(path)
+	if err != nil { // Compare replaces it
+		a.log.Error("approved definitions of a server cannot be read", "server", server.GetName(), "error", err)
+		return
 	}
-	a.write(path, append(known, d))
+	if before := find(known.GetTools(), d.GetTool()); before != nil {
+		known.ApprovedDigests = slices.DeleteFunc(known.GetApprovedDigests(), func(digest string) bool { return digest == before.GetDigest() })
+		known.Tools = slices.DeleteFunc(known.GetTools(), func(k *harnessv1.McpDefinition) bool { return k == before })
+	}
+	known.Tools = append(known.Tools, d)
+	known.ApprovedDigests = append(known.ApprovedDigests, d.GetDigest())
+	a.write(path, known)
 }
 
 func find(known []*harnessv1.McpDefinition, tool string) *harnessv1.McpDefinition {
@@ -85,24 +99,21 @@ func (a *Approvals) path(namespace string, server *harnessv1.McpServer) string {
 	return filepath.Join(a.dir, hex.EncodeToString(sum[:16])+".json")
 }
 
-func (a *Approvals) read(path string) []*harnessv1.McpDefinition {
+// read returns what is stored of a server; nothing if there is no file.
+func (a *Approvals) read(path string) (*harnessv1.DescribedServer, error) {
+	known := &harnessv1.DescribedServer{}
 	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return known, nil
+	}
 	if err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
-			a.log.Error("approved definitions of a server cannot be read; they are approved again", "error", err)
-		}
-		return nil
+		return nil, err
 	}
-	tools := &harnessv1.DescribedServer{}
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(data, tools); err != nil {
-		a.log.Error("approved definitions of a server cannot be read; they are approved again", "error", err)
-		return nil
-	}
-	return tools.GetTools()
+	return known, protojson.UnmarshalOptions{DiscardUnknown: true}.Unmarshal(data, known)
 }
 
-func (a *Approvals) write(path string, tools []*harnessv1.McpDefinition) {
-	data, err := protojson.Marshal(&harnessv1.DescribedServer{Tools: tools})
+func (a *Approvals) write(path string, known *harnessv1.DescribedServer) {
+	data, err := protojson.Marshal(known)
 	if err == nil {
 		err = os.MkdirAll(a.dir, 0o700)
 	}

@@ -282,7 +282,7 @@ func (s *session) describe(server *harnessv1.McpServer) *harnessv1.DescribedServ
 	defer s.mu.Unlock()
 	d := &harnessv1.DescribedServer{Server: server.GetName(), State: s.state, Message: s.message, Listed: s.listed, Tools: s.tools, LeftOut: s.leftOut}
 	if s.listed {
-		d.Approved = s.servers.config.Approvals.Compare(s.run.Namespace, server, s.tools)
+		d.Approved, d.ApprovedDigests = s.servers.config.Approvals.Compare(s.run.Namespace, server, s.tools)
 	}
 	return d
 }

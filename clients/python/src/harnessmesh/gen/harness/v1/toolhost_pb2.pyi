@@ -336,6 +336,7 @@ class DescribedServer(_message.Message):
     LISTED_FIELD_NUMBER: _builtins.int
     APPROVED_FIELD_NUMBER: _builtins.int
     LEFT_OUT_FIELD_NUMBER: _builtins.int
+    APPROVED_DIGESTS_FIELD_NUMBER: _builtins.int
     server: _builtins.str
     """Its name."""
     state: _mcp_pb2.McpServerState.ValueType
@@ -350,11 +351,20 @@ class DescribedServer(_message.Message):
 
     @_builtins.property
     def approved(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpDefinition]:
-        """Definitions that were approved before and differ from those in tools."""
+        """Definitions that were approved before and differ from those in tools. One without a digest
+        is a definition that the host cannot read any more.
+        """
 
     @_builtins.property
     def left_out(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpLeftOut]:
         """Tools that no run can have."""
+
+    @_builtins.property
+    def approved_digests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Digests of definitions in tools that persons have approved after they had changed. A run
+        takes a definition other than its own only if its digest is here. Empty: none, also of hosts
+        that do not report them.
+        """
 
     def __init__(
         self,
@@ -366,10 +376,11 @@ class DescribedServer(_message.Message):
         listed: _builtins.bool = ...,
         approved: _abc.Iterable[_mcp_pb2.McpDefinition] | None = ...,
         left_out: _abc.Iterable[_mcp_pb2.McpLeftOut] | None = ...,
+        approved_digests: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "left_out", b"left_out", "listed", b"listed", "message", b"message", "server", b"server", "state", b"state", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "approved_digests", b"approved_digests", "left_out", b"left_out", "listed", b"listed", "message", b"message", "server", b"server", "state", b"state", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
