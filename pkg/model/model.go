@@ -50,6 +50,9 @@ type Request struct {
 	IdleTimeout time.Duration
 	// Turn is the number of the turn. Only the scripted model uses it.
 	Turn uint32
+	// Agent is the name of the sub-agent whose run it is; empty for a run that a caller
+	// started. Only the scripted model uses it.
+	Agent string
 	// Job is set if the call is a job and no turn. Only the scripted model uses it.
 	Job *Job
 	// FailedTries is the number of failed tries of this request with this provider,

@@ -50,13 +50,14 @@ func parse(file string, data []byte) (*Script, error) {
 	root := doc.Content[0]
 	given := false
 	err := p.mapping(root, "the script", fields{
-		"turns": func(n *yaml.Node) error {
+		"turns": func(n *yaml.Node) (err error) {
 			given = true
-			return p.sequence(n, "turns", func(n *yaml.Node) error {
-				t, err := p.turn(n)
-				s.turns = append(s.turns, t)
-				return err
-			})
+			s.turns, err = p.turns(n)
+			return err
+		},
+		"agents": func(n *yaml.Node) (err error) {
+			s.agents, err = p.agents(n)
+			return err
 		},
 		"jobs": func(n *yaml.Node) (err error) {
 			given = true
@@ -91,6 +92,46 @@ const (
 
 // fields are the members that a mapping may have.
 type fields map[string]func(*yaml.Node) error
+
+func (p *parser) turns(n *yaml.Node) ([]turn, error) {
+	var turns []turn
+	err := p.sequence(n, "turns", func(n *yaml.Node) error {
+		t, err := p.turn(n)
+		turns = append(turns, t)
+		return err
+	})
+	return turns, err
+}
+
+// agents reads the scripts of sub-agents.
+func (p *parser) agents(n *yaml.Node) (map[string]*Script, error) {
+	all := map[string]*Script{}
+	names := fields{}
+	if n = deref(n); n.Kind != yaml.MappingNode {
+		return nil, p.fail(n, "agents must be a mapping of names of sub-agents to their turns")
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		if name == "" {
+			return nil, p.fail(n.Content[i], "a name of agents must not be empty")
+		}
+		names[name] = func(n *yaml.Node) error {
+			s, given := &Script{}, false
+			err := p.mapping(n, "agents."+name, fields{"turns": func(n *yaml.Node) (err error) {
+				given = true
+				s.turns, err = p.turns(n)
+				return err
+			}})
+			if err == nil && !given {
+				err = p.fail(n, "agents.%s: the field turns is missing", name)
+			}
+			s.index()
+			all[name] = s
+			return err
+		}
+	}
+	return all, p.mapping(n, "agents", names)
+}
 
 func (p *parser) turn(n *yaml.Node) (turn, error) {
 	var t turn

@@ -29,6 +29,7 @@ type Provider struct {
 
 // place is a conversation at an entry.
 type place struct {
+	script       *Script
 	answer       int
 	conversation [sha256.Size]byte
 }
@@ -71,23 +72,24 @@ func (p *Provider) next(ctx context.Context, req *model.Request) (turn, error) {
 	if req.Job != nil {
 		return p.script.job(ctx, req.Job)
 	}
-	st := p.script.next(req)
-	switch i, failing := p.failing(st, req); {
+	s := p.script.of(req.Agent)
+	st := s.next(req)
+	switch i, failing := p.failing(s, st, req); {
 	case failing:
-		return p.script.turns[st.errors[i]], nil
-	case st.answer < len(p.script.turns):
-		return p.script.turns[st.answer], nil
+		return s.turns[st.errors[i]], nil
+	case st.answer < len(s.turns):
+		return s.turns[st.answer], nil
 	}
 	return turn{text: Exhausted}, nil
 }
 
 // failing returns which of the step's errors this try ends with, if any, and counts
 // the try.
-func (p *Provider) failing(st step, req *model.Request) (index uint32, failing bool) {
+func (p *Provider) failing(s *Script, st step, req *model.Request) (index uint32, failing bool) {
 	if len(st.errors) == 0 {
 		return 0, false
 	}
-	at := place{answer: st.answer, conversation: digest(req.Messages)}
+	at := place{script: s, answer: st.answer, conversation: digest(req.Messages)}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	index = max(req.FailedTries, p.failed[at])

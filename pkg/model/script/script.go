@@ -41,6 +41,14 @@
 // An exhausted script responds with a short text and no calls, as a model does when
 // it has nothing more to do.
 //
+// # Sub-agents
+//
+// A request of a sub-agent's run gets the entries of its name in agents, if it has some
+// there: each run plays them from the start. Other sub-agents play the script as their
+// caller does.
+//
+//	agents: {explore: {turns: [{text: It is in a.go.}]}}
+//
 // # Jobs
 //
 // For a request with a Job the response is an entry of its purpose in jobs, not of
@@ -80,6 +88,8 @@ const Exhausted = "The script has no more turns."
 // Script is a parsed file. It is immutable.
 type Script struct {
 	turns []turn
+	// agents are the scripts of sub-agents, by name.
+	agents map[string]*Script
 	// jobs are the entries of each purpose; none of them is empty.
 	jobs map[string][]turn
 	// ids maps the call ids that occur in the script once to their entry.
@@ -119,6 +129,14 @@ type failure struct {
 	contextExceeded bool
 
 	promptTokens, windowTokens uint32
+}
+
+// of returns what a run plays: the script of its sub-agent, or s.
+func (s *Script) of(agent string) *Script {
+	if own := s.agents[agent]; own != nil {
+		return own
+	}
+	return s
 }
 
 // Len returns the number of entries.

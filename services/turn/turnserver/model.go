@@ -24,6 +24,7 @@ func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) t
 		Tools:     request.GetTools(),
 		Streaming: t.state.Snapshot.GetConfig().GetModel().GetStreaming(),
 		Turn:      t.progress.Number,
+		Agent:     t.state.Snapshot.GetParent().GetAgent(),
 		CacheKey:  content.Digest([]byte(t.run.Namespace + "/" + t.run.ID))[:cacheKey],
 		Blob: func(ctx context.Context, digest string) ([]byte, error) {
 			return t.server.blobs.read(ctx, t.run, digest)
