@@ -214,14 +214,13 @@ func TestJitDoesNotOnlyPlan(t *testing.T) {
 	}
 }
 
-// The two rules about a shortened conversation wait for the first compaction. There is
-// none that shortens yet, so all that can be seen is that they stay silent: also in a
-// run whose window is full, and custom rules count no compaction.
+// The two rules about a shortened conversation stay silent where compaction is switched off:
+// also in a run whose window is full, and custom rules count no compaction.
 func TestJitNoCompactionNoWordOfIt(t *testing.T) {
 	t.Parallel()
 	s := live.Play(t, jitScript(jitLooks(6)...), jitRules(jitAlways("counts", "compaction_count == 0", "{{ compaction_count }} compactions")),
 		func(spec *harnessv1.RunSpec) {
-			spec.Config.Context = jitWindow(3300)
+			spec.Config.Context = jitWindow(3800)
 			spec.Config.Context.Compaction = proto.Bool(false)
 		})
 	s.Want("DONE agent_done accepted")

@@ -49,9 +49,10 @@ func StartAsking(t *testing.T, client harnessv1.GatewayServiceClient, run string
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A call is announced before the run parks, and later records would change what States returns.
 	meshtest.Eventually(t, "the approval of "+run, func() bool {
-		pending, err := client.ListPending(t.Context(), &harnessv1.ListPendingRequest{RunId: run})
-		return err == nil && len(pending.GetPending()) == 1
+		state, err := client.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: run})
+		return err == nil && state.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED
 	})
 }
 
