@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
@@ -134,6 +135,9 @@ func openModels(a *app, file *agentfile.File, agent *harnessv1.AgentSpec) error 
 	if err := provider.CheckEffort(models, agent.GetModel(), agent.GetReasoning().GetEffort()); err != nil {
 		return unusable(file, effortField, "--effort", err)
 	}
+	if err := openSubAgents(a, models, file, "spec.agent.agents", agent.GetAgents()); err != nil {
+		return err
+	}
 	for field, model := range map[string]string{
 		summarizerField: file.Config.GetContext().GetSummarizer().GetModel(), qualityField: file.Config.GetQuality().GetModel(),
 	} {
@@ -142,6 +146,23 @@ func openModels(a *app, file *agentfile.File, agent *harnessv1.AgentSpec) error 
 		}
 		if _, _, err := provider.OpenWith(models, model, a.env); err != nil {
 			return unusable(file, field, "--agent", err)
+		}
+	}
+	return nil
+}
+
+// openSubAgents returns an error if the model of a sub-agent, at any level, cannot be opened in
+// this process.
+func openSubAgents(a *app, models *catalogue.Catalogue, file *agentfile.File, field string, agents []*harnessv1.SubAgent) error {
+	for i, s := range agents {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		if s.GetModel() != "" {
+			if _, _, err := provider.OpenWith(models, s.GetModel(), a.env); err != nil {
+				return unusable(file, at+".model", "--agent", err)
+			}
+		}
+		if err := openSubAgents(a, models, file, at+".agents", s.GetAgents()); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -288,7 +309,8 @@ func (c *specFlags) allow(agent *harnessv1.AgentSpec) error {
 			return fmt.Errorf("--allow: %q must be the name of a tool", tool)
 		}
 		for _, rule := range agent.GetTools() {
-			if rule.GetName() == tool && rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_DENY && rule.GetWhen()+rule.GetPattern()+rule.GetPrefix()+rule.GetPath()+rule.GetHost() == "" {
+			denies := rule.GetName() == tool && rule.GetPolicy() == harnessv1.ToolDecision_TOOL_DECISION_DENY
+			if some := rule.GetWhen() + rule.GetPattern() + rule.GetPrefix() + rule.GetPath() + rule.GetHost(); denies && some == "" {
 				return fmt.Errorf("--allow: the agent file denies %s: remove one of them", tool)
 			}
 		}

@@ -47,10 +47,12 @@ func Resolve(agents []*harnessv1.SubAgent) []*harnessv1.SubAgent {
 // Check checks definitions before they are resolved. modes are the names of the modes that
 // the parent has. Its error is a *fault.FieldError whose path begins with field.
 func Check(field string, agents []*harnessv1.SubAgent, modes []string) error {
-	return check(field, agents, modes, 1)
+	return check(field, agents, modes, nil)
 }
 
-func check(field string, agents []*harnessv1.SubAgent, modes []string, depth int) error {
+// check checks the definitions that the sub-agents above have.
+func check(field string, agents []*harnessv1.SubAgent, modes, above []string) error {
+	depth := len(above) + 1
 	switch {
 	case len(agents) > MaxAgents:
 		return fault.Invalid(field, "has %d sub-agents, more than %d", len(agents), MaxAgents)
@@ -66,6 +68,8 @@ func check(field string, agents []*harnessv1.SubAgent, modes []string, depth int
 			return fault.Invalid(at+".name", "%q must match [A-Za-z0-9_-]{1,64}", name)
 		case harnesstool.IsReserved(name) || harnesstool.Find(name) != nil || reserved(name):
 			return fault.Invalid(at+".name", "%q is a tool of the harness; choose another name", name)
+		case slices.Contains(above, name):
+			return fault.Invalid(at+".name", "%q would have itself as a sub-agent; choose another name", name)
 		case taken[name]:
 			return fault.Invalid(at+".name", "%q is defined twice", name)
 		case a.GetInstructions() == "" && !isBuiltin:
@@ -93,7 +97,7 @@ func check(field string, agents []*harnessv1.SubAgent, modes []string, depth int
 				return fault.Invalid(fmt.Sprintf("%s.tools[%d]", at, j), "%q must match [A-Za-z0-9_-]{1,64}", tool)
 			}
 		}
-		if err := check(at+".agents", a.GetAgents(), modes, depth+1); err != nil {
+		if err := check(at+".agents", a.GetAgents(), modes, append(slices.Clip(above), name)); err != nil {
 			return err
 		}
 	}

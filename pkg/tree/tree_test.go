@@ -1,6 +1,7 @@
 package tree_test
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -345,8 +346,9 @@ func TestCheckNamesTheField(t *testing.T) {
 		return &harnessv1.SubAgent{Name: "x", Description: "d", Instructions: "i"}
 	}
 	deep := ok()
-	for range tree.MaxDepth {
+	for i := range tree.MaxDepth {
 		next := ok()
+		next.Name = "x" + strconv.Itoa(i)
 		next.Agents = []*harnessv1.SubAgent{deep}
 		deep = next
 	}
@@ -363,7 +365,8 @@ func TestCheckNamesTheField(t *testing.T) {
 		"agents[0].deadline":       {{Name: "explore", Deadline: durationpb.New(-time.Second)}},
 		"agents[0].tools[0]":       {{Name: "explore", Tools: []string{"a b"}}},
 		"agents[0].agents[0].name": {{Name: "explore", Agents: []*harnessv1.SubAgent{{Name: "?"}}}},
-		"agents[0].agents[0].agents[0].agents[0].agents": {deep},
+		"agents[0]" + strings.Repeat(".agents[0]", tree.MaxDepth-1) + ".agents": {deep},
+		"agents[0].agents[0].agents[0].name":                                    {{Name: "task", Agents: []*harnessv1.SubAgent{{Name: "explore", Agents: []*harnessv1.SubAgent{{Name: "task"}}}}}},
 	} {
 		err := tree.Check("agents", list, []string{"plan", "execute"})
 		if got := fault.FieldOf(err); field == "" && err != nil || field != "" && (got == nil || got.Field != field) {

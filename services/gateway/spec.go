@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -44,7 +45,7 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 		func() error { return checkModel("spec.agent.model", a.GetModel()) },
 		func() error { return checkEffort(a.GetReasoning().GetEffort()) },
 		func() error { return tree.Check("spec.agent.agents", a.GetAgents(), mode.Names(a.GetModes())) },
-		func() error { return checkAgentModels("spec.agent.agents", a.GetAgents()) },
+		func() error { return checkSubAgents("spec.agent.agents", a.GetAgents()) },
 	); err != nil {
 		return err
 	}
@@ -75,13 +76,19 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 	return nil
 }
 
-// checkAgentModels checks the models and budgets of sub-agents, at all levels.
-func checkAgentModels(field string, agents []*harnessv1.SubAgent) error {
+// checkSubAgents checks the models, budgets and contracts of sub-agents, at all levels.
+func checkSubAgents(field string, agents []*harnessv1.SubAgent) error {
 	for i, a := range agents {
 		if err := first(
 			func() error { return checkModel(at(field, i)+".model", a.GetModel()) },
 			func() error { return checkBudgets(at(field, i)+".budgets", a.GetBudgets()) },
-			func() error { return checkAgentModels(at(field, i)+".agents", a.GetAgents()) },
+			func() error {
+				if a.GetContract() == nil {
+					return nil
+				}
+				return fault.In(at(field, i)+".contract", contract.Validate(a.GetContract()))
+			},
+			func() error { return checkSubAgents(at(field, i)+".agents", a.GetAgents()) },
 		); err != nil {
 			return err
 		}

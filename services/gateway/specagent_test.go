@@ -21,6 +21,27 @@ const (
 	block = harnessv1.HookAction_HOOK_ACTION_BLOCK
 )
 
+// TestCheckToolsOfSubAgents: a sub-agent that names a tool that is not there is refused at its
+// place, at each level; tools of servers are known later.
+func TestCheckToolsOfSubAgents(t *testing.T) {
+	agent := func(tools ...string) *harnessv1.AgentSpec {
+		return &harnessv1.AgentSpec{
+			Mcp:    []*harnessv1.McpServer{{Name: "files", Command: "x"}},
+			Agents: []*harnessv1.SubAgent{{Name: "task"}, {Name: "a", Tools: []string{"read_file"}, Agents: []*harnessv1.SubAgent{{Name: "b", Tools: tools}}}},
+		}
+	}
+	names := append(harnesstool.Names(), "read_file")
+	if err := CheckTools(agent("read_file", "ask_user", "mcp__files__read"), names); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"no_such_tool", "mcp__other__read", "task"} {
+		err := CheckTools(agent("read_file", name), names)
+		if f := fault.FieldOf(err); f == nil || f.Field != "spec.agent.agents[1].agents[0].tools[1]" || !strings.Contains(f.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // wholeStart returns a request that uses every part of an agent.
 func wholeStart() *harnessv1.StartRunRequest {
 	r := validStart()

@@ -272,13 +272,28 @@ func namesTool(pattern string, names []string, servers []*harnessv1.McpServer) b
 	})
 }
 
-// CheckTools refuses rules for tools that do not exist: a deny with an unknown name
-// would deny nothing.
+// CheckTools refuses rules for tools that do not exist, and sub-agents that name one, at all
+// levels: a deny with an unknown name would deny nothing, and a sub-agent would lack the tool.
 func CheckTools(agent *harnessv1.AgentSpec, names []string) error {
 	for i, r := range agent.GetTools() {
 		if !namesTool(r.GetName(), names, agent.GetMcp()) {
 			return fault.Invalid(fmt.Sprintf("spec.agent.tools[%d].name", i), "unknown tool %q: must be one of %s",
 				r.GetName(), strings.Join(names, ", "))
+		}
+	}
+	return checkSubAgentTools("spec.agent.agents", agent.GetAgents(), names, agent.GetMcp())
+}
+
+func checkSubAgentTools(field string, agents []*harnessv1.SubAgent, names []string, servers []*harnessv1.McpServer) error {
+	for i, a := range agents {
+		at := fmt.Sprintf("%s[%d]", field, i)
+		for j, name := range a.GetTools() {
+			if !namesTool(name, names, servers) {
+				return fault.Invalid(fmt.Sprintf("%s.tools[%d]", at, j), "unknown tool %q: must be one of %s", name, strings.Join(names, ", "))
+			}
+		}
+		if err := checkSubAgentTools(at+".agents", a.GetAgents(), names, servers); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -78,6 +78,10 @@ func label(what string) string {
 func (d *decoder) message(m protoreflect.Message, n *yaml.Node, path, what string) {
 	d.mark(path, n)
 	d.mapping(n, what, func(key, value *yaml.Node) {
+		if read := fileForm(m.Descriptor(), key.Value); read != nil {
+			read(d, m, key, value, path+"."+key.Value)
+			return
+		}
 		if !writable(m.Descriptor(), key.Value) {
 			d.errorf(key, "unknown field %q in %s%s", key.Value, inFile(path), hint(key.Value, fieldNames(m.Descriptor())))
 			return

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -24,7 +25,51 @@ func init() {
 		"harness.v1.WebCredential.headers":      (*decoder).texts,
 		"harness.v1.McpServer.pins":             (*decoder).texts,
 		"harness.v1.McpServer.network":          (*decoder).network,
+		"harness.v1.SubAgent.contract":          (*decoder).namedContract,
 	}
+	fileForms = map[protoreflect.FullName]func(*decoder, protoreflect.Message, *yaml.Node, *yaml.Node, string){
+		"harness.v1.SubAgent.file": (*decoder).instructionsFile,
+	}
+}
+
+// fileForms are fields that only files have: another way to write one that the message has.
+var fileForms map[protoreflect.FullName]func(d *decoder, m protoreflect.Message, key, n *yaml.Node, path string)
+
+// fileForm returns the form of a field that only files have; nil if there is none.
+func fileForm(m protoreflect.MessageDescriptor, name string) func(*decoder, protoreflect.Message, *yaml.Node, *yaml.Node, string) {
+	if !protoreflect.Name(name).IsValid() {
+		return nil
+	}
+	return fileForms[m.FullName().Append(protoreflect.Name(name))]
+}
+
+// instructionsFile reads the instructions of a sub-agent from a text file.
+func (d *decoder) instructionsFile(m protoreflect.Message, key, n *yaml.Node, path string) {
+	f := m.Descriptor().Fields().ByName("instructions")
+	if m.Has(f) {
+		d.errorf(key, "file: the sub-agent has instructions too: expected one of the two")
+		return
+	}
+	d.mark(strings.TrimSuffix(path, ".file")+".instructions", n)
+	_, data := d.readOther(key, n)
+	switch {
+	case data == nil:
+	case !utf8.Valid(data) || strings.TrimSpace(string(data)) == "":
+		d.errorf(n, "file: expected a text that is not empty, in UTF-8")
+	default:
+		m.Set(f, protoreflect.ValueOfString(string(data)))
+	}
+}
+
+// namedContract reads the contract of a sub-agent, inline or from a file.
+func (d *decoder) namedContract(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, path string) {
+	read, root := d, n
+	if n.Kind == yaml.ScalarNode {
+		if read, root = d.other(&yaml.Node{Value: string(f.Name())}, n); root == nil {
+			return
+		}
+	}
+	read.message(m.Mutable(f).Message(), root, path, string(f.Name()))
 }
 
 // arguments reads a predicate's list of {name, pattern}, or a mapping of names to

@@ -36,6 +36,7 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"odd.yaml":   "a: [",
 		"map.yaml":   "a: b",
 		"empty.yaml": "",
+		"blank.md":   " \n",
 	})
 	for text, want := range map[string]string{
 		// The form.
@@ -56,6 +57,11 @@ func TestEachErrorNamesItsPlace(t *testing.T) {
 		"required_outputs: []":      `a.yaml:1:1: unknown field "required_outputs": a contract belongs in a separate file`,
 		"name: {a: b}":              "a.yaml:1:7: name: expected a single value",
 		"name:":                     "a.yaml:1:1: name: missing value",
+		"agents:\n- {name: a, description: b, file: none.md}":                    "a.yaml:2:35: file: the file cannot be read: none.md: file does not exist",
+		"agents:\n- {name: a, description: b, file: blank.md}":                   "a.yaml:2:35: file: expected a text that is not empty",
+		"agents:\n- {name: a, description: b, instructions: c, file: map.yaml}":  "a.yaml:2:46: file: the sub-agent has instructions too",
+		"agents:\n- {name: a, description: b, file: map.yaml, contract: c.yaml}": "c.yaml:4:8: agents[0].contract.required_outputs[1].id: duplicate id a",
+		"agents:\n- {name: task, agents: [{name: explore, agents: [task]}]}":     `a.yaml:2:50: agents[0].agents[0].agents[0].name: "task" would have itself as a sub-agent`,
 		"name: !x y":                "a.yaml:1:7: name: unsupported tag !x",
 		"name: a\nname: b":          `a.yaml:2:1: duplicate field "name"`,
 		"{[a]: b}":                  "a.yaml:1:2: expected the name of a field",

@@ -146,17 +146,27 @@ func (d *decoder) inlineContract(file *File, root *yaml.Node) {
 
 // other opens a file that this one names; root is nil if that fails.
 func (d *decoder) other(key, value *yaml.Node) (other *decoder, root *yaml.Node) {
-	if value.ShortTag() != "!!str" || strings.TrimSpace(value.Value) == "" {
-		d.errorf(value, "%s: %q: expected the path of a file", key.Value, clip(value.Value))
+	path, data := d.readOther(key, value)
+	if data == nil {
 		return nil, nil
 	}
-	path := value.Value
+	other = &decoder{src: newSource(path, data), report: d.report, places: d.places, dir: filepath.Dir(path)}
+	return other, other.parse(data)
+}
+
+// readOther reads a file that this one names; data is nil if that fails.
+func (d *decoder) readOther(key, value *yaml.Node) (path string, data []byte) {
+	if value.ShortTag() != "!!str" || strings.TrimSpace(value.Value) == "" {
+		d.errorf(value, "%s: %q: expected the path of a file", key.Value, clip(value.Value))
+		return "", nil
+	}
+	path = value.Value
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(d.dir, path)
 	}
 	if d.read == nil {
 		d.errorf(value, "%s: a file cannot be named here: write the fields inline", key.Value)
-		return nil, nil
+		return "", nil
 	}
 	data, err := d.read(path)
 	if err != nil {
@@ -165,10 +175,12 @@ func (d *decoder) other(key, value *yaml.Node) (other *decoder, root *yaml.Node)
 			err = fmt.Errorf("%s: %w", path, cause.Err)
 		}
 		d.errorf(value, "%s: the file cannot be read: %v", key.Value, err)
-		return nil, nil
+		return "", nil
 	}
-	other = &decoder{src: newSource(path, data), report: d.report, places: d.places, dir: filepath.Dir(path)}
-	return other, other.parse(data)
+	if data == nil {
+		data = []byte{}
+	}
+	return path, data
 }
 
 // workItems reads whether work items are enabled, and the initial ones.

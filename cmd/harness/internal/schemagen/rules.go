@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -13,6 +14,11 @@ var forms = map[protoreflect.FullName]func(object) object{
 	"harness.v1.ToolSpec.parameters_schema": schemaOrText,
 	"harness.v1.Predicate.arguments": func(list object) object {
 		return object{"oneOf": []any{list, object{"type": "object", "additionalProperties": object{"type": "string"}}}}
+	},
+	"harness.v1.AgentSpec.agents": subAgents,
+	"harness.v1.SubAgent.agents":  subAgents,
+	"harness.v1.SubAgent.contract": func(contract object) object {
+		return object{"oneOf": []any{filePath("Path of a contract file, from this file's directory."), contract}}
 	},
 	"harness.v1.SandboxConfig.network": network,
 	"harness.v1.McpServer.network":     network,
@@ -52,6 +58,25 @@ var forms = map[protoreflect.FullName]func(object) object{
 	"harness.v1.SandboxConfig.unconfined": func(object) object { return object{"not": object{}} },
 }
 
+// subAgents is the schema of a list whose items may be the names of built-in sub-agents.
+func subAgents(list object) object {
+	list["items"] = object{"oneOf": []any{object{"type": "string", "enum": builtins()}, list["items"]}}
+	return list
+}
+
+func builtins() []any {
+	var names []any
+	for _, name := range tree.Builtins() {
+		names = append(names, name)
+	}
+	return names
+}
+
+// fileFields are fields that only files have, by message.
+var fileFields = map[string]object{
+	"SubAgent": {"file": filePath("Path of a text file with the instructions, from this file's directory. Not together with instructions.")},
+}
+
 // positive is the schema of a number from 1.
 func positive(count object) object {
 	count["minimum"] = 1
@@ -72,6 +97,7 @@ var rules = map[string]object{
 	"ModeSpec":         {"required": []any{"name"}},
 	"WorkItemTemplate": {"required": []any{"title"}},
 	"ToolDurability":   {"required": []any{"tool", "durability"}},
+	"SubAgent":         {"required": []any{"name"}, "not": object{"required": []any{"instructions", "file"}}},
 	"ContextProvider":  {"required": []any{"name"}, "oneOf": oneOf("text", "grpc")},
 	"Hook": {
 		"required": []any{"topic"}, "oneOf": oneOf("cel", "grpc", "command", "callback"),

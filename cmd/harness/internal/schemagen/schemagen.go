@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -232,6 +233,7 @@ func (g *generator) message(m protoreflect.MessageDescriptor) object {
 			properties[string(f.Name())] = g.field(f)
 		}
 	}
+	maps.Copy(properties, fileFields[string(m.Name())])
 	schema := object{
 		"type": "object", "additionalProperties": false, "properties": properties,
 		"description": g.comments[string(m.FullName())],
