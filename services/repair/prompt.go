@@ -64,6 +64,7 @@ func SystemPrompt(spec *harnessv1.RunSpec, config *harnessv1.LoopConfig, environ
 	}
 	if shown.GetTools() {
 		add(toolUse(slices.Concat(environment.GetTools(), spec.GetClientTools())))
+		add(delegation(agent.GetAgents()))
 	}
 	if shown.GetModes() {
 		add(mode.Describe(cmp.Or(agent.GetMode(), mode.Execute), agent.GetModes()))
@@ -135,6 +136,22 @@ func harnessMessages(spec *harnessv1.RunSpec, config *harnessv1.LoopConfig) stri
 	}
 	return "Some messages in the user's place come from the harness that runs you: " + strings.Join(kinds, ",\n") +
 		". They are about how you work; the task is the user's."
+}
+
+// delegation tells the model when to call its sub-agents; empty without any.
+func delegation(agents []*harnessv1.SubAgent) string {
+	if len(agents) == 0 {
+		return ""
+	}
+	var names []string
+	for _, a := range agents {
+		names = append(names, a.GetName())
+	}
+	return "Sub-agents: " + strings.Join(names, ", ") + `
+Each call is a run with a separate window, of which you get the answer alone. Delegate work that needs many
+reads or can be done apart from the rest, such as {"prompt": "Find every caller of Total in src. Report file and line."}. Do yourself what
+takes one or two calls. The prompt is all that a sub-agent sees: name files, what is known, and what to report. Make
+calls that do not need each other's answers in one response: they run at the same time.`
 }
 
 // toolUse lists when to use which tool.
