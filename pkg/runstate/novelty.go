@@ -85,6 +85,8 @@ func BasisOf(tool string, call interface {
 		return progress.ByResult
 	case call.GetSandboxLevel() != harnessv1.SandboxLevel_SANDBOX_LEVEL_UNSPECIFIED:
 		return progress.ByPlace
+	case call.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT: // the same answer to another prompt is nothing new
+		return progress.ByPlace
 	case (call.GetReads() || call.GetExplores()) && !call.GetWrites():
 		return progress.ByPlace
 	}

@@ -37,7 +37,8 @@ const delegateParameters = `{"type":"object","properties":{"tasks":{"type":"arra
 	`"after":{"type":"array","items":{"type":"string"},"description":"Ids of tasks whose results this one gets, and which have to succeed first."}},` +
 	`"required":["id","agent","prompt"],"additionalProperties":false}}},"required":["tasks"],"additionalProperties":false}`
 
-// Tools returns the tools of resolved definitions: one for each, agent_wait and delegate.
+// Tools returns the tools of resolved definitions: one for each, agent_wait and delegate. Only a sub-agent that has read-only tools
+// alone explores; any other counts as writing, so that plan mode has none of them, and delegate only if all of them explore.
 func Tools(agents []*harnessv1.SubAgent) []*harnessv1.ToolSpec {
 	var tools []*harnessv1.ToolSpec
 	readOnly := true
@@ -45,7 +46,7 @@ func Tools(agents []*harnessv1.SubAgent) []*harnessv1.ToolSpec {
 		tools = append(tools, &harnessv1.ToolSpec{
 			Name: name, Description: description, ParametersSchema: schema, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT,
 			Annotations: &harnessv1.ToolAnnotations{
-				Reads: reads, Explores: true, ParallelSafe: true, Durability: harnessv1.Durability_DURABILITY_NON_REPLAYABLE,
+				Reads: reads, Explores: reads, Writes: !reads, ParallelSafe: true, Durability: harnessv1.Durability_DURABILITY_NON_REPLAYABLE,
 			},
 		})
 	}

@@ -200,3 +200,31 @@ func TestGraph(t *testing.T) {
 		t.Errorf("the result is %q, %v", text, err)
 	}
 }
+
+// TestOnlyReadersExplore: the tool of a sub-agent that may write is one that writes, and so is delegate if one of the sub-agents
+// may.
+func TestOnlyReadersExplore(t *testing.T) {
+	for _, c := range []struct {
+		agents []*harnessv1.SubAgent
+		writes string
+	}{
+		{agents, "write delegate"},
+		{agents[:1], ""},
+		{agents[1:], "write delegate"},
+		{tree.Resolve([]*harnessv1.SubAgent{{Name: "explore"}, {Name: "task"}}), "task delegate"},
+	} {
+		var writes []string
+		for _, spec := range tree.Tools(c.agents) {
+			a := spec.GetAnnotations()
+			if a.GetReads() == a.GetWrites() || a.GetExplores() != a.GetReads() {
+				t.Errorf("%s has %v", spec.GetName(), a)
+			}
+			if a.GetWrites() {
+				writes = append(writes, spec.GetName())
+			}
+		}
+		if got := strings.Join(writes, " "); got != c.writes {
+			t.Errorf("%q write, expected %q", got, c.writes)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -117,5 +118,26 @@ func TestASubAgentKeepsItsName(t *testing.T) {
 	}
 	if found != 1 {
 		t.Errorf("%d sub-agents have the name read_file", found)
+	}
+}
+
+// TestPlanModeHasReadersOnly: a sub-agent that may write, and delegate with one, are not available in plan mode.
+func TestPlanModeHasReadersOnly(t *testing.T) {
+	s := snapshot()
+	s.Mode = "plan"
+	s.Definition = &harnessv1.Definition{Agents: tree.Resolve([]*harnessv1.SubAgent{{Name: "explore"}, {Name: "task"}})}
+	definition, err := agent.Compile(s.GetDefinition(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	available := turn.AvailableTools(s, nil, nil, nil, definition)
+	var names []string
+	for _, spec := range available.Shown {
+		if spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT {
+			names = append(names, spec.GetName())
+		}
+	}
+	if got := strings.Join(names, " "); got != "explore agent_wait" || !available.Blocked["task"] || !available.Blocked["delegate"] {
+		t.Errorf("available are %q, blocked %v", got, available.Blocked)
 	}
 }
