@@ -2,6 +2,8 @@ package tree
 
 import (
 	"cmp"
+	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -9,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
 // Spec returns what a child is started with. spec is that of the parent, s the parent's
@@ -55,6 +58,22 @@ func ParentOf(run runlog.Run, s *harnessv1.Snapshot, c *harnessv1.Child) *harnes
 		Depth: s.GetParent().GetDepth() + 1, RootRunId: cmp.Or(s.GetParent().GetRootRunId(), run.ID), Order: 1, Worktree: c.GetWorktree(),
 		Plans: runstate.Mode(s) == mode.Plan,
 	}
+}
+
+// FirstStep returns the first step of a child's run. s is the snapshot of its parent, started the message that the parent's run was
+// started with, and goal and tools are stored for the child. Approvals that the parent has by now for the rest of its run hold for the
+// child too.
+func FirstStep(run runlog.Run, s *harnessv1.Snapshot, started *harnessv1.RepairTrigger, def *harnessv1.SubAgent, c *harnessv1.Child,
+	goal, tools *harnessv1.Content, now time.Time,
+) *harnessv1.Step {
+	step := runstate.FirstStep(workflow.Repair, Spec(started.GetSpec(), s, def, c, goal), tools, s.GetStartedBy(), now)
+	InheritSettings(step.GetRepairTrigger(), started)
+	step.GetRepairTrigger().Parent = ParentOf(run, s, c)
+	step.Snapshot.GrantedTools = slices.Clone(s.GetGrantedTools())
+	for _, rule := range s.GetGrants() {
+		step.Snapshot.Grants = append(step.Snapshot.Grants, proto.CloneOf(rule))
+	}
+	return step
 }
 
 // InheritSettings gives the start of a sub-agent's run what the installation and the token of the caller gave

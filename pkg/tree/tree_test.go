@@ -291,6 +291,23 @@ func TestSpecHasNoMoreRights(t *testing.T) {
 	}
 }
 
+// TestApprovalsOfTheParentHold: a child starts with the tools and the rules that were approved for the rest of its parent's run.
+func TestApprovalsOfTheParentHold(t *testing.T) {
+	s := waiting("look")
+	schedule(s)
+	s.GrantedTools = []string{"fetch"}
+	s.Grants = []*harnessv1.ToolRule{{Name: "run_command", Prefix: "go test"}}
+	started := &harnessv1.RepairTrigger{Spec: &harnessv1.RunSpec{}, Tier: "pro"}
+	step := tree.FirstStep(parent, s, started, agents[0], tree.Find(s, "a"), content.Inline("go"), nil, time.Unix(0, 0))
+	got := step.GetSnapshot()
+	if len(got.GetGrants()) != 1 || !proto.Equal(got.GetGrants()[0], s.GetGrants()[0]) || len(got.GetGrantedTools()) != 1 {
+		t.Errorf("approved are %v and %v", got.GetGrantedTools(), got.GetGrants())
+	}
+	if p := step.GetRepairTrigger().GetParent(); p.GetRunId() != parent.ID || step.GetRepairTrigger().GetTier() != "pro" {
+		t.Errorf("it is started with %v", step.GetRepairTrigger())
+	}
+}
+
 func TestStateOfTheParent(t *testing.T) {
 	s := waiting("look")
 	schedule(s)

@@ -248,10 +248,7 @@ func (s *Server) startChild(ctx context.Context, cfg executor.Config, parent run
 		return err
 	}
 	now := s.now()
-	step := runstate.FirstStep(repair.Name, tree.Spec(spec, snapshot, def, c, goal), tools, snapshot.GetStartedBy(), now)
-	tree.InheritSettings(step.GetRepairTrigger(), started)
-	step.GetRepairTrigger().Parent = tree.ParentOf(parent.Run, snapshot, c)
-	step.Snapshot.GrantedTools = snapshot.GetGrantedTools()
+	step := tree.FirstStep(parent.Run, snapshot, started, def, c, goal, tools, now)
 	step.Snapshot.Trace = runtrace.Below(runtrace.Current(snapshot.GetTrace()), child.ID, c.GetAgent(), now)
 	rec := &harnessv1.Record{
 		Namespace: child.Namespace, RunId: child.ID, Version: 1, Schema: runlog.Schema, CommitTime: timestamppb.New(now),
