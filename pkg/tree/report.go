@@ -30,13 +30,12 @@ func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *har
 	return report, answer, true
 }
 
-// AnswerOf returns what a run gives the one that started it: its last text, or its summary if
-// that says more.
+// AnswerOf returns what a run gives the one that started it: its last text, or its summary if it has written none.
 func AnswerOf(s *harnessv1.Snapshot) *harnessv1.Content {
-	if size(s.GetAnswer()) == 0 || s.GetTurn().GetCalledWorkComplete() && size(s.GetSummary()) > size(s.GetAnswer()) {
-		return s.GetSummary()
+	if a := s.GetAnswer(); a.GetBlob() != nil || strings.TrimSpace(a.GetInline()) != "" {
+		return a
 	}
-	return s.GetAnswer()
+	return s.GetSummary()
 }
 
 // Words returns the number of words of a text; of one that is stored as a blob about, by its size.

@@ -31,3 +31,25 @@ func TestTheEndOfAChildCounts(t *testing.T) {
 		t.Error("the parent waits for a child that has ended")
 	}
 }
+
+// TestTheSummaryIsNoAnswer unless the run has written no text, however long it is.
+func TestTheSummaryIsNoAnswer(t *testing.T) {
+	summary := "I looked at all of it, and this is a long report about how I did so."
+	for _, c := range []struct{ answer, want string }{
+		{"It is in a.go.", "It is in a.go."},
+		{"", summary},
+		{" \n", summary},
+	} {
+		s := &harnessv1.Snapshot{Summary: content.Inline(summary), Turn: &harnessv1.TurnState{CalledWorkComplete: true}}
+		if c.answer != "" {
+			s.Answer = content.Inline(c.answer)
+		}
+		if got := content.Text(tree.AnswerOf(s)); got != c.want {
+			t.Errorf("%q is given as %q", c.answer, got)
+		}
+	}
+	long := &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "d", Size: 9000}}}
+	if got := tree.AnswerOf(&harnessv1.Snapshot{Answer: long, Summary: content.Inline(summary)}); got != long {
+		t.Errorf("a long answer is given as %v", got)
+	}
+}
