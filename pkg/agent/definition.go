@@ -70,6 +70,11 @@ type Definition struct {
 	Digest string
 }
 
+// Has reports whether the agent may have a tool: it is one of its only tools, and changes nothing if the agent has only such.
+func (d *Definition) Has(t *harnessv1.ToolSpec) bool {
+	return tree.Listed(d.OnlyTools, t) && !(d.ReadOnly && tree.Changes(t))
+}
+
 // StoredForm returns the definition and the contract of a spec as the first snapshot of
 // its run stores them. Either is nil if the spec has none of its parts.
 func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.TaskContract) {

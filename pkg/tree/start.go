@@ -23,7 +23,7 @@ func Spec(spec *harnessv1.RunSpec, s *harnessv1.Snapshot, def *harnessv1.SubAgen
 		Name: def.GetName(), Instructions: def.GetInstructions(), Model: cmp.Or(def.GetModel(), s.GetModel()),
 		Tools: parent.GetTools(), Hooks: parent.GetHooks(), Modes: parent.GetModes(), ContextProviders: parent.GetContextProviders(),
 		Autonomous: s.GetAutonomous(), Mode: cmp.Or(def.GetMode(), mode.Execute), Reasoning: s.GetReasoning(), Agents: def.GetAgents(),
-		OnlyTools: def.GetTools(), ReadOnly: parent.GetReadOnly() || def.GetReadOnly(), MaxAnswerWords: def.GetMaxAnswerWords(),
+		OnlyTools: narrow(parent.GetOnlyTools(), def.GetTools()), ReadOnly: parent.GetReadOnly() || !child.GetWrites(), MaxAnswerWords: def.GetMaxAnswerWords(),
 		Mcp: parent.GetMcp(), Skills: parent.GetSkills(), Web: parent.GetWeb(),
 	}
 	if def.GetModel() == "" {

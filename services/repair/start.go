@@ -79,6 +79,9 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 		environment = proto.CloneOf(environment)
 		environment.Tools = tree.HostTools(environment.GetTools(), d.made.Agents, s.GetSkills(), d.made.Web)
 	}
+	if err := d.resolveReaders(spec, environment.GetTools()); err != nil {
+		return err
+	}
 	for _, f := range environment.GetInstructionFiles() {
 		s.InstructionFiles = append(s.InstructionFiles, &harnessv1.FileDigest{Path: f.GetPath(), Digest: f.GetDigest()})
 	}

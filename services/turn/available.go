@@ -1,8 +1,6 @@
 package turn
 
 import (
-	"slices"
-
 	"google.golang.org/protobuf/encoding/protojson"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -10,7 +8,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
@@ -38,7 +35,7 @@ func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *
 	}
 	add := func(list *[]*harnessv1.ToolSpec, t *harnessv1.ToolSpec) {
 		switch {
-		case !has(definition, t):
+		case !definition.Has(t):
 		case mode.Allows(runstate.Mode(s), definition.Modes, t):
 			*list = append(*list, t)
 		default:
@@ -59,16 +56,6 @@ func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *
 		}
 	}
 	return a
-}
-
-// has reports whether the definition of an agent lets it have a tool.
-func has(definition *agent.Definition, t *harnessv1.ToolSpec) bool {
-	a := t.GetAnnotations()
-	if definition.ReadOnly && t.GetOrigin() != harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS && (a.GetWrites() || a.GetExecutes()) {
-		return false
-	}
-	matches := func(name string) bool { return tool.Matches(name, t.GetName()) }
-	return len(definition.OnlyTools) == 0 || t.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS || slices.ContainsFunc(definition.OnlyTools, matches)
 }
 
 // allTools returns the tools of a run: the tool host's, the harness's, its sub-agents and
