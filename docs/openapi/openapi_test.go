@@ -92,6 +92,7 @@ func (s *schemas) delta() {
 	delete(properties, "reasoning")
 	delete(properties, "reasoning_offset")
 	delete(properties, "tool_output") // its lines have another schema
+	delete(properties, "alert")       // so have these
 	made["required"] = slices.DeleteFunc(made["required"].([]any), func(name any) bool { return properties[name.(string)] == nil })
 	described(properties["offset"].(schema), "Bytes of this try's text, or of its reasoning, that came before.")
 	described(properties["text"].(schema), "The text or the reasoning.")

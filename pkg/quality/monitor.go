@@ -1,7 +1,6 @@
 package quality
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -9,8 +8,12 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// MonitorChars is the last checkpoint: the monitor reads no code points after it.
-const MonitorChars = 5000
+const (
+	// MonitorChars is the last checkpoint: the monitor reads no code points after it.
+	MonitorChars = 5000
+	// MonitorBytes is the most that these code points need.
+	MonitorBytes = MonitorChars * utf8.UTFMax
+)
 
 // Severities of alerts.
 const (
@@ -21,34 +24,63 @@ const (
 // checkpoints are the lengths at which the monitor reads a text, in code points.
 var checkpoints = []uint32{500, 2000, MonitorChars}
 
-// What the monitor looks for. The expressions take time in proportion to the text.
-var (
-	refusal = regexp.MustCompile(`(?i)\b(i can't|i cannot|i am unable to|i'm unable to|i (don't|do not) have (access|the ability)|unfortunately|as an ai( language)? model)\b`)
-	filler  = regexp.MustCompile(`(?i)^\s*(sure|of course|certainly|absolutely)[,!.]|^\s*(that's a )?great question`)
-	form    = regexp.MustCompile(`(?m)^ {0,3}(#{1,6}\s|[-*]\s|\d{1,3}[.)]\s)`)
-	marker  = regexp.MustCompile(`(?i)according to|\[\d{1,3}\]|https?://|(?m:^>\s)|["“][^"”\n]{15,}["”]`)
-)
-
 // apostrophe replaces the typographic apostrophe.
 var apostrophe = strings.NewReplacer("’", "'")
 
-// Checkpoints reads the text of an attempt at the checkpoints that it has reached: 500, 2,000
-// and 5,000 code points, of which each is read up to itself and once. Head is the first 5,000
-// code points of the text or less; passed are the checkpoints of the segment before. It
-// returns what is wrong and the checkpoints that the text has passed now.
-func Checkpoints(head, kind string, passed []uint32) (alerts []*harnessv1.QualityAlert, now []uint32) {
-	length := utf8.RuneCountInString(head)
-	for _, n := range checkpoints {
-		if length < int(n) {
-			break
+// Monitor reads the text of an attempt at the checkpoints that it reaches: 500, 2,000 and
+// 5,000 code points, of which each is read up to itself and once. How the text is divided
+// makes no difference. It keeps the first 5,000 code points, and takes time in proportion to
+// the text.
+type Monitor struct {
+	kind string
+	next []uint32 // the checkpoints that it has not read, in order
+	head []byte
+	size uint32 // whole code points in head
+	cut  int    // bytes at the end of head of a code point that is not whole
+}
+
+// NewMonitor returns a Monitor for work of a kind. Passed are the checkpoints that were read
+// before.
+func NewMonitor(kind string, passed []uint32) *Monitor {
+	return &Monitor{kind: kind, next: slices.DeleteFunc(slices.Clone(checkpoints), func(n uint32) bool { return slices.Contains(passed, n) })}
+}
+
+// Add takes the next piece of the text and returns what is wrong at the checkpoints in it.
+func (m *Monitor) Add(piece string) (alerts []*harnessv1.QualityAlert) {
+	for piece != "" && len(m.next) > 0 {
+		if n := plain(piece, int(m.next[0]-m.size)); m.cut == 0 && n > 0 {
+			m.head, piece = append(m.head, piece[:n]...), piece[n:]
+			m.size += uint32(n) //nolint:gosec // at most the next checkpoint
+		} else {
+			m.head, piece = append(m.head, piece[0]), piece[1:]
+			if m.cut++; !utf8.FullRune(m.head[len(m.head)-m.cut:]) {
+				continue
+			}
+			_, bytes := utf8.DecodeRune(m.head[len(m.head)-m.cut:])
+			m.cut -= bytes
+			m.size++
 		}
-		if slices.Contains(passed, n) {
-			continue
+		if m.size == m.next[0] {
+			text := string(m.head[:len(m.head)-m.cut])
+			alerts = append(alerts, alertsAt(m.size, text, m.kind)...)
+			m.next = m.next[1:]
 		}
-		now = append(now, n)
-		alerts = append(alerts, alertsAt(n, apostrophe.Replace(first(head, int(n))), kind)...)
 	}
-	return alerts, now
+	if len(m.next) == 0 {
+		m.head = nil
+	}
+	return alerts
+}
+
+// plain returns how many of the first limit bytes of a text come before one that is no ASCII.
+func plain(text string, limit int) int {
+	text = text[:min(len(text), limit)]
+	for n := range len(text) {
+		if text[n] >= utf8.RuneSelf {
+			return n
+		}
+	}
+	return len(text)
 }
 
 // alertsAt returns what is wrong with the text up to a checkpoint.
@@ -61,7 +93,8 @@ func alertsAt(n uint32, text, kind string) []*harnessv1.QualityAlert {
 	reported := cited || kind == Recommendation
 	switch n {
 	case 500:
-		if found := refusal.FindString(text); found != "" {
+		text = apostrophe.Replace(text)
+		if found := refusalIn(text); found != "" {
 			alert(Critical, "The answer contains the words of a refusal: “"+strings.ToLower(found)+"”",
 				"Do the work with the material and tools that are available, and name what is missing.")
 		}
@@ -69,11 +102,11 @@ func alertsAt(n uint32, text, kind string) []*harnessv1.QualityAlert {
 			alert(Warning, "The answer opens with filler", "Start with the first finding.")
 		}
 	case 2000:
-		if (reported || kind == Drafting) && !form.MatchString(text) {
+		if (reported || kind == Drafting) && !hasForm(text) {
 			alert(Warning, "No headings or lists in the first 2,000 characters", "Divide the answer with headings and lists.")
 		}
 	default:
-		if cited && !marker.MatchString(text) {
+		if cited && !HasMarker(text) {
 			alert(Warning, "No citations in the first 5,000 characters", "Quote the sources, and name the source of each claim.")
 		}
 	}
@@ -82,8 +115,3 @@ func alertsAt(n uint32, text, kind string) []*harnessv1.QualityAlert {
 
 // Refusal reports whether an alert is that of a refusal.
 func Refusal(a *harnessv1.QualityAlert) bool { return a.GetSeverity() == Critical }
-
-// HasMarker reports whether a text has the marker of a citation: a number in brackets, the
-// address of a page, a quoted line, at least 15 characters in quotation marks, or "according
-// to".
-func HasMarker(text string) bool { return marker.MatchString(text) }

@@ -165,6 +165,9 @@ func (o *Observer) delta(d *harnessv1.Delta) string {
 	default:
 		o.turn, o.attempt, o.try, o.offset = now.turn, now.attempt, now.try, 0
 	}
+	if d.GetAlert() != nil {
+		return "" // it comes also after a loss
+	}
 	if d.GetOffset() != o.offset {
 		return fmt.Sprintf("got text of %v at offset %d, expected %d", now, d.GetOffset(), o.offset)
 	}

@@ -13,7 +13,8 @@ const maxHeld = 256
 // prefix of the text and one of the reasoning, each byte once, after the record that
 // claims the turn and before the record with the response. After a loss in one of the two
 // the rest of it is left out for this try, and the other continues: both are complete in
-// the model.response event.
+// the model.response event. An alert of the monitor is delivered in the same period, also
+// after a loss; a watcher that comes to a try in the middle receives those of its record.
 //
 // The zero Splice is for a watcher that continues after records that it received
 // earlier; see NewSplice.
@@ -112,9 +113,12 @@ func isFirst(d *harnessv1.Delta) bool {
 	return d.GetText() != "" && d.GetOffset() == 0 || d.GetReasoning() != "" && d.GetReasoningOffset() == 0
 }
 
-// fitting returns the pieces of d that continue what was delivered of their kind; nil if
-// there are none.
+// fitting returns d if it is an alert, else its pieces that continue what was delivered of
+// their kind; nil if there are none.
 func (s *Splice) fitting(d *harnessv1.Delta) *harnessv1.Delta {
+	if d.GetAlert() != nil {
+		return d
+	}
 	text := d.GetText() != "" && d.GetOffset() == s.text
 	reasoning := d.GetReasoning() != "" && d.GetReasoningOffset() == s.reasoning
 	if !text && !reasoning {

@@ -96,6 +96,46 @@ func TestSpliceOutput(t *testing.T) {
 	}
 }
 
+// TestSpliceAlerts: an alert is delivered once, between the record that claims its turn and the
+// one with the response, also after a loss of text; a watcher that joins gets that of the record.
+func TestSpliceAlerts(t *testing.T) {
+	alert := func(turn, attempt, try uint32, issue string) *harnessv1.Delta {
+		return &harnessv1.Delta{TurnNumber: turn, Attempt: attempt, Try: try, Offset: 9, Alert: &harnessv1.QualityAlert{Issue: issue}}
+	}
+	for name, c := range map[string]struct {
+		after    uint64
+		arrivals []any
+		want     string
+	}{
+		"in order":            {0, []any{claimed(1, 1), delta(1, 1, 1, 0, "ab"), alert(1, 1, 1, "!"), delta(1, 1, 1, 2, "c"), responded()}, "|ab!c|"},
+		"before the claim":    {0, []any{alert(1, 1, 1, "!"), claimed(1, 1)}, "|!"},
+		"after the response":  {0, []any{claimed(1, 1), responded(), alert(1, 1, 1, "!")}, "||"},
+		"after a loss":        {0, []any{claimed(1, 1), delta(1, 1, 1, 5, "x"), alert(1, 1, 1, "!")}, "|!"},
+		"of a new try":        {0, []any{claimed(1, 1), delta(1, 1, 1, 0, "a"), alert(1, 1, 2, "!"), delta(1, 1, 1, 1, "x"), alert(1, 1, 1, "?"), delta(1, 1, 2, 0, "b")}, "|a!b"},
+		"of an old worker":    {0, []any{claimed(1, 1), claimed(1, 2), alert(1, 1, 1, "?"), alert(1, 2, 1, "!")}, "||!"},
+		"joined":              {7, []any{alert(1, 1, 1, "?"), responded()}, "|"},
+		"joined at the claim": {7, []any{claimed(1, 1), alert(1, 1, 1, "!"), responded()}, "|!|"},
+	} {
+		s := NewSplice(c.after)
+		got := ""
+		show := func(d *harnessv1.Delta) { got += d.GetText() + d.GetAlert().GetIssue() }
+		for _, a := range c.arrivals {
+			switch a := a.(type) {
+			case *harnessv1.Record:
+				got += "|"
+				for _, d := range s.Record(runlog.Entry{Record: a}) {
+					show(d)
+				}
+			case *harnessv1.Delta:
+				show(s.Delta(a))
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 // TestSplice processes records and deltas in the order of arrival and compares the
 // delivered text; a bar is a record.
 func TestSplice(t *testing.T) {

@@ -31,7 +31,11 @@ type HooksFired struct{ Result hook.Result }
 type ConversationLoaded struct{ Conversation *conversation.Conversation }
 
 // RequestPrepared: the request can be sent.
-type RequestPrepared struct{}
+type RequestPrepared struct {
+	// Written is what the agent wrote in the attempt before, of which 5,000 code points are
+	// enough: the text of Written of the conversation.
+	Written string
+}
 
 // ModelAnswered: the model answered. The usage has its price.
 type ModelAnswered struct {

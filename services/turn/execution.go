@@ -25,6 +25,7 @@ type execution struct {
 	admission *hook.Effects // of before_step
 
 	conversation *conversation.Conversation
+	written      string // in the attempt before this turn; at least its beginning
 	prepareSince time.Time
 	preparation  *durationpb.Duration // nil until the request is prepared
 	askSince     time.Time            // since when the current model is tried

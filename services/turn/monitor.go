@@ -1,11 +1,10 @@
 package turn
 
 import (
-	"strings"
 	"unicode/utf8"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
-	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
@@ -21,26 +20,43 @@ func artifactKinds(s *harnessv1.Snapshot, definition *agent.Definition) []string
 	return quality.ArtifactKinds(quality.KindOf(s.GetQuality().GetKind(), definition.Kinds, len(s.GetTask().GetSources())))
 }
 
+// NewMonitor returns what reads the text of a turn after that of its attempt; nil if
+// nothing of it is to be read. Written is the text of Written.
+func NewMonitor(s *harnessv1.Snapshot, written string) *quality.Monitor {
+	q := s.GetQuality()
+	if q == nil || q.GetAttemptChars() >= quality.MonitorChars {
+		return nil
+	}
+	m := quality.NewMonitor(q.GetKind(), q.GetCheckpoints())
+	m.Add(written)
+	return m
+}
+
+// Written returns what the agent has written in the attempt before this turn, as far as the
+// monitor reads it.
+func Written(s *harnessv1.Snapshot, c *conversation.Conversation) []*harnessv1.Content {
+	q := s.GetQuality()
+	if q == nil || q.GetAttemptChars() >= quality.MonitorChars {
+		return nil
+	}
+	var written []*harnessv1.Content
+	for _, m := range c.Messages {
+		if m.GetId() >= q.GetAttemptFirstMessage() && m.GetRole() == harnessv1.Role_ROLE_ASSISTANT {
+			written = append(written, m.GetContent())
+		}
+	}
+	return written
+}
+
 // monitor reads a text of the agent, and stores what it finds with the response.
 func (p *Progress) monitor(s *State, d *runstate.Draft, responded *harnessv1.ModelResponded, text string) {
-	q := s.Snapshot.GetQuality()
-	if q == nil {
+	if s.Snapshot.GetQuality() == nil {
 		return
 	}
 	responded.TextChars, responded.Marked = uint64(utf8.RuneCountInString(text)), quality.HasMarker(text) //nolint:gosec // a length
-	if q.GetAttemptChars() >= quality.MonitorChars {
-		return
+	if m := NewMonitor(s.Snapshot, p.execution.written); m != nil {
+		responded.Alerts = m.Add(text)
 	}
-	var head strings.Builder
-	if c := p.execution.conversation; c != nil {
-		for _, m := range c.Messages {
-			if m.GetId() >= q.GetAttemptFirstMessage() && m.GetRole() == harnessv1.Role_ROLE_ASSISTANT {
-				head.WriteString(content.Text(m.GetContent()))
-			}
-		}
-	}
-	head.WriteString(text)
-	responded.Alerts, _ = quality.Checkpoints(head.String(), q.GetKind(), q.GetCheckpoints())
 	for _, alert := range responded.GetAlerts() {
 		d.Emit(event.QualityAlert(alert))
 	}

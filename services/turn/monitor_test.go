@@ -55,6 +55,19 @@ func TestMonitor(t *testing.T) {
 	}
 }
 
+// TestMonitorReadsCutText: a text whose calls are dropped counts as one that is whole.
+func TestMonitorReadsCutText(t *testing.T) {
+	w := newWorker(t, qualitySnapshot(quality.Chat), call("a", "read_file", `{"path":"1"}`))
+	w.response.Text, w.response.FinishReason = "Unfortunately I am lost. "+strings.Repeat("x ", 300), "length"
+	o := w.mustEnd()
+	if q := o.GetStep().GetSnapshot().GetQuality(); q.GetAttemptChars() != 625 || !slices.Equal(q.GetCheckpoints(), []uint32{500}) || !q.GetRefused() {
+		t.Errorf("the state is %v", q)
+	}
+	if got := strings.Count(names(w.journal[1].GetEvents()), "quality_alert"); got != 1 {
+		t.Errorf("%d alerts", got)
+	}
+}
+
 func TestNoMonitorWithoutQuality(t *testing.T) {
 	w := newWorker(t, snapshot(), call("a", "read_file", `{"path":"1"}`))
 	w.response.Text = "Unfortunately. " + strings.Repeat("x ", 300)

@@ -41,8 +41,8 @@ func (p *Progress) observe(s *State, now time.Time, action Action, event Event) 
 		e, ok := event.(ConversationLoaded)
 		return ok && e.Conversation != nil && p.loaded(e)
 	case PrepareRequest:
-		_, ok := event.(RequestPrepared)
-		return ok && p.requestPrepared(now)
+		e, ok := event.(RequestPrepared)
+		return ok && p.requestPrepared(e, now)
 	case AskModel:
 		return p.asked(s, now, a, event)
 	case Wait:
@@ -162,8 +162,9 @@ func (p *Progress) loaded(e ConversationLoaded) bool {
 	return true
 }
 
-func (p *Progress) requestPrepared(now time.Time) bool {
+func (p *Progress) requestPrepared(prepared RequestPrepared, now time.Time) bool {
 	e := &p.execution
+	e.written = prepared.Written
 	e.preparation, e.askSince = durationpb.New(now.Sub(e.prepareSince)), now
 	return true
 }

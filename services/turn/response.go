@@ -61,12 +61,12 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 	if responded.CutShort = cut && strings.TrimSpace(r.Text) == "" && len(r.ToolCalls) == 0; responded.GetCutShort() {
 		correct(d, "cut_short", cutShort)
 	}
+	p.monitor(s, d, responded, message.GetContent().GetInline())
 	if cut && len(r.ToolCalls) > 0 {
 		correct(d, "cut_off", cutOff)
 		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
 		return d
 	}
-	p.monitor(s, d, responded, message.GetContent().GetInline())
 	message.ToolCalls = p.callsOf(p.tools(s).Servers)
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))

@@ -132,7 +132,11 @@ func (w *worker) perform(action turn.Action) turn.Event {
 	case turn.LoadConversation:
 		return turn.ConversationLoaded{Conversation: w.conversation()}
 	case turn.PrepareRequest:
-		return turn.RequestPrepared{}
+		var written string
+		for _, c := range turn.Written(w.state.Snapshot, a.Conversation) {
+			written += content.Text(c)
+		}
+		return turn.RequestPrepared{Written: written}
 	case turn.AskModel:
 		return w.ask(a)
 	case turn.Wait:

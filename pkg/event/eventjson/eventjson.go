@@ -174,6 +174,27 @@ func ToolOutput(d *harnessv1.Delta) ([]byte, error) {
 	return w.bytes(), nil
 }
 
+// TypeAlert is the type of the lines of Alert.
+const TypeAlert = "alert.delta"
+
+// Alert encodes what the monitor finds in the text of a try while the model writes it, as an
+// object of type TypeAlert with the fields of quality.alert. It has no version, because it is
+// not stored.
+func Alert(d *harnessv1.Delta) ([]byte, error) {
+	if d.GetAlert() == nil {
+		return nil, errNil
+	}
+	w := newWriter(full)
+	w.open('{')
+	w.key("type")
+	w.str(TypeAlert)
+	w.fields(d.ProtoReflect(), "turn_number", "attempt", "try")
+	w.runOf(d)
+	w.fields(d.GetAlert().ProtoReflect(), "severity", "checkpoint", "issue", "suggestion")
+	w.close('}')
+	return w.bytes(), nil
+}
+
 func delta(kind string, d *harnessv1.Delta, offset uint64, text string) ([]byte, error) {
 	if d == nil {
 		return nil, errNil

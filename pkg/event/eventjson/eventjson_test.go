@@ -259,8 +259,12 @@ func TestEveryFieldHasItsJSON(t *testing.T) {
 		line := must(t)(eventjson.Event(e))
 		has(string(f.Name()), object(t, line)["data"], fields(f.Message()))
 	})
-	// The keys of the reasoning are those of the text; output of commands has separate lines.
-	pieces := slices.DeleteFunc(fields((&harnessv1.Delta{}).ProtoReflect().Descriptor()), func(key string) bool { return strings.HasPrefix(key, "reasoning") || key == "tool_output" })
+	// The keys of the reasoning are those of the text; output of commands and alerts have separate lines.
+	pieces := slices.DeleteFunc(fields((&harnessv1.Delta{}).ProtoReflect().Descriptor()), func(key string) bool {
+		return strings.HasPrefix(key, "reasoning") || key == "tool_output" || key == "alert"
+	})
+	has("alert.delta", must(t)(eventjson.Alert(&harnessv1.Delta{RunId: "a-1", Alert: &harnessv1.QualityAlert{}})),
+		append(fields((&harnessv1.QualityAlert{}).ProtoReflect().Descriptor()), "turn_number", "attempt", "try", "run_id"))
 	has("delta", must(t)(eventjson.Delta(&harnessv1.Delta{RunId: "a-1"})), pieces)
 	has("reasoning.delta", must(t)(eventjson.ReasoningDelta(&harnessv1.Delta{RunId: "a-1"})), pieces)
 	has("result", must(t)(eventjson.Result("r", &harnessv1.HarnessResult{})), fields((&harnessv1.HarnessResult{}).ProtoReflect().Descriptor()))

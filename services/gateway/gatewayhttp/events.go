@@ -156,6 +156,13 @@ func writeDelta(l *lines, d *harnessv1.Delta) error {
 		}
 		return l.event("", eventjson.TypeToolOutput, line)
 	}
+	if d.GetAlert() != nil {
+		line, err := eventjson.Alert(d)
+		if err != nil {
+			return err
+		}
+		return l.event("", eventjson.TypeAlert, line)
+	}
 	if d.GetReasoning() != "" {
 		line, err := eventjson.ReasoningDelta(d)
 		if err != nil {

@@ -169,11 +169,18 @@ func TestTextArrivesWhileItIsWritten(t *testing.T) {
 	if got := named(s.until("reasoning.delta")); got != "reasoning.delta \n" {
 		t.Errorf("%s", got)
 	}
+	b.must(shared.PublishDelta(h.run, &harnessv1.Delta{TurnNumber: 1, Attempt: 1, Try: 1, Offset: 12, ReasoningOffset: 3,
+		Alert: &harnessv1.QualityAlert{Severity: "critical", Checkpoint: 500, Issue: "No", Suggestion: "Work"}}))
+	got = s.until("alert.delta")
+	if e := got[len(got)-1]; len(got) != 1 || e.id != "" ||
+		e.data != `{"type":"alert.delta","turn_number":1,"attempt":1,"try":1,"severity":"critical","checkpoint":500,"issue":"No","suggestion":"Work"}` {
+		t.Errorf("%+v", got)
+	}
 	h.end("Done.")
 	if got := names(s.rest()); slices.Contains(got, "delta") {
 		t.Errorf("%v", got)
 	}
-	if got := names(silent.rest()); slices.Contains(got, "delta") || slices.Contains(got, "reasoning.delta") {
+	if got := names(silent.rest()); slices.ContainsFunc(got, func(name string) bool { return strings.HasSuffix(name, "delta") }) {
 		t.Errorf("%v", got)
 	}
 }

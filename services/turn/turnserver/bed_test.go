@@ -46,14 +46,14 @@ type bed struct {
 
 // newBed makes a worker that does not run yet. The model answers with replies, in
 // order.
-func newBed(t *testing.T, replies ...modeltest.Reply) *bed {
+func newBed(t testing.TB, replies ...modeltest.Reply) *bed {
 	t.Helper()
 	return newBedWith(t, nil, nil, replies...)
 }
 
 // newBedWith is newBed with an interceptor in the tool host, and with a change of the
 // worker's configuration.
-func newBedWith(t *testing.T, intercept grpc.UnaryServerInterceptor, change func(*turnserver.Config), replies ...modeltest.Reply) *bed {
+func newBedWith(t testing.TB, intercept grpc.UnaryServerInterceptor, change func(*turnserver.Config), replies ...modeltest.Reply) *bed {
 	t.Helper()
 	return newBedOn(t, steptest.New(t), intercept, change, replies...)
 }
@@ -63,7 +63,7 @@ func withoutHeartbeats(t *testing.T) *steptest.Bed {
 	return steptest.NewLayout(t, jetstream.Layout{Takeover: steptest.WithoutHeartbeats})
 }
 
-func newBedOn(t *testing.T, on *steptest.Bed, intercept grpc.UnaryServerInterceptor, change func(*turnserver.Config), replies ...modeltest.Reply) *bed {
+func newBedOn(t testing.TB, on *steptest.Bed, intercept grpc.UnaryServerInterceptor, change func(*turnserver.Config), replies ...modeltest.Reply) *bed {
 	t.Helper()
 	b := &bed{Bed: on, host: steptest.ToolHost(t, intercept), model: modeltest.NewServer(t, replies...), workspace: t.TempDir()}
 	provider, err := openai.New(openai.Config{BaseURL: b.model.BaseURL(), HTTPClient: b.model.Client()})

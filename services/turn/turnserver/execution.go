@@ -36,6 +36,7 @@ type execution struct {
 
 	request      *model.Request             // once it is prepared
 	conversation *conversation.Conversation // that the request is made of
+	written      string                     // by the agent in the attempt before this turn
 	facts        *turn.RequestFacts         // of the request, once it is described
 	ends         chan turn.Event
 	calls        sync.WaitGroup

@@ -32,7 +32,10 @@ func (t *execution) prepareRequest(ctx context.Context, a turn.PrepareRequest) t
 	}
 	reasoning := t.state.Snapshot.GetReasoning()
 	t.request.Effort, t.request.ShowReasoning = reasoning.GetEffort(), reasoning == nil || reasoning.Show == nil || reasoning.GetShow()
-	return turn.RequestPrepared{}
+	if t.written, err = t.server.written(ctx, t.run, t.state.Snapshot, a.Conversation); err != nil {
+		return turn.Failed{Err: err}
+	}
+	return turn.RequestPrepared{Written: t.written}
 }
 
 // cacheKey is the length of the key of the provider's cache.
@@ -76,21 +79,6 @@ func (t *execution) idleTimeout(ref string) time.Duration {
 		return runstate.ReasoningIdleTimeout
 	}
 	return idle
-}
-
-// publishDeltas returns a function that publishes the text of one try while the
-// model writes it.
-func (t *execution) publishDeltas(try uint32) func(model.Delta) {
-	var text, reasoning uint64
-	return func(d model.Delta) {
-		failpoint.Hit(turn.Name, "streaming")
-		t.delta(&harnessv1.Delta{
-			TurnNumber: t.progress.Number, Attempt: t.progress.Attempts, Try: try,
-			Offset: text, Text: d.Text, ReasoningOffset: reasoning, Reasoning: d.Reasoning,
-		})
-		text += uint64(len(d.Text))
-		reasoning += uint64(len(d.Reasoning))
-	}
 }
 
 // wait waits until the next try, or until the turn is stopped.

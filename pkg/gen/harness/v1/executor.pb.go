@@ -1144,9 +1144,10 @@ func (*TurnResponse_Journal) isTurnResponse_Update() {}
 
 func (*TurnResponse_Outcome) isTurnResponse_Update() {}
 
-// Delta is a piece of the model's text while it is being written, or of the output of a
-// command while it runs. It is not stored; the whole text comes with the model.response
-// event, the output with the tool.result or tool.error event.
+// Delta is a piece of the model's text while it is being written, what the monitor finds in
+// it, or a piece of the output of a command while it runs. It is not stored; the whole text
+// comes with the model.response event, an alert with the quality.alert event, the output with
+// the tool.result or tool.error event.
 type Delta struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The turn.
@@ -1168,7 +1169,11 @@ type Delta struct {
 	ToolOutput *ToolOutput `protobuf:"bytes,8,opt,name=tool_output,json=toolOutput,proto3" json:"tool_output,omitempty"`
 	// The run that it is of, if that is one below the run that is watched; else empty. Filled
 	// on delivery.
-	RunId         string `protobuf:"bytes,9,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	RunId string `protobuf:"bytes,9,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// What the monitor has found in the text of this try up to here; unset in a delta of text,
+	// reasoning or output, and next to turn, attempt, try and offset the only part of its delta.
+	// The event quality.alert of the response follows, unless the try fails.
+	Alert         *QualityAlert `protobuf:"bytes,10,opt,name=alert,proto3" json:"alert,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1264,6 +1269,13 @@ func (x *Delta) GetRunId() string {
 		return x.RunId
 	}
 	return ""
+}
+
+func (x *Delta) GetAlert() *QualityAlert {
+	if x != nil {
+		return x.Alert
+	}
+	return nil
 }
 
 // ToolOutput is what the command of a running call prints: at most ten pieces a second. What
@@ -1398,7 +1410,7 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\x05event\x18\x02 \x01(\v2\x11.harness.v1.EventH\x00R\x05event\x12/\n" +
 	"\ajournal\x18\x03 \x01(\v2\x13.harness.v1.JournalH\x00R\ajournal\x12/\n" +
 	"\aoutcome\x18\x04 \x01(\v2\x13.harness.v1.OutcomeH\x00R\aoutcomeB\b\n" +
-	"\x06update\"\x99\x02\n" +
+	"\x06update\"\xc9\x02\n" +
 	"\x05Delta\x12\x1f\n" +
 	"\vturn_number\x18\x01 \x01(\rR\n" +
 	"turnNumber\x12\x18\n" +
@@ -1410,7 +1422,9 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\x10reasoning_offset\x18\a \x01(\x04R\x0freasoningOffset\x127\n" +
 	"\vtool_output\x18\b \x01(\v2\x16.harness.v1.ToolOutputR\n" +
 	"toolOutput\x12\x15\n" +
-	"\x06run_id\x18\t \x01(\tR\x05runId\"Q\n" +
+	"\x06run_id\x18\t \x01(\tR\x05runId\x12.\n" +
+	"\x05alert\x18\n" +
+	" \x01(\v2\x18.harness.v1.QualityAlertR\x05alert\"Q\n" +
 	"\n" +
 	"ToolOutput\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x16\n" +
@@ -1472,6 +1486,7 @@ var file_harness_v1_executor_proto_goTypes = []any{
 	(*ProfileChange)(nil),         // 27: harness.v1.ProfileChange
 	(*ToolSpec)(nil),              // 28: harness.v1.ToolSpec
 	(*Journal)(nil),               // 29: harness.v1.Journal
+	(*QualityAlert)(nil),          // 30: harness.v1.QualityAlert
 }
 var file_harness_v1_executor_proto_depIdxs = []int32{
 	20, // 0: harness.v1.StepInput.now:type_name -> google.protobuf.Timestamp
@@ -1508,23 +1523,24 @@ var file_harness_v1_executor_proto_depIdxs = []int32{
 	29, // 31: harness.v1.TurnResponse.journal:type_name -> harness.v1.Journal
 	3,  // 32: harness.v1.TurnResponse.outcome:type_name -> harness.v1.Outcome
 	19, // 33: harness.v1.Delta.tool_output:type_name -> harness.v1.ToolOutput
-	5,  // 34: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
-	7,  // 35: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
-	9,  // 36: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
-	11, // 37: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
-	13, // 38: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
-	16, // 39: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
-	6,  // 40: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
-	8,  // 41: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
-	10, // 42: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
-	12, // 43: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
-	14, // 44: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
-	17, // 45: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
-	40, // [40:46] is the sub-list for method output_type
-	34, // [34:40] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	30, // 34: harness.v1.Delta.alert:type_name -> harness.v1.QualityAlert
+	5,  // 35: harness.v1.ExecutorService.Execute:input_type -> harness.v1.ExecuteRequest
+	7,  // 36: harness.v1.RepairService.Repair:input_type -> harness.v1.RepairRequest
+	9,  // 37: harness.v1.CompactionService.Compact:input_type -> harness.v1.CompactRequest
+	11, // 38: harness.v1.StopDecisionService.Decide:input_type -> harness.v1.DecideRequest
+	13, // 39: harness.v1.TurnService.Prepare:input_type -> harness.v1.PrepareRequest
+	16, // 40: harness.v1.TurnService.Turn:input_type -> harness.v1.TurnRequest
+	6,  // 41: harness.v1.ExecutorService.Execute:output_type -> harness.v1.ExecuteResponse
+	8,  // 42: harness.v1.RepairService.Repair:output_type -> harness.v1.RepairResponse
+	10, // 43: harness.v1.CompactionService.Compact:output_type -> harness.v1.CompactResponse
+	12, // 44: harness.v1.StopDecisionService.Decide:output_type -> harness.v1.DecideResponse
+	14, // 45: harness.v1.TurnService.Prepare:output_type -> harness.v1.PrepareResponse
+	17, // 46: harness.v1.TurnService.Turn:output_type -> harness.v1.TurnResponse
+	41, // [41:47] is the sub-list for method output_type
+	35, // [35:41] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_executor_proto_init() }

@@ -601,9 +601,10 @@ Global___TurnResponse: _TypeAlias = TurnResponse  # noqa: Y015
 
 @_typing.final
 class Delta(_message.Message):
-    """Delta is a piece of the model's text while it is being written, or of the output of a
-    command while it runs. It is not stored; the whole text comes with the model.response
-    event, the output with the tool.result or tool.error event.
+    """Delta is a piece of the model's text while it is being written, what the monitor finds in
+    it, or a piece of the output of a command while it runs. It is not stored; the whole text
+    comes with the model.response event, an alert with the quality.alert event, the output with
+    the tool.result or tool.error event.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -617,6 +618,7 @@ class Delta(_message.Message):
     REASONING_OFFSET_FIELD_NUMBER: _builtins.int
     TOOL_OUTPUT_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
+    ALERT_FIELD_NUMBER: _builtins.int
     turn_number: _builtins.int
     """The turn."""
     attempt: _builtins.int
@@ -639,6 +641,13 @@ class Delta(_message.Message):
         its delta, which has no try.
         """
 
+    @_builtins.property
+    def alert(self) -> _quality_pb2.QualityAlert:
+        """What the monitor has found in the text of this try up to here; unset in a delta of text,
+        reasoning or output, and next to turn, attempt, try and offset the only part of its delta.
+        The event quality.alert of the response follows, unless the try fails.
+        """
+
     def __init__(
         self,
         *,
@@ -650,10 +659,11 @@ class Delta(_message.Message):
         reasoning_offset: _builtins.int = ...,
         tool_output: Global___ToolOutput | None = ...,
         run_id: _builtins.str = ...,
+        alert: _quality_pb2.QualityAlert | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["tool_output", b"tool_output"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["alert", b"alert", "tool_output", b"tool_output"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attempt", b"attempt", "offset", b"offset", "reasoning", b"reasoning", "reasoning_offset", b"reasoning_offset", "run_id", b"run_id", "text", b"text", "tool_output", b"tool_output", "try", b"try", "turn_number", b"turn_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["alert", b"alert", "attempt", b"attempt", "offset", b"offset", "reasoning", b"reasoning", "reasoning_offset", b"reasoning_offset", "run_id", b"run_id", "text", b"text", "tool_output", b"tool_output", "try", b"try", "turn_number", b"turn_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
