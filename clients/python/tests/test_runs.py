@@ -10,6 +10,7 @@ import pytest
 from conftest import Server
 
 from harnessmesh import (
+    Alert,
     Client,
     Delta,
     Event,
@@ -79,6 +80,32 @@ async def test_reasoning_is_followed_and_ends_in_its_response(client: Client, sc
         assert isinstance(response, pb.ModelResponse)
         assert await run.text(response.reasoning) == "Where does it belong?"
     assert not [u async for u in run.events(deltas=False) if isinstance(u, ReasoningDelta)]
+
+
+async def test_alerts_come_while_the_model_writes(client: Client, script: Script, workspace: Path) -> None:
+    def look() -> str:
+        """Looks around."""
+        return "nothing"
+
+    refusal = "Unfortunately there is nothing here. " + "It is empty. " * 60
+    turns = (
+        f"turns:\n  - {{calls: [{{name: look}}]}}\n  - {{text: {refusal!r}, calls: [{{name: list_directory}}]}}\n{DONE}"
+    )
+    config = {"quality": {"enabled": True}}
+    # The tool runs while the run is followed, so the text of the second turn is not missed.
+    run = await client.start("look", model=script(turns), workspace=workspace, tools=[look], config=config)
+    updates = await gather(run)
+    live, stored = (
+        [i for i, u in enumerate(updates) if isinstance(u, Alert)],
+        [i for i, u in enumerate(updates) if isinstance(u, Event) and u.name == "quality.alert"],
+    )
+    assert len(live) == len(stored) == 1 and live < stored
+    alert, event = updates[live[0]], updates[stored[0]]
+    assert isinstance(alert, Alert) and isinstance(event, Event) and isinstance(event.data, pb.QualityAlert)
+    assert (alert.turn_number, alert.try_number, alert.severity, alert.checkpoint) == (2, 1, "critical", 500)
+    assert (alert.issue, alert.suggestion) == (event.data.issue, event.data.suggestion)
+    assert texts(updates[: live[0]]) in refusal and len(texts(updates[: live[0]])) >= 500
+    assert not [u async for u in run.events(deltas=False) if isinstance(u, Alert)]
 
 
 async def test_events_have_the_names_and_ids_that_the_command_line_prints(

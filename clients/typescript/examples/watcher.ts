@@ -39,7 +39,7 @@ async function main(): Promise<number> {
     for await (const update of run.events({ after, deltas: false })) {
       if (update.name === "result") {
         console.error(`${update.status}: ${update.message}`);
-      } else if (update.name !== "delta" && update.name !== "reasoning.delta" && update.name !== "tool.output") {
+      } else if (update.name !== "delta" && update.name !== "reasoning.delta" && update.name !== "tool.output" && update.name !== "alert.delta") {
         writeSync(file, `${line(update)}\n`);
         console.log(`${update.id} ${update.name}`);
       }

@@ -101,6 +101,25 @@ export interface ToolOutput {
   readonly runId: string;
 }
 
+/**
+ * What the monitor finds in the model's text while it is written: the fields of `quality.alert`. That
+ * event follows with the response and has what counts. It repeats each alert of the try that succeeded.
+ */
+export interface Alert {
+  readonly name: "alert.delta";
+  readonly turnNumber: number;
+  readonly attempt: number;
+  readonly try: number;
+  /** critical or warning. */
+  readonly severity: string;
+  /** Characters of the text that were checked. */
+  readonly checkpoint: number;
+  readonly issue: string;
+  readonly suggestion: string;
+  /** The run of a sub-agent that it belongs to; "" for the run that is followed. */
+  readonly runId: string;
+}
+
 /** The status of a run. */
 export type Status = Exclude<keyof typeof pb.RunStatus, "UNSPECIFIED">;
 
@@ -158,7 +177,7 @@ export interface Result {
 }
 
 /** What `run.events` yields, distinguished by `name`. */
-export type Update = Event | Delta | ReasoningDelta | ToolOutput | Result;
+export type Update = Event | Delta | ReasoningDelta | ToolOutput | Alert | Result;
 
 /** Fetches a text that may be stored in a blob of the run, or of a run below it that is named. */
 export type Texts = (content: pb.Content | undefined, runId: string) => Promise<string>;

@@ -13,6 +13,7 @@ export {
   UnavailableError,
 } from "./errors.js";
 export type {
+  Alert,
   Deliverable,
   Delta,
   Event,

@@ -33,7 +33,7 @@ export interface EventsOptions extends Signal {
    */
   until?: Until;
   /**
-   * Also yield the model's text and reasoning, while they are written; default true. Before its `model.response` the
+   * Also yield the model's text and reasoning, while they are written, and alerts about the text; default true. Before its `model.response` the
    * deltas of a turn have added up to the complete text and reasoning, also where they were not streamed.
    */
   deltas?: boolean;

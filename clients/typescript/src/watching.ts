@@ -9,7 +9,7 @@
 import { create, equals } from "@bufbuild/protobuf";
 import { type Connection, Retry } from "./connection.js";
 import { invalid } from "./errors.js";
-import type { Delta, ReasoningDelta, ToolOutput } from "./events.js";
+import type { Alert, Delta, ReasoningDelta, ToolOutput } from "./events.js";
 import * as pb from "./gen/pb.js";
 
 /** Turn, attempt and try that wrote a text. */
@@ -21,7 +21,7 @@ type Piece<Name> = Omit<Delta, "name"> & { readonly name: Name };
 /** What a watch yields. */
 export type Watched =
   | { case: "event"; value: pb.Event }
-  | { case: "delta"; value: Delta | ReasoningDelta | ToolOutput }
+  | { case: "delta"; value: Delta | ReasoningDelta | ToolOutput | Alert }
   | { case: "result"; value: pb.HarnessResult };
 
 /** What was delivered of the text that the model writes in a turn, or of its reasoning. */
@@ -228,6 +228,13 @@ export async function* watch(
           const { callId, offset, text } = what.value.toolOutput;
           const { turnNumber, runId } = what.value;
           yield { case: "delta", value: { name: "tool.output", turnNumber, callId, offset: Number(offset), text, runId } };
+        } else if (what?.case === "delta" && what.value.alert) {
+          const { severity, checkpoint, issue, suggestion } = what.value.alert;
+          const { turnNumber, attempt, try: number, runId } = what.value;
+          yield {
+            case: "delta",
+            value: { name: "alert.delta", turnNumber, attempt, try: number, severity, checkpoint, issue, suggestion, runId },
+          };
         } else if (what?.case === "delta") {
           for (const piece of [seen.reasoning(what.value), seen.delta(what.value)]) {
             if (piece) {

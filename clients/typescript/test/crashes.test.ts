@@ -41,7 +41,7 @@ test("an iteration goes on over a server that is killed, without loss or repeat"
       }
     } else if (update.name === "result") {
       result = update;
-    } else if (update.name !== "reasoning.delta" && update.name !== "tool.output") {
+    } else if (update.name !== "reasoning.delta" && update.name !== "tool.output" && update.name !== "alert.delta") {
       seen.push(update.id);
       const response = update.name === "model.response" ? await run.text(update.data.text) : "";
       if (response !== "") {

@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs";
 import { after, before, test } from "node:test";
 import { promisify } from "node:util";
 import { create } from "@bufbuild/protobuf";
-import { type HarnessClient, pb, type Status, type StartOptions } from "harnessmesh";
+import { type HarnessClient, pb, type Status, type StartOptions, tool } from "harnessmesh";
 import { eventOf } from "../src/events.js";
 import { cleanEnvironment, DONE, gather, HARNESS, ids, Server, TALK } from "./server.js";
 
@@ -47,6 +47,23 @@ test("a run is followed from its start to its result", async () => {
   );
   assert.deepEqual(await run.result(), result);
   assert.equal(run.position, ids(updates).at(-1));
+});
+
+test("alerts come while the model writes", async () => {
+  const look = tool({ name: "look", description: "Looks around.", parameters: { type: "object", properties: {} }, run: () => "nothing" });
+  const refusal = `Unfortunately there is nothing here. ${"It is empty. ".repeat(60)}`;
+  const turns = `turns:\n  - {calls: [{name: look}]}\n  - {text: "${refusal}", calls: [{name: list_directory}]}\n${DONE}`;
+  // The tool runs while the run is followed, so the text of the second turn is not missed.
+  const run = await start(turns, { tools: [look], config: { quality: { enabled: true } } });
+  const updates = await gather(run.events());
+  const live = updates.findIndex((update) => update.name === "alert.delta");
+  const stored = updates.findIndex((update) => update.name === "quality.alert");
+  assert.ok(live >= 0 && live < stored);
+  const [alert, event] = [updates[live], updates[stored]];
+  assert.ok(alert?.name === "alert.delta" && event?.name === "quality.alert");
+  assert.deepEqual([alert.turnNumber, alert.try, alert.severity, alert.checkpoint], [2, 1, "critical", 500]);
+  assert.deepEqual([alert.issue, alert.suggestion], [event.data.issue, event.data.suggestion]);
+  assert.ok((await gather(run.events({ deltas: false }))).every((update) => update.name !== "alert.delta"));
 });
 
 test("reasoning is followed, and ends in its response", async () => {

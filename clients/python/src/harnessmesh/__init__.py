@@ -27,6 +27,7 @@ from harnessmesh.errors import (
     UnavailableError,
 )
 from harnessmesh.events import (
+    Alert,
     Deliverable,
     Delta,
     Event,
@@ -42,6 +43,7 @@ from harnessmesh.run import Run
 from harnessmesh.tools import Tool, ToolFailed, tool
 
 __all__ = [
+    "Alert",
     "Client",
     "Deliverable",
     "Delta",

@@ -133,6 +133,26 @@ class ToolOutput:
     run_id: str = ""
 
 
+@dataclass(frozen=True)
+class Alert:
+    """What the monitor finds in the model's text while it is written: the fields of `quality.alert`.
+    That event follows with the response and has what counts. It repeats each alert of the try that
+    succeeded.
+    """
+
+    turn_number: int
+    attempt: int
+    try_number: int
+    #: "critical" or "warning".
+    severity: str
+    #: Characters of the text that were checked.
+    checkpoint: int
+    issue: str
+    suggestion: str
+    #: The run of a sub-agent that it belongs to; "" for the run that is followed.
+    run_id: str = ""
+
+
 class Status(str, Enum):
     """The status of a run."""
 
@@ -253,7 +273,7 @@ class Result:
 
 
 #: What `Run.events` yields.
-Update: TypeAlias = Event | Delta | ReasoningDelta | ToolOutput | Result
+Update: TypeAlias = Event | Delta | ReasoningDelta | ToolOutput | Alert | Result
 
 
 def name_of(case: str) -> str:

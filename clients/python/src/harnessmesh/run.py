@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias
 
 from harnessmesh.connection import Connection
 from harnessmesh.errors import HarnessError, UnavailableError
-from harnessmesh.events import Delta, Event, PendingCall, ReasoningDelta, Result, ToolOutput, Update
+from harnessmesh.events import Alert, Delta, Event, PendingCall, ReasoningDelta, Result, ToolOutput, Update
 from harnessmesh.gen import pb
 from harnessmesh.messages import message
 from harnessmesh.serving import Serving
@@ -52,8 +52,8 @@ class Run:
             After a version, what sub-agents have done that work there is yielded from their start.
         until: "end": when the run has ended; a run that is parked is waited for. "rest": when it has
             ended or is parked. "now": when all that is stored has been yielded.
-        deltas: also yield the model's text and reasoning, while they are written, and the output of
-            commands while they run. Before its
+        deltas: also yield the model's text and reasoning, while they are written, alerts about the text,
+            and the output of commands while they run. Before its
             `model.response` the Deltas and ReasoningDeltas of a turn have added up to the complete text
             and reasoning, also where they were not streamed.
         tree: also yield what happens in the runs of sub-agents; `run_id` of an update names its run.
@@ -80,7 +80,7 @@ class Run:
         try:
             async with aclosing(_run_tools_during(watch(self._connection, request, seen), serving)) as updates:
                 async for update in updates:
-                    if isinstance(update, Delta | ReasoningDelta | ToolOutput):
+                    if isinstance(update, Delta | ReasoningDelta | ToolOutput | Alert):
                         yield update
                     elif isinstance(update, pb.Event):
                         if serving:

@@ -13,7 +13,7 @@ import grpc
 
 from harnessmesh.connection import Connection, Retry
 from harnessmesh.errors import InvalidError, from_rpc, is_passing
-from harnessmesh.events import Delta, ReasoningDelta, ToolOutput
+from harnessmesh.events import Alert, Delta, ReasoningDelta, ToolOutput
 from harnessmesh.gen import pb
 
 #: An offset: the place in the run, and for each open run below it a part after a tilde.
@@ -24,7 +24,7 @@ _ALL = 1 << 30
 #: Turn, attempt and try that wrote a text.
 _Try: TypeAlias = tuple[int, int, int]
 #: What a watch yields.
-Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta | ReasoningDelta | ToolOutput
+Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta | ReasoningDelta | ToolOutput | Alert
 
 
 @dataclass
@@ -194,6 +194,11 @@ async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen)
                     output = update.delta.tool_output
                     yield ToolOutput(
                         update.delta.turn_number, output.call_id, output.offset, output.text, update.delta.run_id
+                    )
+                elif case == "delta" and update.delta.HasField("alert"):
+                    alert, at = update.delta.alert, _try_of(update.delta)
+                    yield Alert(
+                        *at, alert.severity, alert.checkpoint, alert.issue, alert.suggestion, update.delta.run_id
                     )
                 elif case == "delta":
                     for piece in (seen.reasoning(update.delta), seen.delta(update.delta)):

@@ -113,9 +113,10 @@ func (s *textPosition) add(d *harnessv1.Delta) bool {
 	return true
 }
 
-// lacks reports whether d has a piece that follows what was printed of its try.
+// lacks reports whether d has a piece that follows what was printed of its try, or is an
+// alert: the gateway sends each once.
 func (s *textPosition) lacks(d *harnessv1.Delta) bool {
-	return d.GetText() != "" && d.GetOffset() >= s.text || d.GetReasoning() != "" && d.GetReasoningOffset() >= s.reasoning
+	return d.GetAlert() != nil || d.GetText() != "" && d.GetOffset() >= s.text || d.GetReasoning() != "" && d.GetReasoningOffset() >= s.reasoning
 }
 
 // compare compares the tries of two positions.

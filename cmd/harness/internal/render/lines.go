@@ -29,11 +29,15 @@ func (l *Lines) Asking(bool) {}
 // Event writes an event.
 func (l *Lines) Event(e *harnessv1.Event) { l.write(eventjson.Event(e)) }
 
-// Delta writes a piece of the model's reasoning and one of its text, or one of the output of
-// a command.
+// Delta writes a piece of the model's reasoning and one of its text, an alert, or a piece of
+// the output of a command.
 func (l *Lines) Delta(d *harnessv1.Delta) {
 	if d.GetToolOutput() != nil {
 		l.write(eventjson.ToolOutput(d))
+		return
+	}
+	if d.GetAlert() != nil {
+		l.write(eventjson.Alert(d))
 		return
 	}
 	if d.GetReasoning() != "" {

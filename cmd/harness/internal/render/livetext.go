@@ -26,12 +26,17 @@ type openText struct {
 // It is more than fits on a terminal.
 const maxOpen = 16 << 10
 
-// Delta shows a piece of the model's text and of its reasoning, or of the output of a command.
+// Delta shows a piece of the model's text and of its reasoning, an alert, or a piece of the
+// output of a command.
 func (l *Live) Delta(d *harnessv1.Delta) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if out := d.GetToolOutput(); out != nil {
 		l.calls.printed(out)
+		return
+	}
+	if d.GetAlert() != nil {
+		l.alert(d)
 		return
 	}
 	next := l.current.add(d)

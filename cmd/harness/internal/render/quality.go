@@ -15,8 +15,6 @@ func (s Style) qualityLines(e *harnessv1.Event) []string {
 		return []string{"work: " + Clean(strings.ReplaceAll(c.GetWorkflowType(), "_", " ")) + ", " + strings.ToLower(Clean(c.GetLevel()))}
 	case *harnessv1.Event_QualityPlanSelected:
 		return []string{fmt.Sprintf("plan: %s (best of %d)", Clean(v.QualityPlanSelected.GetPlan()), v.QualityPlanSelected.GetCandidatesCount())}
-	case *harnessv1.Event_QualityAlert:
-		return []string{s.bad(Clean(v.QualityAlert.GetIssue()))}
 	case *harnessv1.Event_QualityVerified:
 		q := v.QualityVerified
 		if strings.HasPrefix(q.GetFeedback(), "[is_fallback]") {

@@ -21,6 +21,8 @@ type Text struct {
 	fetch func(*harnessv1.Content) string
 	// current is what the model writes in the current turn.
 	current answer
+	// alerts are what the monitor finds in it.
+	alerts alerts
 	// midline reports whether the cursor follows text of the model; reasoning, whether
 	// that text is reasoning.
 	midline, reasoning bool
@@ -103,6 +105,9 @@ func (t *Text) write(text string) {
 	if t.reasoning {
 		t.endText()
 	}
+	if text = t.endLine(text); text == "" {
+		return
+	}
 	t.out.print(clean(text))
 	t.midline = !strings.HasSuffix(text, "\n")
 }
@@ -128,14 +133,19 @@ func (t *Text) think(text string) {
 	}
 }
 
-// Delta prints a piece of the model's text and of its reasoning. Output of a command is in
+// Delta prints a piece of the model's text and of its reasoning, or an alert. Output of a command is in
 // its result.
 func (t *Text) Delta(d *harnessv1.Delta) {
 	if d.GetToolOutput() != nil {
 		return
 	}
+	if d.GetAlert() != nil {
+		t.alert(d)
+		return
+	}
 	next := t.current.add(d)
 	if next.voidText {
+		t.alerts.waiting = nil
 		t.again()
 	}
 	if next.text != "" || next.reasoning != "" && t.style.Terminal {
@@ -205,6 +215,8 @@ func (t *Text) Event(e *harnessv1.Event) {
 			break
 		}
 		t.line(t.retryLine(v.ModelRetry))
+	case *harnessv1.Event_QualityAlert:
+		t.alertEvent(e)
 	case *harnessv1.Event_SessionResume:
 		t.line(t.style.dim("resumed (" + clean(v.SessionResume.GetCause()) + ")"))
 	default:

@@ -283,7 +283,7 @@ func (n *nestLive) event(e *harnessv1.Event) []string {
 func (n *nestLive) delta(d *harnessv1.Delta) {
 	n.live.mu.Lock()
 	defer n.live.mu.Unlock()
-	if d.GetToolOutput() == nil {
+	if d.GetToolOutput() == nil && d.GetAlert() == nil {
 		n.live.gauge.writes(d.GetText() != "")
 	}
 }
