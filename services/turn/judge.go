@@ -433,6 +433,8 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	switch changed := tools.Servers.Lookup(name).GetChange(); {
 	case decision == harnessv1.ToolDecision_TOOL_DECISION_DENY:
 		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: "+why)
+	case changed != nil && j.s.Snapshot.GetAutonomous():
+		return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: the server has changed the definition of this tool, and no person is there to approve it. Do without it.")
 	case changed != nil: // neither a rule nor a grant was made for this definition
 		prepared.Disposition, prepared.OnlyOnce = harnessv1.CallDisposition_CALL_DISPOSITION_ASK, true
 		prepared.Message = "the server has changed the definition of this tool since it was approved:\n" + changed.GetDifference()

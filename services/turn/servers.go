@@ -21,7 +21,7 @@ func (j *judgement) findTools(arguments string) string {
 	tools := j.p.tools(j.s)
 	return tools.Servers.Find(given.Query, j.s.Snapshot.GetMcp().GetServers(), func(t *harnessv1.McpTool) bool {
 		_, spec := tools.reach(t.GetSpec().GetName(), true)
-		return spec != nil
+		return spec != nil && (t.GetChange() == nil || !j.s.Snapshot.GetAutonomous())
 	})
 }
 

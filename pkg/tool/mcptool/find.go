@@ -41,14 +41,15 @@ func (x *Index) Lookup(name string) *harnessv1.McpTool {
 }
 
 // Shown returns the tools that a model is shown, and those that only find_tools lists. With
-// autonomous set, none is among them whose definition has to be approved.
+// autonomous set, none is among them whose definition was not approved when the run got it. One
+// that changes later stays: its calls are denied, and the requests begin as before.
 func (x *Index) Shown(s *harnessv1.McpState, autonomous bool) (shown, hidden []*harnessv1.ToolSpec) {
 	if x == nil {
 		return nil, nil
 	}
 	for _, t := range x.tools {
 		switch {
-		case autonomous && t.GetChange() != nil:
+		case autonomous && t.GetUnapproved():
 		case s.GetHidden() || t.GetLate():
 			hidden = append(hidden, t.GetSpec())
 		default:

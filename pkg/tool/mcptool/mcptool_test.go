@@ -112,6 +112,29 @@ func TestSelect(t *testing.T) {
 	}
 }
 
+// TestAutonomousRunsKeepTheirTools: only a tool that had changed when the run got it is hidden, and
+// it stays so once it is approved. So the requests begin as before.
+func TestAutonomousRunsKeepTheirTools(t *testing.T) {
+	a, other := definition("a", "A"), definition("a", "Another A")
+	unapproved, proven := described(other), described(other)
+	unapproved.Approved, proven.ApprovedDigests = []*harnessv1.McpDefinition{a}, []string{other.GetDigest()}
+	for name, c := range map[string]struct {
+		got  *mcptool.Selection
+		want int
+	}{
+		"changed within the run":           {selected(server(), selected(server(), nil, false, described(a)), false, unapproved), 1},
+		"changed before":                   {selected(server(), nil, false, unapproved), 0},
+		"changed before, but now approved": {selected(server(), selected(server(), nil, false, unapproved), false, proven), 0},
+	} {
+		if shown, _ := mcptool.NewIndex(c.got.Tools).Shown(&harnessv1.McpState{}, true); len(shown) != c.want {
+			t.Errorf("%s: %v", name, shown)
+		}
+		if shown, _ := mcptool.NewIndex(c.got.Tools).Shown(&harnessv1.McpState{}, false); len(shown) != 1 {
+			t.Errorf("%s: a person is there: %v", name, shown)
+		}
+	}
+}
+
 // TestHintsCountOnlyIfTrusted: what a server says of its tools changes nothing else.
 func TestHintsCountOnlyIfTrusted(t *testing.T) {
 	d := &harnessv1.McpDefinition{Tool: "a", Schema: `{}`, Hints: `{"readOnlyHint":true,"idempotentHint":true}`}

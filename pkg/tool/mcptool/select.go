@@ -197,7 +197,7 @@ func (o *selector) fresh(server *harnessv1.McpServer, d, approved *harnessv1.Mcp
 	o.names[spec.GetName()] = true
 	t = &harnessv1.McpTool{Server: server.GetName(), Definition: d, Spec: spec, Late: !o.first()}
 	if approved != nil && approved.GetDigest() != d.GetDigest() {
-		t.Change = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(approved, d)}
+		t.Change, t.Unapproved = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(approved, d)}, true
 	}
 	return t, ""
 }

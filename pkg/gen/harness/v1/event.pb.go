@@ -4643,7 +4643,8 @@ func (x *ServerState) GetLeftOut() []*McpLeftOut {
 }
 
 // ToolsChanged: a server has other tools than before, or defines them differently. A call of a
-// changed one asks until a person has approved one; an autonomous run does not have it.
+// changed one asks until a person has approved one; in an autonomous run it is denied, and the run
+// does not have a tool that had changed when it began.
 type ToolsChanged struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The server.

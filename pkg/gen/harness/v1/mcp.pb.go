@@ -486,7 +486,10 @@ type McpTool struct {
 	// The server defines it differently by now, which no person has approved.
 	Change *McpChange `protobuf:"bytes,5,opt,name=change,proto3" json:"change,omitempty"`
 	// The server has it no more.
-	Gone          bool `protobuf:"varint,6,opt,name=gone,proto3" json:"gone,omitempty"`
+	Gone bool `protobuf:"varint,6,opt,name=gone,proto3" json:"gone,omitempty"`
+	// No person had approved its definition when the run got it. An autonomous run never has it,
+	// even if it is approved later: the beginning of its requests does not change.
+	Unapproved    bool `protobuf:"varint,7,opt,name=unapproved,proto3" json:"unapproved,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -559,6 +562,13 @@ func (x *McpTool) GetChange() *McpChange {
 func (x *McpTool) GetGone() bool {
 	if x != nil {
 		return x.Gone
+	}
+	return false
+}
+
+func (x *McpTool) GetUnapproved() bool {
+	if x != nil {
+		return x.Unapproved
 	}
 	return false
 }
@@ -1049,7 +1059,7 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\vdescription\x18\x03 \x01(\tR\vdescription\x12\x16\n" +
 	"\x06schema\x18\x04 \x01(\tR\x06schema\x12\x14\n" +
 	"\x05hints\x18\x05 \x01(\tR\x05hints\x12\x16\n" +
-	"\x06digest\x18\x06 \x01(\tR\x06digest\"\xdd\x01\n" +
+	"\x06digest\x18\x06 \x01(\tR\x06digest\"\xfd\x01\n" +
 	"\aMcpTool\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x129\n" +
 	"\n" +
@@ -1058,7 +1068,10 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\x04spec\x18\x03 \x01(\v2\x14.harness.v1.ToolSpecR\x04spec\x12\x12\n" +
 	"\x04late\x18\x04 \x01(\bR\x04late\x12-\n" +
 	"\x06change\x18\x05 \x01(\v2\x15.harness.v1.McpChangeR\x06change\x12\x12\n" +
-	"\x04gone\x18\x06 \x01(\bR\x04gone\"C\n" +
+	"\x04gone\x18\x06 \x01(\bR\x04gone\x12\x1e\n" +
+	"\n" +
+	"unapproved\x18\a \x01(\bR\n" +
+	"unapproved\"C\n" +
 	"\tMcpChange\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x1e\n" +
 	"\n" +

@@ -2581,7 +2581,8 @@ export const ServerStateSchema: GenMessage<ServerState> = /*@__PURE__*/
 
 /**
  * ToolsChanged: a server has other tools than before, or defines them differently. A call of a
- * changed one asks until a person has approved one; an autonomous run does not have it.
+ * changed one asks until a person has approved one; in an autonomous run it is denied, and the run
+ * does not have a tool that had changed when it began.
  *
  * @generated from message harness.v1.ToolsChanged
  */

@@ -2137,7 +2137,8 @@ Global___ServerState: _TypeAlias = ServerState  # noqa: Y015
 @_typing.final
 class ToolsChanged(_message.Message):
     """ToolsChanged: a server has other tools than before, or defines them differently. A call of a
-    changed one asks until a person has approved one; an autonomous run does not have it.
+    changed one asks until a person has approved one; in an autonomous run it is denied, and the run
+    does not have a tool that had changed when it began.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

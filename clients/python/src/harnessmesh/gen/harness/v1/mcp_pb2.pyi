@@ -334,12 +334,17 @@ class McpTool(_message.Message):
     LATE_FIELD_NUMBER: _builtins.int
     CHANGE_FIELD_NUMBER: _builtins.int
     GONE_FIELD_NUMBER: _builtins.int
+    UNAPPROVED_FIELD_NUMBER: _builtins.int
     server: _builtins.str
     """The server."""
     late: _builtins.bool
     """Only find_tools lists it: it came after the first request."""
     gone: _builtins.bool
     """The server has it no more."""
+    unapproved: _builtins.bool
+    """No person had approved its definition when the run got it. An autonomous run never has it,
+    even if it is approved later: the beginning of its requests does not change.
+    """
     @_builtins.property
     def definition(self) -> Global___McpDefinition:
         """What the run began with. The model is shown spec, which is made from it."""
@@ -361,10 +366,11 @@ class McpTool(_message.Message):
         late: _builtins.bool = ...,
         change: Global___McpChange | None = ...,
         gone: _builtins.bool = ...,
+        unapproved: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "definition", b"definition", "spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "definition", b"definition", "gone", b"gone", "late", b"late", "server", b"server", "spec", b"spec"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["change", b"change", "definition", b"definition", "gone", b"gone", "late", b"late", "server", b"server", "spec", b"spec", "unapproved", b"unapproved"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
