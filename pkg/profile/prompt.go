@@ -69,9 +69,10 @@ func (p *Profiles) SetPrompt(ctx context.Context, namespace string, set *harness
 		return nil, fault.Invalid("id", "unknown prompt %q: must be one of %s", content.Clip(set.GetId(), 64), strings.Join(quality.PromptIDs(), ", "))
 	case len(set.GetText()) > maxPrompt:
 		return nil, fault.Invalid("text", "%d bytes: at most %d", len(set.GetText()), maxPrompt)
-	case set.GetTier() != "" && (len(set.GetTier()) > maxTier || !runlog.Name.MatchString(set.GetTier())):
+	case tierOf(set.GetTier()) != "" && (len(set.GetTier()) > maxTier || !runlog.Name.MatchString(set.GetTier())):
 		return nil, fault.Invalid("tier", "%q: must match [A-Za-z0-9_-]{1,64}", content.Clip(set.GetTier(), 80))
 	}
+	set = &harnessv1.Prompt{Id: set.GetId(), Tier: tierOf(set.GetTier()), Text: set.GetText(), SetBy: set.GetSetBy()}
 	key := promptKey(namespace)
 	for end := p.cfg.Now().Add(p.cfg.Patience); ; {
 		s, revision, err := p.storedPrompts(ctx, key)
@@ -102,7 +103,9 @@ func (p *Profiles) SetPrompt(ctx context.Context, namespace string, set *harness
 
 func replacePrompt(s *harnessv1.StoredPrompts, set *harnessv1.Prompt, at *timestamppb.Timestamp) error {
 	s.Format = promptFormat
-	s.Prompts = slices.DeleteFunc(s.GetPrompts(), func(p *harnessv1.Prompt) bool { return p.GetId() == set.GetId() && p.GetTier() == set.GetTier() })
+	s.Prompts = slices.DeleteFunc(s.GetPrompts(), func(p *harnessv1.Prompt) bool {
+		return p.GetId() == set.GetId() && tierOf(p.GetTier()) == set.GetTier()
+	})
 	if set.GetText() == "" {
 		return nil
 	}
@@ -118,12 +121,24 @@ func replacePrompt(s *harnessv1.StoredPrompts, set *harnessv1.Prompt, at *timest
 	return nil
 }
 
+// defaultTier is another name of the tier of callers that have none.
+const defaultTier = "default"
+
+// tierOf returns a tier as it is stored.
+func tierOf(tier string) string {
+	if tier == defaultTier {
+		return ""
+	}
+	return tier
+}
+
 // pick returns the prompt that counts for a tier: that of the tier, else that of all, else the
 // built-in one.
 func pick(set []*harnessv1.Prompt, id, tier string) *harnessv1.Prompt {
 	var found *harnessv1.Prompt
+	tier = tierOf(tier)
 	for _, p := range set {
-		if p.GetId() == id && (p.GetTier() == tier || p.GetTier() == "" && found == nil) {
+		if p.GetId() == id && (tierOf(p.GetTier()) == tier || tierOf(p.GetTier()) == "" && found == nil) {
 			found = p
 		}
 	}
