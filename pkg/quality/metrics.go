@@ -1,9 +1,29 @@
 package quality
 
-import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+import (
+	"unicode/utf8"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
 
 // maxTools bounds the tools whose results are counted by name; further ones count as "other".
 const maxTools = 64
+
+// CountContent adds a result of a tool to the figures of a segment whose work is judged; it does
+// nothing without a state. A result in a blob counts its bytes as code points.
+func CountContent(q *harnessv1.QualityState, tool string, result *harnessv1.Content) {
+	if q == nil {
+		return
+	}
+	if q.Results == nil {
+		q.Results = &harnessv1.ToolResultFigures{}
+	}
+	chars := uint64(utf8.RuneCountInString(result.GetInline())) //nolint:gosec // a length
+	if blob := result.GetBlob(); blob != nil {
+		chars = blob.GetSize()
+	}
+	CountResult(q.GetResults(), tool, chars)
+}
 
 // CountResult adds a result of a tool to the figures of a segment. chars is its length in code
 // points.

@@ -78,24 +78,10 @@ func (c *completion) addQuality() {
 
 // countResults adds the results of the turn to the figures of the segment.
 func (c *completion) countResults() {
-	q := c.s.GetQuality()
-	if q == nil {
+	if c.s.GetQuality() == nil {
 		return
 	}
-	f := q.GetResults()
-	if f == nil {
-		f = &harnessv1.ToolResultFigures{}
-		q.Results = f
-	}
 	for _, r := range c.inOrder() {
-		quality.CountResult(f, r.tool, resultChars(r.content))
+		quality.CountContent(c.s.GetQuality(), r.tool, r.content)
 	}
-}
-
-// resultChars returns the length of a result, in code points; of one in a blob, in bytes.
-func resultChars(c *harnessv1.Content) uint64 {
-	if blob := c.GetBlob(); blob != nil {
-		return blob.GetSize()
-	}
-	return uint64(utf8.RuneCountInString(c.GetInline())) //nolint:gosec // a length
 }
