@@ -3,8 +3,11 @@ package quality_test
 import (
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
+
+	"pgregory.net/rapid"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
@@ -117,4 +120,41 @@ func TestKeywords(t *testing.T) {
 			t.Errorf("stop word %s", word)
 		}
 	}
+}
+
+// TestChoiceOfPlansIgnoresTheirOrder but for ties, of which the first wins.
+func TestChoiceOfPlansIgnoresTheirOrder(t *testing.T) {
+	words := []string{"compare", "prices", "churn", "interviews", "report", "x"}
+	kinds := []string{"chat", "synthesis", "full_pipeline", "drafting", ""}
+	rapid.Check(t, func(t *rapid.T) {
+		g := quality.Ground{
+			Kind: rapid.SampledFrom(kinds[:4]).Draw(t, "kind"), Sources: rapid.IntRange(0, 3).Draw(t, "sources"),
+			Query: strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 5).Draw(t, "query"), " "),
+		}
+		var plans []*harnessv1.PlanCandidate
+		for i := range rapid.IntRange(1, 3).Draw(t, "plans") {
+			plans = append(plans, &harnessv1.PlanCandidate{
+				Description:       strings.Join(rapid.SliceOfN(rapid.SampledFrom(words), 0, 4).Draw(t, "description"), " "),
+				SuggestedWorkflow: rapid.SampledFrom(kinds).Draw(t, "suggested"), EstimatedTurns: rapid.Uint32Range(0, 4).Draw(t, "turns"),
+				Subtasks: []string{strconv.Itoa(i)},
+			})
+		}
+		_, score := quality.ChoosePlan(plans, g)
+		for _, order := range [][]int{{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}} {
+			var other []*harnessv1.PlanCandidate
+			for _, i := range order {
+				if i < len(plans) {
+					other = append(other, plans[i])
+				}
+			}
+			got, same := quality.ChoosePlan(other, g)
+			if same.Total != score.Total {
+				t.Fatalf("in the order %v the best scores %v, not %v", order, same, score)
+			}
+			first := slices.IndexFunc(other, func(p *harnessv1.PlanCandidate) bool { return quality.ScorePlan(p, g).Total == score.Total })
+			if got != other[first] {
+				t.Fatalf("in the order %v %v is chosen, expected %v", order, got, other[first])
+			}
+		}
+	})
 }
