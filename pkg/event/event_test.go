@@ -80,8 +80,8 @@ func all() []*harnessv1.Event {
 		event.HookError("hook", "before_step", "error", true),
 		event.WorkItemChanged("added", &harnessv1.WorkItem{Id: "a"}, 1, 2),
 		event.DeliverablesUpdated("a", "title", harnessv1.ArtifactRole_ARTIFACT_ROLE_DELIVERABLE),
-		event.QualityComplexity(&harnessv1.QualityComplexity{Level: "MEDIUM", Reason: "why", SubtaskCount: 1, WorkflowType: "chat", Confidence: 1, Expected: &harnessv1.Expected{}}),
-		event.QualityPlanSelected(&harnessv1.QualityPlanSelected{Plan: "plan", Score: 1, CandidatesCount: 2, Subtasks: []string{"look"}, Breakdown: &structpb.Struct{}}),
+		event.QualityComplexity(&harnessv1.QualityComplexity{Level: "MEDIUM", Reason: "why", SubtaskCount: 1, WorkflowType: "chat", Confidence: 1, Expected: &harnessv1.Expected{}, KindReason: "why"}),
+		event.QualityPlanSelected(&harnessv1.QualityPlanSelected{Plan: "plan", Score: 1, CandidatesCount: 2, Subtasks: []string{"look"}, Breakdown: &structpb.Struct{}, Reason: "why"}),
 		event.QualityAlert(&harnessv1.QualityAlert{Severity: "warning", Checkpoint: 500, Issue: "issue", Suggestion: "suggestion"}),
 		event.QualityContract(&harnessv1.QualityContract{
 			Passed: true, Score: 1, Issues: []string{"issue"}, ArtifactCounts: map[string]uint32{"insight": 1}, Reasoning: "why", Attempt: 1,

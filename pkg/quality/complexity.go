@@ -2,6 +2,7 @@ package quality
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -16,6 +17,9 @@ const (
 	sureOfKind     = 0.5  // confidence from which the kind of an answer counts
 	maxReason      = 1000 // bytes
 )
+
+// errKind is the error of an answer that names no kind.
+var errKind = errors.New("expected a JSON object with a kind and a confidence from 0 to 1")
 
 // errLevel is the error of an answer that names none of the levels.
 var errLevel = errors.New("expected a JSON object with level SIMPLE, MEDIUM or COMPLEX")
@@ -64,7 +68,7 @@ func expectation(o fields) *harnessv1.Expected {
 // FallbackComplexity classifies work without a model: at least 5 sources or 1,200 code
 // points are COMPLEX, at most 120 code points without a source SIMPLE, others MEDIUM.
 func FallbackComplexity(goal string, sources int, why string) *harnessv1.QualityComplexity {
-	c := &harnessv1.QualityComplexity{Level: Medium, Reason: Fallback + content.Line(why, maxReason), SubtaskCount: 1}
+	c := &harnessv1.QualityComplexity{Level: Medium, Reason: FallbackReason(why), SubtaskCount: 1}
 	switch length := chars(goal); {
 	case sources >= complexSources || length >= complexChars:
 		c.Level = Complex
@@ -74,18 +78,26 @@ func FallbackComplexity(goal string, sources int, why string) *harnessv1.Quality
 	return c
 }
 
+// FallbackReason returns why a fallback counts, as events report it.
+func FallbackReason(why string) string { return Fallback + content.Line(why, maxReason) }
+
 // ParseIntent reads a model's answer to IntentJob and returns the kind of the work, one of
 // known, and how sure the model is, 0.5 to 1. An answer that cannot be read, names another
-// kind or is less sure gives Chat and 0.
-func ParseIntent(text string, known []string) (kind string, confidence float64) {
+// kind or is less sure gives Chat and 0, and an error with the reason.
+func ParseIntent(text string, known []string) (kind string, confidence float64, err error) {
 	found := objects(text, "kind")
 	if len(found) == 0 {
-		return Chat, 0
+		return Chat, 0, errKind
 	}
 	kind = strings.ToLower(found[0].text("kind"))
 	confidence, ok := found[0].number("confidence")
-	if !ok || !(confidence >= sureOfKind && confidence <= 1) || !slices.Contains(known, kind) { // NaN too
-		return Chat, 0
+	switch {
+	case !slices.Contains(known, kind):
+		return Chat, 0, fmt.Errorf("unknown kind %q", content.Clip(kind, maxSuggested))
+	case !ok || !(confidence >= 0 && confidence <= 1): // NaN too
+		return Chat, 0, errKind
+	case confidence < sureOfKind:
+		return Chat, 0, fmt.Errorf("confidence %.2f that the kind is %s is below %.1f", confidence, kind, sureOfKind)
 	}
-	return kind, confidence
+	return kind, confidence, nil
 }

@@ -80,21 +80,23 @@ func TestParseIntentFallsBackToChat(t *testing.T) {
 	for _, c := range []struct {
 		text, kind string
 		confidence float64
+		why        string
 	}{
-		{`{"kind":"synthesis","confidence":0.5}`, "synthesis", 0.5},
-		{"```\n{\"kind\":\" Triage \",\"confidence\":1}\n```", "triage", 1},
-		{`{"kind":"synthesis","confidence":0.49}`, "chat", 0},
-		{`{"kind":"poetry","confidence":0.9}`, "chat", 0},
-		{`{"kind":"synthesis","confidence":NaN}`, "chat", 0},
-		{`{"kind":"synthesis","confidence":"0.9"}`, "chat", 0},
-		{`{"kind":"synthesis","confidence":1.01}`, "chat", 0},
-		{`{"kind":"synthesis"}`, "chat", 0},
-		{`{"kind":"chat","confidence":0.9}`, "chat", 0.9},
-		{`synthesis`, "chat", 0},
-		{``, "chat", 0},
+		{`{"kind":"synthesis","confidence":0.5}`, "synthesis", 0.5, ""},
+		{"```\n{\"kind\":\" Triage \",\"confidence\":1}\n```", "triage", 1, ""},
+		{`{"kind":"synthesis","confidence":0.49}`, "chat", 0, "0.49 that the kind is synthesis"},
+		{`{"kind":"poetry","confidence":0.9}`, "chat", 0, `unknown kind "poetry"`},
+		{`{"kind":"synthesis","confidence":NaN}`, "chat", 0, "expected a JSON object"},
+		{`{"kind":"synthesis","confidence":"0.9"}`, "chat", 0, "expected a JSON object"},
+		{`{"kind":"synthesis","confidence":1.01}`, "chat", 0, "expected a JSON object"},
+		{`{"kind":"synthesis"}`, "chat", 0, "expected a JSON object"},
+		{`{"kind":"chat","confidence":0.9}`, "chat", 0.9, ""},
+		{`synthesis`, "chat", 0, "expected a JSON object"},
+		{``, "chat", 0, "expected a JSON object"},
 	} {
-		if kind, confidence := quality.ParseIntent(c.text, known); kind != c.kind || confidence != c.confidence {
-			t.Errorf("%s: %s, %v", c.text, kind, confidence)
+		kind, confidence, err := quality.ParseIntent(c.text, known)
+		if kind != c.kind || confidence != c.confidence || (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: %s, %v, %v", c.text, kind, confidence, err)
 		}
 	}
 }
@@ -116,13 +118,14 @@ func TestAnswersOfAnyText(t *testing.T) {
 		if plans := quality.ParsePlans(text); len(plans) > 3 {
 			t.Fatalf("%v", plans)
 		}
-		if _, confidence := quality.ParseIntent(text, quality.Names(nil)); math.IsNaN(confidence) || confidence > 1 {
+		if _, confidence, _ := quality.ParseIntent(text, quality.Names(nil)); math.IsNaN(confidence) || confidence > 1 {
 			t.Fatal(confidence)
 		}
 	})
 }
 
 func ExampleParseIntent() {
-	fmt.Println(quality.ParseIntent(`I think {"kind": "drafting", "confidence": 0.8}`, quality.Names(nil)))
-	// Output: drafting 0.8
+	kind, confidence, err := quality.ParseIntent(`I think {"kind": "drafting", "confidence": 0.8}`, quality.Names(nil))
+	fmt.Println(kind, confidence, err)
+	// Output: drafting 0.8 <nil>
 }

@@ -23,9 +23,9 @@ const (
 
 // Produced is what an attempt has produced.
 type Produced struct { // lang: participle — what an attempt has produced
-	Chars     uint64 // of the output, in code points
-	Marked    bool   // a marker of a citation is in the output or in the content of an artifact
-	Artifacts []*harnessv1.Artifact
+	Chars     uint64                // of the output, in code points
+	Marked    bool                  // a marker of a citation is in the output or in the content of an artifact
+	Artifacts []*harnessv1.Artifact // of the run
 }
 
 // requirement is what an attempt must have.
@@ -90,11 +90,18 @@ func (r *requirement) replace(k Kind, kind string, expected *uint32) {
 	r.counts = append(r.counts, &harnessv1.ArtifactCount{Kind: kind, Count: *expected})
 }
 
+// Current returns the artifacts by which the work of a segment is judged: those that were saved or
+// replaced in it.
+func Current(saved []*harnessv1.Artifact) []*harnessv1.Artifact {
+	return slices.DeleteFunc(slices.Clone(saved), (*harnessv1.Artifact).GetEarlier)
+}
+
 // Evaluate reports whether an attempt has what its kind requires. What is expected replaces
 // parts of that; multiplier scales insights and characters, in percent. Only what is
 // required is checked; the score is the share of these checks that passed, 1 without any.
 func Evaluate(k Kind, expected *harnessv1.Expected, multiplier uint32, p Produced) *harnessv1.QualityContract {
 	r := requirements(k, expected, multiplier)
+	p.Artifacts = Current(p.Artifacts)
 	c := &harnessv1.QualityContract{ArtifactCounts: map[string]uint32{}}
 	for _, a := range p.Artifacts {
 		c.ArtifactCounts[a.GetKind()]++

@@ -2,8 +2,12 @@ package quality
 
 import (
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -35,6 +39,8 @@ const (
 	maxKindDesc       = 300
 	maxKindChars      = 100_000
 	maxKindPreamble   = 2000
+	maxKindPrompt     = 4096
+	maxPerspectives   = 3
 	maxKindCount      = 200 // artifacts of a run
 	maxKindArtifacts  = 20
 	charsOfSynthesis  = 100
@@ -81,7 +87,7 @@ func builtIn(name string, insights uint32) *harnessv1.WorkKind {
 	}
 	k := &harnessv1.WorkKind{
 		Name: name, RequireArtifacts: true, ArtifactKinds: artifacts,
-		MaxAttempts: defaultAttempts, GoodEnoughScore: defaultGood, LowQualityThreshold: defaultLow,
+		MaxAttempts: proto.Uint32(defaultAttempts), GoodEnoughScore: defaultGood, LowQualityThreshold: defaultLow,
 	}
 	switch name {
 	case Synthesis:
@@ -102,7 +108,7 @@ func builtIn(name string, insights uint32) *harnessv1.WorkKind {
 	default:
 		k.Name, k.Description = Chat, "Answers a question or does a task that leaves no artifact."
 		k.RequireArtifacts, k.MinOutputChars = false, charsOfChat
-		k.MaxAttempts, k.GoodEnoughScore, k.LowQualityThreshold = attemptsOfChat, goodChat, lowChat
+		k.MaxAttempts, k.GoodEnoughScore, k.LowQualityThreshold = proto.Uint32(attemptsOfChat), goodChat, lowChat
 	}
 	return k
 }
@@ -112,14 +118,14 @@ func ownKind(k *harnessv1.WorkKind) Kind {
 	filled := &harnessv1.WorkKind{
 		Name: k.GetName(), Description: k.GetDescription(), ArtifactKinds: k.GetArtifactKinds(), Counts: k.GetCounts(),
 		RequireCitations: k.GetRequireCitations(), RequireArtifacts: k.GetRequireArtifacts(), MinOutputChars: k.GetMinOutputChars(),
-		MaxAttempts: k.GetMaxAttempts(), GoodEnoughScore: k.GetGoodEnoughScore(), LowQualityThreshold: k.GetLowQualityThreshold(),
-		Perspectives: k.GetPerspectives(), Score: k.GetScore(), Preamble: k.GetPreamble(),
+		MaxAttempts: k.MaxAttempts, GoodEnoughScore: k.GetGoodEnoughScore(), LowQualityThreshold: k.GetLowQualityThreshold(),
+		Perspectives: k.GetPerspectives(), Score: k.GetScore(), Preamble: k.GetPreamble(), Prompts: k.GetPrompts(),
 	}
 	if len(filled.ArtifactKinds) == 0 {
 		filled.ArtifactKinds = artifacts
 	}
-	if filled.MaxAttempts == 0 {
-		filled.MaxAttempts = defaultAttempts
+	if filled.GetMaxAttempts() == 0 {
+		filled.MaxAttempts = proto.Uint32(defaultAttempts)
 	}
 	if filled.GoodEnoughScore == 0 {
 		filled.GoodEnoughScore = defaultGood
@@ -188,15 +194,17 @@ func CheckKind(k *harnessv1.WorkKind) error {
 		return fmt.Errorf("kind %s: preamble exceeds %d bytes", name, maxKindPreamble)
 	case k.GetMinOutputChars() > maxKindChars:
 		return fmt.Errorf("kind %s: min_output_chars %d exceeds %d", name, k.GetMinOutputChars(), maxKindChars)
-	case k.GetMaxAttempts() > maxAttempts:
-		return fmt.Errorf("kind %s: max_attempts %d exceeds %d", name, k.GetMaxAttempts(), maxAttempts)
+	case k.MaxAttempts != nil && (k.GetMaxAttempts() < 1 || k.GetMaxAttempts() > maxAttempts):
+		return fmt.Errorf("kind %s: max_attempts %d: expected 1 to %d", name, k.GetMaxAttempts(), maxAttempts)
 	case k.GetScore() != "" && !slices.Contains(scoreTypes, k.GetScore()):
 		return fmt.Errorf("kind %s: unknown score %q: expected one of %v", name, k.GetScore(), scoreTypes)
+	case len(k.GetPerspectives()) > maxPerspectives:
+		return fmt.Errorf("kind %s: %d perspectives exceed %d", name, len(k.GetPerspectives()), maxPerspectives)
 	}
 	if err := checkThresholds(k); err != nil {
 		return fmt.Errorf("kind %s: %w", name, err)
 	}
-	if err := checkUnique("perspective", k.GetPerspectives(), perspectives); err != nil {
+	if err := checkPrompts(k); err != nil {
 		return fmt.Errorf("kind %s: %w", name, err)
 	}
 	if err := checkArtifacts(k); err != nil {
@@ -216,6 +224,35 @@ func checkThresholds(k *harnessv1.WorkKind) error {
 	}
 	if !(low >= 0 && low <= good) {
 		return fmt.Errorf("low_quality_threshold %v: expected a number from 0 to good_enough_score, %v", low, good)
+	}
+	return nil
+}
+
+// checkPrompts checks the perspectives of a kind and the prompts that it replaces. A custom
+// perspective has no built-in prompt.
+func checkPrompts(k *harnessv1.WorkKind) error {
+	if err := checkUnique("perspective", k.GetPerspectives(), nil); err != nil {
+		return err
+	}
+	known := []string{PromptPlan, PromptPreamble, PromptVerifier, PromptHealing}
+	for _, p := range k.GetPerspectives() {
+		id := verifierOf + p
+		known = append(known, id)
+		switch {
+		case slices.Contains(perspectives, p):
+		case !kindName.MatchString(p) || id == PromptVerifier:
+			return fmt.Errorf("perspective %q: expected a lower-case letter, then at most 31 of a-z, 0-9 and _, and not system", p)
+		case k.GetPrompts()[id] == "":
+			return fmt.Errorf("unknown perspective %q: expected one of %v, or a text for it in prompts as %s", p, perspectives, id)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(k.GetPrompts())) {
+		switch text := k.GetPrompts()[id]; {
+		case !slices.Contains(known, id):
+			return fmt.Errorf("prompts: unknown prompt %q: expected one of %v", id, known)
+		case strings.TrimSpace(text) == "" || len(text) > maxKindPrompt:
+			return fmt.Errorf("prompts: %s has %d bytes: expected 1 to %d", id, len(text), maxKindPrompt)
+		}
 	}
 	return nil
 }

@@ -127,7 +127,7 @@ func TestContractReplacesAndScales(t *testing.T) {
 
 func TestOwnKindsHaveTheirDefaults(t *testing.T) {
 	own := []*harnessv1.WorkKind{
-		{Name: "triage"}, {Name: "chat", MaxAttempts: 9}, {Name: "bugs", ArtifactKinds: []string{"bug"}, MaxAttempts: 7, GoodEnoughScore: 0.4, MinOutputChars: 90,
+		{Name: "triage"}, {Name: "chat", MaxAttempts: ptr[uint32](9)}, {Name: "bugs", ArtifactKinds: []string{"bug"}, MaxAttempts: ptr[uint32](7), GoodEnoughScore: 0.4, MinOutputChars: 90,
 			Counts: []*harnessv1.ArtifactCount{{Kind: "bug", Count: 2}}},
 	}
 	cfg := &harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{
@@ -173,7 +173,8 @@ func TestCheckKindNamesWhatIsWrong(t *testing.T) {
 		"name \"a\\n\"":              func(k *harnessv1.WorkKind) { k.Name = "a\n" },
 		"built-in":                   func(k *harnessv1.WorkKind) { k.Name = "drafting" },
 		"name \"aaaaaaaaaaaaaaaa":    func(k *harnessv1.WorkKind) { k.Name = strings.Repeat("a", 33) },
-		"max_attempts 11":            func(k *harnessv1.WorkKind) { k.MaxAttempts = 11 },
+		"max_attempts 11":            func(k *harnessv1.WorkKind) { k.MaxAttempts = ptr[uint32](11) },
+		"max_attempts 0":             func(k *harnessv1.WorkKind) { k.MaxAttempts = ptr[uint32](0) },
 		"good_enough_score 1.01":     func(k *harnessv1.WorkKind) { k.GoodEnoughScore = 1.01 },
 		"good_enough_score NaN":      func(k *harnessv1.WorkKind) { k.GoodEnoughScore = math.NaN() },
 		"good_enough_score -0.1":     func(k *harnessv1.WorkKind) { k.GoodEnoughScore = -0.1 },
@@ -181,17 +182,27 @@ func TestCheckKindNamesWhatIsWrong(t *testing.T) {
 		"low_quality_threshold NaN":  func(k *harnessv1.WorkKind) { k.LowQualityThreshold = math.NaN() },
 		"low_quality_threshold 0.3":  func(k *harnessv1.WorkKind) { k.GoodEnoughScore, k.LowQualityThreshold = 0.2, 0.3 },
 		"unknown perspective":        func(k *harnessv1.WorkKind) { k.Perspectives = []string{"style"} },
-		"duplicate perspective":      func(k *harnessv1.WorkKind) { k.Perspectives = []string{"accuracy", "accuracy"} },
-		"unknown score":              func(k *harnessv1.WorkKind) { k.Score = "nps" },
-		"description exceeds":        func(k *harnessv1.WorkKind) { k.Description = strings.Repeat("d", 301) },
-		"preamble exceeds":           func(k *harnessv1.WorkKind) { k.Preamble = strings.Repeat("d", 2001) },
-		"min_output_chars 100001":    func(k *harnessv1.WorkKind) { k.MinOutputChars = 100_001 },
-		"artifact kind \"A\"":        func(k *harnessv1.WorkKind) { k.ArtifactKinds = []string{"A"} },
-		"duplicate artifact kind":    func(k *harnessv1.WorkKind) { k.ArtifactKinds = []string{"a", "a"} },
-		"unknown count of \"bug\"":   func(k *harnessv1.WorkKind) { k.Counts = []*harnessv1.ArtifactCount{{Kind: "bug", Count: 1}} },
-		"201 exceeds":                func(k *harnessv1.WorkKind) { k.Counts = []*harnessv1.ArtifactCount{{Kind: "insight", Count: 201}} },
+		"4 perspectives exceed 3": func(k *harnessv1.WorkKind) {
+			k.Perspectives = []string{"accuracy", "completeness", "usefulness", "style"}
+			k.Prompts = map[string]string{"verifier_style": "x"}
+		},
+		"perspective \"a b\": expected":        func(k *harnessv1.WorkKind) { k.Perspectives = []string{"a b"} },
+		"perspective \"system\": expected":     func(k *harnessv1.WorkKind) { k.Perspectives = []string{"system"} },
+		"unknown prompt \"intent_classifier\"": func(k *harnessv1.WorkKind) { k.Prompts = map[string]string{"intent_classifier": "x"} },
+		"unknown prompt \"verifier_accuracy\"": func(k *harnessv1.WorkKind) { k.Prompts = map[string]string{"verifier_accuracy": "x"} },
+		"healing has 1 bytes":                  func(k *harnessv1.WorkKind) { k.Prompts = map[string]string{"healing": " "} },
+		"healing has 4097 bytes":               func(k *harnessv1.WorkKind) { k.Prompts = map[string]string{"healing": strings.Repeat("h", 4097)} },
+		"duplicate perspective":                func(k *harnessv1.WorkKind) { k.Perspectives = []string{"accuracy", "accuracy"} },
+		"unknown score":                        func(k *harnessv1.WorkKind) { k.Score = "nps" },
+		"description exceeds":                  func(k *harnessv1.WorkKind) { k.Description = strings.Repeat("d", 301) },
+		"preamble exceeds":                     func(k *harnessv1.WorkKind) { k.Preamble = strings.Repeat("d", 2001) },
+		"min_output_chars 100001":              func(k *harnessv1.WorkKind) { k.MinOutputChars = 100_001 },
+		"artifact kind \"A\"":                  func(k *harnessv1.WorkKind) { k.ArtifactKinds = []string{"A"} },
+		"duplicate artifact kind":              func(k *harnessv1.WorkKind) { k.ArtifactKinds = []string{"a", "a"} },
+		"unknown count of \"bug\"":             func(k *harnessv1.WorkKind) { k.Counts = []*harnessv1.ArtifactCount{{Kind: "bug", Count: 1}} },
+		"201 exceeds":                          func(k *harnessv1.WorkKind) { k.Counts = []*harnessv1.ArtifactCount{{Kind: "insight", Count: 201}} },
 	} {
-		k := &harnessv1.WorkKind{Name: "triage_2", MaxAttempts: 10, GoodEnoughScore: 0, LowQualityThreshold: 0.65, Perspectives: []string{"usefulness"}, Score: "doc_qs"}
+		k := &harnessv1.WorkKind{Name: "triage_2", MaxAttempts: ptr[uint32](10), GoodEnoughScore: 0, LowQualityThreshold: 0.65, Perspectives: []string{"usefulness"}, Score: "doc_qs"}
 		change(k)
 		err := quality.CheckKind(k)
 		if (err == nil) != (named == "") || err != nil && !strings.Contains(err.Error(), named) {

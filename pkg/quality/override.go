@@ -5,6 +5,15 @@ import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 // Texts are the prompts of a run that replace built-in ones.
 type Texts []*harnessv1.Prompt
 
+// TextsOf returns the prompts for a kind of work: those that the kind sets itself come before set.
+func TextsOf(k Kind, set []*harnessv1.Prompt) Texts {
+	var texts Texts
+	for id, text := range k.GetPrompts() {
+		texts = append(texts, &harnessv1.Prompt{Id: id, Text: text, Digest: PromptDigest(text)})
+	}
+	return append(texts, set...)
+}
+
 // Of returns the text of a prompt.
 func (t Texts) Of(id string) string {
 	if p := t.find(id); p != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -56,7 +55,7 @@ func PlanJob(goal string, k Kind, c *harnessv1.QualityComplexity, sources []*har
 
 // VerifyJob asks for a verdict on work. The model gets the first 500 code points of the goal,
 // the first 8,000 of the output and the summary of artifacts. Perspective is accuracy,
-// completeness or usefulness; "" is all. Calibration is text about earlier verdicts that
+// completeness, usefulness or one of the kind of the work; "" is all. Calibration is text about earlier verdicts that
 // users did not share; it may be empty. ParseVerdict reads the answer.
 func VerifyJob(goal, output, artifacts, perspective, calibration string) *harnessv1.JobRequest {
 	parts := []part{{"GOAL", first(goal, maxVerifyGoal)}, {"OUTPUT", first(output, maxVerifyWork)}, {"ARTIFACTS", artifacts}}
@@ -68,16 +67,25 @@ func VerifyJob(goal, output, artifacts, perspective, calibration string) *harnes
 
 // verifierPrompt returns the id of the prompt of a verifier.
 func verifierPrompt(perspective string) string {
-	if slices.Contains(perspectives, perspective) {
-		return "verifier_" + perspective
+	if perspective == "" {
+		return PromptVerifier
 	}
-	return PromptVerifier
+	return verifierOf + perspective
+}
+
+// textOf returns the built-in text with an id; for a custom perspective that of the verifier for
+// everything.
+func textOf(id string) string {
+	if text, known := prompts[id]; known || !strings.HasPrefix(id, verifierOf) {
+		return text
+	}
+	return prompts[PromptVerifier]
 }
 
 // WithPrompt replaces the built-in text with an id in the system prompt of a request. The
 // instructions on the form of the answer stay.
 func WithPrompt(r *harnessv1.JobRequest, id, text string) {
-	if rest, ok := strings.CutPrefix(r.GetSystem(), prompts[id]); ok && prompts[id] != "" {
+	if rest, ok := strings.CutPrefix(r.GetSystem(), textOf(id)); ok && textOf(id) != "" {
 		r.System = text + rest
 	}
 }
@@ -89,8 +97,8 @@ type part struct{ name, text string }
 func job(purpose, prompt, format, schema string, tokens uint32, parts ...part) *harnessv1.JobRequest {
 	body, nonce := fence(parts)
 	return &harnessv1.JobRequest{
-		Purpose: purpose, System: prompts[prompt] + "\n\n" + fmt.Sprintf(delimiters, nonce, nonce) + "\n" + format, Prompt: body, Schema: schema,
-		Timeout: durationpb.New(jobTimeout), MaxTries: jobTries, MaxOutputTokens: tokens, PromptUsed: &harnessv1.Prompt{Id: prompt, Digest: PromptDigest(prompts[prompt])},
+		Purpose: purpose, System: textOf(prompt) + "\n\n" + fmt.Sprintf(delimiters, nonce, nonce) + "\n" + format, Prompt: body, Schema: schema,
+		Timeout: durationpb.New(jobTimeout), MaxTries: jobTries, MaxOutputTokens: tokens, PromptUsed: &harnessv1.Prompt{Id: prompt, Digest: PromptDigest(textOf(prompt))},
 	}
 }
 

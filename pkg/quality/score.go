@@ -20,9 +20,9 @@ const (
 // Scored is what the scores of an attempt are computed from.
 type Scored struct { // lang: participle — the event that it becomes is named in the past tense
 	Kind       Kind
-	Expected   *harnessv1.Expected // what replaces parts of the kind's requirements; nil: nothing
-	Multiplier uint32              // percent by which the profile scales them; 0: 100
-	Artifacts  []*harnessv1.Artifact
+	Expected   *harnessv1.Expected   // what replaces parts of the kind's requirements; nil: nothing
+	Multiplier uint32                // percent by which the profile scales them; 0: 100
+	Artifacts  []*harnessv1.Artifact // of the run
 	Sources    []*harnessv1.Source
 	Quotes     *harnessv1.QuotesSeen      // nil: no source could be read
 	Verifier   *float64                   // 0 to 1; nil: not known
@@ -84,8 +84,10 @@ func (s Scored) insightParts(r requirement) []component {
 func (s Scored) recommendationParts(r requirement) []component {
 	saved := s.of(RecommendationOf)
 	insights := map[string]bool{}
-	for _, a := range s.of(Insight) {
-		insights[a.GetId()] = true
+	for _, a := range s.Artifacts { // those of earlier segments too
+		if a.GetKind() == Insight {
+			insights[a.GetId()] = true
+		}
 	}
 	evidence := func(a *harnessv1.Artifact) bool {
 		return len(a.GetCitations()) > 0 || slices.ContainsFunc(list(data(a)["insights"]), func(id json.RawMessage) bool { return insights[stringOf(id)] })
@@ -108,7 +110,7 @@ func (s Scored) documentParts(r requirement) []component {
 		{"readability", 0.10, nil},
 		{"verifier", 0.20, s.Verifier},
 	}
-	if s.Marked || slices.ContainsFunc(s.Artifacts, func(a *harnessv1.Artifact) bool { return len(a.GetCitations()) > 0 }) {
+	if s.Marked || slices.ContainsFunc(Current(s.Artifacts), func(a *harnessv1.Artifact) bool { return len(a.GetCitations()) > 0 }) {
 		parts[2].value = known(1)
 	}
 	if d := s.Document; d != nil {
@@ -130,21 +132,14 @@ func (s Scored) documentParts(r requirement) []component {
 	return parts
 }
 
-// of returns the artifacts of a kind.
+// of returns the artifacts of a kind that the segment has saved.
 func (s Scored) of(kind string) []*harnessv1.Artifact {
-	return slices.DeleteFunc(slices.Clone(s.Artifacts), func(a *harnessv1.Artifact) bool { return a.GetKind() != kind })
+	return slices.DeleteFunc(Current(s.Artifacts), func(a *harnessv1.Artifact) bool { return a.GetKind() != kind })
 }
 
-// quotesFound is the share of the quotes of artifacts that their sources have. It is not
-// known if no source could be read or none of the quotes could be looked up. Artifacts
-// without quotes have found none.
+// quotesFound is the share of the quotes of artifacts that their sources have, among those that
+// could be looked up. It is not known if none could.
 func (s Scored) quotesFound(saved []*harnessv1.Artifact) *float64 {
-	if len(s.Quotes.GetRead()) == 0 {
-		return nil
-	}
-	if !slices.ContainsFunc(saved, hasQuote) {
-		return known(0)
-	}
 	var found, all int
 	for _, q := range s.Quotes.GetQuotes() {
 		if !slices.ContainsFunc(saved, func(a *harnessv1.Artifact) bool { return a.GetId() == q.GetArtifact() }) {

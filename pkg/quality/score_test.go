@@ -63,9 +63,14 @@ func TestInsightScore(t *testing.T) {
 	if got := parts(quality.Scores(s)[0])["quotes_found"]; got != -1 {
 		t.Errorf("quotes that could not be looked up: %v", got)
 	}
-	s.Artifacts = artifactsOf(1, 0, 0)
+	s.Quotes = &harnessv1.QuotesSeen{Read: []string{"s2"}, Quotes: []*harnessv1.QuoteSeen{{Artifact: "a3", Found: true}}}
+	s.Artifacts = append(artifactsOf(1, 0, 0), saved[2]) // only the document quotes
+	if got := parts(quality.Scores(s)[0])["quotes_found"]; got != -1 {
+		t.Errorf("no quotes of insights: %v", got)
+	}
+	s.Quotes.Quotes = append(s.Quotes.Quotes, &harnessv1.QuoteSeen{Artifact: "a1"})
 	if got := parts(quality.Scores(s)[0])["quotes_found"]; got != 0 {
-		t.Errorf("no quotes: %v", got)
+		t.Errorf("an invented quote: %v", got)
 	}
 }
 

@@ -2,6 +2,9 @@ package quality
 
 import "slices"
 
+// verifierOf begins the id of the prompt of a verifier for one perspective.
+const verifierOf = "verifier_"
+
 // Ids of prompts.
 const (
 	PromptClassifier   = "complexity_classifier"
@@ -9,9 +12,9 @@ const (
 	PromptPlan         = "plan_generator"
 	PromptPreamble     = "quality_preamble"
 	PromptVerifier     = "verifier_system"
-	PromptAccuracy     = "verifier_" + Accuracy
-	PromptCompleteness = "verifier_" + Completeness
-	PromptUsefulness   = "verifier_" + Usefulness
+	PromptAccuracy     = verifierOf + Accuracy
+	PromptCompleteness = verifierOf + Completeness
+	PromptUsefulness   = verifierOf + Usefulness
 	PromptHealing      = "healing"
 )
 

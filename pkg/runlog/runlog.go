@@ -61,7 +61,9 @@ import (
 //     limits.
 //   - 12: servers of tools, calls by call_tool, and swarms. A program that reads only schema 11 would
 //     refuse calls of servers as unknown, and could not give the specialists of a swarm their tasks.
-const Schema = 12
+//   - 16: answers of attempts in the list of work, artifacts of earlier segments, prompts of kinds. A
+//     program that reads only schema 12 would deliver a better attempt without its answer.
+const Schema = 16
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

@@ -20,9 +20,9 @@ var (
 	qualityScore = Instrument{Name: "harness.quality.score", Kind: Histogram, Unit: "{score}", Buckets: tenths,
 		Description: "Combined score of what a segment delivers, 0 to 1. kind: the kind of work, other for those of agents.", Attributes: []string{"kind"}}
 	qualityCostShare = Instrument{Name: "harness.quality.cost_share", Kind: Histogram, Unit: "{share}", Buckets: tenths,
-		Description: "Share of judging in the cost of a run that ends, 0 to 1; nothing for runs without a known price.", Attributes: nil}
+		Description: "Share of judging in the cost of a segment that ends, 0 to 1; nothing for those without a known price.", Attributes: nil}
 	qualityFallbacks = Instrument{Name: "harness.quality.fallbacks", Kind: Counter, Unit: "{judge}",
-		Description: "Judges that did not answer. judge: complexity or verifier.", Attributes: []string{"judge"}}
+		Description: "Judges that did not answer. judge: complexity, intent, plan or verifier.", Attributes: []string{"judge"}}
 	qualityRetries = Instrument{Name: "harness.quality.retries", Kind: Counter, Unit: "{attempt}",
 		Description: "Attempts after the first of a segment.", Attributes: []string{"reason"}}
 	qualityHealed = Instrument{Name: "harness.quality.healed", Kind: Counter, Unit: "{segment}",
@@ -63,9 +63,14 @@ var knownKinds = map[string]bool{"chat": true, "synthesis": true, "recommendatio
 // stored counts what the events of a record report, and the verdict of a result.
 func (q *qualityMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
 	for _, e := range rec.GetEvents() {
+		if strings.HasPrefix(e.GetQualityComplexity().GetKindReason(), fallbackMark) {
+			q.fallbacks.add(ctx, 1, "intent")
+		}
 		switch {
 		case strings.HasPrefix(e.GetQualityComplexity().GetReason(), fallbackMark):
 			q.fallbacks.add(ctx, 1, "complexity")
+		case strings.HasPrefix(e.GetQualityPlanSelected().GetReason(), fallbackMark):
+			q.fallbacks.add(ctx, 1, "plan")
 		case strings.HasPrefix(e.GetQualityVerified().GetFeedback(), fallbackMark):
 			q.fallbacks.add(ctx, 1, "verifier")
 		case e.GetQualityRetry() != nil:
@@ -88,7 +93,8 @@ func (q *qualityMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
 	default:
 		q.healed.add(ctx, 1, "healed")
 	}
-	if all := rec.GetStep().GetSnapshot().GetSpent().GetUsage().GetCostMicroUsd(); all > 0 {
-		q.costShare.record(ctx, min(float64(v.GetUsage().GetCostMicroUsd())/float64(all), 1))
+	spent := rec.GetStep().GetSnapshot().GetSpent()
+	if all, before := spent.GetUsage().GetCostMicroUsd(), spent.GetUsageBeforeSegment().GetCostMicroUsd(); all > before {
+		q.costShare.record(ctx, min(float64(v.GetUsage().GetCostMicroUsd())/float64(all-before), 1))
 	}
 }

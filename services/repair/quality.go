@@ -23,6 +23,7 @@ type workPlan struct {
 	plan       *harnessv1.PlanCandidate // nil unless the work is complex
 	score      quality.PlanScore
 	candidates int
+	planReason string // why no model made the plan
 	usage      []*harnessv1.Usage
 	problem    string // why the profile could not be read
 	texts      quality.Texts
@@ -60,9 +61,13 @@ func (d *decision) classify(goal string, segment uint32, own []*harnessv1.WorkKi
 	}
 	name, confidence := task.GetKind(), 1.0
 	if name == "" {
-		name, confidence = quality.ParseIntent(states[1].GetText(), quality.Names(own))
+		name, confidence, err = quality.ParseIntent(states[1].GetText(), quality.Names(own))
+		if why := firstOf(states[1].GetError(), err); why != "" {
+			w.complexity.KindReason = quality.FallbackReason(why)
+		}
 	}
 	w.kind = quality.KindOf(name, own, sources)
+	w.texts = quality.TextsOf(w.kind, w.texts)
 	w.complexity.WorkflowType, w.complexity.Confidence = w.kind.GetName(), confidence
 	if w.complexity.GetLevel() == quality.Complex {
 		if err := d.choosePlan(w, goal, segment); err != nil {
@@ -85,6 +90,12 @@ func (d *decision) choosePlan(w *workPlan, goal string, segment uint32) error {
 		return err
 	}
 	plans := quality.ParsePlans(states[0].GetText())
+	switch {
+	case states[0].GetError() != "":
+		w.planReason = quality.FallbackReason(states[0].GetError())
+	case len(plans) == 0:
+		w.planReason = quality.FallbackReason("the answer has no plan")
+	}
 	insights := 0
 	for _, a := range d.s.GetWorkItemLedger().GetArtifacts() {
 		if a.GetKind() == quality.Insight {
@@ -143,6 +154,9 @@ func firstOf(why string, err error) string {
 
 // recordWork stores what was found out about the work of the segment, and reports it.
 func (d *decision) recordWork(w *workPlan) {
+	if saved := d.s.GetWorkItemLedger(); len(saved.GetAttempts()) > 0 { // of the segment before
+		runstate.OwnLedger(d.s).Attempts = nil
+	}
 	if w == nil {
 		d.s.Quality = nil
 		return
@@ -155,6 +169,11 @@ func (d *decision) recordWork(w *workPlan) {
 		runstate.SumUsage(w.state.Usage, u)
 	}
 	d.s.Quality = w.state
+	if len(d.s.GetWorkItemLedger().GetArtifacts()) > 0 {
+		for _, a := range runstate.OwnLedger(d.s).GetArtifacts() {
+			a.Earlier = true
+		}
+	}
 	if w.problem != "" {
 		profile := quality.ProfileOf(nil)
 		profile.Problem = w.problem
@@ -172,7 +191,7 @@ func (d *decision) recordWork(w *workPlan) {
 	}
 	d.Emit(event.QualityPlanSelected(&harnessv1.QualityPlanSelected{
 		Plan: w.plan.GetDescription(), Score: w.score.Total, Subtasks: w.plan.GetSubtasks(), Breakdown: breakdown,
-		CandidatesCount: uint32(w.candidates), //nolint:gosec // at most 3
+		CandidatesCount: uint32(w.candidates), Reason: w.planReason, //nolint:gosec // at most 3
 	}))
 }
 

@@ -1,6 +1,7 @@
 package repair_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,14 +76,20 @@ func TestWorkIsClassified(t *testing.T) {
 		kind, level string
 		told        string
 		reason      string
+		kindReason  string
+		planReason  string
 	}{
-		{"simple", "", map[string]string{quality.PurposeClassify: simple, quality.PurposeIntent: draft}, both, "drafting", "SIMPLE", "", "one step"},
-		{"given", "synthesis", map[string]string{quality.PurposeClassify: simple}, quality.PurposeClassify, "synthesis", "SIMPLE", "", "one step"},
-		{"nobody answers", "", nil, both, "chat", "SIMPLE", "", quality.Fallback + "overloaded"},
+		{"simple", "", map[string]string{quality.PurposeClassify: simple, quality.PurposeIntent: draft}, both, "drafting", "SIMPLE", "", "one step", "", ""},
+		{"given", "synthesis", map[string]string{quality.PurposeClassify: simple}, quality.PurposeClassify, "synthesis", "SIMPLE", "", "one step", "", ""},
+		{"no answer", "", nil, both, "chat", "SIMPLE", "", quality.Fallback + "overloaded", quality.Fallback + "overloaded", ""},
+		{"not sure", "", map[string]string{quality.PurposeClassify: simple, quality.PurposeIntent: `{"kind":"drafting","confidence":0.4}`}, both, "chat", "SIMPLE", "", "one step",
+			quality.Fallback + "confidence 0.40 that the kind is drafting is below 0.5", ""},
 		{"complex", "", map[string]string{quality.PurposeClassify: complexWork, quality.PurposeIntent: draft, quality.PurposePlan: plans}, both + ", then " + quality.PurposePlan,
-			"drafting", "COMPLEX", "Fix\nRead first.\n1. Look\n2. Change", "much"},
+			"drafting", "COMPLEX", "Fix\nRead first.\n1. Look\n2. Change", "much", "", ""},
 		{"complex, without plans", "drafting", map[string]string{quality.PurposeClassify: complexWork}, quality.PurposeClassify + ", then " + quality.PurposePlan,
-			"drafting", "COMPLEX", "Execute drafting workflow directly", "much"},
+			"drafting", "COMPLEX", "Execute drafting workflow directly", "much", "", quality.Fallback + "overloaded"},
+		{"complex, with an answer that has no plan", "drafting", map[string]string{quality.PurposeClassify: complexWork, quality.PurposePlan: "{}"},
+			quality.PurposeClassify + ", then " + quality.PurposePlan, "drafting", "COMPLEX", "Execute drafting workflow directly", "much", "", quality.Fallback + "the answer has no plan"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			o, rounds := classified(t, first(begun(), qualitySpec(c.given), nothing()...), c.answers)
@@ -99,6 +106,11 @@ func TestWorkIsClassified(t *testing.T) {
 			}
 			if e := o.GetEvents()[1].GetQualityComplexity(); e.GetReason() != c.reason || e.GetWorkflowType() != c.kind || e.GetLevel() != c.level {
 				t.Errorf("reported %v", e)
+			} else if e.GetKindReason() != c.kindReason {
+				t.Errorf("the kind is chat because %q", e.GetKindReason())
+			}
+			if got := o.GetEvents()[2].GetQualityPlanSelected().GetReason(); got != c.planReason {
+				t.Errorf("the plan is no model's because %q", got)
 			}
 			messages := o.GetAppended()
 			if !strings.Contains(content.Text(messages[0].GetContent()), "What good work is here") {
@@ -145,6 +157,9 @@ func TestNextSegmentIsClassifiedAgain(t *testing.T) {
 	s := finished()
 	s.Config.Quality = &harnessv1.QualityConfig{Enabled: proto.Bool(true), Model: "openai:small"}
 	s.Quality = &harnessv1.QualityState{Kind: "chat", Level: "COMPLEX", Attempt: 3, Checkpoints: []uint32{500}, Verdict: &harnessv1.QualityVerdict{}}
+	s.WorkItemLedger = &harnessv1.WorkItemLedger{
+		Artifacts: []*harnessv1.Artifact{{Id: "a1", Kind: "document"}, {Id: "a2", Kind: "insight"}}, Attempts: []*harnessv1.AttemptArtifacts{{Attempt: 3}},
+	}
 	m := userMessage("Write a letter")
 	m.Id, m.Sequence = "i", 11
 	in := &harnessv1.StepInput{
@@ -157,11 +172,44 @@ func TestNextSegmentIsClassifiedAgain(t *testing.T) {
 	if rounds != quality.PurposeClassify+"+"+quality.PurposeIntent || q.GetKind() != "drafting" || q.GetAttempt() != 1 || q.GetVerdict() != nil || len(q.GetCheckpoints()) > 0 {
 		t.Errorf("asked %s: %v", rounds, q)
 	}
+	saved := o.GetStep().GetSnapshot().GetWorkItemLedger()
+	if len(saved.GetAttempts()) > 0 || len(saved.GetArtifacts()) != 2 || !saved.GetArtifacts()[0].GetEarlier() || !saved.GetArtifacts()[1].GetEarlier() {
+		t.Errorf("the segment begins with %v", saved)
+	}
 	told := false
 	for _, m := range o.GetAppended() {
 		told = told || m.GetKind() == harnessv1.MessageKind_MESSAGE_KIND_GUIDANCE && strings.Contains(content.Text(m.GetContent()), "What it must have:")
 	}
 	if !told {
 		t.Errorf("the model reads %v", o.GetAppended())
+	}
+}
+
+// TestArtifactsOfUnjudgedSegmentsAreUnchanged: without quality another segment leaves no mark in them.
+func TestArtifactsOfUnjudgedSegmentsAreUnchanged(t *testing.T) {
+	s := finished()
+	s.WorkItemLedger = &harnessv1.WorkItemLedger{Artifacts: []*harnessv1.Artifact{{Id: "a1", Kind: "document"}}}
+	o, _ := answered(t, s, nil, userMessage("Go on"))
+	if got := o.GetStep().GetSnapshot(); got.GetSegment() != 2 || !proto.Equal(got.GetWorkItemLedger(), s.GetWorkItemLedger()) {
+		t.Errorf("segment %d begins with %v", got.GetSegment(), got.GetWorkItemLedger())
+	}
+}
+
+// TestKindsHaveTheirPromptsBeforeTheWork: the planner and the preamble of an own kind have the texts that it names.
+func TestKindsHaveTheirPromptsBeforeTheWork(t *testing.T) {
+	spec := qualitySpec("letter")
+	spec.Agent.Kinds = []*harnessv1.WorkKind{{
+		Name: "letter", MinOutputChars: 100, Prompts: map[string]string{quality.PromptPreamble: "A letter is short.", quality.PromptPlan: "Plan the letter."},
+	}}
+	in := first(begun(), spec, nothing()...)
+	o, _ := classified(t, in, map[string]string{quality.PurposeClassify: complexWork, quality.PurposePlan: plans})
+	if text := content.Text(o.GetAppended()[0].GetContent()); !strings.Contains(text, "A letter is short.\n- An output of at least") {
+		t.Errorf("the system prompt is %s", text)
+	}
+	// The job of the plan has the text of the kind.
+	in.Observed = slices.DeleteFunc(in.GetObserved(), func(o *harnessv1.Observation) bool { return strings.HasPrefix(o.GetJob().GetText(), `{"plans"`) })
+	out, err := repair.Decide(in)
+	if err != nil || len(out.GetNeeds().GetJobs()) != 1 || !strings.HasPrefix(out.GetNeeds().GetJobs()[0].GetSystem(), "Plan the letter.\n\n") {
+		t.Errorf("asked %v, %v", out, err)
 	}
 }

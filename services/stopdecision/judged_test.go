@@ -131,6 +131,11 @@ func (j *judgement) next(o *harnessv1.Outcome, n int) {
 	if got := verdict(o); got != "repair quality_retry" {
 		j.t.Fatalf("attempt %d: got %s", n-1, got)
 	}
+	j.again(o, n)
+}
+
+// again has the agent consider itself done after another turn.
+func (j *judgement) again(o *harnessv1.Outcome, n int) {
 	j.s = proto.CloneOf(o.GetStep().GetSnapshot())
 	j.s.Phase, j.s.TurnCount = harnessv1.Phase_PHASE_REFLECTING, j.s.GetTurnCount()+1
 	j.s.Turn, j.turn.TurnNumber = &harnessv1.TurnState{Number: j.s.GetTurnCount()}, j.s.GetTurnCount()

@@ -20,7 +20,7 @@ func (d *decision) countSegment() error {
 		count := &harnessv1.ProfileCount{Score: v.VerifierScore}
 		for _, a := range q.GetAttempts() {
 			if a.GetNumber() == v.GetDelivered() {
-				count.Issues = quality.CategoriesOf(a.GetIssues(), q.GetRefused())
+				count.Issues = quality.CategoriesOf(d.kept(a).GetIssues(), q.GetRefused())
 			}
 		}
 		return &agent.NeedsError{Keys: []string{KeyProfile}, Profile: &harnessv1.ProfileChange{

@@ -34,6 +34,7 @@ type exam struct {
 	nothing  bool // neither output nor artifact
 	goal     string
 	attempt  *harnessv1.QualityAttempt
+	issues   []string
 }
 
 // qualityGate decides if the work is not good and another attempt may help, or if another
@@ -43,13 +44,17 @@ func (d *decision) qualityGate() (decided bool, err error) {
 	if q == nil {
 		return false, nil
 	}
-	if q.GetVerdict() != nil { // a later gate has sent the accepted work back
-		q.Verdict, q.Attempts = nil, nil
+	if q.GetVerdict() != nil { // a later gate has sent the work back, whose attempts may still be the best
+		if len(d.s.GetWorkItemLedger().GetAttempts()) == 0 { // a program before schema 16 has dropped what they deliver
+			q.Attempts = nil
+		}
+		q.Verdict = nil
 	}
 	x, err := d.examine(true)
 	if err != nil {
 		return false, err
 	}
+	d.judged = true
 	d.report(x)
 	d.keep(x)
 	limit, good, low := quality.Limits(x.kind, d.s.GetConfig().GetQuality())
@@ -61,55 +66,73 @@ func (d *decision) qualityGate() (decided bool, err error) {
 		q.Attempt++
 		d.Emit(event.QualityRetry(q.GetAttempt(), next.Reason, x.attempt.GetCombined()))
 		d.startAttempt()
-		return true, d.reject(rejectedQuality, quality.HealingPromptWith(d.texts().Of(quality.PromptHealing), x.goal, q.GetAttempt(), limit, x.contract, x.verdict), nil)
+		healing := d.texts(x.kind).Of(quality.PromptHealing)
+		return true, d.reject(rejectedQuality, quality.HealingPromptWith(healing, x.goal, q.GetAttempt(), limit, x.contract, x.verdict), nil)
 	}
-	best := quality.Best(q.GetAttempts())
-	if next.Degraded {
-		d.Emit(event.QualityDegraded(&harnessv1.QualityDegraded{
-			AttemptsMade: uint32(len(q.GetAttempts())), BestScore: best.GetCombined(), WorkflowType: q.GetKind(), Issues: best.GetIssues(), //nolint:gosec // few
-		}))
-	} else {
+	if !next.Degraded && !q.GetAccepted() {
+		q.Accepted = true
 		q.AcceptedIterations++
 	}
-	if again, err := d.iterate(x, best); again || err != nil {
+	best := quality.Best(q.GetAttempts())
+	degraded := q.GetAcceptedIterations() == 0 && best.GetCombined() < good
+	if again, err := d.iterate(best, degraded); again || err != nil {
 		return again, err
 	}
-	d.deliver(x, best, next.Degraded)
+	if degraded {
+		d.Emit(event.QualityDegraded(&harnessv1.QualityDegraded{
+			AttemptsMade: uint32(len(q.GetAttempts())), BestScore: best.GetCombined(), WorkflowType: q.GetKind(), Issues: d.kept(best).GetIssues(), //nolint:gosec // few
+		}))
+	}
+	d.deliver(x, best, degraded)
 	return false, nil
 }
 
-// texts returns the prompts that replace built-in ones.
-func (d *decision) texts() quality.Texts {
-	return agent.Observation(d.in, KeyCalibration).GetProfile().GetPrompts()
+// texts returns the prompts that replace built-in ones for a kind of work.
+func (d *decision) texts(kind quality.Kind) quality.Texts {
+	return quality.TextsOf(kind, agent.Observation(d.in, KeyCalibration).GetProfile().GetPrompts())
 }
 
-// iterate begins another iteration if one is due, and reports the iterations after the last.
-func (d *decision) iterate(x *exam, best *harnessv1.QualityAttempt) (again bool, err error) {
-	q, limit := d.s.GetQuality(), max(d.s.GetConfig().GetQuality().GetIterations(), 1)
+// iterate begins another iteration if one is due.
+func (d *decision) iterate(best *harnessv1.QualityAttempt, degraded bool) (again bool, err error) {
+	q, limit := d.s.GetQuality(), d.iterations()
 	if q.GetIteration() > 1 && best.GetCombined() <= q.GetBestIteration() {
 		q.Unbeaten++
 	} else {
 		q.Unbeaten = 0
 	}
 	q.BestIteration = best.GetCombined()
-	if q.GetIteration() < limit && q.GetUnbeaten() < maxUnbeaten {
-		q.Iteration++
-		q.Attempt = 1
-		d.startAttempt()
-		return true, d.reject(rejectedQuality, fmt.Sprintf(
-			"The work is accepted, and may be made better: this is pass %d of %d. Improve on it where it matters most, "+
-				"then deliver the whole again. What is delivered in the end is the best of all passes.",
-			q.GetIteration(), limit), nil)
+	if q.GetIteration() >= limit || q.GetUnbeaten() >= maxUnbeaten {
+		return false, nil
 	}
-	if limit > 1 {
-		now := d.in.GetNow().AsTime()
-		d.Emit(event.QualityIterated(&harnessv1.QualityIterated{
-			Iterations: q.GetIteration(), BestScore: best.GetCombined(), AcceptedCount: q.GetAcceptedIterations(),
-			TotalDurationMs:  uint64(max(now.Sub(q.GetStartTime().AsTime()), 0) / time.Millisecond),
-			EstimatedCostUsd: float64(int64(d.s.GetSpent().GetUsage().GetCostMicroUsd())-q.GetCostBeforeMicroUsd()) / 1e6, //nolint:gosec // far below
-		}))
+	q.Iteration++
+	q.Attempt, q.Accepted = 1, false
+	d.startAttempt()
+	found := "The work is accepted, and may be made better"
+	if degraded {
+		found = "No attempt was good enough yet"
 	}
-	return false, nil
+	return true, d.reject(rejectedQuality, fmt.Sprintf(
+		"%s: this is pass %d of %d. Improve on it where it matters most, "+
+			"then deliver the whole again. What is delivered in the end is the best of all passes.",
+		found, q.GetIteration(), limit), nil)
+}
+
+// iterations returns how many passes the work has at most.
+func (d *decision) iterations() uint32 { return max(d.s.GetConfig().GetQuality().GetIterations(), 1) }
+
+// reportIterations reports the iterations of a segment that ends.
+func (d *decision) reportIterations() {
+	q := d.s.GetQuality()
+	best := quality.Best(q.GetAttempts())
+	if d.iterations() == 1 || best == nil {
+		return
+	}
+	now := d.in.GetNow().AsTime()
+	d.Emit(event.QualityIterated(&harnessv1.QualityIterated{
+		Iterations: q.GetIteration(), BestScore: best.GetCombined(), AcceptedCount: q.GetAcceptedIterations(),
+		TotalDurationMs:  uint64(max(now.Sub(q.GetStartTime().AsTime()), 0) / time.Millisecond),
+		EstimatedCostUsd: float64(int64(d.s.GetSpent().GetUsage().GetCostMicroUsd())-q.GetCostBeforeMicroUsd()) / 1e6, //nolint:gosec // far below
+	}))
 }
 
 // maxUnbeaten is how many iterations in a row that do not beat the best end the iterations.
@@ -123,7 +146,7 @@ func (d *decision) startAttempt() {
 
 // examine judges the attempt. Its error requests observations, or time.
 func (d *decision) examine(verify bool) (*exam, error) {
-	q, ledger := d.s.GetQuality(), d.s.GetWorkItemLedger()
+	q, saved := d.s.GetQuality(), d.s.GetWorkItemLedger().GetArtifacts()
 	task := d.s.GetTask()
 	x := &exam{kind: quality.KindOf(q.GetKind(), d.definition.Kinds, len(task.GetSources()))}
 	seen, quotes := agent.Observation(d.in, KeyOutput), agent.Observation(d.in, KeyQuotes)
@@ -141,9 +164,9 @@ func (d *decision) examine(verify bool) (*exam, error) {
 		return nil, needed
 	}
 	out := seen.GetOutput()
-	x.goal, x.nothing = out.GetGoal(), out.GetChars() == 0 && len(ledger.GetArtifacts()) == 0
+	x.goal, x.nothing = out.GetGoal(), out.GetChars() == 0 && len(quality.Current(saved)) == 0
 	x.contract = quality.Evaluate(x.kind, q.GetExpected(), q.GetMultiplier(), quality.Produced{
-		Chars: out.GetChars(), Marked: out.GetMarked(), Artifacts: ledger.GetArtifacts(),
+		Chars: out.GetChars(), Marked: out.GetMarked(), Artifacts: saved,
 	})
 	number := uint32(len(q.GetAttempts())) + 1 //nolint:gosec // few
 	x.contract.Attempt = number
@@ -157,7 +180,7 @@ func (d *decision) examine(verify bool) (*exam, error) {
 		}
 	}
 	x.scores = quality.Scores(quality.Scored{
-		Kind: x.kind, Expected: q.GetExpected(), Multiplier: q.GetMultiplier(), Artifacts: ledger.GetArtifacts(), Sources: task.GetSources(),
+		Kind: x.kind, Expected: q.GetExpected(), Multiplier: q.GetMultiplier(), Artifacts: saved, Sources: task.GetSources(),
 		Quotes: quotes.GetQuotes(), Verifier: score,
 		Document: out.GetDocument(), Chars: out.GetChars(), Marked: out.GetMarked(),
 	})
@@ -166,13 +189,13 @@ func (d *decision) examine(verify bool) (*exam, error) {
 	}
 	x.attempt = &harnessv1.QualityAttempt{
 		Number: number, Combined: quality.Combined(x.contract.GetPassed(), x.verdict.Score), Score: x.verdict.Score, ContractPassed: x.contract.GetPassed(),
-		Fallback: x.verdict.Fallback, Answer: proto.CloneOf(d.s.GetAnswer()), Summary: proto.CloneOf(d.s.GetSummary()),
-		Verified: x.verified, Scores: x.scores, Issues: firstIssues(append(slices.Clone(x.contract.GetIssues()), x.verdict.Issues...)),
+		Fallback: x.verdict.Fallback, Verified: x.verified,
 	}
+	x.issues = firstIssues(append(slices.Clone(x.contract.GetIssues()), x.verdict.Issues...))
 	return x, nil
 }
 
-// maxIssues bounds the issues of an attempt that the state keeps.
+// maxIssues bounds the issues of an attempt that are kept.
 const maxIssues = 20
 
 func firstIssues(issues []string) []string { return issues[:min(len(issues), maxIssues)] }
@@ -183,7 +206,7 @@ func readsSources(s *harnessv1.Snapshot) bool {
 		return false
 	}
 	cited := map[string]bool{}
-	for _, a := range s.GetWorkItemLedger().GetArtifacts() {
+	for _, a := range quality.Current(s.GetWorkItemLedger().GetArtifacts()) {
 		for _, c := range a.GetCitations() {
 			cited[c.GetSource()] = cited[c.GetSource()] || c.GetQuote() != ""
 		}
@@ -203,12 +226,12 @@ func (d *decision) verify(x *exam, out *harnessv1.OutputSeen, attempt uint32) er
 	if contrastive := x.kind.GetPerspectives(); q.GetLevel() == quality.Complex && len(contrastive) > 0 {
 		perspectives = contrastive
 	}
-	artifacts := quality.ArtifactSummary(d.s.GetWorkItemLedger().GetArtifacts())
+	artifacts := quality.ArtifactSummary(quality.Current(d.s.GetWorkItemLedger().GetArtifacts()))
 	calibration := quality.Calibration(agent.Observation(d.in, KeyCalibration).GetProfile().GetMismatches())
 	var requests []*harnessv1.JobRequest
 	for _, p := range perspectives {
 		r := quality.VerifyJob(x.goal, out.GetText(), artifacts, p, calibration)
-		d.texts().Use(r)
+		d.texts(x.kind).Use(r)
 		r.Purpose, r.Model = quality.PurposeVerify, d.s.GetConfig().GetQuality().GetModel()
 		r.Key = quality.JobKey(d.s.GetFirstSequence(), d.s.GetSegment(), attempt, r.GetPurpose(), r)
 		requests = append(requests, r)
@@ -260,48 +283,57 @@ func (d *decision) report(x *exam) {
 	}
 }
 
-// keep keeps the attempt, so that the best can be delivered.
+// keep keeps the attempt. What it delivers is kept until a later attempt is as good: the ledger is
+// stored in a blob when it is large, so answers and issues do not fill the snapshot.
 func (d *decision) keep(x *exam) {
 	q := d.s.GetQuality()
 	q.Attempts = append(q.Attempts, x.attempt)
-	if artifacts := d.s.GetWorkItemLedger().GetArtifacts(); len(artifacts) > 0 {
-		ledger := runstate.OwnLedger(d.s)
-		kept := &harnessv1.AttemptArtifacts{Attempt: x.attempt.GetNumber()}
-		for _, a := range artifacts {
-			kept.Artifacts = append(kept.Artifacts, proto.CloneOf(a))
-		}
-		ledger.Attempts = append(ledger.Attempts, kept)
+	if quality.Best(q.GetAttempts()) != x.attempt {
+		return
 	}
+	for _, a := range q.GetAttempts() { // as a program before schema 16 kept it
+		a.Answer, a.Summary, a.Issues, a.Scores = nil, nil, nil, nil
+	}
+	ledger := runstate.OwnLedger(d.s)
+	best := &harnessv1.AttemptArtifacts{
+		Attempt: x.attempt.GetNumber(), Answer: proto.CloneOf(d.s.GetAnswer()), Summary: proto.CloneOf(d.s.GetSummary()), Issues: x.issues, Scores: x.scores,
+	}
+	for _, a := range ledger.GetArtifacts() {
+		best.Artifacts = append(best.Artifacts, proto.CloneOf(a))
+	}
+	ledger.Attempts = []*harnessv1.AttemptArtifacts{best}
 }
 
-// deliver makes the best attempt the result of the run.
-func (d *decision) deliver(x *exam, best *harnessv1.QualityAttempt, degraded bool) {
-	q := d.s.GetQuality()
-	if best.GetNumber() != x.attempt.GetNumber() {
-		d.s.Answer, d.s.Summary = proto.CloneOf(best.GetAnswer()), proto.CloneOf(best.GetSummary())
-		ledger := runstate.OwnLedger(d.s)
-		ledger.Artifacts = nil
-		for _, kept := range ledger.GetAttempts() {
-			if kept.GetAttempt() == best.GetNumber() {
-				ledger.Artifacts = kept.GetArtifacts()
-			}
+// kept returns what an attempt delivers.
+func (d *decision) kept(a *harnessv1.QualityAttempt) *harnessv1.AttemptArtifacts {
+	kept := &harnessv1.AttemptArtifacts{Attempt: a.GetNumber()}
+	for _, k := range d.s.GetWorkItemLedger().GetAttempts() {
+		if k.GetAttempt() == a.GetNumber() {
+			kept = proto.CloneOf(k)
 		}
 	}
-	if ledger := d.s.GetWorkItemLedger(); len(ledger.GetAttempts()) > 0 {
-		runstate.OwnLedger(d.s).Attempts = nil
+	if kept.GetAnswer() == nil && kept.GetSummary() == nil && kept.GetIssues() == nil && kept.GetScores() == nil { // as before schema 16
+		kept.Answer, kept.Summary, kept.Issues, kept.Scores = proto.CloneOf(a.GetAnswer()), proto.CloneOf(a.GetSummary()), a.GetIssues(), a.GetScores()
+	}
+	return kept
+}
+
+// deliver makes the best attempt the result of the run. It stays kept until the next segment
+// begins: a later gate may send the work back, and a run that has ended may be resumed.
+func (d *decision) deliver(x *exam, best *harnessv1.QualityAttempt, degraded bool) {
+	q, kept := d.s.GetQuality(), d.kept(best)
+	if best.GetNumber() != x.attempt.GetNumber() {
+		d.s.Answer, d.s.Summary = kept.GetAnswer(), kept.GetSummary()
+		runstate.OwnLedger(d.s).Artifacts = kept.GetArtifacts()
 	}
 	v := &harnessv1.QualityVerdict{
 		Kind: q.GetKind(), Level: q.GetLevel(), Attempts: uint32(len(q.GetAttempts())), Delivered: best.GetNumber(), Combined: best.GetCombined(), //nolint:gosec // few
-		ContractPassed: best.GetContractPassed(), Degraded: degraded, Scores: best.GetScores(), Usage: proto.CloneOf(q.GetUsage()), Iterations: q.GetIteration(),
+		ContractPassed: best.GetContractPassed(), Degraded: degraded, Scores: kept.GetScores(), Usage: proto.CloneOf(q.GetUsage()), Iterations: q.GetIteration(),
 	}
 	if best.GetVerified() && !best.GetFallback() {
 		v.VerifierScore = proto.Float64(best.GetScore())
 	}
 	q.Verdict = v
-	// What is not delivered is in the log.
-	for _, a := range q.GetAttempts() {
-		a.Answer, a.Summary, a.Scores = nil, nil, nil
-	}
 }
 
 // closeQuality judges work that ends without its gates, and reports what the segment's tools
@@ -311,7 +343,8 @@ func (d *decision) closeQuality() error {
 	if q == nil {
 		return nil
 	}
-	if q.GetVerdict() == nil && d.s.GetAnswer() != nil && !d.stopRequested() {
+	judged := d.judged || q.GetVerdict() != nil && d.turn.GetFinish() != nil // else turns followed the verdict
+	if !judged && d.s.GetAnswer() != nil && !d.stopRequested() {
 		x, err := d.examine(false)
 		if err != nil {
 			return err
@@ -320,9 +353,24 @@ func (d *decision) closeQuality() error {
 		d.keep(x)
 		d.deliver(x, quality.Best(q.GetAttempts()), false)
 	}
+	d.reportIterations()
 	if err := d.countSegment(); err != nil {
 		return err
 	}
+	if v := q.GetVerdict(); v != nil {
+		v.CostShare = costShare(d.s)
+	}
 	d.Emit(event.ContextMetrics(quality.ContextMetrics(q.GetResults())))
 	return nil
+}
+
+// costShare returns the share of judging in the cost of the segment, in hundredths; nil if no
+// price is known.
+func costShare(s *harnessv1.Snapshot) *uint32 {
+	spent := s.GetSpent()
+	all := spent.GetUsage().GetCostMicroUsd() - min(spent.GetUsageBeforeSegment().GetCostMicroUsd(), spent.GetUsage().GetCostMicroUsd())
+	if all == 0 {
+		return nil
+	}
+	return proto.Uint32(uint32(min((200*s.GetQuality().GetUsage().GetCostMicroUsd()+all)/(2*all), 100))) //nolint:gosec // at most 100
 }

@@ -159,7 +159,7 @@ func TestBestIsDelivered(t *testing.T) {
 			if content.Text(r.GetAnswer()) != content.Text(s.GetAnswer()) || len(r.GetDeliverables()) != len(s.GetWorkItemLedger().GetArtifacts()) {
 				t.Errorf("the result is %v", r)
 			}
-			if len(s.GetWorkItemLedger().GetAttempts()) > 0 || s.GetQuality().GetAttempts()[0].GetAnswer() != nil {
+			if kept := s.GetWorkItemLedger().GetAttempts(); len(kept) != 1 || kept[0].GetAttempt() != c.best || s.GetQuality().GetAttempts()[0].GetAnswer() != nil {
 				t.Error("what is not delivered is kept")
 			}
 			if !strings.HasSuffix(eventNames(o), "quality_contract quality_verified quality_scored quality_degraded context_metrics session_complete") {
@@ -318,8 +318,8 @@ func TestLaterGatesJudgeAgain(t *testing.T) {
 	j.s = proto.CloneOf(o.GetStep().GetSnapshot())
 	j.s.Phase, j.s.Definition, j.s.Answer, j.verifier = harnessv1.Phase_PHASE_REFLECTING, nil, content.Inline("answer 2"), scored(0.8)
 	o = j.decide()
-	if v := o.GetStep().GetResult().GetQuality(); verdict(o) != "DONE agent_done true" || v.GetAttempts() != 1 || v.GetCombined() != 0.9 ||
-		content.Text(o.GetStep().GetResult().GetAnswer()) != "answer 2" {
+	if v := o.GetStep().GetResult().GetQuality(); verdict(o) != "DONE agent_done true" || v.GetAttempts() != 2 || v.GetCombined() != 0.95 ||
+		content.Text(o.GetStep().GetResult().GetAnswer()) != "answer 1" {
 		t.Errorf("%s: %v", verdict(o), v)
 	}
 }

@@ -62,6 +62,7 @@ type decision struct {
 
 	contractVerified, itemsVerified bool
 	used                            []*harnessv1.Usage // by jobs, not counted yet
+	judged                          bool               // the work, by this decision
 }
 
 // ErrOver means that the run of a step is over.

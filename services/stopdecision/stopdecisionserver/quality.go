@@ -81,10 +81,10 @@ func (o *observer) output(ctx context.Context) (*harnessv1.Observation, error) {
 	return &harnessv1.Observation{Value: &harnessv1.Observation_Output{Output: seen}}, nil
 }
 
-// artifactTexts returns the contents of the artifacts.
+// artifactTexts returns the contents of the artifacts of the segment.
 func (o *observer) artifactTexts(ctx context.Context, src *sources) ([]string, error) {
 	var texts []string
-	for _, a := range src.snapshot().GetWorkItemLedger().GetArtifacts() {
+	for _, a := range quality.Current(src.snapshot().GetWorkItemLedger().GetArtifacts()) {
 		text, err := src.Text(ctx, a.GetContent())
 		if err != nil {
 			return nil, err
@@ -110,8 +110,8 @@ func firstRunes(text string, n int) string {
 func (o *observer) quotes(ctx context.Context) (*harnessv1.Observation, error) {
 	src, seen := &sources{observer: o}, &harnessv1.QuotesSeen{}
 	cited := map[string]bool{}
-	ledger := src.snapshot().GetWorkItemLedger()
-	for _, a := range ledger.GetArtifacts() {
+	saved := quality.Current(src.snapshot().GetWorkItemLedger().GetArtifacts())
+	for _, a := range saved {
 		for _, c := range a.GetCitations() {
 			cited[c.GetSource()] = cited[c.GetSource()] || c.GetQuote() != ""
 		}
@@ -130,7 +130,7 @@ func (o *observer) quotes(ctx context.Context) (*harnessv1.Observation, error) {
 			seen.Read = append(seen.Read, s.GetId())
 		}
 	}
-	for _, a := range ledger.GetArtifacts() {
+	for _, a := range saved {
 		for _, c := range a.GetCitations() {
 			if text, read := texts[c.GetSource()]; read && c.GetQuote() != "" {
 				seen.Quotes = append(seen.Quotes, &harnessv1.QuoteSeen{

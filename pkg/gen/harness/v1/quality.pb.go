@@ -400,18 +400,23 @@ type WorkKind struct {
 	// Least length of the output, in code points, at most 100,000.
 	MinOutputChars uint32 `protobuf:"varint,7,opt,name=min_output_chars,json=minOutputChars,proto3" json:"min_output_chars,omitempty"`
 	// Attempts, 1 to 10. Default 3.
-	MaxAttempts uint32 `protobuf:"varint,8,opt,name=max_attempts,json=maxAttempts,proto3" json:"max_attempts,omitempty"`
+	MaxAttempts *uint32 `protobuf:"varint,8,opt,name=max_attempts,json=maxAttempts,proto3,oneof" json:"max_attempts,omitempty"`
 	// Combined score from which work is good enough, above 0, at most 1. Default 0.65.
 	GoodEnoughScore float64 `protobuf:"fixed64,9,opt,name=good_enough_score,json=goodEnoughScore,proto3" json:"good_enough_score,omitempty"`
 	// Score of the verifier below which work is tried again, 0 to good_enough_score. Default 0.5.
 	LowQualityThreshold float64 `protobuf:"fixed64,10,opt,name=low_quality_threshold,json=lowQualityThreshold,proto3" json:"low_quality_threshold,omitempty"`
 	// What complex work is judged for by one verifier each, instead of one for all: accuracy,
-	// completeness, usefulness. At most 3, each once.
+	// completeness, usefulness, or a custom one, [a-z][a-z0-9_]{0,31}, whose verifier has its text in
+	// prompts. At most 3, each once.
 	Perspectives []string `protobuf:"bytes,11,rep,name=perspectives,proto3" json:"perspectives,omitempty"`
 	// The score that work gets: rqs, rec_qs, doc_qs; empty: none.
 	Score string `protobuf:"bytes,12,opt,name=score,proto3" json:"score,omitempty"`
 	// What the kind requires, in words, for the system prompt. At most 2,000 bytes.
-	Preamble      string `protobuf:"bytes,13,opt,name=preamble,proto3" json:"preamble,omitempty"`
+	Preamble string `protobuf:"bytes,13,opt,name=preamble,proto3" json:"preamble,omitempty"`
+	// Instructions that replace prompts for the work of this kind, by id: verifier_system, healing,
+	// quality_preamble, and verifier_NAME for each of perspectives. Each has 1 to 4,096 bytes.
+	// They come before the prompts of the namespace. Empty: those of the namespace, else the built-in ones.
+	Prompts       map[string]string `protobuf:"bytes,14,rep,name=prompts,proto3" json:"prompts,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -496,8 +501,8 @@ func (x *WorkKind) GetMinOutputChars() uint32 {
 }
 
 func (x *WorkKind) GetMaxAttempts() uint32 {
-	if x != nil {
-		return x.MaxAttempts
+	if x != nil && x.MaxAttempts != nil {
+		return *x.MaxAttempts
 	}
 	return 0
 }
@@ -535,6 +540,13 @@ func (x *WorkKind) GetPreamble() string {
 		return x.Preamble
 	}
 	return ""
+}
+
+func (x *WorkKind) GetPrompts() map[string]string {
+	if x != nil {
+		return x.Prompts
+	}
+	return nil
 }
 
 // ArtifactCount is a number of artifacts of a kind.
@@ -608,7 +620,10 @@ type Artifact struct {
 	// A JSON object with further fields, at most 16 KiB; empty: none.
 	Data *Content `protobuf:"bytes,6,opt,name=data,proto3" json:"data,omitempty"`
 	// Length of the content, in code points.
-	Chars         uint32 `protobuf:"varint,7,opt,name=chars,proto3" json:"chars,omitempty"`
+	Chars uint32 `protobuf:"varint,7,opt,name=chars,proto3" json:"chars,omitempty"`
+	// It was saved in a segment before, and not replaced since: it is a deliverable, and the work of
+	// the segment is not judged by it. Default false.
+	Earlier       bool `protobuf:"varint,8,opt,name=earlier,proto3" json:"earlier,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -690,6 +705,13 @@ func (x *Artifact) GetChars() uint32 {
 		return x.Chars
 	}
 	return 0
+}
+
+func (x *Artifact) GetEarlier() bool {
+	if x != nil {
+		return x.Earlier
+	}
+	return false
 }
 
 // Citation is a place that an artifact comes from.
@@ -958,7 +980,9 @@ type QualityState struct {
 	// segment has no profile.
 	Profile string `protobuf:"bytes,21,opt,name=profile,proto3" json:"profile,omitempty"`
 	// The feedback that was given last on the segment.
-	Thumb         Thumb `protobuf:"varint,22,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
+	Thumb Thumb `protobuf:"varint,22,opt,name=thumb,proto3,enum=harness.v1.Thumb" json:"thumb,omitempty"`
+	// The present iteration was accepted.
+	Accepted      bool `protobuf:"varint,23,opt,name=accepted,proto3" json:"accepted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1147,6 +1171,13 @@ func (x *QualityState) GetThumb() Thumb {
 	return Thumb_THUMB_UNSPECIFIED
 }
 
+func (x *QualityState) GetAccepted() bool {
+	if x != nil {
+		return x.Accepted
+	}
+	return false
+}
+
 // ToolResultFigures counts the results of tools in a segment.
 type ToolResultFigures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1242,13 +1273,13 @@ type QualityAttempt struct {
 	ContractPassed bool `protobuf:"varint,4,opt,name=contract_passed,json=contractPassed,proto3" json:"contract_passed,omitempty"`
 	// The verifier did not answer.
 	Fallback bool `protobuf:"varint,5,opt,name=fallback,proto3" json:"fallback,omitempty"`
-	// The answer.
+	// The answer. Unset from schema 16 on: AttemptArtifacts has that of the best attempt.
 	Answer *Content `protobuf:"bytes,6,opt,name=answer,proto3" json:"answer,omitempty"`
-	// The summary.
+	// The summary. Unset from schema 16 on, as answer.
 	Summary *Content `protobuf:"bytes,7,opt,name=summary,proto3" json:"summary,omitempty"`
-	// What was wrong, at most 20.
+	// What was wrong, at most 20. Unset from schema 16 on, as answer.
 	Issues []string `protobuf:"bytes,8,rep,name=issues,proto3" json:"issues,omitempty"`
-	// Its scores.
+	// Its scores. Unset from schema 16 on, as answer.
 	Scores []*QualityScored `protobuf:"bytes,9,rep,name=scores,proto3" json:"scores,omitempty"`
 	// Verifiers were called.
 	Verified      bool `protobuf:"varint,10,opt,name=verified,proto3" json:"verified,omitempty"`
@@ -1356,13 +1387,22 @@ func (x *QualityAttempt) GetVerified() bool {
 	return false
 }
 
-// AttemptArtifacts are the artifacts as an attempt left them.
+// AttemptArtifacts is what an attempt delivers if no later one is better. What other attempts
+// had is in the log only.
 type AttemptArtifacts struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of the attempt, from 1.
 	Attempt uint32 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	// The artifacts, in order.
-	Artifacts     []*Artifact `protobuf:"bytes,2,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	Artifacts []*Artifact `protobuf:"bytes,2,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
+	// The answer; unset: none, or QualityAttempt has it.
+	Answer *Content `protobuf:"bytes,3,opt,name=answer,proto3" json:"answer,omitempty"`
+	// The summary; unset: none, or QualityAttempt has it.
+	Summary *Content `protobuf:"bytes,4,opt,name=summary,proto3" json:"summary,omitempty"`
+	// What was wrong, at most 20.
+	Issues []string `protobuf:"bytes,5,rep,name=issues,proto3" json:"issues,omitempty"`
+	// Its scores.
+	Scores        []*QualityScored `protobuf:"bytes,6,rep,name=scores,proto3" json:"scores,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1411,6 +1451,34 @@ func (x *AttemptArtifacts) GetArtifacts() []*Artifact {
 	return nil
 }
 
+func (x *AttemptArtifacts) GetAnswer() *Content {
+	if x != nil {
+		return x.Answer
+	}
+	return nil
+}
+
+func (x *AttemptArtifacts) GetSummary() *Content {
+	if x != nil {
+		return x.Summary
+	}
+	return nil
+}
+
+func (x *AttemptArtifacts) GetIssues() []string {
+	if x != nil {
+		return x.Issues
+	}
+	return nil
+}
+
+func (x *AttemptArtifacts) GetScores() []*QualityScored {
+	if x != nil {
+		return x.Scores
+	}
+	return nil
+}
+
 // QualityVerdict is what judging a segment came to.
 type QualityVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1432,10 +1500,13 @@ type QualityVerdict struct {
 	Degraded bool `protobuf:"varint,8,opt,name=degraded,proto3" json:"degraded,omitempty"`
 	// The scores.
 	Scores []*QualityScored `protobuf:"bytes,9,rep,name=scores,proto3" json:"scores,omitempty"`
-	// What judging used.
+	// What judging used in the segment. It is a part of the usage of the run.
 	Usage *Usage `protobuf:"bytes,10,opt,name=usage,proto3" json:"usage,omitempty"`
 	// Iterations that were made.
-	Iterations    uint32 `protobuf:"varint,11,opt,name=iterations,proto3" json:"iterations,omitempty"`
+	Iterations uint32 `protobuf:"varint,11,opt,name=iterations,proto3" json:"iterations,omitempty"`
+	// Share of judging in the cost of the segment, in hundredths, 0 to 100, rounded half up. Unset if
+	// no price is known.
+	CostShare     *uint32 `protobuf:"varint,12,opt,name=cost_share,json=costShare,proto3,oneof" json:"cost_share,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1547,12 +1618,19 @@ func (x *QualityVerdict) GetIterations() uint32 {
 	return 0
 }
 
+func (x *QualityVerdict) GetCostShare() uint32 {
+	if x != nil && x.CostShare != nil {
+		return *x.CostShare
+	}
+	return 0
+}
+
 // JobRequest asks for a call of a model that is no turn.
 type JobRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Key of the job; "job:" followed by it is that of its observation.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// Why: classify, intent, plan or verify, for example.
+	// Why: complexity, intent, plan or verify, for example.
 	Purpose string `protobuf:"bytes,2,opt,name=purpose,proto3" json:"purpose,omitempty"`
 	// The model.
 	Model string `protobuf:"bytes,3,opt,name=model,proto3" json:"model,omitempty"`
@@ -3010,7 +3088,10 @@ type QualityComplexity struct {
 	// How sure the classifier is of the kind, 0 to 1; 1 if it was given.
 	Confidence float64 `protobuf:"fixed64,5,opt,name=confidence,proto3" json:"confidence,omitempty"`
 	// What is expected beyond the kind's own requirements; unset: nothing.
-	Expected      *Expected `protobuf:"bytes,6,opt,name=expected,proto3" json:"expected,omitempty"`
+	Expected *Expected `protobuf:"bytes,6,opt,name=expected,proto3" json:"expected,omitempty"`
+	// Why the kind is chat without a model that named it; begins with [is_fallback]. Empty: the kind
+	// was given, or a model named it.
+	KindReason    string `protobuf:"bytes,7,opt,name=kind_reason,json=kindReason,proto3" json:"kind_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3087,6 +3168,13 @@ func (x *QualityComplexity) GetExpected() *Expected {
 	return nil
 }
 
+func (x *QualityComplexity) GetKindReason() string {
+	if x != nil {
+		return x.KindReason
+	}
+	return ""
+}
+
 // QualityPlanSelected reports which plan was chosen.
 type QualityPlanSelected struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3099,7 +3187,9 @@ type QualityPlanSelected struct {
 	// Its parts.
 	Subtasks []string `protobuf:"bytes,4,rep,name=subtasks,proto3" json:"subtasks,omitempty"`
 	// The parts of the score: coverage, feasibility, efficiency, alignment, each 0 to 1.
-	Breakdown     *structpb.Struct `protobuf:"bytes,5,opt,name=breakdown,proto3" json:"breakdown,omitempty"`
+	Breakdown *structpb.Struct `protobuf:"bytes,5,opt,name=breakdown,proto3" json:"breakdown,omitempty"`
+	// Why no model made the plan; begins with [is_fallback]. Empty: a model made it.
+	Reason        string `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3167,6 +3257,13 @@ func (x *QualityPlanSelected) GetBreakdown() *structpb.Struct {
 		return x.Breakdown
 	}
 	return nil
+}
+
+func (x *QualityPlanSelected) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
 }
 
 // QualityAlert reports what the monitor has found in the text of the agent.
@@ -4164,7 +4261,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x12\n" +
 	"\x04path\x18\x03 \x01(\tR\x04path\x12\x10\n" +
-	"\x03uri\x18\x04 \x01(\tR\x03uri\"\xf7\x03\n" +
+	"\x03uri\x18\x04 \x01(\tR\x03uri\"\x86\x05\n" +
 	"\bWorkKind\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12%\n" +
@@ -4172,17 +4269,22 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x06counts\x18\x04 \x03(\v2\x19.harness.v1.ArtifactCountR\x06counts\x12+\n" +
 	"\x11require_citations\x18\x05 \x01(\bR\x10requireCitations\x12+\n" +
 	"\x11require_artifacts\x18\x06 \x01(\bR\x10requireArtifacts\x12(\n" +
-	"\x10min_output_chars\x18\a \x01(\rR\x0eminOutputChars\x12!\n" +
-	"\fmax_attempts\x18\b \x01(\rR\vmaxAttempts\x12*\n" +
+	"\x10min_output_chars\x18\a \x01(\rR\x0eminOutputChars\x12&\n" +
+	"\fmax_attempts\x18\b \x01(\rH\x00R\vmaxAttempts\x88\x01\x01\x12*\n" +
 	"\x11good_enough_score\x18\t \x01(\x01R\x0fgoodEnoughScore\x122\n" +
 	"\x15low_quality_threshold\x18\n" +
 	" \x01(\x01R\x13lowQualityThreshold\x12\"\n" +
 	"\fperspectives\x18\v \x03(\tR\fperspectives\x12\x14\n" +
 	"\x05score\x18\f \x01(\tR\x05score\x12\x1a\n" +
-	"\bpreamble\x18\r \x01(\tR\bpreamble\"9\n" +
+	"\bpreamble\x18\r \x01(\tR\bpreamble\x12;\n" +
+	"\aprompts\x18\x0e \x03(\v2!.harness.v1.WorkKind.PromptsEntryR\aprompts\x1a:\n" +
+	"\fPromptsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\x0f\n" +
+	"\r_max_attempts\"9\n" +
 	"\rArtifactCount\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
-	"\x05count\x18\x02 \x01(\rR\x05count\"\xe6\x01\n" +
+	"\x05count\x18\x02 \x01(\rR\x05count\"\x80\x02\n" +
 	"\bArtifact\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x14\n" +
@@ -4190,7 +4292,8 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\acontent\x18\x04 \x01(\v2\x13.harness.v1.ContentR\acontent\x122\n" +
 	"\tcitations\x18\x05 \x03(\v2\x14.harness.v1.CitationR\tcitations\x12'\n" +
 	"\x04data\x18\x06 \x01(\v2\x13.harness.v1.ContentR\x04data\x12\x14\n" +
-	"\x05chars\x18\a \x01(\rR\x05chars\"8\n" +
+	"\x05chars\x18\a \x01(\rR\x05chars\x12\x18\n" +
+	"\aearlier\x18\b \x01(\bR\aearlier\"8\n" +
 	"\bCitation\x12\x16\n" +
 	"\x06source\x18\x01 \x01(\tR\x06source\x12\x14\n" +
 	"\x05quote\x18\x02 \x01(\tR\x05quote\"\xd9\x02\n" +
@@ -4210,7 +4313,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x0fprompt_modifier\x18\x02 \x01(\tR\x0epromptModifier\x12\x1a\n" +
 	"\bsubtasks\x18\x03 \x03(\tR\bsubtasks\x12-\n" +
 	"\x12suggested_workflow\x18\x04 \x01(\tR\x11suggestedWorkflow\x12'\n" +
-	"\x0festimated_turns\x18\x05 \x01(\rR\x0eestimatedTurns\"\xe4\x06\n" +
+	"\x0festimated_turns\x18\x05 \x01(\rR\x0eestimatedTurns\"\x80\a\n" +
 	"\fQualityState\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\tR\x05level\x120\n" +
@@ -4237,7 +4340,8 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\aresults\x18\x13 \x01(\v2\x1d.harness.v1.ToolResultFiguresR\aresults\x12\x18\n" +
 	"\arefused\x18\x14 \x01(\bR\arefused\x12\x18\n" +
 	"\aprofile\x18\x15 \x01(\tR\aprofile\x12'\n" +
-	"\x05thumb\x18\x16 \x01(\x0e2\x11.harness.v1.ThumbR\x05thumb\"\x86\x02\n" +
+	"\x05thumb\x18\x16 \x01(\x0e2\x11.harness.v1.ThumbR\x05thumb\x12\x1a\n" +
+	"\baccepted\x18\x17 \x01(\bR\baccepted\"\x86\x02\n" +
 	"\x11ToolResultFigures\x12\x14\n" +
 	"\x05chars\x18\x01 \x01(\x04R\x05chars\x12!\n" +
 	"\flargest_tool\x18\x02 \x01(\tR\vlargestTool\x12#\n" +
@@ -4258,10 +4362,14 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x06issues\x18\b \x03(\tR\x06issues\x121\n" +
 	"\x06scores\x18\t \x03(\v2\x19.harness.v1.QualityScoredR\x06scores\x12\x1a\n" +
 	"\bverified\x18\n" +
-	" \x01(\bR\bverified\"`\n" +
+	" \x01(\bR\bverified\"\x87\x02\n" +
 	"\x10AttemptArtifacts\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x122\n" +
-	"\tartifacts\x18\x02 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\"\x90\x03\n" +
+	"\tartifacts\x18\x02 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\x12+\n" +
+	"\x06answer\x18\x03 \x01(\v2\x13.harness.v1.ContentR\x06answer\x12-\n" +
+	"\asummary\x18\x04 \x01(\v2\x13.harness.v1.ContentR\asummary\x12\x16\n" +
+	"\x06issues\x18\x05 \x03(\tR\x06issues\x121\n" +
+	"\x06scores\x18\x06 \x03(\v2\x19.harness.v1.QualityScoredR\x06scores\"\xc3\x03\n" +
 	"\x0eQualityVerdict\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\tR\x05level\x12\x1a\n" +
@@ -4276,8 +4384,11 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	" \x01(\v2\x11.harness.v1.UsageR\x05usage\x12\x1e\n" +
 	"\n" +
 	"iterations\x18\v \x01(\rR\n" +
-	"iterationsB\x11\n" +
-	"\x0f_verifier_score\"\xc9\x02\n" +
+	"iterations\x12\"\n" +
+	"\n" +
+	"cost_share\x18\f \x01(\rH\x01R\tcostShare\x88\x01\x01B\x11\n" +
+	"\x0f_verifier_scoreB\r\n" +
+	"\v_cost_share\"\xc9\x02\n" +
 	"\n" +
 	"JobRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
@@ -4399,7 +4510,7 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x05score\x18\x02 \x01(\x01H\x00R\x05score\x88\x01\x01\x12\x14\n" +
 	"\x05query\x18\x03 \x01(\tR\x05query\x12\x16\n" +
 	"\x06answer\x18\x04 \x01(\tR\x06answerB\b\n" +
-	"\x06_score\"\xdd\x01\n" +
+	"\x06_score\"\xfe\x01\n" +
 	"\x11QualityComplexity\x12\x14\n" +
 	"\x05level\x18\x01 \x01(\tR\x05level\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12#\n" +
@@ -4408,13 +4519,16 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\n" +
 	"confidence\x18\x05 \x01(\x01R\n" +
 	"confidence\x120\n" +
-	"\bexpected\x18\x06 \x01(\v2\x14.harness.v1.ExpectedR\bexpected\"\xbd\x01\n" +
+	"\bexpected\x18\x06 \x01(\v2\x14.harness.v1.ExpectedR\bexpected\x12\x1f\n" +
+	"\vkind_reason\x18\a \x01(\tR\n" +
+	"kindReason\"\xd5\x01\n" +
 	"\x13QualityPlanSelected\x12\x12\n" +
 	"\x04plan\x18\x01 \x01(\tR\x04plan\x12\x14\n" +
 	"\x05score\x18\x02 \x01(\x01R\x05score\x12)\n" +
 	"\x10candidates_count\x18\x03 \x01(\rR\x0fcandidatesCount\x12\x1a\n" +
 	"\bsubtasks\x18\x04 \x03(\tR\bsubtasks\x125\n" +
-	"\tbreakdown\x18\x05 \x01(\v2\x17.google.protobuf.StructR\tbreakdown\"\x80\x01\n" +
+	"\tbreakdown\x18\x05 \x01(\v2\x17.google.protobuf.StructR\tbreakdown\x12\x16\n" +
+	"\x06reason\x18\x06 \x01(\tR\x06reason\"\x80\x01\n" +
 	"\fQualityAlert\x12\x1a\n" +
 	"\bseverity\x18\x01 \x01(\tR\bseverity\x12\x1e\n" +
 	"\n" +
@@ -4520,7 +4634,7 @@ func file_harness_v1_quality_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_quality_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_quality_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_harness_v1_quality_proto_msgTypes = make([]protoimpl.MessageInfo, 52)
 var file_harness_v1_quality_proto_goTypes = []any{
 	(Thumb)(0),                    // 0: harness.v1.Thumb
 	(*QualityConfig)(nil),         // 1: harness.v1.QualityConfig
@@ -4570,69 +4684,74 @@ var file_harness_v1_quality_proto_goTypes = []any{
 	(*ContextMetrics)(nil),        // 45: harness.v1.ContextMetrics
 	(*LargestResult)(nil),         // 46: harness.v1.LargestResult
 	(*FeedbackGiven)(nil),         // 47: harness.v1.FeedbackGiven
-	nil,                           // 48: harness.v1.ToolResultFigures.ByToolEntry
-	nil,                           // 49: harness.v1.ProfileState.IssuesEntry
-	nil,                           // 50: harness.v1.QualityContract.ArtifactCountsEntry
-	nil,                           // 51: harness.v1.ContextMetrics.CallsPerToolEntry
-	(*Content)(nil),               // 52: harness.v1.Content
-	(*Usage)(nil),                 // 53: harness.v1.Usage
-	(*timestamppb.Timestamp)(nil), // 54: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 55: google.protobuf.Duration
-	(*structpb.Struct)(nil),       // 56: google.protobuf.Struct
+	nil,                           // 48: harness.v1.WorkKind.PromptsEntry
+	nil,                           // 49: harness.v1.ToolResultFigures.ByToolEntry
+	nil,                           // 50: harness.v1.ProfileState.IssuesEntry
+	nil,                           // 51: harness.v1.QualityContract.ArtifactCountsEntry
+	nil,                           // 52: harness.v1.ContextMetrics.CallsPerToolEntry
+	(*Content)(nil),               // 53: harness.v1.Content
+	(*Usage)(nil),                 // 54: harness.v1.Usage
+	(*timestamppb.Timestamp)(nil), // 55: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 56: google.protobuf.Duration
+	(*structpb.Struct)(nil),       // 57: google.protobuf.Struct
 }
 var file_harness_v1_quality_proto_depIdxs = []int32{
 	2,  // 0: harness.v1.QualityConfig.retry:type_name -> harness.v1.QualityRetryConfig
 	4,  // 1: harness.v1.Task.sources:type_name -> harness.v1.Source
 	6,  // 2: harness.v1.WorkKind.counts:type_name -> harness.v1.ArtifactCount
-	52, // 3: harness.v1.Artifact.content:type_name -> harness.v1.Content
-	8,  // 4: harness.v1.Artifact.citations:type_name -> harness.v1.Citation
-	52, // 5: harness.v1.Artifact.data:type_name -> harness.v1.Content
-	9,  // 6: harness.v1.QualityState.expected:type_name -> harness.v1.Expected
-	13, // 7: harness.v1.QualityState.attempts:type_name -> harness.v1.QualityAttempt
-	15, // 8: harness.v1.QualityState.verdict:type_name -> harness.v1.QualityVerdict
-	53, // 9: harness.v1.QualityState.usage:type_name -> harness.v1.Usage
-	54, // 10: harness.v1.QualityState.start_time:type_name -> google.protobuf.Timestamp
-	12, // 11: harness.v1.QualityState.results:type_name -> harness.v1.ToolResultFigures
-	0,  // 12: harness.v1.QualityState.thumb:type_name -> harness.v1.Thumb
-	48, // 13: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
-	52, // 14: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
-	52, // 15: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
-	39, // 16: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
-	7,  // 17: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
-	39, // 18: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
-	53, // 19: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
-	55, // 20: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	24, // 21: harness.v1.JobRequest.prompt_used:type_name -> harness.v1.Prompt
-	53, // 22: harness.v1.JobState.usage:type_name -> harness.v1.Usage
-	54, // 23: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
-	19, // 24: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
-	20, // 25: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
-	22, // 26: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
-	49, // 27: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
-	26, // 28: harness.v1.ProfileState.mismatches:type_name -> harness.v1.Mismatch
-	24, // 29: harness.v1.ProfileState.prompts:type_name -> harness.v1.Prompt
-	54, // 30: harness.v1.Prompt.set_time:type_name -> google.protobuf.Timestamp
-	24, // 31: harness.v1.StoredPrompts.prompts:type_name -> harness.v1.Prompt
-	0,  // 32: harness.v1.Mismatch.thumb:type_name -> harness.v1.Thumb
-	23, // 33: harness.v1.StoredProfile.state:type_name -> harness.v1.ProfileState
-	28, // 34: harness.v1.StoredProfile.counted:type_name -> harness.v1.CountedSegment
-	29, // 35: harness.v1.StoredProfile.thumbed:type_name -> harness.v1.ThumbedSegment
-	30, // 36: harness.v1.StoredProfile.recent:type_name -> harness.v1.SegmentIssues
-	0,  // 37: harness.v1.ThumbedSegment.thumb:type_name -> harness.v1.Thumb
-	32, // 38: harness.v1.ProfileChange.count:type_name -> harness.v1.ProfileCount
-	33, // 39: harness.v1.ProfileChange.thumb:type_name -> harness.v1.ProfileThumb
-	0,  // 40: harness.v1.ProfileThumb.thumb:type_name -> harness.v1.Thumb
-	9,  // 41: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
-	56, // 42: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
-	50, // 43: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
-	56, // 44: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
-	46, // 45: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
-	51, // 46: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
-	47, // [47:47] is the sub-list for method output_type
-	47, // [47:47] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	48, // 3: harness.v1.WorkKind.prompts:type_name -> harness.v1.WorkKind.PromptsEntry
+	53, // 4: harness.v1.Artifact.content:type_name -> harness.v1.Content
+	8,  // 5: harness.v1.Artifact.citations:type_name -> harness.v1.Citation
+	53, // 6: harness.v1.Artifact.data:type_name -> harness.v1.Content
+	9,  // 7: harness.v1.QualityState.expected:type_name -> harness.v1.Expected
+	13, // 8: harness.v1.QualityState.attempts:type_name -> harness.v1.QualityAttempt
+	15, // 9: harness.v1.QualityState.verdict:type_name -> harness.v1.QualityVerdict
+	54, // 10: harness.v1.QualityState.usage:type_name -> harness.v1.Usage
+	55, // 11: harness.v1.QualityState.start_time:type_name -> google.protobuf.Timestamp
+	12, // 12: harness.v1.QualityState.results:type_name -> harness.v1.ToolResultFigures
+	0,  // 13: harness.v1.QualityState.thumb:type_name -> harness.v1.Thumb
+	49, // 14: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
+	53, // 15: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
+	53, // 16: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
+	39, // 17: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
+	7,  // 18: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
+	53, // 19: harness.v1.AttemptArtifacts.answer:type_name -> harness.v1.Content
+	53, // 20: harness.v1.AttemptArtifacts.summary:type_name -> harness.v1.Content
+	39, // 21: harness.v1.AttemptArtifacts.scores:type_name -> harness.v1.QualityScored
+	39, // 22: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
+	54, // 23: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
+	56, // 24: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	24, // 25: harness.v1.JobRequest.prompt_used:type_name -> harness.v1.Prompt
+	54, // 26: harness.v1.JobState.usage:type_name -> harness.v1.Usage
+	55, // 27: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
+	19, // 28: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
+	20, // 29: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
+	22, // 30: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
+	50, // 31: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
+	26, // 32: harness.v1.ProfileState.mismatches:type_name -> harness.v1.Mismatch
+	24, // 33: harness.v1.ProfileState.prompts:type_name -> harness.v1.Prompt
+	55, // 34: harness.v1.Prompt.set_time:type_name -> google.protobuf.Timestamp
+	24, // 35: harness.v1.StoredPrompts.prompts:type_name -> harness.v1.Prompt
+	0,  // 36: harness.v1.Mismatch.thumb:type_name -> harness.v1.Thumb
+	23, // 37: harness.v1.StoredProfile.state:type_name -> harness.v1.ProfileState
+	28, // 38: harness.v1.StoredProfile.counted:type_name -> harness.v1.CountedSegment
+	29, // 39: harness.v1.StoredProfile.thumbed:type_name -> harness.v1.ThumbedSegment
+	30, // 40: harness.v1.StoredProfile.recent:type_name -> harness.v1.SegmentIssues
+	0,  // 41: harness.v1.ThumbedSegment.thumb:type_name -> harness.v1.Thumb
+	32, // 42: harness.v1.ProfileChange.count:type_name -> harness.v1.ProfileCount
+	33, // 43: harness.v1.ProfileChange.thumb:type_name -> harness.v1.ProfileThumb
+	0,  // 44: harness.v1.ProfileThumb.thumb:type_name -> harness.v1.Thumb
+	9,  // 45: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
+	57, // 46: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
+	51, // 47: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
+	57, // 48: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
+	46, // 49: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
+	52, // 50: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
+	51, // [51:51] is the sub-list for method output_type
+	51, // [51:51] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_quality_proto_init() }
@@ -4643,6 +4762,7 @@ func file_harness_v1_quality_proto_init() {
 	file_harness_v1_content_proto_init()
 	file_harness_v1_quality_proto_msgTypes[0].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[1].OneofWrappers = []any{}
+	file_harness_v1_quality_proto_msgTypes[4].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[8].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[14].OneofWrappers = []any{}
 	file_harness_v1_quality_proto_msgTypes[30].OneofWrappers = []any{
@@ -4657,7 +4777,7 @@ func file_harness_v1_quality_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_quality_proto_rawDesc), len(file_harness_v1_quality_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   51,
+			NumMessages:   52,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

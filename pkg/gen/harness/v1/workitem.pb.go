@@ -403,7 +403,8 @@ type WorkItemLedger struct {
 	Artifacts []*Artifact `protobuf:"bytes,4,rep,name=artifacts,proto3" json:"artifacts,omitempty"`
 	// Number of the last id of an artifact that was made up.
 	LastArtifact uint32 `protobuf:"varint,5,opt,name=last_artifact,json=lastArtifact,proto3" json:"last_artifact,omitempty"`
-	// The artifacts of attempts that were judged, of which the best is delivered.
+	// What the best attempt of the segment would deliver, until the next begins. A program before
+	// schema 16 kept the artifacts of each attempt.
 	Attempts      []*AttemptArtifacts `protobuf:"bytes,6,rep,name=attempts,proto3" json:"attempts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

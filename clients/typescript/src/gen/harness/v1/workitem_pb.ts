@@ -180,7 +180,8 @@ export type WorkItemLedger = Message<"harness.v1.WorkItemLedger"> & {
   lastArtifact: number;
 
   /**
-   * The artifacts of attempts that were judged, of which the best is delivered.
+   * What the best attempt of the segment would deliver, until the next begins. A program before
+   * schema 16 kept the artifacts of each attempt.
    *
    * @generated from field: repeated harness.v1.AttemptArtifacts attempts = 6;
    */

@@ -235,6 +235,26 @@ class WorkKind(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class PromptsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     NAME_FIELD_NUMBER: _builtins.int
     DESCRIPTION_FIELD_NUMBER: _builtins.int
     ARTIFACT_KINDS_FIELD_NUMBER: _builtins.int
@@ -248,6 +268,7 @@ class WorkKind(_message.Message):
     PERSPECTIVES_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
     PREAMBLE_FIELD_NUMBER: _builtins.int
+    PROMPTS_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """[a-z][a-z0-9_]{0,31}; not that of a built-in kind."""
     description: _builtins.str
@@ -279,7 +300,15 @@ class WorkKind(_message.Message):
     @_builtins.property
     def perspectives(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What complex work is judged for by one verifier each, instead of one for all: accuracy,
-        completeness, usefulness. At most 3, each once.
+        completeness, usefulness, or a custom one, [a-z][a-z0-9_]{0,31}, whose verifier has its text in
+        prompts. At most 3, each once.
+        """
+
+    @_builtins.property
+    def prompts(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Instructions that replace prompts for the work of this kind, by id: verifier_system, healing,
+        quality_preamble, and verifier_NAME for each of perspectives. Each has 1 to 4,096 bytes.
+        They come before the prompts of the namespace. Empty: those of the namespace, else the built-in ones.
         """
 
     def __init__(
@@ -292,18 +321,21 @@ class WorkKind(_message.Message):
         require_citations: _builtins.bool = ...,
         require_artifacts: _builtins.bool = ...,
         min_output_chars: _builtins.int = ...,
-        max_attempts: _builtins.int = ...,
+        max_attempts: _builtins.int | None = ...,
         good_enough_score: _builtins.float = ...,
         low_quality_threshold: _builtins.float = ...,
         perspectives: _abc.Iterable[_builtins.str] | None = ...,
         score: _builtins.str = ...,
         preamble: _builtins.str = ...,
+        prompts: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "max_attempts", b"max_attempts"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifact_kinds", b"artifact_kinds", "counts", b"counts", "description", b"description", "good_enough_score", b"good_enough_score", "low_quality_threshold", b"low_quality_threshold", "max_attempts", b"max_attempts", "min_output_chars", b"min_output_chars", "name", b"name", "perspectives", b"perspectives", "preamble", b"preamble", "require_artifacts", b"require_artifacts", "require_citations", b"require_citations", "score", b"score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts", "artifact_kinds", b"artifact_kinds", "counts", b"counts", "description", b"description", "good_enough_score", b"good_enough_score", "low_quality_threshold", b"low_quality_threshold", "max_attempts", b"max_attempts", "min_output_chars", b"min_output_chars", "name", b"name", "perspectives", b"perspectives", "preamble", b"preamble", "prompts", b"prompts", "require_artifacts", b"require_artifacts", "require_citations", b"require_citations", "score", b"score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__max_attempts: _TypeAlias = _typing.Literal["max_attempts"]  # noqa: Y015
+    _WhichOneofArgType__max_attempts: _TypeAlias = _typing.Literal["_max_attempts", b"_max_attempts"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_attempts) -> _WhichOneofReturnType__max_attempts | None: ...
 
 Global___WorkKind: _TypeAlias = WorkKind  # noqa: Y015
 
@@ -346,6 +378,7 @@ class Artifact(_message.Message):
     CITATIONS_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     CHARS_FIELD_NUMBER: _builtins.int
+    EARLIER_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """a1, a2, or what the agent chose: [A-Za-z0-9_.-]{1,32}."""
     kind: _builtins.str
@@ -354,6 +387,10 @@ class Artifact(_message.Message):
     """At most 200 bytes."""
     chars: _builtins.int
     """Length of the content, in code points."""
+    earlier: _builtins.bool
+    """It was saved in a segment before, and not replaced since: it is a deliverable, and the work of
+    the segment is not judged by it. Default false.
+    """
     @_builtins.property
     def content(self) -> _content_pb2.Content:
         """What it says."""
@@ -376,10 +413,11 @@ class Artifact(_message.Message):
         citations: _abc.Iterable[Global___Citation] | None = ...,
         data: _content_pb2.Content | None = ...,
         chars: _builtins.int = ...,
+        earlier: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content", "data", b"data"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chars", b"chars", "citations", b"citations", "content", b"content", "data", b"data", "id", b"id", "kind", b"kind", "title", b"title"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chars", b"chars", "citations", b"citations", "content", b"content", "data", b"data", "earlier", b"earlier", "id", b"id", "kind", b"kind", "title", b"title"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -536,6 +574,7 @@ class QualityState(_message.Message):
     REFUSED_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
     THUMB_FIELD_NUMBER: _builtins.int
+    ACCEPTED_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """Kind of the work."""
     level: _builtins.str
@@ -568,6 +607,8 @@ class QualityState(_message.Message):
     """
     thumb: Global___Thumb.ValueType
     """The feedback that was given last on the segment."""
+    accepted: _builtins.bool
+    """The present iteration was accepted."""
     @_builtins.property
     def expected(self) -> Global___Expected:
         """What a classifier expects."""
@@ -621,10 +662,11 @@ class QualityState(_message.Message):
         refused: _builtins.bool = ...,
         profile: _builtins.str = ...,
         thumb: Global___Thumb.ValueType = ...,
+        accepted: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expected", b"expected", "results", b"results", "start_time", b"start_time", "usage", b"usage", "verdict", b"verdict"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted_iterations", b"accepted_iterations", "attempt", b"attempt", "attempt_chars", b"attempt_chars", "attempt_first_message", b"attempt_first_message", "attempts", b"attempts", "best_iteration", b"best_iteration", "checkpoints", b"checkpoints", "cost_before_micro_usd", b"cost_before_micro_usd", "expected", b"expected", "iteration", b"iteration", "kind", b"kind", "level", b"level", "marked", b"marked", "multiplier", b"multiplier", "profile", b"profile", "refused", b"refused", "results", b"results", "start_time", b"start_time", "thumb", b"thumb", "unbeaten", b"unbeaten", "usage", b"usage", "verdict", b"verdict"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "accepted_iterations", b"accepted_iterations", "attempt", b"attempt", "attempt_chars", b"attempt_chars", "attempt_first_message", b"attempt_first_message", "attempts", b"attempts", "best_iteration", b"best_iteration", "checkpoints", b"checkpoints", "cost_before_micro_usd", b"cost_before_micro_usd", "expected", b"expected", "iteration", b"iteration", "kind", b"kind", "level", b"level", "marked", b"marked", "multiplier", b"multiplier", "profile", b"profile", "refused", b"refused", "results", b"results", "start_time", b"start_time", "thumb", b"thumb", "unbeaten", b"unbeaten", "usage", b"usage", "verdict", b"verdict"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -720,19 +762,19 @@ class QualityAttempt(_message.Message):
     """Verifiers were called."""
     @_builtins.property
     def answer(self) -> _content_pb2.Content:
-        """The answer."""
+        """The answer. Unset from schema 16 on: AttemptArtifacts has that of the best attempt."""
 
     @_builtins.property
     def summary(self) -> _content_pb2.Content:
-        """The summary."""
+        """The summary. Unset from schema 16 on, as answer."""
 
     @_builtins.property
     def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """What was wrong, at most 20."""
+        """What was wrong, at most 20. Unset from schema 16 on, as answer."""
 
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityScored]:
-        """Its scores."""
+        """Its scores. Unset from schema 16 on, as answer."""
 
     def __init__(
         self,
@@ -758,27 +800,53 @@ Global___QualityAttempt: _TypeAlias = QualityAttempt  # noqa: Y015
 
 @_typing.final
 class AttemptArtifacts(_message.Message):
-    """AttemptArtifacts are the artifacts as an attempt left them."""
+    """AttemptArtifacts is what an attempt delivers if no later one is better. What other attempts
+    had is in the log only.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ATTEMPT_FIELD_NUMBER: _builtins.int
     ARTIFACTS_FIELD_NUMBER: _builtins.int
+    ANSWER_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    ISSUES_FIELD_NUMBER: _builtins.int
+    SCORES_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     """Number of the attempt, from 1."""
     @_builtins.property
     def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Artifact]:
         """The artifacts, in order."""
 
+    @_builtins.property
+    def answer(self) -> _content_pb2.Content:
+        """The answer; unset: none, or QualityAttempt has it."""
+
+    @_builtins.property
+    def summary(self) -> _content_pb2.Content:
+        """The summary; unset: none, or QualityAttempt has it."""
+
+    @_builtins.property
+    def issues(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """What was wrong, at most 20."""
+
+    @_builtins.property
+    def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityScored]:
+        """Its scores."""
+
     def __init__(
         self,
         *,
         attempt: _builtins.int = ...,
         artifacts: _abc.Iterable[Global___Artifact] | None = ...,
+        answer: _content_pb2.Content | None = ...,
+        summary: _content_pb2.Content | None = ...,
+        issues: _abc.Iterable[_builtins.str] | None = ...,
+        scores: _abc.Iterable[Global___QualityScored] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "summary", b"summary"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifacts", b"artifacts", "attempt", b"attempt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "artifacts", b"artifacts", "attempt", b"attempt", "issues", b"issues", "scores", b"scores", "summary", b"summary"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -801,6 +869,7 @@ class QualityVerdict(_message.Message):
     SCORES_FIELD_NUMBER: _builtins.int
     USAGE_FIELD_NUMBER: _builtins.int
     ITERATIONS_FIELD_NUMBER: _builtins.int
+    COST_SHARE_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """Kind of the work."""
     level: _builtins.str
@@ -819,13 +888,17 @@ class QualityVerdict(_message.Message):
     """No attempt was good enough."""
     iterations: _builtins.int
     """Iterations that were made."""
+    cost_share: _builtins.int
+    """Share of judging in the cost of the segment, in hundredths, 0 to 100, rounded half up. Unset if
+    no price is known.
+    """
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityScored]:
         """The scores."""
 
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
-        """What judging used."""
+        """What judging used in the segment. It is a part of the usage of the run."""
 
     def __init__(
         self,
@@ -841,13 +914,19 @@ class QualityVerdict(_message.Message):
         scores: _abc.Iterable[Global___QualityScored] | None = ...,
         usage: _content_pb2.Usage | None = ...,
         iterations: _builtins.int = ...,
+        cost_share: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_verifier_score", b"_verifier_score", "usage", b"usage", "verifier_score", b"verifier_score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_share", b"_cost_share", "_verifier_score", b"_verifier_score", "cost_share", b"cost_share", "usage", b"usage", "verifier_score", b"verifier_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_verifier_score", b"_verifier_score", "attempts", b"attempts", "combined", b"combined", "contract_passed", b"contract_passed", "degraded", b"degraded", "delivered", b"delivered", "iterations", b"iterations", "kind", b"kind", "level", b"level", "scores", b"scores", "usage", b"usage", "verifier_score", b"verifier_score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_share", b"_cost_share", "_verifier_score", b"_verifier_score", "attempts", b"attempts", "combined", b"combined", "contract_passed", b"contract_passed", "cost_share", b"cost_share", "degraded", b"degraded", "delivered", b"delivered", "iterations", b"iterations", "kind", b"kind", "level", b"level", "scores", b"scores", "usage", b"usage", "verifier_score", b"verifier_score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__cost_share: _TypeAlias = _typing.Literal["cost_share"]  # noqa: Y015
+    _WhichOneofArgType__cost_share: _TypeAlias = _typing.Literal["_cost_share", b"_cost_share"]  # noqa: Y015
     _WhichOneofReturnType__verifier_score: _TypeAlias = _typing.Literal["verifier_score"]  # noqa: Y015
     _WhichOneofArgType__verifier_score: _TypeAlias = _typing.Literal["_verifier_score", b"_verifier_score"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__cost_share) -> _WhichOneofReturnType__cost_share | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__verifier_score) -> _WhichOneofReturnType__verifier_score | None: ...
 
 Global___QualityVerdict: _TypeAlias = QualityVerdict  # noqa: Y015
@@ -871,7 +950,7 @@ class JobRequest(_message.Message):
     key: _builtins.str
     """Key of the job; "job:" followed by it is that of its observation."""
     purpose: _builtins.str
-    """Why: classify, intent, plan or verify, for example."""
+    """Why: complexity, intent, plan or verify, for example."""
     model: _builtins.str
     """The model."""
     system: _builtins.str
@@ -1598,6 +1677,7 @@ class QualityComplexity(_message.Message):
     WORKFLOW_TYPE_FIELD_NUMBER: _builtins.int
     CONFIDENCE_FIELD_NUMBER: _builtins.int
     EXPECTED_FIELD_NUMBER: _builtins.int
+    KIND_REASON_FIELD_NUMBER: _builtins.int
     level: _builtins.str
     """SIMPLE, MEDIUM or COMPLEX."""
     reason: _builtins.str
@@ -1608,6 +1688,10 @@ class QualityComplexity(_message.Message):
     """Kind of the work."""
     confidence: _builtins.float
     """How sure the classifier is of the kind, 0 to 1; 1 if it was given."""
+    kind_reason: _builtins.str
+    """Why the kind is chat without a model that named it; begins with [is_fallback]. Empty: the kind
+    was given, or a model named it.
+    """
     @_builtins.property
     def expected(self) -> Global___Expected:
         """What is expected beyond the kind's own requirements; unset: nothing."""
@@ -1621,10 +1705,11 @@ class QualityComplexity(_message.Message):
         workflow_type: _builtins.str = ...,
         confidence: _builtins.float = ...,
         expected: Global___Expected | None = ...,
+        kind_reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expected", b"expected"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "expected", b"expected", "level", b"level", "reason", b"reason", "subtask_count", b"subtask_count", "workflow_type", b"workflow_type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["confidence", b"confidence", "expected", b"expected", "kind_reason", b"kind_reason", "level", b"level", "reason", b"reason", "subtask_count", b"subtask_count", "workflow_type", b"workflow_type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1641,12 +1726,15 @@ class QualityPlanSelected(_message.Message):
     CANDIDATES_COUNT_FIELD_NUMBER: _builtins.int
     SUBTASKS_FIELD_NUMBER: _builtins.int
     BREAKDOWN_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
     plan: _builtins.str
     """The description of the plan."""
     score: _builtins.float
     """Its score, 0 to 1."""
     candidates_count: _builtins.int
     """Number of plans."""
+    reason: _builtins.str
+    """Why no model made the plan; begins with [is_fallback]. Empty: a model made it."""
     @_builtins.property
     def subtasks(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its parts."""
@@ -1663,10 +1751,11 @@ class QualityPlanSelected(_message.Message):
         candidates_count: _builtins.int = ...,
         subtasks: _abc.Iterable[_builtins.str] | None = ...,
         breakdown: _struct_pb2.Struct | None = ...,
+        reason: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["breakdown", b"breakdown"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["breakdown", b"breakdown", "candidates_count", b"candidates_count", "plan", b"plan", "score", b"score", "subtasks", b"subtasks"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["breakdown", b"breakdown", "candidates_count", b"candidates_count", "plan", b"plan", "reason", b"reason", "score", b"score", "subtasks", b"subtasks"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -239,7 +239,9 @@ class WorkItemLedger(_message.Message):
 
     @_builtins.property
     def attempts(self) -> _containers.RepeatedCompositeFieldContainer[_quality_pb2.AttemptArtifacts]:
-        """The artifacts of attempts that were judged, of which the best is delivered."""
+        """What the best attempt of the segment would deliver, until the next begins. A program before
+        schema 16 kept the artifacts of each attempt.
+        """
 
     def __init__(
         self,
