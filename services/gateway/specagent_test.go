@@ -79,6 +79,43 @@ func wholeStart() *harnessv1.StartRunRequest {
 	return r
 }
 
+// withQuality returns a change that sets how work is judged.
+func withQuality(c *harnessv1.QualityConfig) func(*harnessv1.RunSpec) {
+	return func(s *harnessv1.RunSpec) { s.Config.Quality = c }
+}
+
+func sourcesOf(n int) (sources []*harnessv1.Source) {
+	for i := range n {
+		sources = append(sources, &harnessv1.Source{Id: "s" + strconv.Itoa(i)})
+	}
+	return sources
+}
+
+// TestTasksThatAreAccepted at their bounds.
+func TestTasksThatAreAccepted(t *testing.T) {
+	for name, change := range map[string]func(*harnessv1.RunSpec){
+		"200 sources": func(s *harnessv1.RunSpec) {
+			s.Task = &harnessv1.Task{Kind: "synthesis", Sources: sourcesOf(MaxSources)}
+		},
+		"own kind": func(s *harnessv1.RunSpec) {
+			s.Agent.Kinds = []*harnessv1.WorkKind{{
+				Name: "review", MaxAttempts: proto.Uint32(10), Score: "doc_qs", Perspectives: []string{"style"}, Prompts: map[string]string{"verifier_style": "Judge the style."},
+				ArtifactKinds: []string{"finding"}, Counts: []*harnessv1.ArtifactCount{{Kind: "finding", Count: 200}},
+			}}
+			s.Task = &harnessv1.Task{Kind: "review", Profile: strings.Repeat("p", MaxProfile)}
+		},
+		"limits": withQuality(&harnessv1.QualityConfig{Iterations: proto.Uint32(5), Retry: &harnessv1.QualityRetryConfig{
+			MaxAttemptsSynthesis: proto.Uint32(10), GoodEnoughScore: proto.Float64(1), LowQualityThreshold: proto.Float64(1),
+		}}),
+	} {
+		r := wholeStart()
+		change(r.GetSpec())
+		if err := CheckStart(r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestPartsOfAnAgent(t *testing.T) {
 	if err := CheckStart(wholeStart()); err != nil {
 		t.Fatal(err)
@@ -121,6 +158,44 @@ func TestPartsOfAnAgent(t *testing.T) {
 			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore"}, {Name: "research"}}
 			s.Agent.Swarm = &harnessv1.Swarm{Specialists: []string{"explore", "nowhere"}, Aggregator: "research"}
 		}},
+		{"spec.agent.kinds", true, func(s *spec) { s.Agent.Kinds = make([]*harnessv1.WorkKind, MaxKinds+1) }},
+		{"spec.agent.kinds[0]", false, func(s *spec) { s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review", MaxAttempts: proto.Uint32(0)}} }},
+		{"spec.agent.kinds[0]", false, func(s *spec) { s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review", Score: "stars"}} }},
+		{"spec.agent.kinds[0]", false, func(s *spec) { s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "chat"}} }},
+		{"spec.agent.kinds[0]", false, func(s *spec) {
+			s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review", GoodEnoughScore: 0.4, LowQualityThreshold: 0.5}}
+		}},
+		{"spec.agent.kinds[0]", false, func(s *spec) {
+			s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review", Perspectives: []string{"style"}}}
+		}},
+		{"spec.agent.kinds[0]", false, func(s *spec) {
+			s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review", Prompts: map[string]string{"x": "x"}}}
+		}},
+		{"spec.agent.kinds[0]", false, func(s *spec) {
+			s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review", Counts: []*harnessv1.ArtifactCount{{Kind: "finding", Count: 1}}}}
+		}},
+		{"spec.agent.kinds[1].name", false, func(s *spec) { s.Agent.Kinds = []*harnessv1.WorkKind{{Name: "review"}, {Name: "review"}} }},
+		{"spec.task.kind", false, func(s *spec) { s.Task = &harnessv1.Task{Kind: "review"} }},
+		{"spec.task.profile", true, func(s *spec) { s.Task = &harnessv1.Task{Profile: strings.Repeat("p", MaxProfile+1)} }},
+		{"spec.task.sources", true, func(s *spec) { s.Task = &harnessv1.Task{Sources: sourcesOf(MaxSources + 1)} }},
+		{"spec.task.sources[1].id", false, func(s *spec) { s.Task = &harnessv1.Task{Sources: []*harnessv1.Source{{Id: "a"}, {Id: "a"}}} }},
+		{"spec.task.sources[0].id", false, func(s *spec) { s.Task = &harnessv1.Task{Sources: []*harnessv1.Source{{Id: "a b"}}} }},
+		{"spec.task.sources[0].title", true, func(s *spec) {
+			s.Task = &harnessv1.Task{Sources: []*harnessv1.Source{{Id: "a", Title: strings.Repeat("t", 301)}}}
+		}},
+		{"spec.task.sources[0].uri", true, func(s *spec) {
+			s.Task = &harnessv1.Task{Sources: []*harnessv1.Source{{Id: "a", Uri: strings.Repeat("u", 2001)}}}
+		}},
+		{"spec.task.sources[0].path", false, func(s *spec) { s.Task = &harnessv1.Task{Sources: []*harnessv1.Source{{Id: "a", Path: "../secret"}}} }},
+		{"spec.task.sources[0].path", false, func(s *spec) { s.Task = &harnessv1.Task{Sources: []*harnessv1.Source{{Id: "a", Path: "/etc/passwd"}}} }},
+		{"spec.config.quality.model", false, withQuality(&harnessv1.QualityConfig{Model: "nowhere"})},
+		{"spec.config.quality.iterations", false, withQuality(&harnessv1.QualityConfig{Iterations: proto.Uint32(0)})},
+		{"spec.config.quality.iterations", false, withQuality(&harnessv1.QualityConfig{Iterations: proto.Uint32(6)})},
+		{"spec.config.quality.retry.max_attempts_synthesis", false, withQuality(&harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{MaxAttemptsSynthesis: proto.Uint32(0)}})},
+		{"spec.config.quality.retry.max_attempts_chat", false, withQuality(&harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{MaxAttemptsChat: proto.Uint32(11)}})},
+		{"spec.config.quality.retry.max_attempts_default", false, withQuality(&harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{MaxAttemptsDefault: proto.Uint32(11)}})},
+		{"spec.config.quality.retry", false, withQuality(&harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{GoodEnoughScore: proto.Float64(1.1)}})},
+		{"spec.config.quality.retry", false, withQuality(&harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{LowQualityThreshold: proto.Float64(0.71)}})},
 		{"spec.agent.swarm.kinds[0]", false, func(s *spec) {
 			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore"}, {Name: "research"}, {Name: "task"}}
 			s.Agent.Swarm = &harnessv1.Swarm{Specialists: []string{"explore", "research"}, Aggregator: "task", Kinds: []string{"novel"}}
