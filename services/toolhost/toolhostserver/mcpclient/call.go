@@ -109,6 +109,7 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 		return notRun("%s", err), false
 	}
 	defer have.release()
+	defer func() { result.Text = have.secrets.redact(result.Text) }()
 	d := have.definition(c.GetTool())
 	switch {
 	case d == nil:
@@ -178,7 +179,7 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 	case became == notSent:
 		return s.unreachable(), false
 	}
-	s.servers.config.Logger.WarnContext(ctx, "call of a server lost", "server", s.server.GetName(), "tool", c.GetTool(), "error", err)
+	s.servers.config.Logger.WarnContext(ctx, "call of a server lost", "server", s.server.GetName(), "tool", c.GetTool(), "error", s.secrets.redact(err.Error()))
 	return Result{Unknown: true}, false
 }
 
@@ -285,8 +286,8 @@ func (r *Result) add(b *strings.Builder, kind string, data []byte) {
 	}
 }
 
-// showProgress shows the progress of a call to people who watch.
-func (c *connection) showProgress(p *mcp.ProgressNotificationParams) {
+// showProgress shows the progress of a call to people who watch, without secrets.
+func (c *connection) showProgress(p *mcp.ProgressNotificationParams, hide *secrets) {
 	token, ok := p.ProgressToken.(string)
 	if !ok {
 		return
@@ -295,7 +296,7 @@ func (c *connection) showProgress(p *mcp.ProgressNotificationParams) {
 	if !ok || output.(io.Writer) == nil {
 		return
 	}
-	line := content.Line(content.Clean(strings.ToValidUTF8(p.Message, "\uFFFD")), 400)
+	line := hide.line(p.Message, 400)
 	if p.Total > 0 {
 		line = fmt.Sprintf("%g/%g %s", p.Progress, p.Total, line)
 	} else if line == "" {

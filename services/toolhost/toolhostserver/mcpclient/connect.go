@@ -61,13 +61,13 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		},
 		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { go s.relist(ctx, conn) },
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { conn.showProgress(r.Params) },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { conn.showProgress(r.Params, &s.secrets) },
 	})
 	conn.client, err = client.Connect(bounded, transport, nil)
 	if err != nil {
 		return fail(err)
 	}
-	tools, leftOut, err := listAll(bounded, conn.client)
+	tools, leftOut, err := s.listAll(bounded, conn.client)
 	if err != nil {
 		return fail(fmt.Errorf("list its tools: %w", err))
 	}
@@ -138,7 +138,7 @@ func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}
 		default:
 		}
 		if last := errorsTail.last(); last != "" {
-			return fmt.Errorf("%w; it wrote: %s", err, content.Line(last, 300))
+			return fmt.Errorf("%w; it wrote: %s", err, s.secrets.line(last, 300))
 		}
 		return err
 	}
@@ -156,6 +156,7 @@ func (s *session) overHTTP(ctx context.Context, conn *connection) (mcp.Transport
 		if value, err = s.expand(value); err != nil {
 			return nil, nil, nil, err
 		}
+		s.secrets.addHeader(name, value)
 		headers.Set(name, value)
 	}
 	gone := make(chan struct{})
@@ -241,18 +242,22 @@ func (s *session) environ() ([]string, error) {
 
 // expand replaces ${NAME} and ${NAME:-TEXT} by values of variables.
 func (s *session) expand(text string) (string, error) {
-	return mcptool.Expand(text, func(name string) (string, bool) { return s.servers.config.Variable(s.run, name) })
+	return mcptool.Expand(text, func(name string) (string, bool) {
+		value, found := s.servers.config.Variable(s.run, name)
+		s.secrets.add(value)
+		return value, found
+	})
 }
 
 // listAll lists the tools of a server and those for its resources, as list does.
-func listAll(ctx context.Context, client *mcp.ClientSession) (tools []*harnessv1.McpDefinition, leftOut []*harnessv1.McpLeftOut, err error) {
+func (s *session) listAll(ctx context.Context, client *mcp.ClientSession) (tools []*harnessv1.McpDefinition, leftOut []*harnessv1.McpLeftOut, err error) {
 	if tools, leftOut, err = list(ctx, client); err != nil {
 		return nil, nil, err
 	}
 	more, out := resourceTools(ctx, client, func(tool string) bool {
 		return slices.ContainsFunc(tools, func(d *harnessv1.McpDefinition) bool { return d.GetTool() == tool })
 	})
-	tools, leftOut = append(tools, more...), append(leftOut, out...)
+	tools, leftOut = s.secrets.without(append(tools, more...), append(leftOut, out...))
 	slices.SortFunc(tools, func(a, b *harnessv1.McpDefinition) int { return cmp.Compare(a.GetTool(), b.GetTool()) })
 	return tools, leftOut, nil
 }

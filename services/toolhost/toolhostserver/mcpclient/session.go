@@ -12,7 +12,6 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -22,6 +21,7 @@ type session struct {
 	key     string
 	run     Run
 	server  *harnessv1.McpServer
+	secrets secrets
 
 	mu sync.Mutex
 	// state and message are the last known ones.
@@ -104,7 +104,7 @@ func (s *session) start() <-chan struct{} {
 			s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "a person has to sign in: give it a token in headers"
 			s.backOff()
 		default:
-			s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_FAILED, content.Line(content.Clean(err.Error()), 400)
+			s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_FAILED, s.secrets.line(err.Error(), 400)
 			s.backOff()
 		}
 		s.mu.Unlock()
@@ -161,7 +161,7 @@ func (s *session) lost(conn *connection, idle bool) {
 	default:
 		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_FAILED, "it has ended"
 		if conn.cause != nil {
-			s.message = content.Line(content.Clean(conn.cause.Error()), 400)
+			s.message = s.secrets.line(conn.cause.Error(), 400)
 		}
 		s.backOff()
 		if s.failures == 1 { // a first failure costs the next call no time
@@ -303,7 +303,7 @@ func (s *session) definition(tool string) *harnessv1.McpDefinition {
 func (s *session) relist(ctx context.Context, conn *connection) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	tools, leftOut, err := listAll(ctx, conn.client)
+	tools, leftOut, err := s.listAll(ctx, conn.client)
 	if err != nil {
 		return // the tools that it listed before count
 	}
