@@ -181,3 +181,23 @@ func (c *hosts) EndWorktree(ctx context.Context, r *harnessv1.EndWorktreeRequest
 	}
 	return &harnessv1.EndWorktreeResponse{}, nil
 }
+
+// StartServerSignIn fails: no person signs in.
+func (c *hosts) StartServerSignIn(context.Context, *harnessv1.StartServerSignInRequest, ...grpc.CallOption) (*harnessv1.StartServerSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "no person signs in")
+}
+
+// FinishServerSignIn fails: no person signs in.
+func (c *hosts) FinishServerSignIn(context.Context, *harnessv1.FinishServerSignInRequest, ...grpc.CallOption) (*harnessv1.FinishServerSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "no person signs in")
+}
+
+// DescribeServerSignIn fails: no person signs in.
+func (c *hosts) DescribeServerSignIn(context.Context, *harnessv1.DescribeServerSignInRequest, ...grpc.CallOption) (*harnessv1.DescribeServerSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "no person signs in")
+}
+
+// EndServerSignIn fails: no person signs in.
+func (c *hosts) EndServerSignIn(context.Context, *harnessv1.EndServerSignInRequest, ...grpc.CallOption) (*harnessv1.EndServerSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "no person signs in")
+}

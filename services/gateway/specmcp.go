@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"unicode"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -25,11 +26,15 @@ const (
 	maxServerTools   = 256
 	maxServerPins    = 2000
 	maxServerText    = 8 << 10 // bytes of an argument, a value or an address
+	maxClientID      = 2 << 10
+	maxScopes        = 64
 )
 
 var (
 	serverName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`) })
 	variableName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+	secretForm   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\$\{[A-Za-z_][A-Za-z0-9_]*\}$`) })
+	scopeForm    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\x21\x23-\x5b\x5d-\x7e]{1,256}$`) }) // RFC 6749, section 3.3
 	headerName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$") })
 )
 
@@ -88,6 +93,9 @@ func checkServer(s *harnessv1.McpServer) error {
 	if err := checkServerTexts(s); err != nil {
 		return err
 	}
+	if err := fault.In("oauth", checkOAuth(s)); err != nil {
+		return err
+	}
 	if s.GetNetwork() != nil {
 		return sandbox.Validate(&harnessv1.SandboxConfig{Network: s.GetNetwork()})
 	}
@@ -126,6 +134,51 @@ func checkServerTexts(s *harnessv1.McpServer) error {
 	u, err := url.Parse(s.GetUrl())
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || !usable(s.GetUrl()) {
 		return fault.Invalid("url", "invalid address %q: must be http:// or https:// with a host, and without a password, which belongs into headers", content.Clip(s.GetUrl(), 200))
+	}
+	return nil
+}
+
+// checkOAuth refuses settings of a sign-in that cannot be used.
+func checkOAuth(s *harnessv1.McpServer) error {
+	o := s.GetOauth()
+	switch {
+	case o == nil:
+		return nil
+	case s.GetUrl() == "":
+		return fault.Invalid("client_id", "only a server with url has a sign-in")
+	case len(o.GetClientId()) > maxClientID || strings.ContainsFunc(o.GetClientId(), unicode.IsControl):
+		return fault.Invalid("client_id", "must have at most %d bytes, without control characters", maxClientID)
+	case o.GetClientSecret() != "" && !secretForm().MatchString(o.GetClientSecret()):
+		return fault.Invalid("client_secret", "must be a variable, such as ${CLIENT_SECRET}: settings are recorded")
+	case o.GetClientSecret() != "" && o.GetClientId() == "":
+		return fault.Invalid("client_id", "missing: client_secret is that of a client")
+	case len(o.GetScopes()) > maxScopes:
+		return fault.Invalid("scopes", "%d scopes: at most %d", len(o.GetScopes()), maxScopes)
+	}
+	for i, scope := range o.GetScopes() {
+		if !scopeForm().MatchString(scope) {
+			return fault.Invalid(at("scopes", i), "invalid scope %q: expected visible ASCII characters without quotes, spaces and backslashes", content.Clip(scope, 80))
+		}
+	}
+	return nil
+}
+
+// CheckSignIn refuses a server at which no person can sign in.
+func CheckSignIn(subject *harnessv1.SignInSubject) error {
+	server := subject.GetServer()
+	if err := fault.In("server", checkServer(server)); err != nil {
+		return err
+	}
+	if server.GetUrl() == "" {
+		return fault.Invalid("server.url", "missing: only a server with url has a sign-in")
+	}
+	if len(subject.GetVariables()) > maxServerEnv {
+		return fault.Invalid("variables", "%d variables: at most %d", len(subject.GetVariables()), maxServerEnv)
+	}
+	for name, value := range subject.GetVariables() {
+		if !variableName().MatchString(name) || len(value) > maxServerText {
+			return fault.Invalid("variables", "invalid variable %q", content.Clip(name, 80))
+		}
 	}
 	return nil
 }

@@ -40,6 +40,8 @@ func Variables(servers []*harnessv1.McpServer) []string {
 	add := func(text string) { names = append(names, VariablesOf(text)...) }
 	for _, s := range servers {
 		add(s.GetUrl())
+		add(s.GetOauth().GetClientId())
+		add(s.GetOauth().GetClientSecret())
 		for _, arg := range s.GetArgs() {
 			add(arg)
 		}

@@ -329,6 +329,7 @@ func concrete(t *testing.T, m *dynamicpb.Message) proto.Message {
 		&harnessv1.ListPendingRequest{}, &harnessv1.SendInputRequest{}, &harnessv1.InterruptRunRequest{}, &harnessv1.ResumeRunRequest{},
 		&harnessv1.CancelRunRequest{}, &harnessv1.DeleteRunRequest{}, &harnessv1.GetPromptsRequest{}, &harnessv1.SetPromptRequest{},
 		&harnessv1.GetProfileRequest{}, &harnessv1.ResetProfileRequest{},
+		&harnessv1.StartSignInRequest{}, &harnessv1.FinishSignInRequest{}, &harnessv1.GetSignInRequest{}, &harnessv1.SignOutRequest{},
 	} {
 		if c.ProtoReflect().Descriptor().FullName() == m.Descriptor().FullName() {
 			typed = c

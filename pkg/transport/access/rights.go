@@ -36,6 +36,10 @@ func checkRights(c Caller, req any) error {
 		return checkProfile(c, "profile", r.GetProfile())
 	case *harnessv1.GetProfileRequest:
 		return checkProfile(c, "profile", r.GetProfile())
+	case *harnessv1.StartSignInRequest, *harnessv1.FinishSignInRequest, *harnessv1.SignOutRequest:
+		if !c.Has(Approve) {
+			return lacks(Approve, "namespace", "signs all runs of the namespace in or out at a server of tools")
+		}
 	case *harnessv1.ResumeRunRequest:
 		return checkModels(c, changedModel(req))
 	case *harnessv1.RunRequest:

@@ -29,6 +29,11 @@ var callers = map[string][]string{
 	harnessv1.ToolHostService_EndWorktree_FullMethodName:  {workflow.Repair},
 
 	harnessv1.ToolHostService_DescribeServers_FullMethodName: {workflow.Repair},
+	// A person signs in at servers of tools through a gateway.
+	harnessv1.ToolHostService_StartServerSignIn_FullMethodName:    {workflow.Gateway},
+	harnessv1.ToolHostService_FinishServerSignIn_FullMethodName:   {workflow.Gateway},
+	harnessv1.ToolHostService_DescribeServerSignIn_FullMethodName: {workflow.Gateway},
+	harnessv1.ToolHostService_EndServerSignIn_FullMethodName:      {workflow.Gateway},
 }
 
 // MayCall reports whether a role may call a method, given as /SERVICE/METHOD, of another

@@ -30,6 +30,11 @@ func toolHostMethods() map[string]string {
 		"MakeWorktree":      "repair",
 		"EndWorktree":       "repair",
 		"DescribeServers":   "repair",
+
+		"StartServerSignIn":    "gateway",
+		"FinishServerSignIn":   "gateway",
+		"DescribeServerSignIn": "gateway",
+		"EndServerSignIn":      "gateway",
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
 )
 
 // payload is an opaque part of a provider.
@@ -131,6 +132,10 @@ func (b *bed) callAll(client harnessv1.GatewayServiceClient, h *hand, text strin
 	ok(client.SetPrompt(b.ctx, &harnessv1.SetPromptRequest{Namespace: namespace, Id: "healing", Text: "Again."}))
 	ok(client.GetProfile(b.ctx, &harnessv1.GetProfileRequest{Namespace: namespace, Profile: "/w"}))
 	ok(client.ResetProfile(b.ctx, &harnessv1.ResetProfileRequest{Namespace: namespace, Profile: "/w"}))
+	ok(client.StartSignIn(b.ctx, &harnessv1.StartSignInRequest{Namespace: namespace, Subject: webSubject()}))
+	ok(client.FinishSignIn(b.ctx, &harnessv1.FinishSignInRequest{Namespace: namespace, Returned: &harnessv1.SignInReturn{State: "s"}}))
+	ok(client.GetSignIn(b.ctx, &harnessv1.GetSignInRequest{Namespace: namespace, Subject: webSubject()}))
+	ok(client.SignOut(b.ctx, &harnessv1.SignOutRequest{Namespace: namespace, Subject: webSubject()}))
 	ok(client.ListPending(b.ctx, &harnessv1.ListPendingRequest{Namespace: namespace}))
 	ok(client.SendInput(b.ctx, &harnessv1.SendInputRequest{Namespace: namespace, RunId: id,
 		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline("go on")}}}))
@@ -149,7 +154,7 @@ func (b *bed) callAll(client harnessv1.GatewayServiceClient, h *hand, text strin
 // TestNoAnswerHasOpaqueBytes calls each method of the gateway about a run whose
 // conversation has opaque parts.
 func TestNoAnswerHasOpaqueBytes(t *testing.T) {
-	b := newBed(t)
+	b := newBed(t, func(c *gatewayserver.Config) { c.SignIns = &signInHost{} })
 	a := &answers{t: t, received: map[string][]proto.Message{}}
 	h := b.started("r1")
 	text, part := h.reasons(1)

@@ -82,6 +82,8 @@ type Config struct {
 	Workspaces func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error)
 	// Tools lists the tools of the tool host. Nil disables the check of names.
 	Tools func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
+	// SignIns is the tool host at which persons sign in at servers of tools. Nil: there is none.
+	SignIns SignIns
 	// Hooks connects to the HookServices of an agent; its error refuses the start. Nil
 	// disables the check.
 	Hooks func(ctx context.Context, hooks []*harnessv1.Hook) error
@@ -136,6 +138,7 @@ type Server struct {
 	workspaces func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error)
 	tools      func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error
+	signIns    SignIns
 	window     func(model string) uint32
 	catalogue  *catalogue.Catalogue
 	effort     func(model string, effort harnessv1.Effort) error
@@ -194,6 +197,7 @@ func New(cfg Config) *Server {
 		log:        cfg.Log,
 		workspaces: cfg.Workspaces,
 		tools:      cfg.Tools,
+		signIns:    cfg.SignIns,
 		window:     cfg.Window,
 		catalogue:  cfg.Catalogue,
 		effort:     cfg.Effort,

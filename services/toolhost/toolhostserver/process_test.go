@@ -22,6 +22,7 @@ import (
 const (
 	ledgerVariable = "TOOLHOST_TEST_LEDGER"
 	socketVariable = "TOOLHOST_TEST_SOCKET"
+	tokensVariable = "TOOLHOST_TEST_TOKENS"
 )
 
 // serveUntilKilled runs a tool host in this process. It ends with the test process too:
@@ -32,7 +33,7 @@ func serveUntilKilled() {
 		panic(err)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	s, err := New(Config{Dir: os.Getenv(ledgerVariable), Logger: log})
+	s, err := New(Config{Dir: os.Getenv(ledgerVariable), Tokens: os.Getenv(tokensVariable), Logger: log})
 	if err != nil {
 		panic(err)
 	}

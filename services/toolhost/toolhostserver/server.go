@@ -53,6 +53,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -92,6 +93,9 @@ type Config struct {
 	SandboxPrivateHosts []string
 	// Secrets are files of the harness that no command reads, wherever they are.
 	Secrets []string
+	// Tokens is the folder of the tokens of servers at which persons have signed in; hosts of one
+	// user may share it. Default: servers/tokens in Dir.
+	Tokens string
 	// Withheld are names of variables that servers of runs never get, such as the keys of
 	// model providers.
 	Withheld []string
@@ -110,6 +114,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Data == "" {
 		c.Data = c.Dir
+	}
+	if c.Tokens == "" {
+		c.Tokens = filepath.Join(c.Dir, "servers", "tokens")
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
@@ -162,6 +169,7 @@ type Server struct {
 
 	worktrees *worktrees
 	servers   *mcpclient.Servers
+	signIns   *signin.SignIns
 
 	// running counts the goroutines of calls; Close waits for them.
 	running sync.WaitGroup
@@ -236,6 +244,7 @@ func New(config Config) (*Server, error) {
 	if err := s.removeOutputs(); err != nil {
 		s.log.Warn("outputs of background commands could not be removed", "error", err)
 	}
+	s.signIns = signin.New(signin.Config{Dir: config.Tokens, Dialer: s.serverDialer, Logger: s.log})
 	s.servers = s.newServers()
 	s.running.Go(func() { s.confiner.folders.tidy(s.closed) })
 	return s, nil
@@ -300,6 +309,7 @@ func (s *Server) Close(ctx context.Context) error {
 	ended := make(chan struct{})
 	go func() {
 		s.servers.Close()
+		s.signIns.Close()
 		s.running.Wait()
 		close(ended)
 	}()

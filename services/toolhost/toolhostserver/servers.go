@@ -37,7 +37,7 @@ const defaultServerCall = 120 * time.Second
 // newServers returns the servers of runs.
 func (s *Server) newServers() *mcpclient.Servers {
 	return mcpclient.New(mcpclient.Config{
-		Process: s.runServer, Transport: s.serverTransport, Variable: s.serverVariable, Logger: s.log,
+		Process: s.runServer, Transport: s.serverTransport, Variable: s.serverVariable, SignIns: s.signIns, Logger: s.log,
 		Approvals: mcpclient.NewApprovals(filepath.Join(s.config.Dir, "servers"), s.log),
 	})
 }
@@ -148,6 +148,11 @@ func (s *Server) serverVariable(run mcpclient.Run, name string) (string, bool) {
 	if environ == nil && run.Local {
 		environ = os.Environ()
 	}
+	return variable(environ, name)
+}
+
+// variable returns the value of a variable among NAME=VALUE.
+func variable(environ []string, name string) (string, bool) {
 	for _, pair := range environ {
 		if key, value, _ := strings.Cut(pair, "="); key == name {
 			return value, true
@@ -156,14 +161,19 @@ func (s *Server) serverVariable(run mcpclient.Run, name string) (string, bool) {
 	return "", false
 }
 
-// serverTransport returns what connects to the address of a server, which a local person allows by
-// naming it.
-func (s *Server) serverTransport(_ *harnessv1.McpServer, address string, local bool) http.RoundTripper {
+// serverDialer returns what connects to the address of a server, which a local person allows by
+// naming it, and to others that its sign-in needs.
+func (s *Server) serverDialer(address string, local bool) *dial.Dialer {
 	dialer := &dial.Dialer{Allowed: s.confiner.private}
 	if _, site, err := webtool.ParseURL(address); err == nil && local {
 		dialer.Allowed = append(slices.Clone(dialer.Allowed), sandbox.Host{Name: site.Name, Port: site.Port})
 	}
+	return dialer
+}
+
+// serverTransport returns what carries out the requests to a server.
+func (s *Server) serverTransport(_ *harnessv1.McpServer, address string, local bool) http.RoundTripper {
 	return &http.Transport{
-		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute, DialContext: dialer.DialContext,
+		ForceAttemptHTTP2: true, TLSHandshakeTimeout: 15 * time.Second, IdleConnTimeout: time.Minute, DialContext: s.serverDialer(address, local).DialContext,
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -69,6 +70,17 @@ func Server(name string, env ...string) *harnessv1.McpServer {
 // Handler serves the same server over streamable HTTP.
 func Handler(env func(string) string) http.Handler {
 	server := New(env)
+	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
+}
+
+// TestHandler is Handler for clients that cannot end their sessions: they end with the test.
+func TestHandler(t testing.TB, env func(string) string) http.Handler {
+	server := New(env)
+	t.Cleanup(func() {
+		for session := range server.Sessions() {
+			_ = session.Close()
+		}
+	})
 	return mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, nil)
 }
 

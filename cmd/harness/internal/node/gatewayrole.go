@@ -41,6 +41,7 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 		Features: n.cfg.Features,
 		Model:    n.checkModel,
 		Priced:   func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
+		SignIns:  d.toolHost,
 		Tools:    func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
 		Hooks:    func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
 	})

@@ -96,3 +96,19 @@ func (c *insideToolHost) DescribeServers(ctx context.Context, in *harnessv1.Desc
 func (c *insideToolHost) EndWorktree(ctx context.Context, in *harnessv1.EndWorktreeRequest, _ ...grpc.CallOption) (*harnessv1.EndWorktreeResponse, error) {
 	return call(ctx, c, harnessv1.ToolHostService_EndWorktree_FullMethodName, in, c.host.EndWorktree)
 }
+
+func (c *insideToolHost) StartServerSignIn(ctx context.Context, in *harnessv1.StartServerSignInRequest, _ ...grpc.CallOption) (*harnessv1.StartServerSignInResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_StartServerSignIn_FullMethodName, in, c.host.StartServerSignIn)
+}
+
+func (c *insideToolHost) FinishServerSignIn(ctx context.Context, in *harnessv1.FinishServerSignInRequest, _ ...grpc.CallOption) (*harnessv1.FinishServerSignInResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_FinishServerSignIn_FullMethodName, in, c.host.FinishServerSignIn)
+}
+
+func (c *insideToolHost) DescribeServerSignIn(ctx context.Context, in *harnessv1.DescribeServerSignInRequest, _ ...grpc.CallOption) (*harnessv1.DescribeServerSignInResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_DescribeServerSignIn_FullMethodName, in, c.host.DescribeServerSignIn)
+}
+
+func (c *insideToolHost) EndServerSignIn(ctx context.Context, in *harnessv1.EndServerSignInRequest, _ ...grpc.CallOption) (*harnessv1.EndServerSignInResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_EndServerSignIn_FullMethodName, in, c.host.EndServerSignIn)
+}

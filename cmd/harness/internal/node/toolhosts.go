@@ -165,3 +165,39 @@ func (t *toolHosts) EndWorktree(ctx context.Context, in *harnessv1.EndWorktreeRe
 	}
 	return host.EndWorktree(ctx, in, opts...)
 }
+
+// StartServerSignIn begins a sign-in at any host, as MakeWorktree does.
+func (t *toolHosts) StartServerSignIn(ctx context.Context, in *harnessv1.StartServerSignInRequest, opts ...grpc.CallOption) (*harnessv1.StartServerSignInResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.StartServerSignIn(ctx, in, opts...)
+}
+
+// FinishServerSignIn calls the host that has begun the sign-in.
+func (t *toolHosts) FinishServerSignIn(ctx context.Context, in *harnessv1.FinishServerSignInRequest, opts ...grpc.CallOption) (*harnessv1.FinishServerSignInResponse, error) {
+	host, err := t.of(in.GetReturned().GetLedgerId())
+	if err != nil {
+		return nil, err
+	}
+	return host.FinishServerSignIn(ctx, in, opts...)
+}
+
+// DescribeServerSignIn calls any host, as MakeWorktree does.
+func (t *toolHosts) DescribeServerSignIn(ctx context.Context, in *harnessv1.DescribeServerSignInRequest, opts ...grpc.CallOption) (*harnessv1.DescribeServerSignInResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.DescribeServerSignIn(ctx, in, opts...)
+}
+
+// EndServerSignIn calls any host, as MakeWorktree does.
+func (t *toolHosts) EndServerSignIn(ctx context.Context, in *harnessv1.EndServerSignInRequest, opts ...grpc.CallOption) (*harnessv1.EndServerSignInResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.EndServerSignIn(ctx, in, opts...)
+}

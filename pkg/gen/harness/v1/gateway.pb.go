@@ -80,6 +80,419 @@ func (WatchUntil) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{0}
 }
 
+// StartSignInRequest asks for a sign-in.
+type StartSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The server.
+	Subject *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Where the browser is redirected: http on a loopback address of the person's machine.
+	RedirectUri   string `protobuf:"bytes,3,opt,name=redirect_uri,json=redirectUri,proto3" json:"redirect_uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartSignInRequest) Reset() {
+	*x = StartSignInRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartSignInRequest) ProtoMessage() {}
+
+func (x *StartSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartSignInRequest.ProtoReflect.Descriptor instead.
+func (*StartSignInRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *StartSignInRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *StartSignInRequest) GetSubject() *SignInSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *StartSignInRequest) GetRedirectUri() string {
+	if x != nil {
+		return x.RedirectUri
+	}
+	return ""
+}
+
+// StartSignInResponse is a sign-in that was begun.
+type StartSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sign-in.
+	Start         *SignInStart `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartSignInResponse) Reset() {
+	*x = StartSignInResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartSignInResponse) ProtoMessage() {}
+
+func (x *StartSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartSignInResponse.ProtoReflect.Descriptor instead.
+func (*StartSignInResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StartSignInResponse) GetStart() *SignInStart {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+// FinishSignInRequest completes a sign-in.
+type FinishSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// What the browser has returned.
+	Returned      *SignInReturn `protobuf:"bytes,2,opt,name=returned,proto3" json:"returned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishSignInRequest) Reset() {
+	*x = FinishSignInRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishSignInRequest) ProtoMessage() {}
+
+func (x *FinishSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishSignInRequest.ProtoReflect.Descriptor instead.
+func (*FinishSignInRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *FinishSignInRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *FinishSignInRequest) GetReturned() *SignInReturn {
+	if x != nil {
+		return x.Returned
+	}
+	return nil
+}
+
+// FinishSignInResponse reports that the tool host has the token.
+type FinishSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sign-in as it is now.
+	State         *SignInState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishSignInResponse) Reset() {
+	*x = FinishSignInResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishSignInResponse) ProtoMessage() {}
+
+func (x *FinishSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishSignInResponse.ProtoReflect.Descriptor instead.
+func (*FinishSignInResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FinishSignInResponse) GetState() *SignInState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+// GetSignInRequest asks for the sign-in at a server.
+type GetSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The server.
+	Subject       *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSignInRequest) Reset() {
+	*x = GetSignInRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSignInRequest) ProtoMessage() {}
+
+func (x *GetSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSignInRequest.ProtoReflect.Descriptor instead.
+func (*GetSignInRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *GetSignInRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *GetSignInRequest) GetSubject() *SignInSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+// GetSignInResponse is the sign-in at a server.
+type GetSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sign-in as it is now.
+	State         *SignInState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetSignInResponse) Reset() {
+	*x = GetSignInResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetSignInResponse) ProtoMessage() {}
+
+func (x *GetSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetSignInResponse.ProtoReflect.Descriptor instead.
+func (*GetSignInResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *GetSignInResponse) GetState() *SignInState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+// SignOutRequest asks for the token for a server to be removed.
+type SignOutRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Namespace; empty means default.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The server.
+	Subject       *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignOutRequest) Reset() {
+	*x = SignOutRequest{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignOutRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignOutRequest) ProtoMessage() {}
+
+func (x *SignOutRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignOutRequest.ProtoReflect.Descriptor instead.
+func (*SignOutRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SignOutRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *SignOutRequest) GetSubject() *SignInSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+// SignOutResponse reports that no run of the namespace is signed in at the server.
+type SignOutResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// There was a token.
+	Removed       bool `protobuf:"varint,1,opt,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignOutResponse) Reset() {
+	*x = SignOutResponse{}
+	mi := &file_harness_v1_gateway_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignOutResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignOutResponse) ProtoMessage() {}
+
+func (x *SignOutResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_gateway_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignOutResponse.ProtoReflect.Descriptor instead.
+func (*SignOutResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *SignOutResponse) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
+}
+
 // RunRequest is one message of the client on a Run stream.
 type RunRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -111,7 +524,7 @@ type RunRequest struct {
 
 func (x *RunRequest) Reset() {
 	*x = RunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[0]
+	mi := &file_harness_v1_gateway_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -123,7 +536,7 @@ func (x *RunRequest) String() string {
 func (*RunRequest) ProtoMessage() {}
 
 func (x *RunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[0]
+	mi := &file_harness_v1_gateway_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -136,7 +549,7 @@ func (x *RunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunRequest.ProtoReflect.Descriptor instead.
 func (*RunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{0}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RunRequest) GetRequest() isRunRequest_Request {
@@ -379,7 +792,7 @@ type AttachRun struct {
 
 func (x *AttachRun) Reset() {
 	*x = AttachRun{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[1]
+	mi := &file_harness_v1_gateway_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -391,7 +804,7 @@ func (x *AttachRun) String() string {
 func (*AttachRun) ProtoMessage() {}
 
 func (x *AttachRun) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[1]
+	mi := &file_harness_v1_gateway_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -404,7 +817,7 @@ func (x *AttachRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AttachRun.ProtoReflect.Descriptor instead.
 func (*AttachRun) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AttachRun) GetNamespace() string {
@@ -464,7 +877,7 @@ type HookAnswer struct {
 
 func (x *HookAnswer) Reset() {
 	*x = HookAnswer{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[2]
+	mi := &file_harness_v1_gateway_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -476,7 +889,7 @@ func (x *HookAnswer) String() string {
 func (*HookAnswer) ProtoMessage() {}
 
 func (x *HookAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[2]
+	mi := &file_harness_v1_gateway_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -489,7 +902,7 @@ func (x *HookAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookAnswer.ProtoReflect.Descriptor instead.
 func (*HookAnswer) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *HookAnswer) GetIdempotencyKey() string {
@@ -524,7 +937,7 @@ type RunResponse struct {
 
 func (x *RunResponse) Reset() {
 	*x = RunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[3]
+	mi := &file_harness_v1_gateway_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -536,7 +949,7 @@ func (x *RunResponse) String() string {
 func (*RunResponse) ProtoMessage() {}
 
 func (x *RunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[3]
+	mi := &file_harness_v1_gateway_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -549,7 +962,7 @@ func (x *RunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResponse.ProtoReflect.Descriptor instead.
 func (*RunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RunResponse) GetUpdate() *RunUpdate {
@@ -579,7 +992,7 @@ type RunUpdate struct {
 
 func (x *RunUpdate) Reset() {
 	*x = RunUpdate{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[4]
+	mi := &file_harness_v1_gateway_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -591,7 +1004,7 @@ func (x *RunUpdate) String() string {
 func (*RunUpdate) ProtoMessage() {}
 
 func (x *RunUpdate) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[4]
+	mi := &file_harness_v1_gateway_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -604,7 +1017,7 @@ func (x *RunUpdate) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunUpdate.ProtoReflect.Descriptor instead.
 func (*RunUpdate) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RunUpdate) GetUpdate() isRunUpdate_Update {
@@ -730,7 +1143,7 @@ type Attached struct {
 
 func (x *Attached) Reset() {
 	*x = Attached{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[5]
+	mi := &file_harness_v1_gateway_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -742,7 +1155,7 @@ func (x *Attached) String() string {
 func (*Attached) ProtoMessage() {}
 
 func (x *Attached) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[5]
+	mi := &file_harness_v1_gateway_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -755,7 +1168,7 @@ func (x *Attached) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Attached.ProtoReflect.Descriptor instead.
 func (*Attached) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Attached) GetNamespace() string {
@@ -794,7 +1207,7 @@ type InputReceipt struct {
 
 func (x *InputReceipt) Reset() {
 	*x = InputReceipt{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[6]
+	mi := &file_harness_v1_gateway_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +1219,7 @@ func (x *InputReceipt) String() string {
 func (*InputReceipt) ProtoMessage() {}
 
 func (x *InputReceipt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[6]
+	mi := &file_harness_v1_gateway_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +1232,7 @@ func (x *InputReceipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputReceipt.ProtoReflect.Descriptor instead.
 func (*InputReceipt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *InputReceipt) GetRequestId() string {
@@ -863,7 +1276,7 @@ type StartRunRequest struct {
 
 func (x *StartRunRequest) Reset() {
 	*x = StartRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[7]
+	mi := &file_harness_v1_gateway_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -875,7 +1288,7 @@ func (x *StartRunRequest) String() string {
 func (*StartRunRequest) ProtoMessage() {}
 
 func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[7]
+	mi := &file_harness_v1_gateway_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -888,7 +1301,7 @@ func (x *StartRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunRequest.ProtoReflect.Descriptor instead.
 func (*StartRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *StartRunRequest) GetNamespace() string {
@@ -941,7 +1354,7 @@ type StartRunResponse struct {
 
 func (x *StartRunResponse) Reset() {
 	*x = StartRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[8]
+	mi := &file_harness_v1_gateway_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -953,7 +1366,7 @@ func (x *StartRunResponse) String() string {
 func (*StartRunResponse) ProtoMessage() {}
 
 func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[8]
+	mi := &file_harness_v1_gateway_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -966,7 +1379,7 @@ func (x *StartRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartRunResponse.ProtoReflect.Descriptor instead.
 func (*StartRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *StartRunResponse) GetNamespace() string {
@@ -1016,7 +1429,7 @@ type WatchRunRequest struct {
 
 func (x *WatchRunRequest) Reset() {
 	*x = WatchRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[9]
+	mi := &file_harness_v1_gateway_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1028,7 +1441,7 @@ func (x *WatchRunRequest) String() string {
 func (*WatchRunRequest) ProtoMessage() {}
 
 func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[9]
+	mi := &file_harness_v1_gateway_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1041,7 +1454,7 @@ func (x *WatchRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *WatchRunRequest) GetNamespace() string {
@@ -1104,7 +1517,7 @@ type WatchRunResponse struct {
 
 func (x *WatchRunResponse) Reset() {
 	*x = WatchRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[10]
+	mi := &file_harness_v1_gateway_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1116,7 +1529,7 @@ func (x *WatchRunResponse) String() string {
 func (*WatchRunResponse) ProtoMessage() {}
 
 func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[10]
+	mi := &file_harness_v1_gateway_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1129,7 +1542,7 @@ func (x *WatchRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *WatchRunResponse) GetUpdate() *RunUpdate {
@@ -1155,7 +1568,7 @@ type WatchRunsRequest struct {
 
 func (x *WatchRunsRequest) Reset() {
 	*x = WatchRunsRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[11]
+	mi := &file_harness_v1_gateway_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1167,7 +1580,7 @@ func (x *WatchRunsRequest) String() string {
 func (*WatchRunsRequest) ProtoMessage() {}
 
 func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[11]
+	mi := &file_harness_v1_gateway_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1180,7 +1593,7 @@ func (x *WatchRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsRequest.ProtoReflect.Descriptor instead.
 func (*WatchRunsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WatchRunsRequest) GetNamespace() string {
@@ -1220,7 +1633,7 @@ type WatchRunsResponse struct {
 
 func (x *WatchRunsResponse) Reset() {
 	*x = WatchRunsResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[12]
+	mi := &file_harness_v1_gateway_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1645,7 @@ func (x *WatchRunsResponse) String() string {
 func (*WatchRunsResponse) ProtoMessage() {}
 
 func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[12]
+	mi := &file_harness_v1_gateway_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1658,7 @@ func (x *WatchRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchRunsResponse.ProtoReflect.Descriptor instead.
 func (*WatchRunsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *WatchRunsResponse) GetUpdate() isWatchRunsResponse_Update {
@@ -1301,7 +1714,7 @@ type CaughtUp struct {
 
 func (x *CaughtUp) Reset() {
 	*x = CaughtUp{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[13]
+	mi := &file_harness_v1_gateway_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1726,7 @@ func (x *CaughtUp) String() string {
 func (*CaughtUp) ProtoMessage() {}
 
 func (x *CaughtUp) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[13]
+	mi := &file_harness_v1_gateway_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1739,7 @@ func (x *CaughtUp) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CaughtUp.ProtoReflect.Descriptor instead.
 func (*CaughtUp) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{21}
 }
 
 // GetRunRequest requests the status of a run.
@@ -1342,7 +1755,7 @@ type GetRunRequest struct {
 
 func (x *GetRunRequest) Reset() {
 	*x = GetRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[14]
+	mi := &file_harness_v1_gateway_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1767,7 @@ func (x *GetRunRequest) String() string {
 func (*GetRunRequest) ProtoMessage() {}
 
 func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[14]
+	mi := &file_harness_v1_gateway_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1780,7 @@ func (x *GetRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunRequest.ProtoReflect.Descriptor instead.
 func (*GetRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetRunRequest) GetNamespace() string {
@@ -1402,7 +1815,7 @@ type GetRunResponse struct {
 
 func (x *GetRunResponse) Reset() {
 	*x = GetRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	mi := &file_harness_v1_gateway_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1414,7 +1827,7 @@ func (x *GetRunResponse) String() string {
 func (*GetRunResponse) ProtoMessage() {}
 
 func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[15]
+	mi := &file_harness_v1_gateway_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1427,7 +1840,7 @@ func (x *GetRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRunResponse.ProtoReflect.Descriptor instead.
 func (*GetRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *GetRunResponse) GetRun() *Run {
@@ -1474,7 +1887,7 @@ type WaitingInput struct {
 
 func (x *WaitingInput) Reset() {
 	*x = WaitingInput{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[16]
+	mi := &file_harness_v1_gateway_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1486,7 +1899,7 @@ func (x *WaitingInput) String() string {
 func (*WaitingInput) ProtoMessage() {}
 
 func (x *WaitingInput) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[16]
+	mi := &file_harness_v1_gateway_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1499,7 +1912,7 @@ func (x *WaitingInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitingInput.ProtoReflect.Descriptor instead.
 func (*WaitingInput) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *WaitingInput) GetItemId() string {
@@ -1538,7 +1951,7 @@ type GetStateRequest struct {
 
 func (x *GetStateRequest) Reset() {
 	*x = GetStateRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[17]
+	mi := &file_harness_v1_gateway_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1550,7 +1963,7 @@ func (x *GetStateRequest) String() string {
 func (*GetStateRequest) ProtoMessage() {}
 
 func (x *GetStateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[17]
+	mi := &file_harness_v1_gateway_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1563,7 +1976,7 @@ func (x *GetStateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStateRequest.ProtoReflect.Descriptor instead.
 func (*GetStateRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GetStateRequest) GetNamespace() string {
@@ -1602,7 +2015,7 @@ type GetStateResponse struct {
 
 func (x *GetStateResponse) Reset() {
 	*x = GetStateResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[18]
+	mi := &file_harness_v1_gateway_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1614,7 +2027,7 @@ func (x *GetStateResponse) String() string {
 func (*GetStateResponse) ProtoMessage() {}
 
 func (x *GetStateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[18]
+	mi := &file_harness_v1_gateway_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1627,7 +2040,7 @@ func (x *GetStateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetStateResponse.ProtoReflect.Descriptor instead.
 func (*GetStateResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetStateResponse) GetSnapshot() *Snapshot {
@@ -1666,7 +2079,7 @@ type GetConversationRequest struct {
 
 func (x *GetConversationRequest) Reset() {
 	*x = GetConversationRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[19]
+	mi := &file_harness_v1_gateway_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1678,7 +2091,7 @@ func (x *GetConversationRequest) String() string {
 func (*GetConversationRequest) ProtoMessage() {}
 
 func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[19]
+	mi := &file_harness_v1_gateway_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1691,7 +2104,7 @@ func (x *GetConversationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConversationRequest.ProtoReflect.Descriptor instead.
 func (*GetConversationRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetConversationRequest) GetNamespace() string {
@@ -1726,7 +2139,7 @@ type GetConversationResponse struct {
 
 func (x *GetConversationResponse) Reset() {
 	*x = GetConversationResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[20]
+	mi := &file_harness_v1_gateway_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1738,7 +2151,7 @@ func (x *GetConversationResponse) String() string {
 func (*GetConversationResponse) ProtoMessage() {}
 
 func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[20]
+	mi := &file_harness_v1_gateway_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1751,7 +2164,7 @@ func (x *GetConversationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetConversationResponse.ProtoReflect.Descriptor instead.
 func (*GetConversationResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetConversationResponse) GetMessages() []*Message {
@@ -1776,7 +2189,7 @@ type GetBlobRequest struct {
 
 func (x *GetBlobRequest) Reset() {
 	*x = GetBlobRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[21]
+	mi := &file_harness_v1_gateway_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +2201,7 @@ func (x *GetBlobRequest) String() string {
 func (*GetBlobRequest) ProtoMessage() {}
 
 func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[21]
+	mi := &file_harness_v1_gateway_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +2214,7 @@ func (x *GetBlobRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobRequest.ProtoReflect.Descriptor instead.
 func (*GetBlobRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *GetBlobRequest) GetNamespace() string {
@@ -1836,7 +2249,7 @@ type GetBlobResponse struct {
 
 func (x *GetBlobResponse) Reset() {
 	*x = GetBlobResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[22]
+	mi := &file_harness_v1_gateway_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1848,7 +2261,7 @@ func (x *GetBlobResponse) String() string {
 func (*GetBlobResponse) ProtoMessage() {}
 
 func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[22]
+	mi := &file_harness_v1_gateway_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1861,7 +2274,7 @@ func (x *GetBlobResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetBlobResponse.ProtoReflect.Descriptor instead.
 func (*GetBlobResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GetBlobResponse) GetChunk() []byte {
@@ -1891,7 +2304,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[23]
+	mi := &file_harness_v1_gateway_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1903,7 +2316,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[23]
+	mi := &file_harness_v1_gateway_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1916,7 +2329,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListRunsRequest) GetNamespace() string {
@@ -1967,7 +2380,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[24]
+	mi := &file_harness_v1_gateway_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2392,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[24]
+	mi := &file_harness_v1_gateway_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2405,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListRunsResponse) GetRuns() []*Run {
@@ -2026,7 +2439,7 @@ type ListPendingRequest struct {
 
 func (x *ListPendingRequest) Reset() {
 	*x = ListPendingRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[25]
+	mi := &file_harness_v1_gateway_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2038,7 +2451,7 @@ func (x *ListPendingRequest) String() string {
 func (*ListPendingRequest) ProtoMessage() {}
 
 func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[25]
+	mi := &file_harness_v1_gateway_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2051,7 +2464,7 @@ func (x *ListPendingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPendingRequest.ProtoReflect.Descriptor instead.
 func (*ListPendingRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ListPendingRequest) GetNamespace() string {
@@ -2095,7 +2508,7 @@ type ListPendingResponse struct {
 
 func (x *ListPendingResponse) Reset() {
 	*x = ListPendingResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[26]
+	mi := &file_harness_v1_gateway_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2520,7 @@ func (x *ListPendingResponse) String() string {
 func (*ListPendingResponse) ProtoMessage() {}
 
 func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[26]
+	mi := &file_harness_v1_gateway_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2533,7 @@ func (x *ListPendingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPendingResponse.ProtoReflect.Descriptor instead.
 func (*ListPendingResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListPendingResponse) GetPending() []*PendingInRun {
@@ -2152,7 +2565,7 @@ type PendingInRun struct {
 
 func (x *PendingInRun) Reset() {
 	*x = PendingInRun{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[27]
+	mi := &file_harness_v1_gateway_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2164,7 +2577,7 @@ func (x *PendingInRun) String() string {
 func (*PendingInRun) ProtoMessage() {}
 
 func (x *PendingInRun) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[27]
+	mi := &file_harness_v1_gateway_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2177,7 +2590,7 @@ func (x *PendingInRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PendingInRun.ProtoReflect.Descriptor instead.
 func (*PendingInRun) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *PendingInRun) GetNamespace() string {
@@ -2229,7 +2642,7 @@ type SendInputRequest struct {
 
 func (x *SendInputRequest) Reset() {
 	*x = SendInputRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[28]
+	mi := &file_harness_v1_gateway_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2654,7 @@ func (x *SendInputRequest) String() string {
 func (*SendInputRequest) ProtoMessage() {}
 
 func (x *SendInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[28]
+	mi := &file_harness_v1_gateway_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2667,7 @@ func (x *SendInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendInputRequest.ProtoReflect.Descriptor instead.
 func (*SendInputRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SendInputRequest) GetNamespace() string {
@@ -2415,7 +2828,7 @@ type SendInputResponse struct {
 
 func (x *SendInputResponse) Reset() {
 	*x = SendInputResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[29]
+	mi := &file_harness_v1_gateway_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2427,7 +2840,7 @@ func (x *SendInputResponse) String() string {
 func (*SendInputResponse) ProtoMessage() {}
 
 func (x *SendInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[29]
+	mi := &file_harness_v1_gateway_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2440,7 +2853,7 @@ func (x *SendInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SendInputResponse.ProtoReflect.Descriptor instead.
 func (*SendInputResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SendInputResponse) GetRequestId() string {
@@ -2474,7 +2887,7 @@ type InterruptRunRequest struct {
 
 func (x *InterruptRunRequest) Reset() {
 	*x = InterruptRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[30]
+	mi := &file_harness_v1_gateway_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2486,7 +2899,7 @@ func (x *InterruptRunRequest) String() string {
 func (*InterruptRunRequest) ProtoMessage() {}
 
 func (x *InterruptRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[30]
+	mi := &file_harness_v1_gateway_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2499,7 +2912,7 @@ func (x *InterruptRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptRunRequest.ProtoReflect.Descriptor instead.
 func (*InterruptRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *InterruptRunRequest) GetNamespace() string {
@@ -2542,7 +2955,7 @@ type InterruptRunResponse struct {
 
 func (x *InterruptRunResponse) Reset() {
 	*x = InterruptRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[31]
+	mi := &file_harness_v1_gateway_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2554,7 +2967,7 @@ func (x *InterruptRunResponse) String() string {
 func (*InterruptRunResponse) ProtoMessage() {}
 
 func (x *InterruptRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[31]
+	mi := &file_harness_v1_gateway_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2567,7 +2980,7 @@ func (x *InterruptRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InterruptRunResponse.ProtoReflect.Descriptor instead.
 func (*InterruptRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *InterruptRunResponse) GetRequestId() string {
@@ -2598,7 +3011,7 @@ type ResumeRunRequest struct {
 
 func (x *ResumeRunRequest) Reset() {
 	*x = ResumeRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[32]
+	mi := &file_harness_v1_gateway_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +3023,7 @@ func (x *ResumeRunRequest) String() string {
 func (*ResumeRunRequest) ProtoMessage() {}
 
 func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[32]
+	mi := &file_harness_v1_gateway_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +3036,7 @@ func (x *ResumeRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunRequest.ProtoReflect.Descriptor instead.
 func (*ResumeRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ResumeRunRequest) GetNamespace() string {
@@ -2674,7 +3087,7 @@ type ResumeRunResponse struct {
 
 func (x *ResumeRunResponse) Reset() {
 	*x = ResumeRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[33]
+	mi := &file_harness_v1_gateway_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2686,7 +3099,7 @@ func (x *ResumeRunResponse) String() string {
 func (*ResumeRunResponse) ProtoMessage() {}
 
 func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[33]
+	mi := &file_harness_v1_gateway_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2699,7 +3112,7 @@ func (x *ResumeRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResumeRunResponse.ProtoReflect.Descriptor instead.
 func (*ResumeRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ResumeRunResponse) GetRequestId() string {
@@ -2733,7 +3146,7 @@ type CancelRunRequest struct {
 
 func (x *CancelRunRequest) Reset() {
 	*x = CancelRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[34]
+	mi := &file_harness_v1_gateway_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2745,7 +3158,7 @@ func (x *CancelRunRequest) String() string {
 func (*CancelRunRequest) ProtoMessage() {}
 
 func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[34]
+	mi := &file_harness_v1_gateway_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2758,7 +3171,7 @@ func (x *CancelRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunRequest.ProtoReflect.Descriptor instead.
 func (*CancelRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CancelRunRequest) GetNamespace() string {
@@ -2800,7 +3213,7 @@ type CancelRunResponse struct {
 
 func (x *CancelRunResponse) Reset() {
 	*x = CancelRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[35]
+	mi := &file_harness_v1_gateway_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2812,7 +3225,7 @@ func (x *CancelRunResponse) String() string {
 func (*CancelRunResponse) ProtoMessage() {}
 
 func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[35]
+	mi := &file_harness_v1_gateway_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2825,7 +3238,7 @@ func (x *CancelRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRunResponse.ProtoReflect.Descriptor instead.
 func (*CancelRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CancelRunResponse) GetRequestId() string {
@@ -2848,7 +3261,7 @@ type DeleteRunRequest struct {
 
 func (x *DeleteRunRequest) Reset() {
 	*x = DeleteRunRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[36]
+	mi := &file_harness_v1_gateway_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2860,7 +3273,7 @@ func (x *DeleteRunRequest) String() string {
 func (*DeleteRunRequest) ProtoMessage() {}
 
 func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[36]
+	mi := &file_harness_v1_gateway_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2873,7 +3286,7 @@ func (x *DeleteRunRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRunRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *DeleteRunRequest) GetNamespace() string {
@@ -2902,7 +3315,7 @@ type DeleteRunResponse struct {
 
 func (x *DeleteRunResponse) Reset() {
 	*x = DeleteRunResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[37]
+	mi := &file_harness_v1_gateway_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2914,7 +3327,7 @@ func (x *DeleteRunResponse) String() string {
 func (*DeleteRunResponse) ProtoMessage() {}
 
 func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[37]
+	mi := &file_harness_v1_gateway_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2927,7 +3340,7 @@ func (x *DeleteRunResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRunResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRunResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{37}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *DeleteRunResponse) GetExisted() bool {
@@ -2956,7 +3369,7 @@ type GetContextRequest struct {
 
 func (x *GetContextRequest) Reset() {
 	*x = GetContextRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[38]
+	mi := &file_harness_v1_gateway_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2968,7 +3381,7 @@ func (x *GetContextRequest) String() string {
 func (*GetContextRequest) ProtoMessage() {}
 
 func (x *GetContextRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[38]
+	mi := &file_harness_v1_gateway_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2981,7 +3394,7 @@ func (x *GetContextRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContextRequest.ProtoReflect.Descriptor instead.
 func (*GetContextRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{38}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *GetContextRequest) GetNamespace() string {
@@ -3051,7 +3464,7 @@ type GetContextResponse struct {
 
 func (x *GetContextResponse) Reset() {
 	*x = GetContextResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[39]
+	mi := &file_harness_v1_gateway_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3063,7 +3476,7 @@ func (x *GetContextResponse) String() string {
 func (*GetContextResponse) ProtoMessage() {}
 
 func (x *GetContextResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[39]
+	mi := &file_harness_v1_gateway_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3076,7 +3489,7 @@ func (x *GetContextResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetContextResponse.ProtoReflect.Descriptor instead.
 func (*GetContextResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{39}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GetContextResponse) GetVersion() uint64 {
@@ -3191,7 +3604,7 @@ type ContextItem struct {
 
 func (x *ContextItem) Reset() {
 	*x = ContextItem{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[40]
+	mi := &file_harness_v1_gateway_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3203,7 +3616,7 @@ func (x *ContextItem) String() string {
 func (*ContextItem) ProtoMessage() {}
 
 func (x *ContextItem) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[40]
+	mi := &file_harness_v1_gateway_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3216,7 +3629,7 @@ func (x *ContextItem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextItem.ProtoReflect.Descriptor instead.
 func (*ContextItem) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{40}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ContextItem) GetFirstMessage() uint64 {
@@ -3331,7 +3744,7 @@ type PlanRange struct {
 
 func (x *PlanRange) Reset() {
 	*x = PlanRange{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[41]
+	mi := &file_harness_v1_gateway_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3343,7 +3756,7 @@ func (x *PlanRange) String() string {
 func (*PlanRange) ProtoMessage() {}
 
 func (x *PlanRange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[41]
+	mi := &file_harness_v1_gateway_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3356,7 +3769,7 @@ func (x *PlanRange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanRange.ProtoReflect.Descriptor instead.
 func (*PlanRange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{41}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *PlanRange) GetFirstMessage() uint64 {
@@ -3412,7 +3825,7 @@ type GetPromptsRequest struct {
 
 func (x *GetPromptsRequest) Reset() {
 	*x = GetPromptsRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[42]
+	mi := &file_harness_v1_gateway_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3424,7 +3837,7 @@ func (x *GetPromptsRequest) String() string {
 func (*GetPromptsRequest) ProtoMessage() {}
 
 func (x *GetPromptsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[42]
+	mi := &file_harness_v1_gateway_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3437,7 +3850,7 @@ func (x *GetPromptsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPromptsRequest.ProtoReflect.Descriptor instead.
 func (*GetPromptsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{42}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *GetPromptsRequest) GetNamespace() string {
@@ -3458,7 +3871,7 @@ type GetPromptsResponse struct {
 
 func (x *GetPromptsResponse) Reset() {
 	*x = GetPromptsResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[43]
+	mi := &file_harness_v1_gateway_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3470,7 +3883,7 @@ func (x *GetPromptsResponse) String() string {
 func (*GetPromptsResponse) ProtoMessage() {}
 
 func (x *GetPromptsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[43]
+	mi := &file_harness_v1_gateway_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3483,7 +3896,7 @@ func (x *GetPromptsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetPromptsResponse.ProtoReflect.Descriptor instead.
 func (*GetPromptsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{43}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *GetPromptsResponse) GetPrompts() []*Prompt {
@@ -3510,7 +3923,7 @@ type SetPromptRequest struct {
 
 func (x *SetPromptRequest) Reset() {
 	*x = SetPromptRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[44]
+	mi := &file_harness_v1_gateway_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3522,7 +3935,7 @@ func (x *SetPromptRequest) String() string {
 func (*SetPromptRequest) ProtoMessage() {}
 
 func (x *SetPromptRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[44]
+	mi := &file_harness_v1_gateway_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3535,7 +3948,7 @@ func (x *SetPromptRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPromptRequest.ProtoReflect.Descriptor instead.
 func (*SetPromptRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{44}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SetPromptRequest) GetNamespace() string {
@@ -3577,7 +3990,7 @@ type SetPromptResponse struct {
 
 func (x *SetPromptResponse) Reset() {
 	*x = SetPromptResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[45]
+	mi := &file_harness_v1_gateway_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3589,7 +4002,7 @@ func (x *SetPromptResponse) String() string {
 func (*SetPromptResponse) ProtoMessage() {}
 
 func (x *SetPromptResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[45]
+	mi := &file_harness_v1_gateway_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3602,7 +4015,7 @@ func (x *SetPromptResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetPromptResponse.ProtoReflect.Descriptor instead.
 func (*SetPromptResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{45}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SetPromptResponse) GetPrompt() *Prompt {
@@ -3625,7 +4038,7 @@ type GetProfileRequest struct {
 
 func (x *GetProfileRequest) Reset() {
 	*x = GetProfileRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[46]
+	mi := &file_harness_v1_gateway_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3637,7 +4050,7 @@ func (x *GetProfileRequest) String() string {
 func (*GetProfileRequest) ProtoMessage() {}
 
 func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[46]
+	mi := &file_harness_v1_gateway_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3650,7 +4063,7 @@ func (x *GetProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileRequest.ProtoReflect.Descriptor instead.
 func (*GetProfileRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{46}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *GetProfileRequest) GetNamespace() string {
@@ -3680,7 +4093,7 @@ type GetProfileResponse struct {
 
 func (x *GetProfileResponse) Reset() {
 	*x = GetProfileResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[47]
+	mi := &file_harness_v1_gateway_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3692,7 +4105,7 @@ func (x *GetProfileResponse) String() string {
 func (*GetProfileResponse) ProtoMessage() {}
 
 func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[47]
+	mi := &file_harness_v1_gateway_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3705,7 +4118,7 @@ func (x *GetProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetProfileResponse.ProtoReflect.Descriptor instead.
 func (*GetProfileResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{47}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *GetProfileResponse) GetState() *ProfileState {
@@ -3735,7 +4148,7 @@ type ResetProfileRequest struct {
 
 func (x *ResetProfileRequest) Reset() {
 	*x = ResetProfileRequest{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[48]
+	mi := &file_harness_v1_gateway_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3747,7 +4160,7 @@ func (x *ResetProfileRequest) String() string {
 func (*ResetProfileRequest) ProtoMessage() {}
 
 func (x *ResetProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[48]
+	mi := &file_harness_v1_gateway_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3760,7 +4173,7 @@ func (x *ResetProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetProfileRequest.ProtoReflect.Descriptor instead.
 func (*ResetProfileRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{48}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ResetProfileRequest) GetNamespace() string {
@@ -3786,7 +4199,7 @@ type ResetProfileResponse struct {
 
 func (x *ResetProfileResponse) Reset() {
 	*x = ResetProfileResponse{}
-	mi := &file_harness_v1_gateway_proto_msgTypes[49]
+	mi := &file_harness_v1_gateway_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3798,7 +4211,7 @@ func (x *ResetProfileResponse) String() string {
 func (*ResetProfileResponse) ProtoMessage() {}
 
 func (x *ResetProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_gateway_proto_msgTypes[49]
+	mi := &file_harness_v1_gateway_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3811,7 +4224,7 @@ func (x *ResetProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetProfileResponse.ProtoReflect.Descriptor instead.
 func (*ResetProfileResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{49}
+	return file_harness_v1_gateway_proto_rawDescGZIP(), []int{57}
 }
 
 var File_harness_v1_gateway_proto protoreflect.FileDescriptor
@@ -3819,7 +4232,28 @@ var File_harness_v1_gateway_proto protoreflect.FileDescriptor
 const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/gateway.proto\x12\n" +
-	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xe7\x05\n" +
+	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x8a\x01\n" +
+	"\x12StartSignInRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
+	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\x12!\n" +
+	"\fredirect_uri\x18\x03 \x01(\tR\vredirectUri\"D\n" +
+	"\x13StartSignInResponse\x12-\n" +
+	"\x05start\x18\x01 \x01(\v2\x17.harness.v1.SignInStartR\x05start\"i\n" +
+	"\x13FinishSignInRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x124\n" +
+	"\breturned\x18\x02 \x01(\v2\x18.harness.v1.SignInReturnR\breturned\"E\n" +
+	"\x14FinishSignInResponse\x12-\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"e\n" +
+	"\x10GetSignInRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
+	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\"B\n" +
+	"\x11GetSignInResponse\x12-\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"c\n" +
+	"\x0eSignOutRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
+	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\"+\n" +
+	"\x0fSignOutResponse\x12\x18\n" +
+	"\aremoved\x18\x01 \x01(\bR\aremoved\"\xe7\x05\n" +
 	"\n" +
 	"RunRequest\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.harness.v1.StartRunRequestH\x00R\x05start\x12/\n" +
@@ -4089,7 +4523,7 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x17WATCH_UNTIL_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fWATCH_UNTIL_END\x10\x01\x12\x14\n" +
 	"\x10WATCH_UNTIL_REST\x10\x02\x12\x13\n" +
-	"\x0fWATCH_UNTIL_NOW\x10\x032\xe8\v\n" +
+	"\x0fWATCH_UNTIL_NOW\x10\x032\x99\x0e\n" +
 	"\x0eGatewayService\x12:\n" +
 	"\x03Run\x12\x16.harness.v1.RunRequest\x1a\x17.harness.v1.RunResponse(\x010\x01\x12E\n" +
 	"\bStartRun\x12\x1b.harness.v1.StartRunRequest\x1a\x1c.harness.v1.StartRunResponse\x12G\n" +
@@ -4113,7 +4547,11 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\tSetPrompt\x12\x1c.harness.v1.SetPromptRequest\x1a\x1d.harness.v1.SetPromptResponse\x12K\n" +
 	"\n" +
 	"GetProfile\x12\x1d.harness.v1.GetProfileRequest\x1a\x1e.harness.v1.GetProfileResponse\x12Q\n" +
-	"\fResetProfile\x12\x1f.harness.v1.ResetProfileRequest\x1a .harness.v1.ResetProfileResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\fResetProfile\x12\x1f.harness.v1.ResetProfileRequest\x1a .harness.v1.ResetProfileResponse\x12N\n" +
+	"\vStartSignIn\x12\x1e.harness.v1.StartSignInRequest\x1a\x1f.harness.v1.StartSignInResponse\x12Q\n" +
+	"\fFinishSignIn\x12\x1f.harness.v1.FinishSignInRequest\x1a .harness.v1.FinishSignInResponse\x12H\n" +
+	"\tGetSignIn\x12\x1c.harness.v1.GetSignInRequest\x1a\x1d.harness.v1.GetSignInResponse\x12B\n" +
+	"\aSignOut\x12\x1a.harness.v1.SignOutRequest\x1a\x1b.harness.v1.SignOutResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_gateway_proto_rawDescOnce sync.Once
@@ -4128,192 +4566,219 @@ func file_harness_v1_gateway_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_gateway_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_harness_v1_gateway_proto_msgTypes = make([]protoimpl.MessageInfo, 58)
 var file_harness_v1_gateway_proto_goTypes = []any{
 	(WatchUntil)(0),                 // 0: harness.v1.WatchUntil
-	(*RunRequest)(nil),              // 1: harness.v1.RunRequest
-	(*AttachRun)(nil),               // 2: harness.v1.AttachRun
-	(*HookAnswer)(nil),              // 3: harness.v1.HookAnswer
-	(*RunResponse)(nil),             // 4: harness.v1.RunResponse
-	(*RunUpdate)(nil),               // 5: harness.v1.RunUpdate
-	(*Attached)(nil),                // 6: harness.v1.Attached
-	(*InputReceipt)(nil),            // 7: harness.v1.InputReceipt
-	(*StartRunRequest)(nil),         // 8: harness.v1.StartRunRequest
-	(*StartRunResponse)(nil),        // 9: harness.v1.StartRunResponse
-	(*WatchRunRequest)(nil),         // 10: harness.v1.WatchRunRequest
-	(*WatchRunResponse)(nil),        // 11: harness.v1.WatchRunResponse
-	(*WatchRunsRequest)(nil),        // 12: harness.v1.WatchRunsRequest
-	(*WatchRunsResponse)(nil),       // 13: harness.v1.WatchRunsResponse
-	(*CaughtUp)(nil),                // 14: harness.v1.CaughtUp
-	(*GetRunRequest)(nil),           // 15: harness.v1.GetRunRequest
-	(*GetRunResponse)(nil),          // 16: harness.v1.GetRunResponse
-	(*WaitingInput)(nil),            // 17: harness.v1.WaitingInput
-	(*GetStateRequest)(nil),         // 18: harness.v1.GetStateRequest
-	(*GetStateResponse)(nil),        // 19: harness.v1.GetStateResponse
-	(*GetConversationRequest)(nil),  // 20: harness.v1.GetConversationRequest
-	(*GetConversationResponse)(nil), // 21: harness.v1.GetConversationResponse
-	(*GetBlobRequest)(nil),          // 22: harness.v1.GetBlobRequest
-	(*GetBlobResponse)(nil),         // 23: harness.v1.GetBlobResponse
-	(*ListRunsRequest)(nil),         // 24: harness.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),        // 25: harness.v1.ListRunsResponse
-	(*ListPendingRequest)(nil),      // 26: harness.v1.ListPendingRequest
-	(*ListPendingResponse)(nil),     // 27: harness.v1.ListPendingResponse
-	(*PendingInRun)(nil),            // 28: harness.v1.PendingInRun
-	(*SendInputRequest)(nil),        // 29: harness.v1.SendInputRequest
-	(*SendInputResponse)(nil),       // 30: harness.v1.SendInputResponse
-	(*InterruptRunRequest)(nil),     // 31: harness.v1.InterruptRunRequest
-	(*InterruptRunResponse)(nil),    // 32: harness.v1.InterruptRunResponse
-	(*ResumeRunRequest)(nil),        // 33: harness.v1.ResumeRunRequest
-	(*ResumeRunResponse)(nil),       // 34: harness.v1.ResumeRunResponse
-	(*CancelRunRequest)(nil),        // 35: harness.v1.CancelRunRequest
-	(*CancelRunResponse)(nil),       // 36: harness.v1.CancelRunResponse
-	(*DeleteRunRequest)(nil),        // 37: harness.v1.DeleteRunRequest
-	(*DeleteRunResponse)(nil),       // 38: harness.v1.DeleteRunResponse
-	(*GetContextRequest)(nil),       // 39: harness.v1.GetContextRequest
-	(*GetContextResponse)(nil),      // 40: harness.v1.GetContextResponse
-	(*ContextItem)(nil),             // 41: harness.v1.ContextItem
-	(*PlanRange)(nil),               // 42: harness.v1.PlanRange
-	(*GetPromptsRequest)(nil),       // 43: harness.v1.GetPromptsRequest
-	(*GetPromptsResponse)(nil),      // 44: harness.v1.GetPromptsResponse
-	(*SetPromptRequest)(nil),        // 45: harness.v1.SetPromptRequest
-	(*SetPromptResponse)(nil),       // 46: harness.v1.SetPromptResponse
-	(*GetProfileRequest)(nil),       // 47: harness.v1.GetProfileRequest
-	(*GetProfileResponse)(nil),      // 48: harness.v1.GetProfileResponse
-	(*ResetProfileRequest)(nil),     // 49: harness.v1.ResetProfileRequest
-	(*ResetProfileResponse)(nil),    // 50: harness.v1.ResetProfileResponse
-	(*UserMessage)(nil),             // 51: harness.v1.UserMessage
-	(*Approval)(nil),                // 52: harness.v1.Approval
-	(*Interrupt)(nil),               // 53: harness.v1.Interrupt
-	(*Resume)(nil),                  // 54: harness.v1.Resume
-	(*Cancel)(nil),                  // 55: harness.v1.Cancel
-	(*ToolAnswer)(nil),              // 56: harness.v1.ToolAnswer
-	(*ModeChange)(nil),              // 57: harness.v1.ModeChange
-	(*ReplanRequest)(nil),           // 58: harness.v1.ReplanRequest
-	(*ModelChange)(nil),             // 59: harness.v1.ModelChange
-	(*ToolSpec)(nil),                // 60: harness.v1.ToolSpec
-	(*HookVerdict)(nil),             // 61: harness.v1.HookVerdict
-	(*Event)(nil),                   // 62: harness.v1.Event
-	(*Delta)(nil),                   // 63: harness.v1.Delta
-	(*HarnessResult)(nil),           // 64: harness.v1.HarnessResult
-	(*HookRequest)(nil),             // 65: harness.v1.HookRequest
-	(*RunSpec)(nil),                 // 66: harness.v1.RunSpec
-	(RunStatus)(0),                  // 67: harness.v1.RunStatus
-	(*Run)(nil),                     // 68: harness.v1.Run
-	(*Snapshot)(nil),                // 69: harness.v1.Snapshot
-	(*Message)(nil),                 // 70: harness.v1.Message
-	(*PendingCall)(nil),             // 71: harness.v1.PendingCall
-	(*Feedback)(nil),                // 72: harness.v1.Feedback
-	(*Budgets)(nil),                 // 73: harness.v1.Budgets
-	(Role)(0),                       // 74: harness.v1.Role
-	(MessageKind)(0),                // 75: harness.v1.MessageKind
-	(CompactionAction)(0),           // 76: harness.v1.CompactionAction
-	(MessageClass)(0),               // 77: harness.v1.MessageClass
-	(*Prompt)(nil),                  // 78: harness.v1.Prompt
-	(*ProfileState)(nil),            // 79: harness.v1.ProfileState
-	(*QualityProfile)(nil),          // 80: harness.v1.QualityProfile
+	(*StartSignInRequest)(nil),      // 1: harness.v1.StartSignInRequest
+	(*StartSignInResponse)(nil),     // 2: harness.v1.StartSignInResponse
+	(*FinishSignInRequest)(nil),     // 3: harness.v1.FinishSignInRequest
+	(*FinishSignInResponse)(nil),    // 4: harness.v1.FinishSignInResponse
+	(*GetSignInRequest)(nil),        // 5: harness.v1.GetSignInRequest
+	(*GetSignInResponse)(nil),       // 6: harness.v1.GetSignInResponse
+	(*SignOutRequest)(nil),          // 7: harness.v1.SignOutRequest
+	(*SignOutResponse)(nil),         // 8: harness.v1.SignOutResponse
+	(*RunRequest)(nil),              // 9: harness.v1.RunRequest
+	(*AttachRun)(nil),               // 10: harness.v1.AttachRun
+	(*HookAnswer)(nil),              // 11: harness.v1.HookAnswer
+	(*RunResponse)(nil),             // 12: harness.v1.RunResponse
+	(*RunUpdate)(nil),               // 13: harness.v1.RunUpdate
+	(*Attached)(nil),                // 14: harness.v1.Attached
+	(*InputReceipt)(nil),            // 15: harness.v1.InputReceipt
+	(*StartRunRequest)(nil),         // 16: harness.v1.StartRunRequest
+	(*StartRunResponse)(nil),        // 17: harness.v1.StartRunResponse
+	(*WatchRunRequest)(nil),         // 18: harness.v1.WatchRunRequest
+	(*WatchRunResponse)(nil),        // 19: harness.v1.WatchRunResponse
+	(*WatchRunsRequest)(nil),        // 20: harness.v1.WatchRunsRequest
+	(*WatchRunsResponse)(nil),       // 21: harness.v1.WatchRunsResponse
+	(*CaughtUp)(nil),                // 22: harness.v1.CaughtUp
+	(*GetRunRequest)(nil),           // 23: harness.v1.GetRunRequest
+	(*GetRunResponse)(nil),          // 24: harness.v1.GetRunResponse
+	(*WaitingInput)(nil),            // 25: harness.v1.WaitingInput
+	(*GetStateRequest)(nil),         // 26: harness.v1.GetStateRequest
+	(*GetStateResponse)(nil),        // 27: harness.v1.GetStateResponse
+	(*GetConversationRequest)(nil),  // 28: harness.v1.GetConversationRequest
+	(*GetConversationResponse)(nil), // 29: harness.v1.GetConversationResponse
+	(*GetBlobRequest)(nil),          // 30: harness.v1.GetBlobRequest
+	(*GetBlobResponse)(nil),         // 31: harness.v1.GetBlobResponse
+	(*ListRunsRequest)(nil),         // 32: harness.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),        // 33: harness.v1.ListRunsResponse
+	(*ListPendingRequest)(nil),      // 34: harness.v1.ListPendingRequest
+	(*ListPendingResponse)(nil),     // 35: harness.v1.ListPendingResponse
+	(*PendingInRun)(nil),            // 36: harness.v1.PendingInRun
+	(*SendInputRequest)(nil),        // 37: harness.v1.SendInputRequest
+	(*SendInputResponse)(nil),       // 38: harness.v1.SendInputResponse
+	(*InterruptRunRequest)(nil),     // 39: harness.v1.InterruptRunRequest
+	(*InterruptRunResponse)(nil),    // 40: harness.v1.InterruptRunResponse
+	(*ResumeRunRequest)(nil),        // 41: harness.v1.ResumeRunRequest
+	(*ResumeRunResponse)(nil),       // 42: harness.v1.ResumeRunResponse
+	(*CancelRunRequest)(nil),        // 43: harness.v1.CancelRunRequest
+	(*CancelRunResponse)(nil),       // 44: harness.v1.CancelRunResponse
+	(*DeleteRunRequest)(nil),        // 45: harness.v1.DeleteRunRequest
+	(*DeleteRunResponse)(nil),       // 46: harness.v1.DeleteRunResponse
+	(*GetContextRequest)(nil),       // 47: harness.v1.GetContextRequest
+	(*GetContextResponse)(nil),      // 48: harness.v1.GetContextResponse
+	(*ContextItem)(nil),             // 49: harness.v1.ContextItem
+	(*PlanRange)(nil),               // 50: harness.v1.PlanRange
+	(*GetPromptsRequest)(nil),       // 51: harness.v1.GetPromptsRequest
+	(*GetPromptsResponse)(nil),      // 52: harness.v1.GetPromptsResponse
+	(*SetPromptRequest)(nil),        // 53: harness.v1.SetPromptRequest
+	(*SetPromptResponse)(nil),       // 54: harness.v1.SetPromptResponse
+	(*GetProfileRequest)(nil),       // 55: harness.v1.GetProfileRequest
+	(*GetProfileResponse)(nil),      // 56: harness.v1.GetProfileResponse
+	(*ResetProfileRequest)(nil),     // 57: harness.v1.ResetProfileRequest
+	(*ResetProfileResponse)(nil),    // 58: harness.v1.ResetProfileResponse
+	(*SignInSubject)(nil),           // 59: harness.v1.SignInSubject
+	(*SignInStart)(nil),             // 60: harness.v1.SignInStart
+	(*SignInReturn)(nil),            // 61: harness.v1.SignInReturn
+	(*SignInState)(nil),             // 62: harness.v1.SignInState
+	(*UserMessage)(nil),             // 63: harness.v1.UserMessage
+	(*Approval)(nil),                // 64: harness.v1.Approval
+	(*Interrupt)(nil),               // 65: harness.v1.Interrupt
+	(*Resume)(nil),                  // 66: harness.v1.Resume
+	(*Cancel)(nil),                  // 67: harness.v1.Cancel
+	(*ToolAnswer)(nil),              // 68: harness.v1.ToolAnswer
+	(*ModeChange)(nil),              // 69: harness.v1.ModeChange
+	(*ReplanRequest)(nil),           // 70: harness.v1.ReplanRequest
+	(*ModelChange)(nil),             // 71: harness.v1.ModelChange
+	(*ToolSpec)(nil),                // 72: harness.v1.ToolSpec
+	(*HookVerdict)(nil),             // 73: harness.v1.HookVerdict
+	(*Event)(nil),                   // 74: harness.v1.Event
+	(*Delta)(nil),                   // 75: harness.v1.Delta
+	(*HarnessResult)(nil),           // 76: harness.v1.HarnessResult
+	(*HookRequest)(nil),             // 77: harness.v1.HookRequest
+	(*RunSpec)(nil),                 // 78: harness.v1.RunSpec
+	(RunStatus)(0),                  // 79: harness.v1.RunStatus
+	(*Run)(nil),                     // 80: harness.v1.Run
+	(*Snapshot)(nil),                // 81: harness.v1.Snapshot
+	(*Message)(nil),                 // 82: harness.v1.Message
+	(*PendingCall)(nil),             // 83: harness.v1.PendingCall
+	(*Feedback)(nil),                // 84: harness.v1.Feedback
+	(*Budgets)(nil),                 // 85: harness.v1.Budgets
+	(Role)(0),                       // 86: harness.v1.Role
+	(MessageKind)(0),                // 87: harness.v1.MessageKind
+	(CompactionAction)(0),           // 88: harness.v1.CompactionAction
+	(MessageClass)(0),               // 89: harness.v1.MessageClass
+	(*Prompt)(nil),                  // 90: harness.v1.Prompt
+	(*ProfileState)(nil),            // 91: harness.v1.ProfileState
+	(*QualityProfile)(nil),          // 92: harness.v1.QualityProfile
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
-	8,  // 0: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
-	2,  // 1: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
-	51, // 2: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
-	52, // 3: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
-	53, // 4: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
-	54, // 5: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
-	55, // 6: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
-	56, // 7: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	57, // 8: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
-	58, // 9: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
-	3,  // 10: harness.v1.RunRequest.hook_answer:type_name -> harness.v1.HookAnswer
-	59, // 11: harness.v1.RunRequest.model_change:type_name -> harness.v1.ModelChange
-	60, // 12: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
-	61, // 13: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
-	5,  // 14: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
-	6,  // 15: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	62, // 16: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	63, // 17: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	64, // 18: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
-	7,  // 19: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	65, // 20: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
-	66, // 21: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
-	0,  // 22: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
-	5,  // 23: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	67, // 24: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	68, // 25: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
-	14, // 26: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
-	68, // 27: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	64, // 28: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	66, // 29: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
-	17, // 30: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
-	69, // 31: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	70, // 32: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	67, // 33: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	68, // 34: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
-	28, // 35: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	71, // 36: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	51, // 37: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	52, // 38: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	56, // 39: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	57, // 40: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
-	58, // 41: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
-	59, // 42: harness.v1.SendInputRequest.model_change:type_name -> harness.v1.ModelChange
-	72, // 43: harness.v1.SendInputRequest.feedback:type_name -> harness.v1.Feedback
-	73, // 44: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	41, // 45: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
-	42, // 46: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
-	74, // 47: harness.v1.ContextItem.role:type_name -> harness.v1.Role
-	75, // 48: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
-	76, // 49: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
-	76, // 50: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
-	77, // 51: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
-	78, // 52: harness.v1.GetPromptsResponse.prompts:type_name -> harness.v1.Prompt
-	78, // 53: harness.v1.SetPromptResponse.prompt:type_name -> harness.v1.Prompt
-	79, // 54: harness.v1.GetProfileResponse.state:type_name -> harness.v1.ProfileState
-	80, // 55: harness.v1.GetProfileResponse.figures:type_name -> harness.v1.QualityProfile
-	1,  // 56: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	8,  // 57: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	10, // 58: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	12, // 59: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	15, // 60: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	18, // 61: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	20, // 62: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	39, // 63: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
-	22, // 64: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	24, // 65: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	26, // 66: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	29, // 67: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	31, // 68: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	33, // 69: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	35, // 70: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	37, // 71: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
-	43, // 72: harness.v1.GatewayService.GetPrompts:input_type -> harness.v1.GetPromptsRequest
-	45, // 73: harness.v1.GatewayService.SetPrompt:input_type -> harness.v1.SetPromptRequest
-	47, // 74: harness.v1.GatewayService.GetProfile:input_type -> harness.v1.GetProfileRequest
-	49, // 75: harness.v1.GatewayService.ResetProfile:input_type -> harness.v1.ResetProfileRequest
-	4,  // 76: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	9,  // 77: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	11, // 78: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	13, // 79: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	16, // 80: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	19, // 81: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	21, // 82: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	40, // 83: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
-	23, // 84: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	25, // 85: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	27, // 86: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	30, // 87: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	32, // 88: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	34, // 89: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	36, // 90: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	38, // 91: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
-	44, // 92: harness.v1.GatewayService.GetPrompts:output_type -> harness.v1.GetPromptsResponse
-	46, // 93: harness.v1.GatewayService.SetPrompt:output_type -> harness.v1.SetPromptResponse
-	48, // 94: harness.v1.GatewayService.GetProfile:output_type -> harness.v1.GetProfileResponse
-	50, // 95: harness.v1.GatewayService.ResetProfile:output_type -> harness.v1.ResetProfileResponse
-	76, // [76:96] is the sub-list for method output_type
-	56, // [56:76] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	59, // 0: harness.v1.StartSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	60, // 1: harness.v1.StartSignInResponse.start:type_name -> harness.v1.SignInStart
+	61, // 2: harness.v1.FinishSignInRequest.returned:type_name -> harness.v1.SignInReturn
+	62, // 3: harness.v1.FinishSignInResponse.state:type_name -> harness.v1.SignInState
+	59, // 4: harness.v1.GetSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	62, // 5: harness.v1.GetSignInResponse.state:type_name -> harness.v1.SignInState
+	59, // 6: harness.v1.SignOutRequest.subject:type_name -> harness.v1.SignInSubject
+	16, // 7: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
+	10, // 8: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
+	63, // 9: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
+	64, // 10: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
+	65, // 11: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
+	66, // 12: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
+	67, // 13: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
+	68, // 14: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	69, // 15: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
+	70, // 16: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
+	11, // 17: harness.v1.RunRequest.hook_answer:type_name -> harness.v1.HookAnswer
+	71, // 18: harness.v1.RunRequest.model_change:type_name -> harness.v1.ModelChange
+	72, // 19: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
+	73, // 20: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
+	13, // 21: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
+	14, // 22: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
+	74, // 23: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	75, // 24: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	76, // 25: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	15, // 26: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
+	77, // 27: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
+	78, // 28: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	0,  // 29: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
+	13, // 30: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
+	79, // 31: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	80, // 32: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	22, // 33: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
+	80, // 34: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	76, // 35: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	78, // 36: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	25, // 37: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
+	81, // 38: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	82, // 39: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	79, // 40: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	80, // 41: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	36, // 42: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
+	83, // 43: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	63, // 44: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	64, // 45: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	68, // 46: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	69, // 47: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
+	70, // 48: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
+	71, // 49: harness.v1.SendInputRequest.model_change:type_name -> harness.v1.ModelChange
+	84, // 50: harness.v1.SendInputRequest.feedback:type_name -> harness.v1.Feedback
+	85, // 51: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	49, // 52: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
+	50, // 53: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
+	86, // 54: harness.v1.ContextItem.role:type_name -> harness.v1.Role
+	87, // 55: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
+	88, // 56: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
+	88, // 57: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
+	89, // 58: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
+	90, // 59: harness.v1.GetPromptsResponse.prompts:type_name -> harness.v1.Prompt
+	90, // 60: harness.v1.SetPromptResponse.prompt:type_name -> harness.v1.Prompt
+	91, // 61: harness.v1.GetProfileResponse.state:type_name -> harness.v1.ProfileState
+	92, // 62: harness.v1.GetProfileResponse.figures:type_name -> harness.v1.QualityProfile
+	9,  // 63: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	16, // 64: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	18, // 65: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	20, // 66: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	23, // 67: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	26, // 68: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	28, // 69: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	47, // 70: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
+	30, // 71: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	32, // 72: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	34, // 73: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	37, // 74: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	39, // 75: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	41, // 76: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	43, // 77: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	45, // 78: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	51, // 79: harness.v1.GatewayService.GetPrompts:input_type -> harness.v1.GetPromptsRequest
+	53, // 80: harness.v1.GatewayService.SetPrompt:input_type -> harness.v1.SetPromptRequest
+	55, // 81: harness.v1.GatewayService.GetProfile:input_type -> harness.v1.GetProfileRequest
+	57, // 82: harness.v1.GatewayService.ResetProfile:input_type -> harness.v1.ResetProfileRequest
+	1,  // 83: harness.v1.GatewayService.StartSignIn:input_type -> harness.v1.StartSignInRequest
+	3,  // 84: harness.v1.GatewayService.FinishSignIn:input_type -> harness.v1.FinishSignInRequest
+	5,  // 85: harness.v1.GatewayService.GetSignIn:input_type -> harness.v1.GetSignInRequest
+	7,  // 86: harness.v1.GatewayService.SignOut:input_type -> harness.v1.SignOutRequest
+	12, // 87: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	17, // 88: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	19, // 89: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	21, // 90: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	24, // 91: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	27, // 92: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	29, // 93: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	48, // 94: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
+	31, // 95: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	33, // 96: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	35, // 97: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	38, // 98: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	40, // 99: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	42, // 100: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	44, // 101: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	46, // 102: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	52, // 103: harness.v1.GatewayService.GetPrompts:output_type -> harness.v1.GetPromptsResponse
+	54, // 104: harness.v1.GatewayService.SetPrompt:output_type -> harness.v1.SetPromptResponse
+	56, // 105: harness.v1.GatewayService.GetProfile:output_type -> harness.v1.GetProfileResponse
+	58, // 106: harness.v1.GatewayService.ResetProfile:output_type -> harness.v1.ResetProfileResponse
+	2,  // 107: harness.v1.GatewayService.StartSignIn:output_type -> harness.v1.StartSignInResponse
+	4,  // 108: harness.v1.GatewayService.FinishSignIn:output_type -> harness.v1.FinishSignInResponse
+	6,  // 109: harness.v1.GatewayService.GetSignIn:output_type -> harness.v1.GetSignInResponse
+	8,  // 110: harness.v1.GatewayService.SignOut:output_type -> harness.v1.SignOutResponse
+	87, // [87:111] is the sub-list for method output_type
+	63, // [63:87] is the sub-list for method input_type
+	63, // [63:63] is the sub-list for extension type_name
+	63, // [63:63] is the sub-list for extension extendee
+	0,  // [0:63] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }
@@ -4328,12 +4793,13 @@ func file_harness_v1_gateway_proto_init() {
 	file_harness_v1_executor_proto_init()
 	file_harness_v1_hook_proto_init()
 	file_harness_v1_inbox_proto_init()
+	file_harness_v1_mcp_proto_init()
 	file_harness_v1_message_proto_init()
 	file_harness_v1_quality_proto_init()
 	file_harness_v1_run_proto_init()
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_tool_proto_init()
-	file_harness_v1_gateway_proto_msgTypes[0].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[8].OneofWrappers = []any{
 		(*RunRequest_Start)(nil),
 		(*RunRequest_Attach)(nil),
 		(*RunRequest_UserMessage)(nil),
@@ -4347,7 +4813,7 @@ func file_harness_v1_gateway_proto_init() {
 		(*RunRequest_HookAnswer)(nil),
 		(*RunRequest_ModelChange)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[4].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[12].OneofWrappers = []any{
 		(*RunUpdate_Attached)(nil),
 		(*RunUpdate_Event)(nil),
 		(*RunUpdate_Delta)(nil),
@@ -4355,12 +4821,12 @@ func file_harness_v1_gateway_proto_init() {
 		(*RunUpdate_Receipt)(nil),
 		(*RunUpdate_Hook)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[9].OneofWrappers = []any{}
-	file_harness_v1_gateway_proto_msgTypes[12].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[17].OneofWrappers = []any{}
+	file_harness_v1_gateway_proto_msgTypes[20].OneofWrappers = []any{
 		(*WatchRunsResponse_Run)(nil),
 		(*WatchRunsResponse_CaughtUp)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[28].OneofWrappers = []any{
+	file_harness_v1_gateway_proto_msgTypes[36].OneofWrappers = []any{
 		(*SendInputRequest_UserMessage)(nil),
 		(*SendInputRequest_Approval)(nil),
 		(*SendInputRequest_ToolAnswer)(nil),
@@ -4369,14 +4835,14 @@ func file_harness_v1_gateway_proto_init() {
 		(*SendInputRequest_ModelChange)(nil),
 		(*SendInputRequest_Feedback)(nil),
 	}
-	file_harness_v1_gateway_proto_msgTypes[39].OneofWrappers = []any{}
+	file_harness_v1_gateway_proto_msgTypes[47].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_gateway_proto_rawDesc), len(file_harness_v1_gateway_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   50,
+			NumMessages:   58,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

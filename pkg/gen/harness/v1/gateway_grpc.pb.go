@@ -39,6 +39,10 @@ const (
 	GatewayService_SetPrompt_FullMethodName       = "/harness.v1.GatewayService/SetPrompt"
 	GatewayService_GetProfile_FullMethodName      = "/harness.v1.GatewayService/GetProfile"
 	GatewayService_ResetProfile_FullMethodName    = "/harness.v1.GatewayService/ResetProfile"
+	GatewayService_StartSignIn_FullMethodName     = "/harness.v1.GatewayService/StartSignIn"
+	GatewayService_FinishSignIn_FullMethodName    = "/harness.v1.GatewayService/FinishSignIn"
+	GatewayService_GetSignIn_FullMethodName       = "/harness.v1.GatewayService/GetSignIn"
+	GatewayService_SignOut_FullMethodName         = "/harness.v1.GatewayService/SignOut"
 )
 
 // GatewayServiceClient is the client API for GatewayService service.
@@ -96,6 +100,16 @@ type GatewayServiceClient interface {
 	GetProfile(ctx context.Context, in *GetProfileRequest, opts ...grpc.CallOption) (*GetProfileResponse, error)
 	// ResetProfile forgets what is known of it.
 	ResetProfile(ctx context.Context, in *ResetProfileRequest, opts ...grpc.CallOption) (*ResetProfileResponse, error)
+	// StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
+	// FAILED_PRECONDITION with the reason where that cannot be.
+	StartSignIn(ctx context.Context, in *StartSignInRequest, opts ...grpc.CallOption) (*StartSignInResponse, error)
+	// FinishSignIn completes a sign-in once: the tool host has the token then.
+	// FAILED_PRECONDITION where it is refused or has not been begun.
+	FinishSignIn(ctx context.Context, in *FinishSignInRequest, opts ...grpc.CallOption) (*FinishSignInResponse, error)
+	// GetSignIn returns whether runs of the namespace are signed in at a server of tools.
+	GetSignIn(ctx context.Context, in *GetSignInRequest, opts ...grpc.CallOption) (*GetSignInResponse, error)
+	// SignOut has the tool host remove the token for a server of tools.
+	SignOut(ctx context.Context, in *SignOutRequest, opts ...grpc.CallOption) (*SignOutResponse, error)
 }
 
 type gatewayServiceClient struct {
@@ -336,6 +350,46 @@ func (c *gatewayServiceClient) ResetProfile(ctx context.Context, in *ResetProfil
 	return out, nil
 }
 
+func (c *gatewayServiceClient) StartSignIn(ctx context.Context, in *StartSignInRequest, opts ...grpc.CallOption) (*StartSignInResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StartSignInResponse)
+	err := c.cc.Invoke(ctx, GatewayService_StartSignIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayServiceClient) FinishSignIn(ctx context.Context, in *FinishSignInRequest, opts ...grpc.CallOption) (*FinishSignInResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FinishSignInResponse)
+	err := c.cc.Invoke(ctx, GatewayService_FinishSignIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayServiceClient) GetSignIn(ctx context.Context, in *GetSignInRequest, opts ...grpc.CallOption) (*GetSignInResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetSignInResponse)
+	err := c.cc.Invoke(ctx, GatewayService_GetSignIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *gatewayServiceClient) SignOut(ctx context.Context, in *SignOutRequest, opts ...grpc.CallOption) (*SignOutResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(SignOutResponse)
+	err := c.cc.Invoke(ctx, GatewayService_SignOut_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // GatewayServiceServer is the server API for GatewayService service.
 // All implementations must embed UnimplementedGatewayServiceServer
 // for forward compatibility.
@@ -391,6 +445,16 @@ type GatewayServiceServer interface {
 	GetProfile(context.Context, *GetProfileRequest) (*GetProfileResponse, error)
 	// ResetProfile forgets what is known of it.
 	ResetProfile(context.Context, *ResetProfileRequest) (*ResetProfileResponse, error)
+	// StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
+	// FAILED_PRECONDITION with the reason where that cannot be.
+	StartSignIn(context.Context, *StartSignInRequest) (*StartSignInResponse, error)
+	// FinishSignIn completes a sign-in once: the tool host has the token then.
+	// FAILED_PRECONDITION where it is refused or has not been begun.
+	FinishSignIn(context.Context, *FinishSignInRequest) (*FinishSignInResponse, error)
+	// GetSignIn returns whether runs of the namespace are signed in at a server of tools.
+	GetSignIn(context.Context, *GetSignInRequest) (*GetSignInResponse, error)
+	// SignOut has the tool host remove the token for a server of tools.
+	SignOut(context.Context, *SignOutRequest) (*SignOutResponse, error)
 	mustEmbedUnimplementedGatewayServiceServer()
 }
 
@@ -460,6 +524,18 @@ func (UnimplementedGatewayServiceServer) GetProfile(context.Context, *GetProfile
 }
 func (UnimplementedGatewayServiceServer) ResetProfile(context.Context, *ResetProfileRequest) (*ResetProfileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method ResetProfile not implemented")
+}
+func (UnimplementedGatewayServiceServer) StartSignIn(context.Context, *StartSignInRequest) (*StartSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StartSignIn not implemented")
+}
+func (UnimplementedGatewayServiceServer) FinishSignIn(context.Context, *FinishSignInRequest) (*FinishSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FinishSignIn not implemented")
+}
+func (UnimplementedGatewayServiceServer) GetSignIn(context.Context, *GetSignInRequest) (*GetSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetSignIn not implemented")
+}
+func (UnimplementedGatewayServiceServer) SignOut(context.Context, *SignOutRequest) (*SignOutResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SignOut not implemented")
 }
 func (UnimplementedGatewayServiceServer) mustEmbedUnimplementedGatewayServiceServer() {}
 func (UnimplementedGatewayServiceServer) testEmbeddedByValue()                        {}
@@ -810,6 +886,78 @@ func _GatewayService_ResetProfile_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _GatewayService_StartSignIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StartSignInRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).StartSignIn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_StartSignIn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).StartSignIn(ctx, req.(*StartSignInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GatewayService_FinishSignIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FinishSignInRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).FinishSignIn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_FinishSignIn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).FinishSignIn(ctx, req.(*FinishSignInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GatewayService_GetSignIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetSignInRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).GetSignIn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_GetSignIn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).GetSignIn(ctx, req.(*GetSignInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _GatewayService_SignOut_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SignOutRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(GatewayServiceServer).SignOut(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: GatewayService_SignOut_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(GatewayServiceServer).SignOut(ctx, req.(*SignOutRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // GatewayService_ServiceDesc is the grpc.ServiceDesc for GatewayService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -880,6 +1028,22 @@ var GatewayService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "ResetProfile",
 			Handler:    _GatewayService_ResetProfile_Handler,
+		},
+		{
+			MethodName: "StartSignIn",
+			Handler:    _GatewayService_StartSignIn_Handler,
+		},
+		{
+			MethodName: "FinishSignIn",
+			Handler:    _GatewayService_FinishSignIn_Handler,
+		},
+		{
+			MethodName: "GetSignIn",
+			Handler:    _GatewayService_GetSignIn_Handler,
+		},
+		{
+			MethodName: "SignOut",
+			Handler:    _GatewayService_SignOut_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

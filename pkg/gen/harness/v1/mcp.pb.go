@@ -118,7 +118,9 @@ type McpServer struct {
 	Network *SandboxNetwork `protobuf:"bytes,12,opt,name=network,proto3" json:"network,omitempty"`
 	// Digests of the only definitions that the run takes, by the server's names of the tools.
 	// Empty: any.
-	Pins          map[string]string `protobuf:"bytes,13,rep,name=pins,proto3" json:"pins,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Pins map[string]string `protobuf:"bytes,13,rep,name=pins,proto3" json:"pins,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// How a person signs in at url; unset: as the server describes it.
+	Oauth         *McpOAuth `protobuf:"bytes,14,opt,name=oauth,proto3" json:"oauth,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -244,6 +246,371 @@ func (x *McpServer) GetPins() map[string]string {
 	return nil
 }
 
+func (x *McpServer) GetOauth() *McpOAuth {
+	if x != nil {
+		return x.Oauth
+	}
+	return nil
+}
+
+// McpOAuth is how a person signs in at a server with OAuth.
+type McpOAuth struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Client that is registered at the authorization server, at most 2 KiB; ${NAME} is as in
+	// McpServer.env. Empty: each sign-in registers one.
+	ClientId string `protobuf:"bytes,1,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Its secret, as ${NAME}: a variable, so that it is in no record. Empty: it has none.
+	ClientSecret string `protobuf:"bytes,2,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	// The only rights that a sign-in requests, at most 64. Empty: those that the server names.
+	Scopes        []string `protobuf:"bytes,3,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *McpOAuth) Reset() {
+	*x = McpOAuth{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *McpOAuth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*McpOAuth) ProtoMessage() {}
+
+func (x *McpOAuth) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use McpOAuth.ProtoReflect.Descriptor instead.
+func (*McpOAuth) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *McpOAuth) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *McpOAuth) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *McpOAuth) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+// SignInSubject is the server at which a person signs in or out.
+type SignInSubject struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The server; it has a url.
+	Server *McpServer `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// Variables of the client that the settings of the server name, at most 64. For a local person,
+	// others are those of the tool host.
+	Variables     map[string]string `protobuf:"bytes,2,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInSubject) Reset() {
+	*x = SignInSubject{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInSubject) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInSubject) ProtoMessage() {}
+
+func (x *SignInSubject) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInSubject.ProtoReflect.Descriptor instead.
+func (*SignInSubject) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *SignInSubject) GetServer() *McpServer {
+	if x != nil {
+		return x.Server
+	}
+	return nil
+}
+
+func (x *SignInSubject) GetVariables() map[string]string {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
+}
+
+// SignInStart is a sign-in that a person completes.
+type SignInStart struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Address that the person opens in a browser.
+	AuthorizationUrl string `protobuf:"bytes,1,opt,name=authorization_url,json=authorizationUrl,proto3" json:"authorization_url,omitempty"`
+	// Names the sign-in; the address to which the browser is redirected has it too.
+	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
+	// Ledger of the tool host that has begun it, which has to complete it.
+	LedgerId string `protobuf:"bytes,3,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// How long it can be completed: 10 minutes.
+	Valid         *durationpb.Duration `protobuf:"bytes,4,opt,name=valid,proto3" json:"valid,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInStart) Reset() {
+	*x = SignInStart{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInStart) ProtoMessage() {}
+
+func (x *SignInStart) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInStart.ProtoReflect.Descriptor instead.
+func (*SignInStart) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SignInStart) GetAuthorizationUrl() string {
+	if x != nil {
+		return x.AuthorizationUrl
+	}
+	return ""
+}
+
+func (x *SignInStart) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *SignInStart) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *SignInStart) GetValid() *durationpb.Duration {
+	if x != nil {
+		return x.Valid
+	}
+	return nil
+}
+
+// SignInReturn is what the address has to which the browser was redirected.
+type SignInReturn struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// SignInStart.state.
+	State string `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// SignInStart.ledger_id.
+	LedgerId string `protobuf:"bytes,2,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// The parameter code.
+	Code string `protobuf:"bytes,3,opt,name=code,proto3" json:"code,omitempty"`
+	// The parameter iss; empty if there is none.
+	Issuer string `protobuf:"bytes,4,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// The parameters error and error_description; empty if there is none.
+	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInReturn) Reset() {
+	*x = SignInReturn{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInReturn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInReturn) ProtoMessage() {}
+
+func (x *SignInReturn) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInReturn.ProtoReflect.Descriptor instead.
+func (*SignInReturn) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *SignInReturn) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *SignInReturn) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *SignInReturn) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *SignInReturn) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *SignInReturn) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
+// SignInState is whether runs are signed in at a server. It has no token.
+type SignInState struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The host has a token for the server.
+	SignedIn bool `protobuf:"varint,1,opt,name=signed_in,json=signedIn,proto3" json:"signed_in,omitempty"`
+	// The host renews the token when it expires; false: a person has to sign in then.
+	Renewed bool `protobuf:"varint,2,opt,name=renewed,proto3" json:"renewed,omitempty"`
+	// How long the present token is valid; unset: not known.
+	Valid *durationpb.Duration `protobuf:"bytes,3,opt,name=valid,proto3" json:"valid,omitempty"`
+	// The authorization server that has issued it.
+	Issuer string `protobuf:"bytes,4,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// Its rights; empty: not known.
+	Scopes        []string `protobuf:"bytes,5,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInState) Reset() {
+	*x = SignInState{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInState) ProtoMessage() {}
+
+func (x *SignInState) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInState.ProtoReflect.Descriptor instead.
+func (*SignInState) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *SignInState) GetSignedIn() bool {
+	if x != nil {
+		return x.SignedIn
+	}
+	return false
+}
+
+func (x *SignInState) GetRenewed() bool {
+	if x != nil {
+		return x.Renewed
+	}
+	return false
+}
+
+func (x *SignInState) GetValid() *durationpb.Duration {
+	if x != nil {
+		return x.Valid
+	}
+	return nil
+}
+
+func (x *SignInState) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *SignInState) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
 // McpServerStatus is how a server of a run is.
 type McpServerStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -263,7 +630,7 @@ type McpServerStatus struct {
 
 func (x *McpServerStatus) Reset() {
 	*x = McpServerStatus{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[1]
+	mi := &file_harness_v1_mcp_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -275,7 +642,7 @@ func (x *McpServerStatus) String() string {
 func (*McpServerStatus) ProtoMessage() {}
 
 func (x *McpServerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[1]
+	mi := &file_harness_v1_mcp_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -288,7 +655,7 @@ func (x *McpServerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpServerStatus.ProtoReflect.Descriptor instead.
 func (*McpServerStatus) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *McpServerStatus) GetServer() string {
@@ -339,7 +706,7 @@ type McpLeftOut struct {
 
 func (x *McpLeftOut) Reset() {
 	*x = McpLeftOut{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[2]
+	mi := &file_harness_v1_mcp_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -351,7 +718,7 @@ func (x *McpLeftOut) String() string {
 func (*McpLeftOut) ProtoMessage() {}
 
 func (x *McpLeftOut) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[2]
+	mi := &file_harness_v1_mcp_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -364,7 +731,7 @@ func (x *McpLeftOut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpLeftOut.ProtoReflect.Descriptor instead.
 func (*McpLeftOut) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *McpLeftOut) GetTool() string {
@@ -402,7 +769,7 @@ type McpDefinition struct {
 
 func (x *McpDefinition) Reset() {
 	*x = McpDefinition{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[3]
+	mi := &file_harness_v1_mcp_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -414,7 +781,7 @@ func (x *McpDefinition) String() string {
 func (*McpDefinition) ProtoMessage() {}
 
 func (x *McpDefinition) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[3]
+	mi := &file_harness_v1_mcp_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -427,7 +794,7 @@ func (x *McpDefinition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpDefinition.ProtoReflect.Descriptor instead.
 func (*McpDefinition) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *McpDefinition) GetTool() string {
@@ -496,7 +863,7 @@ type McpTool struct {
 
 func (x *McpTool) Reset() {
 	*x = McpTool{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[4]
+	mi := &file_harness_v1_mcp_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -508,7 +875,7 @@ func (x *McpTool) String() string {
 func (*McpTool) ProtoMessage() {}
 
 func (x *McpTool) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[4]
+	mi := &file_harness_v1_mcp_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -521,7 +888,7 @@ func (x *McpTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpTool.ProtoReflect.Descriptor instead.
 func (*McpTool) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *McpTool) GetServer() string {
@@ -586,7 +953,7 @@ type McpChange struct {
 
 func (x *McpChange) Reset() {
 	*x = McpChange{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[5]
+	mi := &file_harness_v1_mcp_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +965,7 @@ func (x *McpChange) String() string {
 func (*McpChange) ProtoMessage() {}
 
 func (x *McpChange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[5]
+	mi := &file_harness_v1_mcp_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +978,7 @@ func (x *McpChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpChange.ProtoReflect.Descriptor instead.
 func (*McpChange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *McpChange) GetDigest() string {
@@ -639,7 +1006,7 @@ type McpTools struct {
 
 func (x *McpTools) Reset() {
 	*x = McpTools{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[6]
+	mi := &file_harness_v1_mcp_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -651,7 +1018,7 @@ func (x *McpTools) String() string {
 func (*McpTools) ProtoMessage() {}
 
 func (x *McpTools) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[6]
+	mi := &file_harness_v1_mcp_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -664,7 +1031,7 @@ func (x *McpTools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpTools.ProtoReflect.Descriptor instead.
 func (*McpTools) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *McpTools) GetTools() []*McpTool {
@@ -695,7 +1062,7 @@ type McpState struct {
 
 func (x *McpState) Reset() {
 	*x = McpState{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[7]
+	mi := &file_harness_v1_mcp_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +1074,7 @@ func (x *McpState) String() string {
 func (*McpState) ProtoMessage() {}
 
 func (x *McpState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[7]
+	mi := &file_harness_v1_mcp_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +1087,7 @@ func (x *McpState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpState.ProtoReflect.Descriptor instead.
 func (*McpState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *McpState) GetTools() *Content {
@@ -782,7 +1149,7 @@ type McpSeen struct {
 
 func (x *McpSeen) Reset() {
 	*x = McpSeen{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[8]
+	mi := &file_harness_v1_mcp_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +1161,7 @@ func (x *McpSeen) String() string {
 func (*McpSeen) ProtoMessage() {}
 
 func (x *McpSeen) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[8]
+	mi := &file_harness_v1_mcp_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +1174,7 @@ func (x *McpSeen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpSeen.ProtoReflect.Descriptor instead.
 func (*McpSeen) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *McpSeen) GetState() *McpState {
@@ -855,7 +1222,7 @@ type McpServerChange struct {
 
 func (x *McpServerChange) Reset() {
 	*x = McpServerChange{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[9]
+	mi := &file_harness_v1_mcp_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -867,7 +1234,7 @@ func (x *McpServerChange) String() string {
 func (*McpServerChange) ProtoMessage() {}
 
 func (x *McpServerChange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[9]
+	mi := &file_harness_v1_mcp_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -880,7 +1247,7 @@ func (x *McpServerChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpServerChange.ProtoReflect.Descriptor instead.
 func (*McpServerChange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *McpServerChange) GetServer() string {
@@ -934,7 +1301,7 @@ type McpCall struct {
 
 func (x *McpCall) Reset() {
 	*x = McpCall{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[10]
+	mi := &file_harness_v1_mcp_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -946,7 +1313,7 @@ func (x *McpCall) String() string {
 func (*McpCall) ProtoMessage() {}
 
 func (x *McpCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[10]
+	mi := &file_harness_v1_mcp_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -959,7 +1326,7 @@ func (x *McpCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpCall.ProtoReflect.Descriptor instead.
 func (*McpCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *McpCall) GetServer() *McpServer {
@@ -1016,7 +1383,7 @@ var File_harness_v1_mcp_proto protoreflect.FileDescriptor
 const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/mcp.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\x80\x05\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xac\x05\n" +
 	"\tMcpServer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acommand\x18\x02 \x01(\tR\acommand\x12\x12\n" +
@@ -1033,7 +1400,8 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"idempotent\x123\n" +
 	"\atimeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\atimeout\x124\n" +
 	"\anetwork\x18\f \x01(\v2\x1a.harness.v1.SandboxNetworkR\anetwork\x123\n" +
-	"\x04pins\x18\r \x03(\v2\x1f.harness.v1.McpServer.PinsEntryR\x04pins\x1a6\n" +
+	"\x04pins\x18\r \x03(\v2\x1f.harness.v1.McpServer.PinsEntryR\x04pins\x12*\n" +
+	"\x05oauth\x18\x0e \x01(\v2\x14.harness.v1.McpOAuthR\x05oauth\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1042,7 +1410,34 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a7\n" +
 	"\tPinsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbe\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"d\n" +
+	"\bMcpOAuth\x12\x1b\n" +
+	"\tclient_id\x18\x01 \x01(\tR\bclientId\x12#\n" +
+	"\rclient_secret\x18\x02 \x01(\tR\fclientSecret\x12\x16\n" +
+	"\x06scopes\x18\x03 \x03(\tR\x06scopes\"\xc4\x01\n" +
+	"\rSignInSubject\x12-\n" +
+	"\x06server\x18\x01 \x01(\v2\x15.harness.v1.McpServerR\x06server\x12F\n" +
+	"\tvariables\x18\x02 \x03(\v2(.harness.v1.SignInSubject.VariablesEntryR\tvariables\x1a<\n" +
+	"\x0eVariablesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9e\x01\n" +
+	"\vSignInStart\x12+\n" +
+	"\x11authorization_url\x18\x01 \x01(\tR\x10authorizationUrl\x12\x14\n" +
+	"\x05state\x18\x02 \x01(\tR\x05state\x12\x1b\n" +
+	"\tledger_id\x18\x03 \x01(\tR\bledgerId\x12/\n" +
+	"\x05valid\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x05valid\"\x83\x01\n" +
+	"\fSignInReturn\x12\x14\n" +
+	"\x05state\x18\x01 \x01(\tR\x05state\x12\x1b\n" +
+	"\tledger_id\x18\x02 \x01(\tR\bledgerId\x12\x12\n" +
+	"\x04code\x18\x03 \x01(\tR\x04code\x12\x16\n" +
+	"\x06issuer\x18\x04 \x01(\tR\x06issuer\x12\x14\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xa5\x01\n" +
+	"\vSignInState\x12\x1b\n" +
+	"\tsigned_in\x18\x01 \x01(\bR\bsignedIn\x12\x18\n" +
+	"\arenewed\x18\x02 \x01(\bR\arenewed\x12/\n" +
+	"\x05valid\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05valid\x12\x16\n" +
+	"\x06issuer\x18\x04 \x01(\tR\x06issuer\x12\x16\n" +
+	"\x06scopes\x18\x05 \x03(\tR\x06scopes\"\xbe\x01\n" +
 	"\x0fMcpServerStatus\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x120\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1a.harness.v1.McpServerStateR\x05state\x12\x18\n" +
@@ -1126,52 +1521,63 @@ func file_harness_v1_mcp_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_harness_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_harness_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_harness_v1_mcp_proto_goTypes = []any{
 	(McpServerState)(0),         // 0: harness.v1.McpServerState
 	(*McpServer)(nil),           // 1: harness.v1.McpServer
-	(*McpServerStatus)(nil),     // 2: harness.v1.McpServerStatus
-	(*McpLeftOut)(nil),          // 3: harness.v1.McpLeftOut
-	(*McpDefinition)(nil),       // 4: harness.v1.McpDefinition
-	(*McpTool)(nil),             // 5: harness.v1.McpTool
-	(*McpChange)(nil),           // 6: harness.v1.McpChange
-	(*McpTools)(nil),            // 7: harness.v1.McpTools
-	(*McpState)(nil),            // 8: harness.v1.McpState
-	(*McpSeen)(nil),             // 9: harness.v1.McpSeen
-	(*McpServerChange)(nil),     // 10: harness.v1.McpServerChange
-	(*McpCall)(nil),             // 11: harness.v1.McpCall
-	nil,                         // 12: harness.v1.McpServer.EnvEntry
-	nil,                         // 13: harness.v1.McpServer.HeadersEntry
-	nil,                         // 14: harness.v1.McpServer.PinsEntry
-	(*durationpb.Duration)(nil), // 15: google.protobuf.Duration
-	(*SandboxNetwork)(nil),      // 16: harness.v1.SandboxNetwork
-	(*ToolSpec)(nil),            // 17: harness.v1.ToolSpec
-	(*Content)(nil),             // 18: harness.v1.Content
-	(*SandboxConfig)(nil),       // 19: harness.v1.SandboxConfig
+	(*McpOAuth)(nil),            // 2: harness.v1.McpOAuth
+	(*SignInSubject)(nil),       // 3: harness.v1.SignInSubject
+	(*SignInStart)(nil),         // 4: harness.v1.SignInStart
+	(*SignInReturn)(nil),        // 5: harness.v1.SignInReturn
+	(*SignInState)(nil),         // 6: harness.v1.SignInState
+	(*McpServerStatus)(nil),     // 7: harness.v1.McpServerStatus
+	(*McpLeftOut)(nil),          // 8: harness.v1.McpLeftOut
+	(*McpDefinition)(nil),       // 9: harness.v1.McpDefinition
+	(*McpTool)(nil),             // 10: harness.v1.McpTool
+	(*McpChange)(nil),           // 11: harness.v1.McpChange
+	(*McpTools)(nil),            // 12: harness.v1.McpTools
+	(*McpState)(nil),            // 13: harness.v1.McpState
+	(*McpSeen)(nil),             // 14: harness.v1.McpSeen
+	(*McpServerChange)(nil),     // 15: harness.v1.McpServerChange
+	(*McpCall)(nil),             // 16: harness.v1.McpCall
+	nil,                         // 17: harness.v1.McpServer.EnvEntry
+	nil,                         // 18: harness.v1.McpServer.HeadersEntry
+	nil,                         // 19: harness.v1.McpServer.PinsEntry
+	nil,                         // 20: harness.v1.SignInSubject.VariablesEntry
+	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
+	(*SandboxNetwork)(nil),      // 22: harness.v1.SandboxNetwork
+	(*ToolSpec)(nil),            // 23: harness.v1.ToolSpec
+	(*Content)(nil),             // 24: harness.v1.Content
+	(*SandboxConfig)(nil),       // 25: harness.v1.SandboxConfig
 }
 var file_harness_v1_mcp_proto_depIdxs = []int32{
-	12, // 0: harness.v1.McpServer.env:type_name -> harness.v1.McpServer.EnvEntry
-	13, // 1: harness.v1.McpServer.headers:type_name -> harness.v1.McpServer.HeadersEntry
-	15, // 2: harness.v1.McpServer.timeout:type_name -> google.protobuf.Duration
-	16, // 3: harness.v1.McpServer.network:type_name -> harness.v1.SandboxNetwork
-	14, // 4: harness.v1.McpServer.pins:type_name -> harness.v1.McpServer.PinsEntry
-	0,  // 5: harness.v1.McpServerStatus.state:type_name -> harness.v1.McpServerState
-	3,  // 6: harness.v1.McpServerStatus.left_out:type_name -> harness.v1.McpLeftOut
-	4,  // 7: harness.v1.McpTool.definition:type_name -> harness.v1.McpDefinition
-	17, // 8: harness.v1.McpTool.spec:type_name -> harness.v1.ToolSpec
-	6,  // 9: harness.v1.McpTool.change:type_name -> harness.v1.McpChange
-	5,  // 10: harness.v1.McpTools.tools:type_name -> harness.v1.McpTool
-	18, // 11: harness.v1.McpState.tools:type_name -> harness.v1.Content
-	2,  // 12: harness.v1.McpState.servers:type_name -> harness.v1.McpServerStatus
-	8,  // 13: harness.v1.McpSeen.state:type_name -> harness.v1.McpState
-	10, // 14: harness.v1.McpSeen.changes:type_name -> harness.v1.McpServerChange
-	1,  // 15: harness.v1.McpCall.server:type_name -> harness.v1.McpServer
-	19, // 16: harness.v1.McpCall.sandbox:type_name -> harness.v1.SandboxConfig
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	17, // 0: harness.v1.McpServer.env:type_name -> harness.v1.McpServer.EnvEntry
+	18, // 1: harness.v1.McpServer.headers:type_name -> harness.v1.McpServer.HeadersEntry
+	21, // 2: harness.v1.McpServer.timeout:type_name -> google.protobuf.Duration
+	22, // 3: harness.v1.McpServer.network:type_name -> harness.v1.SandboxNetwork
+	19, // 4: harness.v1.McpServer.pins:type_name -> harness.v1.McpServer.PinsEntry
+	2,  // 5: harness.v1.McpServer.oauth:type_name -> harness.v1.McpOAuth
+	1,  // 6: harness.v1.SignInSubject.server:type_name -> harness.v1.McpServer
+	20, // 7: harness.v1.SignInSubject.variables:type_name -> harness.v1.SignInSubject.VariablesEntry
+	21, // 8: harness.v1.SignInStart.valid:type_name -> google.protobuf.Duration
+	21, // 9: harness.v1.SignInState.valid:type_name -> google.protobuf.Duration
+	0,  // 10: harness.v1.McpServerStatus.state:type_name -> harness.v1.McpServerState
+	8,  // 11: harness.v1.McpServerStatus.left_out:type_name -> harness.v1.McpLeftOut
+	9,  // 12: harness.v1.McpTool.definition:type_name -> harness.v1.McpDefinition
+	23, // 13: harness.v1.McpTool.spec:type_name -> harness.v1.ToolSpec
+	11, // 14: harness.v1.McpTool.change:type_name -> harness.v1.McpChange
+	10, // 15: harness.v1.McpTools.tools:type_name -> harness.v1.McpTool
+	24, // 16: harness.v1.McpState.tools:type_name -> harness.v1.Content
+	7,  // 17: harness.v1.McpState.servers:type_name -> harness.v1.McpServerStatus
+	13, // 18: harness.v1.McpSeen.state:type_name -> harness.v1.McpState
+	15, // 19: harness.v1.McpSeen.changes:type_name -> harness.v1.McpServerChange
+	1,  // 20: harness.v1.McpCall.server:type_name -> harness.v1.McpServer
+	25, // 21: harness.v1.McpCall.sandbox:type_name -> harness.v1.SandboxConfig
+	22, // [22:22] is the sub-list for method output_type
+	22, // [22:22] is the sub-list for method input_type
+	22, // [22:22] is the sub-list for extension type_name
+	22, // [22:22] is the sub-list for extension extendee
+	0,  // [0:22] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_mcp_proto_init() }
@@ -1188,7 +1594,7 @@ func file_harness_v1_mcp_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_mcp_proto_rawDesc), len(file_harness_v1_mcp_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   14,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

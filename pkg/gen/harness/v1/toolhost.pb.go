@@ -22,6 +22,447 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// StartServerSignInRequest asks for a sign-in.
+type StartServerSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The namespace whose runs use the token.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The server.
+	Subject *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// A local person has named the server, so that its address may be private, and its settings may
+	// name variables of the tool host.
+	Local bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`
+	// Where the browser is redirected: http on a loopback address.
+	RedirectUri   string `protobuf:"bytes,4,opt,name=redirect_uri,json=redirectUri,proto3" json:"redirect_uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartServerSignInRequest) Reset() {
+	*x = StartServerSignInRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartServerSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartServerSignInRequest) ProtoMessage() {}
+
+func (x *StartServerSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartServerSignInRequest.ProtoReflect.Descriptor instead.
+func (*StartServerSignInRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *StartServerSignInRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *StartServerSignInRequest) GetSubject() *SignInSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *StartServerSignInRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+func (x *StartServerSignInRequest) GetRedirectUri() string {
+	if x != nil {
+		return x.RedirectUri
+	}
+	return ""
+}
+
+// StartServerSignInResponse is a sign-in that was begun.
+type StartServerSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sign-in.
+	Start         *SignInStart `protobuf:"bytes,1,opt,name=start,proto3" json:"start,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartServerSignInResponse) Reset() {
+	*x = StartServerSignInResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartServerSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartServerSignInResponse) ProtoMessage() {}
+
+func (x *StartServerSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartServerSignInResponse.ProtoReflect.Descriptor instead.
+func (*StartServerSignInResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *StartServerSignInResponse) GetStart() *SignInStart {
+	if x != nil {
+		return x.Start
+	}
+	return nil
+}
+
+// FinishServerSignInRequest completes a sign-in.
+type FinishServerSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// As in StartServerSignInRequest.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// What the browser has returned.
+	Returned      *SignInReturn `protobuf:"bytes,2,opt,name=returned,proto3" json:"returned,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishServerSignInRequest) Reset() {
+	*x = FinishServerSignInRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishServerSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishServerSignInRequest) ProtoMessage() {}
+
+func (x *FinishServerSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishServerSignInRequest.ProtoReflect.Descriptor instead.
+func (*FinishServerSignInRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *FinishServerSignInRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *FinishServerSignInRequest) GetReturned() *SignInReturn {
+	if x != nil {
+		return x.Returned
+	}
+	return nil
+}
+
+// FinishServerSignInResponse reports that the host has the token.
+type FinishServerSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sign-in as it is now.
+	State         *SignInState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FinishServerSignInResponse) Reset() {
+	*x = FinishServerSignInResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FinishServerSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FinishServerSignInResponse) ProtoMessage() {}
+
+func (x *FinishServerSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FinishServerSignInResponse.ProtoReflect.Descriptor instead.
+func (*FinishServerSignInResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *FinishServerSignInResponse) GetState() *SignInState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+// DescribeServerSignInRequest asks for the sign-in at a server.
+type DescribeServerSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The server.
+	Subject *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// As in StartServerSignInRequest.
+	Local         bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeServerSignInRequest) Reset() {
+	*x = DescribeServerSignInRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeServerSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeServerSignInRequest) ProtoMessage() {}
+
+func (x *DescribeServerSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeServerSignInRequest.ProtoReflect.Descriptor instead.
+func (*DescribeServerSignInRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *DescribeServerSignInRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *DescribeServerSignInRequest) GetSubject() *SignInSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *DescribeServerSignInRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+// DescribeServerSignInResponse is the sign-in at a server.
+type DescribeServerSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sign-in as it is now.
+	State         *SignInState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DescribeServerSignInResponse) Reset() {
+	*x = DescribeServerSignInResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DescribeServerSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DescribeServerSignInResponse) ProtoMessage() {}
+
+func (x *DescribeServerSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DescribeServerSignInResponse.ProtoReflect.Descriptor instead.
+func (*DescribeServerSignInResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *DescribeServerSignInResponse) GetState() *SignInState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+// EndServerSignInRequest asks for the token for a server to be removed.
+type EndServerSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The server.
+	Subject *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
+	// As in StartServerSignInRequest.
+	Local         bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndServerSignInRequest) Reset() {
+	*x = EndServerSignInRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndServerSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndServerSignInRequest) ProtoMessage() {}
+
+func (x *EndServerSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndServerSignInRequest.ProtoReflect.Descriptor instead.
+func (*EndServerSignInRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *EndServerSignInRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *EndServerSignInRequest) GetSubject() *SignInSubject {
+	if x != nil {
+		return x.Subject
+	}
+	return nil
+}
+
+func (x *EndServerSignInRequest) GetLocal() bool {
+	if x != nil {
+		return x.Local
+	}
+	return false
+}
+
+// EndServerSignInResponse reports that the host has no token for the server.
+type EndServerSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// There was one.
+	Removed       bool `protobuf:"varint,1,opt,name=removed,proto3" json:"removed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndServerSignInResponse) Reset() {
+	*x = EndServerSignInResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndServerSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndServerSignInResponse) ProtoMessage() {}
+
+func (x *EndServerSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndServerSignInResponse.ProtoReflect.Descriptor instead.
+func (*EndServerSignInResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *EndServerSignInResponse) GetRemoved() bool {
+	if x != nil {
+		return x.Removed
+	}
+	return false
+}
+
 // DescribeHostRequest asks for the tools of a host.
 type DescribeHostRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -31,7 +472,7 @@ type DescribeHostRequest struct {
 
 func (x *DescribeHostRequest) Reset() {
 	*x = DescribeHostRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[0]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -43,7 +484,7 @@ func (x *DescribeHostRequest) String() string {
 func (*DescribeHostRequest) ProtoMessage() {}
 
 func (x *DescribeHostRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[0]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -56,7 +497,7 @@ func (x *DescribeHostRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeHostRequest.ProtoReflect.Descriptor instead.
 func (*DescribeHostRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{0}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{8}
 }
 
 // DescribeHostResponse lists the tools of a host.
@@ -76,7 +517,7 @@ type DescribeHostResponse struct {
 
 func (x *DescribeHostResponse) Reset() {
 	*x = DescribeHostResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[1]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -88,7 +529,7 @@ func (x *DescribeHostResponse) String() string {
 func (*DescribeHostResponse) ProtoMessage() {}
 
 func (x *DescribeHostResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[1]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -101,7 +542,7 @@ func (x *DescribeHostResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeHostResponse.ProtoReflect.Descriptor instead.
 func (*DescribeHostResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{1}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DescribeHostResponse) GetTools() []*ToolSpec {
@@ -140,7 +581,7 @@ type DescribeWorkspaceRequest struct {
 
 func (x *DescribeWorkspaceRequest) Reset() {
 	*x = DescribeWorkspaceRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[2]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -152,7 +593,7 @@ func (x *DescribeWorkspaceRequest) String() string {
 func (*DescribeWorkspaceRequest) ProtoMessage() {}
 
 func (x *DescribeWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[2]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -165,7 +606,7 @@ func (x *DescribeWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*DescribeWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *DescribeWorkspaceRequest) GetWorkspace() string {
@@ -202,7 +643,7 @@ type DescribeWorkspaceResponse struct {
 
 func (x *DescribeWorkspaceResponse) Reset() {
 	*x = DescribeWorkspaceResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[3]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -214,7 +655,7 @@ func (x *DescribeWorkspaceResponse) String() string {
 func (*DescribeWorkspaceResponse) ProtoMessage() {}
 
 func (x *DescribeWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[3]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -227,7 +668,7 @@ func (x *DescribeWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*DescribeWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DescribeWorkspaceResponse) GetEnvironment() *Environment {
@@ -287,7 +728,7 @@ type ExecuteToolRequest struct {
 
 func (x *ExecuteToolRequest) Reset() {
 	*x = ExecuteToolRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[4]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -299,7 +740,7 @@ func (x *ExecuteToolRequest) String() string {
 func (*ExecuteToolRequest) ProtoMessage() {}
 
 func (x *ExecuteToolRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[4]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -312,7 +753,7 @@ func (x *ExecuteToolRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecuteToolRequest.ProtoReflect.Descriptor instead.
 func (*ExecuteToolRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ExecuteToolRequest) GetNamespace() string {
@@ -445,7 +886,7 @@ type DescribeServersRequest struct {
 
 func (x *DescribeServersRequest) Reset() {
 	*x = DescribeServersRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[5]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -457,7 +898,7 @@ func (x *DescribeServersRequest) String() string {
 func (*DescribeServersRequest) ProtoMessage() {}
 
 func (x *DescribeServersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[5]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -470,7 +911,7 @@ func (x *DescribeServersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeServersRequest.ProtoReflect.Descriptor instead.
 func (*DescribeServersRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *DescribeServersRequest) GetNamespace() string {
@@ -540,7 +981,7 @@ type DescribeServersResponse struct {
 
 func (x *DescribeServersResponse) Reset() {
 	*x = DescribeServersResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +993,7 @@ func (x *DescribeServersResponse) String() string {
 func (*DescribeServersResponse) ProtoMessage() {}
 
 func (x *DescribeServersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[6]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +1006,7 @@ func (x *DescribeServersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribeServersResponse.ProtoReflect.Descriptor instead.
 func (*DescribeServersResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DescribeServersResponse) GetServers() []*DescribedServer {
@@ -603,7 +1044,7 @@ type DescribedServer struct {
 
 func (x *DescribedServer) Reset() {
 	*x = DescribedServer{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +1056,7 @@ func (x *DescribedServer) String() string {
 func (*DescribedServer) ProtoMessage() {}
 
 func (x *DescribedServer) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[7]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +1069,7 @@ func (x *DescribedServer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DescribedServer.ProtoReflect.Descriptor instead.
 func (*DescribedServer) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DescribedServer) GetServer() string {
@@ -714,7 +1155,7 @@ type ExecuteToolResponse struct {
 
 func (x *ExecuteToolResponse) Reset() {
 	*x = ExecuteToolResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -726,7 +1167,7 @@ func (x *ExecuteToolResponse) String() string {
 func (*ExecuteToolResponse) ProtoMessage() {}
 
 func (x *ExecuteToolResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[8]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -739,7 +1180,7 @@ func (x *ExecuteToolResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecuteToolResponse.ProtoReflect.Descriptor instead.
 func (*ExecuteToolResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ExecuteToolResponse) GetOutcome() ToolOutcome {
@@ -829,7 +1270,7 @@ type ReadCallOutputRequest struct {
 
 func (x *ReadCallOutputRequest) Reset() {
 	*x = ReadCallOutputRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -841,7 +1282,7 @@ func (x *ReadCallOutputRequest) String() string {
 func (*ReadCallOutputRequest) ProtoMessage() {}
 
 func (x *ReadCallOutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[9]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +1295,7 @@ func (x *ReadCallOutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCallOutputRequest.ProtoReflect.Descriptor instead.
 func (*ReadCallOutputRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ReadCallOutputRequest) GetNamespace() string {
@@ -922,7 +1363,7 @@ type ReadCallOutputResponse struct {
 
 func (x *ReadCallOutputResponse) Reset() {
 	*x = ReadCallOutputResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -934,7 +1375,7 @@ func (x *ReadCallOutputResponse) String() string {
 func (*ReadCallOutputResponse) ProtoMessage() {}
 
 func (x *ReadCallOutputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[10]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -947,7 +1388,7 @@ func (x *ReadCallOutputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReadCallOutputResponse.ProtoReflect.Descriptor instead.
 func (*ReadCallOutputResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ReadCallOutputResponse) GetOffset() uint64 {
@@ -997,7 +1438,7 @@ type InspectWorkspaceRequest struct {
 
 func (x *InspectWorkspaceRequest) Reset() {
 	*x = InspectWorkspaceRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1009,7 +1450,7 @@ func (x *InspectWorkspaceRequest) String() string {
 func (*InspectWorkspaceRequest) ProtoMessage() {}
 
 func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[11]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1022,7 +1463,7 @@ func (x *InspectWorkspaceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectWorkspaceRequest.ProtoReflect.Descriptor instead.
 func (*InspectWorkspaceRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *InspectWorkspaceRequest) GetWorkspace() string {
@@ -1094,7 +1535,7 @@ type ProposedCall struct {
 
 func (x *ProposedCall) Reset() {
 	*x = ProposedCall{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1106,7 +1547,7 @@ func (x *ProposedCall) String() string {
 func (*ProposedCall) ProtoMessage() {}
 
 func (x *ProposedCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[12]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1119,7 +1560,7 @@ func (x *ProposedCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProposedCall.ProtoReflect.Descriptor instead.
 func (*ProposedCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ProposedCall) GetTool() string {
@@ -1154,7 +1595,7 @@ type InspectWorkspaceResponse struct {
 
 func (x *InspectWorkspaceResponse) Reset() {
 	*x = InspectWorkspaceResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1166,7 +1607,7 @@ func (x *InspectWorkspaceResponse) String() string {
 func (*InspectWorkspaceResponse) ProtoMessage() {}
 
 func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[13]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1179,7 +1620,7 @@ func (x *InspectWorkspaceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InspectWorkspaceResponse.ProtoReflect.Descriptor instead.
 func (*InspectWorkspaceResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *InspectWorkspaceResponse) GetFilesChanged() uint32 {
@@ -1225,7 +1666,7 @@ type CheckFileRequest struct {
 
 func (x *CheckFileRequest) Reset() {
 	*x = CheckFileRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +1678,7 @@ func (x *CheckFileRequest) String() string {
 func (*CheckFileRequest) ProtoMessage() {}
 
 func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[14]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +1691,7 @@ func (x *CheckFileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFileRequest.ProtoReflect.Descriptor instead.
 func (*CheckFileRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CheckFileRequest) GetWorkspace() string {
@@ -1295,7 +1736,7 @@ type CheckFileResponse struct {
 
 func (x *CheckFileResponse) Reset() {
 	*x = CheckFileResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1307,7 +1748,7 @@ func (x *CheckFileResponse) String() string {
 func (*CheckFileResponse) ProtoMessage() {}
 
 func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[15]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1320,7 +1761,7 @@ func (x *CheckFileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckFileResponse.ProtoReflect.Descriptor instead.
 func (*CheckFileResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CheckFileResponse) GetExists() bool {
@@ -1392,7 +1833,7 @@ type CheckCommandRequest struct {
 
 func (x *CheckCommandRequest) Reset() {
 	*x = CheckCommandRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1404,7 +1845,7 @@ func (x *CheckCommandRequest) String() string {
 func (*CheckCommandRequest) ProtoMessage() {}
 
 func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[16]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1417,7 +1858,7 @@ func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandRequest.ProtoReflect.Descriptor instead.
 func (*CheckCommandRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CheckCommandRequest) GetNamespace() string {
@@ -1504,7 +1945,7 @@ type CheckCommandResponse struct {
 
 func (x *CheckCommandResponse) Reset() {
 	*x = CheckCommandResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1516,7 +1957,7 @@ func (x *CheckCommandResponse) String() string {
 func (*CheckCommandResponse) ProtoMessage() {}
 
 func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[17]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1529,7 +1970,7 @@ func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandResponse.ProtoReflect.Descriptor instead.
 func (*CheckCommandResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *CheckCommandResponse) GetOutcome() ToolOutcome {
@@ -1598,7 +2039,7 @@ type CancelToolsRequest struct {
 
 func (x *CancelToolsRequest) Reset() {
 	*x = CancelToolsRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1610,7 +2051,7 @@ func (x *CancelToolsRequest) String() string {
 func (*CancelToolsRequest) ProtoMessage() {}
 
 func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[18]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1623,7 +2064,7 @@ func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsRequest.ProtoReflect.Descriptor instead.
 func (*CancelToolsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CancelToolsRequest) GetNamespace() string {
@@ -1693,7 +2134,7 @@ type CancelToolsResponse struct {
 
 func (x *CancelToolsResponse) Reset() {
 	*x = CancelToolsResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1705,7 +2146,7 @@ func (x *CancelToolsResponse) String() string {
 func (*CancelToolsResponse) ProtoMessage() {}
 
 func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[19]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1718,7 +2159,7 @@ func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsResponse.ProtoReflect.Descriptor instead.
 func (*CancelToolsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CancelToolsResponse) GetKilled() []string {
@@ -1772,7 +2213,7 @@ type MakeWorktreeRequest struct {
 
 func (x *MakeWorktreeRequest) Reset() {
 	*x = MakeWorktreeRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +2225,7 @@ func (x *MakeWorktreeRequest) String() string {
 func (*MakeWorktreeRequest) ProtoMessage() {}
 
 func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[20]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +2238,7 @@ func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeWorktreeRequest.ProtoReflect.Descriptor instead.
 func (*MakeWorktreeRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *MakeWorktreeRequest) GetNamespace() string {
@@ -1862,7 +2303,7 @@ type MakeWorktreeResponse struct {
 
 func (x *MakeWorktreeResponse) Reset() {
 	*x = MakeWorktreeResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1874,7 +2315,7 @@ func (x *MakeWorktreeResponse) String() string {
 func (*MakeWorktreeResponse) ProtoMessage() {}
 
 func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[21]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1887,7 +2328,7 @@ func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeWorktreeResponse.ProtoReflect.Descriptor instead.
 func (*MakeWorktreeResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *MakeWorktreeResponse) GetWorkspace() string {
@@ -1919,7 +2360,7 @@ type EndWorktreeRequest struct {
 
 func (x *EndWorktreeRequest) Reset() {
 	*x = EndWorktreeRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +2372,7 @@ func (x *EndWorktreeRequest) String() string {
 func (*EndWorktreeRequest) ProtoMessage() {}
 
 func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[22]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +2385,7 @@ func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndWorktreeRequest.ProtoReflect.Descriptor instead.
 func (*EndWorktreeRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndWorktreeRequest) GetNamespace() string {
@@ -1979,7 +2420,7 @@ type EndWorktreeResponse struct {
 
 func (x *EndWorktreeResponse) Reset() {
 	*x = EndWorktreeResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2432,7 @@ func (x *EndWorktreeResponse) String() string {
 func (*EndWorktreeResponse) ProtoMessage() {}
 
 func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[23]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2445,7 @@ func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndWorktreeResponse.ProtoReflect.Descriptor instead.
 func (*EndWorktreeResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EndWorktreeResponse) GetKept() bool {
@@ -2019,7 +2460,31 @@ var File_harness_v1_toolhost_proto protoreflect.FileDescriptor
 const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/toolhost.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\"\x15\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\"\xa6\x01\n" +
+	"\x18StartServerSignInRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
+	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\x12\x14\n" +
+	"\x05local\x18\x03 \x01(\bR\x05local\x12!\n" +
+	"\fredirect_uri\x18\x04 \x01(\tR\vredirectUri\"J\n" +
+	"\x19StartServerSignInResponse\x12-\n" +
+	"\x05start\x18\x01 \x01(\v2\x17.harness.v1.SignInStartR\x05start\"o\n" +
+	"\x19FinishServerSignInRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x124\n" +
+	"\breturned\x18\x02 \x01(\v2\x18.harness.v1.SignInReturnR\breturned\"K\n" +
+	"\x1aFinishServerSignInResponse\x12-\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"\x86\x01\n" +
+	"\x1bDescribeServerSignInRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
+	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\x12\x14\n" +
+	"\x05local\x18\x03 \x01(\bR\x05local\"M\n" +
+	"\x1cDescribeServerSignInResponse\x12-\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"\x81\x01\n" +
+	"\x16EndServerSignInRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
+	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\x12\x14\n" +
+	"\x05local\x18\x03 \x01(\bR\x05local\"3\n" +
+	"\x17EndServerSignInResponse\x12\x18\n" +
+	"\aremoved\x18\x01 \x01(\bR\aremoved\"\x15\n" +
 	"\x13DescribeHostRequest\"\x95\x01\n" +
 	"\x14DescribeHostResponse\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
@@ -2178,7 +2643,8 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
 	"\adeleted\x18\x03 \x01(\bR\adeleted\")\n" +
 	"\x13EndWorktreeResponse\x12\x12\n" +
-	"\x04kept\x18\x01 \x01(\bR\x04kept2\xba\a\n" +
+	"\x04kept\x18\x01 \x01(\bR\x04kept2\xc8\n" +
+	"\n" +
 	"\x0fToolHostService\x12Q\n" +
 	"\fDescribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n" +
 	"\x11DescribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n" +
@@ -2190,7 +2656,11 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\vCancelTools\x12\x1e.harness.v1.CancelToolsRequest\x1a\x1f.harness.v1.CancelToolsResponse\x12Q\n" +
 	"\fMakeWorktree\x12\x1f.harness.v1.MakeWorktreeRequest\x1a .harness.v1.MakeWorktreeResponse\x12Z\n" +
 	"\x0fDescribeServers\x12\".harness.v1.DescribeServersRequest\x1a#.harness.v1.DescribeServersResponse\x12N\n" +
-	"\vEndWorktree\x12\x1e.harness.v1.EndWorktreeRequest\x1a\x1f.harness.v1.EndWorktreeResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\vEndWorktree\x12\x1e.harness.v1.EndWorktreeRequest\x1a\x1f.harness.v1.EndWorktreeResponse\x12`\n" +
+	"\x11StartServerSignIn\x12$.harness.v1.StartServerSignInRequest\x1a%.harness.v1.StartServerSignInResponse\x12c\n" +
+	"\x12FinishServerSignIn\x12%.harness.v1.FinishServerSignInRequest\x1a&.harness.v1.FinishServerSignInResponse\x12i\n" +
+	"\x14DescribeServerSignIn\x12'.harness.v1.DescribeServerSignInRequest\x1a(.harness.v1.DescribeServerSignInResponse\x12Z\n" +
+	"\x0fEndServerSignIn\x12\".harness.v1.EndServerSignInRequest\x1a#.harness.v1.EndServerSignInResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_toolhost_proto_rawDescOnce sync.Once
@@ -2204,117 +2674,144 @@ func file_harness_v1_toolhost_proto_rawDescGZIP() []byte {
 	return file_harness_v1_toolhost_proto_rawDescData
 }
 
-var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_harness_v1_toolhost_proto_goTypes = []any{
-	(*DescribeHostRequest)(nil),       // 0: harness.v1.DescribeHostRequest
-	(*DescribeHostResponse)(nil),      // 1: harness.v1.DescribeHostResponse
-	(*DescribeWorkspaceRequest)(nil),  // 2: harness.v1.DescribeWorkspaceRequest
-	(*DescribeWorkspaceResponse)(nil), // 3: harness.v1.DescribeWorkspaceResponse
-	(*ExecuteToolRequest)(nil),        // 4: harness.v1.ExecuteToolRequest
-	(*DescribeServersRequest)(nil),    // 5: harness.v1.DescribeServersRequest
-	(*DescribeServersResponse)(nil),   // 6: harness.v1.DescribeServersResponse
-	(*DescribedServer)(nil),           // 7: harness.v1.DescribedServer
-	(*ExecuteToolResponse)(nil),       // 8: harness.v1.ExecuteToolResponse
-	(*ReadCallOutputRequest)(nil),     // 9: harness.v1.ReadCallOutputRequest
-	(*ReadCallOutputResponse)(nil),    // 10: harness.v1.ReadCallOutputResponse
-	(*InspectWorkspaceRequest)(nil),   // 11: harness.v1.InspectWorkspaceRequest
-	(*ProposedCall)(nil),              // 12: harness.v1.ProposedCall
-	(*InspectWorkspaceResponse)(nil),  // 13: harness.v1.InspectWorkspaceResponse
-	(*CheckFileRequest)(nil),          // 14: harness.v1.CheckFileRequest
-	(*CheckFileResponse)(nil),         // 15: harness.v1.CheckFileResponse
-	(*CheckCommandRequest)(nil),       // 16: harness.v1.CheckCommandRequest
-	(*CheckCommandResponse)(nil),      // 17: harness.v1.CheckCommandResponse
-	(*CancelToolsRequest)(nil),        // 18: harness.v1.CancelToolsRequest
-	(*CancelToolsResponse)(nil),       // 19: harness.v1.CancelToolsResponse
-	(*MakeWorktreeRequest)(nil),       // 20: harness.v1.MakeWorktreeRequest
-	(*MakeWorktreeResponse)(nil),      // 21: harness.v1.MakeWorktreeResponse
-	(*EndWorktreeRequest)(nil),        // 22: harness.v1.EndWorktreeRequest
-	(*EndWorktreeResponse)(nil),       // 23: harness.v1.EndWorktreeResponse
-	(*ToolSpec)(nil),                  // 24: harness.v1.ToolSpec
-	(*SandboxSupport)(nil),            // 25: harness.v1.SandboxSupport
-	(*SandboxConfig)(nil),             // 26: harness.v1.SandboxConfig
-	(*Environment)(nil),               // 27: harness.v1.Environment
-	(*SandboxProblem)(nil),            // 28: harness.v1.SandboxProblem
-	(*durationpb.Duration)(nil),       // 29: google.protobuf.Duration
-	(*Confinement)(nil),               // 30: harness.v1.Confinement
-	(*FilePreview)(nil),               // 31: harness.v1.FilePreview
-	(*McpCall)(nil),                   // 32: harness.v1.McpCall
-	(*WebCall)(nil),                   // 33: harness.v1.WebCall
-	(*McpServer)(nil),                 // 34: harness.v1.McpServer
-	(McpServerState)(0),               // 35: harness.v1.McpServerState
-	(*McpDefinition)(nil),             // 36: harness.v1.McpDefinition
-	(*McpLeftOut)(nil),                // 37: harness.v1.McpLeftOut
-	(ToolOutcome)(0),                  // 38: harness.v1.ToolOutcome
-	(*Media)(nil),                     // 39: harness.v1.Media
-	(SandboxLevel)(0),                 // 40: harness.v1.SandboxLevel
-	(*BackgroundCommand)(nil),         // 41: harness.v1.BackgroundCommand
-	(*InstructionFile)(nil),           // 42: harness.v1.InstructionFile
-	(*BackgroundState)(nil),           // 43: harness.v1.BackgroundState
-	(*CallPreview)(nil),               // 44: harness.v1.CallPreview
+	(*StartServerSignInRequest)(nil),     // 0: harness.v1.StartServerSignInRequest
+	(*StartServerSignInResponse)(nil),    // 1: harness.v1.StartServerSignInResponse
+	(*FinishServerSignInRequest)(nil),    // 2: harness.v1.FinishServerSignInRequest
+	(*FinishServerSignInResponse)(nil),   // 3: harness.v1.FinishServerSignInResponse
+	(*DescribeServerSignInRequest)(nil),  // 4: harness.v1.DescribeServerSignInRequest
+	(*DescribeServerSignInResponse)(nil), // 5: harness.v1.DescribeServerSignInResponse
+	(*EndServerSignInRequest)(nil),       // 6: harness.v1.EndServerSignInRequest
+	(*EndServerSignInResponse)(nil),      // 7: harness.v1.EndServerSignInResponse
+	(*DescribeHostRequest)(nil),          // 8: harness.v1.DescribeHostRequest
+	(*DescribeHostResponse)(nil),         // 9: harness.v1.DescribeHostResponse
+	(*DescribeWorkspaceRequest)(nil),     // 10: harness.v1.DescribeWorkspaceRequest
+	(*DescribeWorkspaceResponse)(nil),    // 11: harness.v1.DescribeWorkspaceResponse
+	(*ExecuteToolRequest)(nil),           // 12: harness.v1.ExecuteToolRequest
+	(*DescribeServersRequest)(nil),       // 13: harness.v1.DescribeServersRequest
+	(*DescribeServersResponse)(nil),      // 14: harness.v1.DescribeServersResponse
+	(*DescribedServer)(nil),              // 15: harness.v1.DescribedServer
+	(*ExecuteToolResponse)(nil),          // 16: harness.v1.ExecuteToolResponse
+	(*ReadCallOutputRequest)(nil),        // 17: harness.v1.ReadCallOutputRequest
+	(*ReadCallOutputResponse)(nil),       // 18: harness.v1.ReadCallOutputResponse
+	(*InspectWorkspaceRequest)(nil),      // 19: harness.v1.InspectWorkspaceRequest
+	(*ProposedCall)(nil),                 // 20: harness.v1.ProposedCall
+	(*InspectWorkspaceResponse)(nil),     // 21: harness.v1.InspectWorkspaceResponse
+	(*CheckFileRequest)(nil),             // 22: harness.v1.CheckFileRequest
+	(*CheckFileResponse)(nil),            // 23: harness.v1.CheckFileResponse
+	(*CheckCommandRequest)(nil),          // 24: harness.v1.CheckCommandRequest
+	(*CheckCommandResponse)(nil),         // 25: harness.v1.CheckCommandResponse
+	(*CancelToolsRequest)(nil),           // 26: harness.v1.CancelToolsRequest
+	(*CancelToolsResponse)(nil),          // 27: harness.v1.CancelToolsResponse
+	(*MakeWorktreeRequest)(nil),          // 28: harness.v1.MakeWorktreeRequest
+	(*MakeWorktreeResponse)(nil),         // 29: harness.v1.MakeWorktreeResponse
+	(*EndWorktreeRequest)(nil),           // 30: harness.v1.EndWorktreeRequest
+	(*EndWorktreeResponse)(nil),          // 31: harness.v1.EndWorktreeResponse
+	(*SignInSubject)(nil),                // 32: harness.v1.SignInSubject
+	(*SignInStart)(nil),                  // 33: harness.v1.SignInStart
+	(*SignInReturn)(nil),                 // 34: harness.v1.SignInReturn
+	(*SignInState)(nil),                  // 35: harness.v1.SignInState
+	(*ToolSpec)(nil),                     // 36: harness.v1.ToolSpec
+	(*SandboxSupport)(nil),               // 37: harness.v1.SandboxSupport
+	(*SandboxConfig)(nil),                // 38: harness.v1.SandboxConfig
+	(*Environment)(nil),                  // 39: harness.v1.Environment
+	(*SandboxProblem)(nil),               // 40: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil),          // 41: google.protobuf.Duration
+	(*Confinement)(nil),                  // 42: harness.v1.Confinement
+	(*FilePreview)(nil),                  // 43: harness.v1.FilePreview
+	(*McpCall)(nil),                      // 44: harness.v1.McpCall
+	(*WebCall)(nil),                      // 45: harness.v1.WebCall
+	(*McpServer)(nil),                    // 46: harness.v1.McpServer
+	(McpServerState)(0),                  // 47: harness.v1.McpServerState
+	(*McpDefinition)(nil),                // 48: harness.v1.McpDefinition
+	(*McpLeftOut)(nil),                   // 49: harness.v1.McpLeftOut
+	(ToolOutcome)(0),                     // 50: harness.v1.ToolOutcome
+	(*Media)(nil),                        // 51: harness.v1.Media
+	(SandboxLevel)(0),                    // 52: harness.v1.SandboxLevel
+	(*BackgroundCommand)(nil),            // 53: harness.v1.BackgroundCommand
+	(*InstructionFile)(nil),              // 54: harness.v1.InstructionFile
+	(*BackgroundState)(nil),              // 55: harness.v1.BackgroundState
+	(*CallPreview)(nil),                  // 56: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
-	24, // 0: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
-	25, // 1: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
-	26, // 2: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	27, // 3: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	28, // 4: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
-	29, // 5: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	30, // 6: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
-	31, // 7: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
-	32, // 8: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
-	33, // 9: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
-	34, // 10: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
-	26, // 11: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	29, // 12: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
-	7,  // 13: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
-	35, // 14: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
-	36, // 15: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
-	36, // 16: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
-	37, // 17: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
-	38, // 18: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	29, // 19: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	39, // 20: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	40, // 21: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	41, // 22: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	29, // 23: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	41, // 24: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
-	12, // 25: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	42, // 26: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	43, // 27: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	44, // 28: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	29, // 29: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	30, // 30: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	38, // 31: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	40, // 32: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	43, // 33: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	26, // 34: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	0,  // 35: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	2,  // 36: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	4,  // 37: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	9,  // 38: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	11, // 39: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	14, // 40: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	16, // 41: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	18, // 42: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	20, // 43: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
-	5,  // 44: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
-	22, // 45: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
-	1,  // 46: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	3,  // 47: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	8,  // 48: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	10, // 49: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	13, // 50: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	15, // 51: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	17, // 52: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	19, // 53: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	21, // 54: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
-	6,  // 55: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
-	23, // 56: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
-	46, // [46:57] is the sub-list for method output_type
-	35, // [35:46] is the sub-list for method input_type
-	35, // [35:35] is the sub-list for extension type_name
-	35, // [35:35] is the sub-list for extension extendee
-	0,  // [0:35] is the sub-list for field type_name
+	32, // 0: harness.v1.StartServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	33, // 1: harness.v1.StartServerSignInResponse.start:type_name -> harness.v1.SignInStart
+	34, // 2: harness.v1.FinishServerSignInRequest.returned:type_name -> harness.v1.SignInReturn
+	35, // 3: harness.v1.FinishServerSignInResponse.state:type_name -> harness.v1.SignInState
+	32, // 4: harness.v1.DescribeServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	35, // 5: harness.v1.DescribeServerSignInResponse.state:type_name -> harness.v1.SignInState
+	32, // 6: harness.v1.EndServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	36, // 7: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
+	37, // 8: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
+	38, // 9: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	39, // 10: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	40, // 11: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
+	41, // 12: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	42, // 13: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
+	43, // 14: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
+	44, // 15: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
+	45, // 16: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
+	46, // 17: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
+	38, // 18: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	41, // 19: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
+	15, // 20: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
+	47, // 21: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
+	48, // 22: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
+	48, // 23: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
+	49, // 24: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
+	50, // 25: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	41, // 26: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	51, // 27: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	52, // 28: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	53, // 29: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	41, // 30: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	53, // 31: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	20, // 32: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
+	54, // 33: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	55, // 34: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	56, // 35: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	41, // 36: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	42, // 37: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	50, // 38: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	52, // 39: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	55, // 40: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	38, // 41: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	8,  // 42: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	10, // 43: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	12, // 44: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	17, // 45: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	19, // 46: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	22, // 47: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	24, // 48: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	26, // 49: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	28, // 50: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	13, // 51: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
+	30, // 52: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	0,  // 53: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
+	2,  // 54: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
+	4,  // 55: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
+	6,  // 56: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
+	9,  // 57: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	11, // 58: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	16, // 59: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	18, // 60: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	21, // 61: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	23, // 62: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	25, // 63: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	27, // 64: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	29, // 65: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	14, // 66: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
+	31, // 67: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	1,  // 68: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
+	3,  // 69: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
+	5,  // 70: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
+	7,  // 71: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
+	57, // [57:72] is the sub-list for method output_type
+	42, // [42:57] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -2331,14 +2828,14 @@ func file_harness_v1_toolhost_proto_init() {
 	file_harness_v1_snapshot_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_web_proto_init()
-	file_harness_v1_toolhost_proto_msgTypes[8].OneofWrappers = []any{}
+	file_harness_v1_toolhost_proto_msgTypes[16].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_toolhost_proto_rawDesc), len(file_harness_v1_toolhost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

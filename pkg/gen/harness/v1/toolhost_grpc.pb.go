@@ -19,17 +19,21 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	ToolHostService_DescribeHost_FullMethodName      = "/harness.v1.ToolHostService/DescribeHost"
-	ToolHostService_DescribeWorkspace_FullMethodName = "/harness.v1.ToolHostService/DescribeWorkspace"
-	ToolHostService_ExecuteTool_FullMethodName       = "/harness.v1.ToolHostService/ExecuteTool"
-	ToolHostService_ReadCallOutput_FullMethodName    = "/harness.v1.ToolHostService/ReadCallOutput"
-	ToolHostService_InspectWorkspace_FullMethodName  = "/harness.v1.ToolHostService/InspectWorkspace"
-	ToolHostService_CheckFile_FullMethodName         = "/harness.v1.ToolHostService/CheckFile"
-	ToolHostService_CheckCommand_FullMethodName      = "/harness.v1.ToolHostService/CheckCommand"
-	ToolHostService_CancelTools_FullMethodName       = "/harness.v1.ToolHostService/CancelTools"
-	ToolHostService_MakeWorktree_FullMethodName      = "/harness.v1.ToolHostService/MakeWorktree"
-	ToolHostService_DescribeServers_FullMethodName   = "/harness.v1.ToolHostService/DescribeServers"
-	ToolHostService_EndWorktree_FullMethodName       = "/harness.v1.ToolHostService/EndWorktree"
+	ToolHostService_DescribeHost_FullMethodName         = "/harness.v1.ToolHostService/DescribeHost"
+	ToolHostService_DescribeWorkspace_FullMethodName    = "/harness.v1.ToolHostService/DescribeWorkspace"
+	ToolHostService_ExecuteTool_FullMethodName          = "/harness.v1.ToolHostService/ExecuteTool"
+	ToolHostService_ReadCallOutput_FullMethodName       = "/harness.v1.ToolHostService/ReadCallOutput"
+	ToolHostService_InspectWorkspace_FullMethodName     = "/harness.v1.ToolHostService/InspectWorkspace"
+	ToolHostService_CheckFile_FullMethodName            = "/harness.v1.ToolHostService/CheckFile"
+	ToolHostService_CheckCommand_FullMethodName         = "/harness.v1.ToolHostService/CheckCommand"
+	ToolHostService_CancelTools_FullMethodName          = "/harness.v1.ToolHostService/CancelTools"
+	ToolHostService_MakeWorktree_FullMethodName         = "/harness.v1.ToolHostService/MakeWorktree"
+	ToolHostService_DescribeServers_FullMethodName      = "/harness.v1.ToolHostService/DescribeServers"
+	ToolHostService_EndWorktree_FullMethodName          = "/harness.v1.ToolHostService/EndWorktree"
+	ToolHostService_StartServerSignIn_FullMethodName    = "/harness.v1.ToolHostService/StartServerSignIn"
+	ToolHostService_FinishServerSignIn_FullMethodName   = "/harness.v1.ToolHostService/FinishServerSignIn"
+	ToolHostService_DescribeServerSignIn_FullMethodName = "/harness.v1.ToolHostService/DescribeServerSignIn"
+	ToolHostService_EndServerSignIn_FullMethodName      = "/harness.v1.ToolHostService/EndServerSignIn"
 )
 
 // ToolHostServiceClient is the client API for ToolHostService service.
@@ -72,6 +76,17 @@ type ToolHostServiceClient interface {
 	// EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
 	// that of a deleted run in any case. Nothing happens to one that the host does not know.
 	EndWorktree(ctx context.Context, in *EndWorktreeRequest, opts ...grpc.CallOption) (*EndWorktreeResponse, error)
+	// StartServerSignIn starts a sign-in at a server and returns the address that a person opens.
+	// FAILED_PRECONDITION with the reason where that cannot be.
+	StartServerSignIn(ctx context.Context, in *StartServerSignInRequest, opts ...grpc.CallOption) (*StartServerSignInResponse, error)
+	// FinishServerSignIn completes a sign-in once: the host has the token then.
+	// FAILED_PRECONDITION where it is refused or has not been begun.
+	FinishServerSignIn(ctx context.Context, in *FinishServerSignInRequest, opts ...grpc.CallOption) (*FinishServerSignInResponse, error)
+	// DescribeServerSignIn returns whether the host has a token for a server.
+	DescribeServerSignIn(ctx context.Context, in *DescribeServerSignInRequest, opts ...grpc.CallOption) (*DescribeServerSignInResponse, error)
+	// EndServerSignIn removes the token for a server, and revokes it where the authorization
+	// server has a way to.
+	EndServerSignIn(ctx context.Context, in *EndServerSignInRequest, opts ...grpc.CallOption) (*EndServerSignInResponse, error)
 }
 
 type toolHostServiceClient struct {
@@ -192,6 +207,46 @@ func (c *toolHostServiceClient) EndWorktree(ctx context.Context, in *EndWorktree
 	return out, nil
 }
 
+func (c *toolHostServiceClient) StartServerSignIn(ctx context.Context, in *StartServerSignInRequest, opts ...grpc.CallOption) (*StartServerSignInResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StartServerSignInResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_StartServerSignIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolHostServiceClient) FinishServerSignIn(ctx context.Context, in *FinishServerSignInRequest, opts ...grpc.CallOption) (*FinishServerSignInResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FinishServerSignInResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_FinishServerSignIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolHostServiceClient) DescribeServerSignIn(ctx context.Context, in *DescribeServerSignInRequest, opts ...grpc.CallOption) (*DescribeServerSignInResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DescribeServerSignInResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_DescribeServerSignIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolHostServiceClient) EndServerSignIn(ctx context.Context, in *EndServerSignInRequest, opts ...grpc.CallOption) (*EndServerSignInResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(EndServerSignInResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_EndServerSignIn_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ToolHostServiceServer is the server API for ToolHostService service.
 // All implementations must embed UnimplementedToolHostServiceServer
 // for forward compatibility.
@@ -232,6 +287,17 @@ type ToolHostServiceServer interface {
 	// EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
 	// that of a deleted run in any case. Nothing happens to one that the host does not know.
 	EndWorktree(context.Context, *EndWorktreeRequest) (*EndWorktreeResponse, error)
+	// StartServerSignIn starts a sign-in at a server and returns the address that a person opens.
+	// FAILED_PRECONDITION with the reason where that cannot be.
+	StartServerSignIn(context.Context, *StartServerSignInRequest) (*StartServerSignInResponse, error)
+	// FinishServerSignIn completes a sign-in once: the host has the token then.
+	// FAILED_PRECONDITION where it is refused or has not been begun.
+	FinishServerSignIn(context.Context, *FinishServerSignInRequest) (*FinishServerSignInResponse, error)
+	// DescribeServerSignIn returns whether the host has a token for a server.
+	DescribeServerSignIn(context.Context, *DescribeServerSignInRequest) (*DescribeServerSignInResponse, error)
+	// EndServerSignIn removes the token for a server, and revokes it where the authorization
+	// server has a way to.
+	EndServerSignIn(context.Context, *EndServerSignInRequest) (*EndServerSignInResponse, error)
 	mustEmbedUnimplementedToolHostServiceServer()
 }
 
@@ -274,6 +340,18 @@ func (UnimplementedToolHostServiceServer) DescribeServers(context.Context, *Desc
 }
 func (UnimplementedToolHostServiceServer) EndWorktree(context.Context, *EndWorktreeRequest) (*EndWorktreeResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method EndWorktree not implemented")
+}
+func (UnimplementedToolHostServiceServer) StartServerSignIn(context.Context, *StartServerSignInRequest) (*StartServerSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method StartServerSignIn not implemented")
+}
+func (UnimplementedToolHostServiceServer) FinishServerSignIn(context.Context, *FinishServerSignInRequest) (*FinishServerSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method FinishServerSignIn not implemented")
+}
+func (UnimplementedToolHostServiceServer) DescribeServerSignIn(context.Context, *DescribeServerSignInRequest) (*DescribeServerSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method DescribeServerSignIn not implemented")
+}
+func (UnimplementedToolHostServiceServer) EndServerSignIn(context.Context, *EndServerSignInRequest) (*EndServerSignInResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method EndServerSignIn not implemented")
 }
 func (UnimplementedToolHostServiceServer) mustEmbedUnimplementedToolHostServiceServer() {}
 func (UnimplementedToolHostServiceServer) testEmbeddedByValue()                         {}
@@ -494,6 +572,78 @@ func _ToolHostService_EndWorktree_Handler(srv interface{}, ctx context.Context, 
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ToolHostService_StartServerSignIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StartServerSignInRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).StartServerSignIn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_StartServerSignIn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).StartServerSignIn(ctx, req.(*StartServerSignInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolHostService_FinishServerSignIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FinishServerSignInRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).FinishServerSignIn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_FinishServerSignIn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).FinishServerSignIn(ctx, req.(*FinishServerSignInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolHostService_DescribeServerSignIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DescribeServerSignInRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).DescribeServerSignIn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_DescribeServerSignIn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).DescribeServerSignIn(ctx, req.(*DescribeServerSignInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolHostService_EndServerSignIn_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(EndServerSignInRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).EndServerSignIn(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_EndServerSignIn_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).EndServerSignIn(ctx, req.(*EndServerSignInRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // ToolHostService_ServiceDesc is the grpc.ServiceDesc for ToolHostService service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -544,6 +694,22 @@ var ToolHostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "EndWorktree",
 			Handler:    _ToolHostService_EndWorktree_Handler,
+		},
+		{
+			MethodName: "StartServerSignIn",
+			Handler:    _ToolHostService_StartServerSignIn_Handler,
+		},
+		{
+			MethodName: "FinishServerSignIn",
+			Handler:    _ToolHostService_FinishServerSignIn_Handler,
+		},
+		{
+			MethodName: "DescribeServerSignIn",
+			Handler:    _ToolHostService_DescribeServerSignIn_Handler,
+		},
+		{
+			MethodName: "EndServerSignIn",
+			Handler:    _ToolHostService_EndServerSignIn_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/schema"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/dialect"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
 
 // Call is a call of a server's tool.
@@ -134,6 +135,7 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 	defer conn.progress.Delete(c.Token)
 	answer, err := conn.client.CallTool(sending, params)
 	if err == nil {
+		have.succeeded()
 		return resultOf(c, answer), false
 	}
 	return have.broken(ctx, bounded, conn, c, way, err)
@@ -146,6 +148,7 @@ var errTimeout = errors.New("the call took too long")
 func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call, way *delivery, err error) (result Result, again bool) {
 	alone := !s.server.GetShared() && s.server.GetUrl() == ""
 	became := way.outcome(err)
+	var unsent unsentError
 	switch {
 	case bounded.Err() != nil:
 		// It was notified of the cancellation.
@@ -165,12 +168,8 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 			return s.unreachable(), false
 		}
 		return Result{Unknown: true}, false
-	case conn.unauthorized.Swap(false):
-		conn.stop(errSignIn)
-		s.mu.Lock()
-		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "it does not accept its token any more"
-		s.mu.Unlock()
-		return notRun("%s", notReady(s.server, harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "")), false
+	case errors.As(err, &unsent):
+		return s.unsent(conn, unsent), false
 	case became == answered:
 		return failed("%sThe server answered with an error: %s", origin(c.GetServer()), content.Clean(way.message(err))), false
 	case became == gone, became == notSent && errors.Is(err, mcp.ErrConnectionClosed):
@@ -186,6 +185,18 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 // unreachable is the result of a call that did not reach its server.
 func (s *session) unreachable() Result {
 	return notRun("The server %s cannot be reached. The call did not run.", s.server.GetName())
+}
+
+// unsent returns the result of a call that the server has not taken.
+func (s *session) unsent(conn *connection, err unsentError) Result {
+	var scope scopeError
+	switch {
+	case errors.Is(err, signin.ErrNeeded):
+		return notRun("%s", notReady(s.server, harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, s.signedOut(conn)))
+	case errors.As(err, &scope):
+		return notRun("The server %s refuses the call: %s; %s. The call did not run.", s.server.GetName(), scope, signInText(s.run.Namespace, s.server, true))
+	}
+	return notRun("The server %s cannot be used: %s. The call did not run.", s.server.GetName(), s.secrets.line(err.Error(), 300))
 }
 
 var errCancelled = errors.New("a call was cancelled")

@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
 
 const (
@@ -29,9 +30,6 @@ const (
 	maxDefinitions = 16 << 20
 	maxDefinition  = 256 << 10
 )
-
-// errSignIn: a server wants a person to sign in.
-var errSignIn = errors.New("a person has to sign in")
 
 // connect starts the server, initialises the connection, and lists the tools.
 func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*connection, []*harnessv1.McpDefinition, []*harnessv1.McpLeftOut, error) {
@@ -50,7 +48,7 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 		stop(err)
 		<-gone
 		if conn.unauthorized.Load() {
-			err = errSignIn
+			err = signin.ErrNeeded
 		}
 		return nil, nil, nil, explain(err)
 	}
@@ -60,8 +58,10 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "decline"}, nil
 		},
-		ToolListChangedHandler:      func(context.Context, *mcp.ToolListChangedRequest) { go s.relist(ctx, conn) },
-		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) { conn.showProgress(r.Params, &s.secrets) },
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { go s.relist(ctx, conn) },
+		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
+			conn.showProgress(r.Params, &s.secrets)
+		},
 	})
 	conn.client, err = client.Connect(bounded, transport, nil)
 	if err != nil {
@@ -151,13 +151,16 @@ func (s *session) overHTTP(ctx context.Context, conn *connection) (mcp.Transport
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	headers := http.Header{}
-	for name, value := range s.server.GetHeaders() {
-		if value, err = s.expand(value); err != nil {
-			return nil, nil, nil, err
-		}
-		s.secrets.addHeader(name, value)
-		headers.Set(name, value)
+	headers, err := headersOf(s.server, s.expand)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	for name, values := range headers {
+		s.secrets.addHeader(name, values[0])
+	}
+	tokens, err := s.tokens()
+	if err != nil {
+		return nil, nil, nil, err
 	}
 	gone := make(chan struct{})
 	go func() {
@@ -167,47 +170,13 @@ func (s *session) overHTTP(ctx context.Context, conn *connection) (mcp.Transport
 	return &mcp.StreamableClientTransport{
 		Endpoint: address, MaxRetries: -1, MaxEventSize: maxMessage,
 		HTTPClient: &http.Client{
-			Transport: &requests{next: s.servers.config.Transport(s.server, address, s.run.Local), headers: headers, unauthorized: conn.unauthorized},
+			Transport: &requests{
+				next: s.servers.config.Transport(s.server, address, s.run.Local), headers: headers, tokens: tokens, unauthorized: conn.unauthorized,
+			},
 			// Headers have credentials, which no other address gets.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-	}, gone, func(err error) error { return err }, nil
-}
-
-// requests adds headers, and bounds what is read of responses.
-type requests struct {
-	next         http.RoundTripper
-	headers      http.Header
-	unauthorized *atomic.Bool
-}
-
-// RoundTrip carries out a request.
-func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	for name, values := range r.headers {
-		request.Header[name] = values
-	}
-	way := deliveryOf(request.Context())
-	if way != nil && request.Method == http.MethodPost {
-		request = way.trace(request)
-	}
-	response, err := r.next.RoundTrip(request)
-	if err != nil {
-		return nil, err
-	}
-	if way != nil && request.Method == http.MethodPost {
-		way.status.Store(int32(response.StatusCode)) //nolint:gosec // at most three digits
-	}
-	if response.StatusCode == http.StatusUnauthorized {
-		r.unauthorized.Store(true)
-	}
-	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") { // its events are bounded
-		response.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(response.Body, maxMessage), response.Body}
-	}
-	return response, nil
+	}, gone, explainRequest, nil
 }
 
 // line returns the command line of the server.

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
 
 const (
@@ -77,6 +78,8 @@ type Config struct {
 	Transport func(server *harnessv1.McpServer, address string, local bool) http.RoundTripper
 	// Variable returns the value of a variable that settings name.
 	Variable func(run Run, name string) (value string, found bool)
+	// SignIns have the tokens of servers at which persons have signed in. Nil: no server has one.
+	SignIns *signin.SignIns
 	// Approvals are the definitions that persons have approved.
 	Approvals *Approvals
 	// Idle is after how long a server without a call is stopped. Default 5 minutes.

@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
 
 // session is a server and, while it is connected, its connection.
@@ -44,6 +45,10 @@ type session struct {
 	calls int
 	used  time.Time
 	ended bool
+	// account is where persons sign in; nil: its headers have a token, or it was not reached yet.
+	// tried is the version of its tokens at the last attempt to connect.
+	account *account
+	tried   string
 }
 
 // connection is a connection to a server that has been initialised.
@@ -76,7 +81,7 @@ func (s *session) startOnce() <-chan struct{} {
 	switch {
 	case s.starting != nil:
 		return s.starting
-	case s.conn != nil, s.ended, time.Now().Before(s.retry):
+	case s.conn != nil, s.ended, time.Now().Before(s.retry) && !s.mayRetry():
 		return nil
 	case s.state == harnessv1.McpServerState_MCP_SERVER_STATE_READY: // it was stopped because it was idle
 		return nil
@@ -100,8 +105,8 @@ func (s *session) start() <-chan struct{} {
 		case err == nil:
 			s.state, s.message, s.tools, s.leftOut, s.listed = harnessv1.McpServerState_MCP_SERVER_STATE_READY, "", tools, leftOut, true
 			s.conn, s.failures, s.retry, s.used = conn, 0, time.Time{}, time.Now()
-		case errors.Is(err, errSignIn):
-			s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "a person has to sign in: give it a token in headers"
+		case errors.Is(err, signin.ErrNeeded):
+			s.needsSignIn()
 			s.backOff()
 		default:
 			s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_FAILED, s.secrets.line(err.Error(), 400)
@@ -157,7 +162,7 @@ func (s *session) lost(conn *connection, idle bool) {
 	switch {
 	case s.ended || idle:
 	case conn.unauthorized.Load():
-		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN, "it does not accept its token any more"
+		s.needsSignIn()
 	default:
 		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_FAILED, "it has ended"
 		if conn.cause != nil {
@@ -231,7 +236,7 @@ func (s *session) connection(ctx context.Context) (*connection, error) {
 		}
 		pause := time.Until(s.retry)
 		var started <-chan struct{} = s.starting
-		if s.starting == nil && pause <= 0 {
+		if s.starting == nil && (pause <= 0 || s.mayRetry()) {
 			started = s.start()
 		}
 		failures, state, message := s.failures, s.state, s.message
@@ -260,7 +265,7 @@ func notReady(server *harnessv1.McpServer, state harnessv1.McpServerState, messa
 	}
 	switch state {
 	case harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN:
-		return fmt.Errorf("The server %s cannot be used until a person has signed in%s. The call did not run.", server.GetName(), message) //nolint:staticcheck // for the model
+		return fmt.Errorf("The server %s cannot be used%s. The call did not run; do without it, or ask the user to sign in.", server.GetName(), message) //nolint:staticcheck // for the model
 	case harnessv1.McpServerState_MCP_SERVER_STATE_STARTING:
 		return fmt.Errorf("The server %s is starting%s. The call did not run; try again later.", server.GetName(), message) //nolint:staticcheck // for the model
 	default:
@@ -268,12 +273,39 @@ func notReady(server *harnessv1.McpServer, state harnessv1.McpServerState, messa
 	}
 }
 
-// release notes the end of a call.
+// release records the end of a call.
 func (s *session) release() {
 	s.mu.Lock()
 	s.calls--
 	s.used = time.Now()
 	s.mu.Unlock()
+}
+
+// signedOut records that a call was refused for want of a sign-in. The connection is replaced when
+// no other call uses it. It returns what a person types.
+func (s *session) signedOut(conn *connection) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.needsSignIn()
+	if s.account != nil {
+		s.tried = s.account.version()
+	}
+	if s.calls == 1 {
+		conn.stop(signin.ErrNeeded)
+		if s.conn == conn {
+			s.conn = nil
+		}
+	}
+	return s.message
+}
+
+// succeeded records that the server has answered a call.
+func (s *session) succeeded() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.state == harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN {
+		s.state, s.message = harnessv1.McpServerState_MCP_SERVER_STATE_READY, ""
+	}
 }
 
 // describe returns how the server is.

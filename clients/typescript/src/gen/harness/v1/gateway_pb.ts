@@ -18,6 +18,8 @@ import type { HookRequest, HookVerdict } from "./hook_pb.js";
 import { file_harness_v1_hook } from "./hook_pb.js";
 import type { Approval, Cancel, Feedback, Interrupt, ModeChange, ModelChange, ReplanRequest, Resume, ToolAnswer, UserMessage } from "./inbox_pb.js";
 import { file_harness_v1_inbox } from "./inbox_pb.js";
+import type { SignInReturn, SignInStart, SignInState, SignInSubject } from "./mcp_pb.js";
+import { file_harness_v1_mcp } from "./mcp_pb.js";
 import type { HarnessResult } from "./message_pb.js";
 import { file_harness_v1_message } from "./message_pb.js";
 import type { ProfileState, Prompt, QualityProfile } from "./quality_pb.js";
@@ -34,7 +36,210 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/gateway.proto.
  */
 export const file_harness_v1_gateway: GenFile = /*@__PURE__*/
-  fileDesc("ChhoYXJuZXNzL3YxL2dhdGV3YXkucHJvdG8SCmhhcm5lc3MudjEi3AQKClJ1blJlcXVlc3QSLAoFc3RhcnQYASABKAsyGy5oYXJuZXNzLnYxLlN0YXJ0UnVuUmVxdWVzdEgAEicKBmF0dGFjaBgCIAEoCzIVLmhhcm5lc3MudjEuQXR0YWNoUnVuSAASLwoMdXNlcl9tZXNzYWdlGAMgASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAQgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEioKCWludGVycnVwdBgFIAEoCzIVLmhhcm5lc3MudjEuSW50ZXJydXB0SAASJAoGcmVzdW1lGAYgASgLMhIuaGFybmVzcy52MS5SZXN1bWVIABIkCgZjYW5jZWwYByABKAsyEi5oYXJuZXNzLnYxLkNhbmNlbEgAEi0KC3Rvb2xfYW5zd2VyGAggASgLMhYuaGFybmVzcy52MS5Ub29sQW5zd2VySAASLQoLbW9kZV9jaGFuZ2UYCyABKAsyFi5oYXJuZXNzLnYxLk1vZGVDaGFuZ2VIABIrCgZyZXBsYW4YDCABKAsyGS5oYXJuZXNzLnYxLlJlcGxhblJlcXVlc3RIABItCgtob29rX2Fuc3dlchgNIAEoCzIWLmhhcm5lc3MudjEuSG9va0Fuc3dlckgAEi8KDG1vZGVsX2NoYW5nZRgOIAEoCzIXLmhhcm5lc3MudjEuTW9kZWxDaGFuZ2VIABISCgpyZXF1ZXN0X2lkGAogASgJEhEKBHRyZWUYDyABKAhIAYgBAUIJCgdyZXF1ZXN0QgcKBV90cmVlIpcBCglBdHRhY2hSdW4SEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIVCg1hZnRlcl92ZXJzaW9uGAMgASgEEioKDGNsaWVudF90b29scxgEIAMoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMSFQoNYW5zd2Vyc19ob29rcxgFIAEoCBINCgVhZnRlchgGIAEoCSJeCgpIb29rQW5zd2VyEhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIoCgd2ZXJkaWN0GAIgASgLMhcuaGFybmVzcy52MS5Ib29rVmVyZGljdBINCgVlcnJvchgDIAEoCSI0CgtSdW5SZXNwb25zZRIlCgZ1cGRhdGUYASABKAsyFS5oYXJuZXNzLnYxLlJ1blVwZGF0ZSKKAgoJUnVuVXBkYXRlEigKCGF0dGFjaGVkGAEgASgLMhQuaGFybmVzcy52MS5BdHRhY2hlZEgAEiIKBWV2ZW50GAIgASgLMhEuaGFybmVzcy52MS5FdmVudEgAEiIKBWRlbHRhGAMgASgLMhEuaGFybmVzcy52MS5EZWx0YUgAEisKBnJlc3VsdBgEIAEoCzIZLmhhcm5lc3MudjEuSGFybmVzc1Jlc3VsdEgAEisKB3JlY2VpcHQYBSABKAsyGC5oYXJuZXNzLnYxLklucHV0UmVjZWlwdEgAEicKBGhvb2sYBiABKAsyFy5oYXJuZXNzLnYxLkhvb2tSZXF1ZXN0SABCCAoGdXBkYXRlIj4KCEF0dGFjaGVkEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCJBCgxJbnB1dFJlY2VpcHQSEgoKcmVxdWVzdF9pZBgBIAEoCRINCgVlcnJvchgCIAEoCRIOCgZyZWFzb24YAyABKAkigQEKD1N0YXJ0UnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSIQoEc3BlYxgEIAEoCzITLmhhcm5lc3MudjEuUnVuU3BlYxIUCgxlbnRpdGxlbWVudHMYBSADKAkiRgoQU3RhcnRSdW5SZXNwb25zZRIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2V4aXN0ZWQYAyABKAgisAEKD1dhdGNoUnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDWFmdGVyX3ZlcnNpb24YAyABKAQSJQoFdW50aWwYBCABKA4yFi5oYXJuZXNzLnYxLldhdGNoVW50aWwSEQoJbm9fZGVsdGFzGAUgASgIEg0KBWFmdGVyGAYgASgJEhEKBHRyZWUYByABKAhIAIgBAUIHCgVfdHJlZSI5ChBXYXRjaFJ1blJlc3BvbnNlEiUKBnVwZGF0ZRgBIAEoCzIVLmhhcm5lc3MudjEuUnVuVXBkYXRlImQKEFdhdGNoUnVuc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEicKCHN0YXR1c2VzGAIgAygOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSFAoMY2hhbmdlc19vbmx5GAMgASgIImgKEVdhdGNoUnVuc1Jlc3BvbnNlEh4KA3J1bhgBIAEoCzIPLmhhcm5lc3MudjEuUnVuSAASKQoJY2F1Z2h0X3VwGAIgASgLMhQuaGFybmVzcy52MS5DYXVnaHRVcEgAQggKBnVwZGF0ZSIKCghDYXVnaHRVcCIyCg1HZXRSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkipwEKDkdldFJ1blJlc3BvbnNlEhwKA3J1bhgBIAEoCzIPLmhhcm5lc3MudjEuUnVuEikKBnJlc3VsdBgCIAEoCzIZLmhhcm5lc3MudjEuSGFybmVzc1Jlc3VsdBIhCgRzcGVjGAMgASgLMhMuaGFybmVzcy52MS5SdW5TcGVjEikKB3dhaXRpbmcYBCADKAsyGC5oYXJuZXNzLnYxLldhaXRpbmdJbnB1dCI+CgxXYWl0aW5nSW5wdXQSDwoHaXRlbV9pZBgBIAEoCRIMCgRraW5kGAIgASgJEg8KB2NhbGxfaWQYAyABKAkiRQoPR2V0U3RhdGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCJhChBHZXRTdGF0ZVJlc3BvbnNlEiYKCHNuYXBzaG90GAEgASgLMhQuaGFybmVzcy52MS5TbmFwc2hvdBIUCgxzdGVwX3ZlcnNpb24YAiABKAQSDwoHdmVyc2lvbhgDIAEoBCJMChZHZXRDb252ZXJzYXRpb25SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHdmVyc2lvbhgDIAEoBCJAChdHZXRDb252ZXJzYXRpb25SZXNwb25zZRIlCghtZXNzYWdlcxgBIAMoCzITLmhhcm5lc3MudjEuTWVzc2FnZSJDCg5HZXRCbG9iUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg4KBmRpZ2VzdBgDIAEoCSIgCg9HZXRCbG9iUmVzcG9uc2USDQoFY2h1bmsYASABKAwigQEKD0xpc3RSdW5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoIc3RhdHVzZXMYAiADKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxIRCglwYWdlX3NpemUYAyABKA0SEgoKcGFnZV90b2tlbhgEIAEoCRILCgNhbGwYBSABKAgiSgoQTGlzdFJ1bnNSZXNwb25zZRIdCgRydW5zGAEgAygLMg8uaGFybmVzcy52MS5SdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIl4KEkxpc3RQZW5kaW5nUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJIlkKE0xpc3RQZW5kaW5nUmVzcG9uc2USKQoHcGVuZGluZxgBIAMoCzIYLmhhcm5lc3MudjEuUGVuZGluZ0luUnVuEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSJYCgxQZW5kaW5nSW5SdW4SEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIlCgRjYWxsGAMgASgLMhcuaGFybmVzcy52MS5QZW5kaW5nQ2FsbCKTAwoQU2VuZElucHV0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSLwoMdXNlcl9tZXNzYWdlGAogASgLMhcuaGFybmVzcy52MS5Vc2VyTWVzc2FnZUgAEigKCGFwcHJvdmFsGAsgASgLMhQuaGFybmVzcy52MS5BcHByb3ZhbEgAEi0KC3Rvb2xfYW5zd2VyGAwgASgLMhYuaGFybmVzcy52MS5Ub29sQW5zd2VySAASLQoLbW9kZV9jaGFuZ2UYDSABKAsyFi5oYXJuZXNzLnYxLk1vZGVDaGFuZ2VIABIrCgZyZXBsYW4YDiABKAsyGS5oYXJuZXNzLnYxLlJlcGxhblJlcXVlc3RIABIvCgxtb2RlbF9jaGFuZ2UYDyABKAsyFy5oYXJuZXNzLnYxLk1vZGVsQ2hhbmdlSAASKAoIZmVlZGJhY2sYECABKAsyFC5oYXJuZXNzLnYxLkZlZWRiYWNrSABCBwoFaW5wdXQiOAoRU2VuZElucHV0UmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCRIPCgdleGlzdGVkGAIgASgIIlwKE0ludGVycnVwdFJ1blJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEg4KBnJlYXNvbhgEIAEoCSIqChRJbnRlcnJ1cHRSdW5SZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJIn4KEFJlc3VtZVJ1blJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRISCgpyZXF1ZXN0X2lkGAMgASgJEiQKB2J1ZGdldHMYBCABKAsyEy5oYXJuZXNzLnYxLkJ1ZGdldHMSDQoFbW9kZWwYBSABKAkiQAoRUmVzdW1lUnVuUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCRIXCg9hbHJlYWR5X3J1bm5pbmcYAiABKAgiWQoQQ2FuY2VsUnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJIicKEUNhbmNlbFJ1blJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkiNQoQRGVsZXRlUnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJIiQKEURlbGV0ZVJ1blJlc3BvbnNlEg8KB2V4aXN0ZWQYASABKAgibgoRR2V0Q29udGV4dFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEEhEKCXBhZ2Vfc2l6ZRgEIAEoDRISCgpwYWdlX3Rva2VuGAUgASgJIrgCChJHZXRDb250ZXh0UmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoBBINCgVtb2RlbBgCIAEoCRITCgt1c2VkX3Rva2VucxgDIAEoDRIYChBtYXhfaW5wdXRfdG9rZW5zGAQgASgNEhMKC3Rvb2xfdG9rZW5zGAUgASgNEhMKC3RvdGFsX2l0ZW1zGAYgASgNEiYKBWl0ZW1zGAcgAygLMhcuaGFybmVzcy52MS5Db250ZXh0SXRlbRIXCg9uZXh0X3BhZ2VfdG9rZW4YCCABKAkSIwoEcGxhbhgJIAMoCzIVLmhhcm5lc3MudjEuUGxhblJhbmdlEhMKC3ZpZXdfZGlnZXN0GAogASgMEhsKDmRpZ2VzdF9tYXRjaGVzGAsgASgISACIAQFCEQoPX2RpZ2VzdF9tYXRjaGVzIroCCgtDb250ZXh0SXRlbRIVCg1maXJzdF9tZXNzYWdlGAEgASgEEhQKDGxhc3RfbWVzc2FnZRgCIAEoBBIeCgRyb2xlGAMgASgOMhAuaGFybmVzcy52MS5Sb2xlEiUKBGtpbmQYBCABKA4yFy5oYXJuZXNzLnYxLk1lc3NhZ2VLaW5kEhMKC3R1cm5fbnVtYmVyGAUgASgNEiwKBmFjdGlvbhgGIAEoDjIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkFjdGlvbhIOCgZ0b2tlbnMYByABKA0SFwoPb3JpZ2luYWxfdG9rZW5zGAggASgNEg4KBnJlYXNvbhgJIAEoCRIMCgR0ZXh0GAogASgJEhEKCXRvb2xfbmFtZRgLIAEoCRINCgVjYWxscxgMIAMoCRILCgNyZWYYDSABKAkisgEKCVBsYW5SYW5nZRIVCg1maXJzdF9tZXNzYWdlGAEgASgEEhQKDGxhc3RfbWVzc2FnZRgCIAEoBBIsCgZhY3Rpb24YAyABKA4yHC5oYXJuZXNzLnYxLkNvbXBhY3Rpb25BY3Rpb24SJwoFY2xhc3MYBCABKA4yGC5oYXJuZXNzLnYxLk1lc3NhZ2VDbGFzcxIQCghtZXNzYWdlcxgFIAEoDRIPCgd2ZXJzaW9uGAYgASgEIiYKEUdldFByb21wdHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCSI5ChJHZXRQcm9tcHRzUmVzcG9uc2USIwoHcHJvbXB0cxgBIAMoCzISLmhhcm5lc3MudjEuUHJvbXB0Ik0KEFNldFByb21wdFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEgoKAmlkGAIgASgJEgwKBHRpZXIYAyABKAkSDAoEdGV4dBgEIAEoCSI3ChFTZXRQcm9tcHRSZXNwb25zZRIiCgZwcm9tcHQYASABKAsyEi5oYXJuZXNzLnYxLlByb21wdCI3ChFHZXRQcm9maWxlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDwoHcHJvZmlsZRgCIAEoCSJqChJHZXRQcm9maWxlUmVzcG9uc2USJwoFc3RhdGUYASABKAsyGC5oYXJuZXNzLnYxLlByb2ZpbGVTdGF0ZRIrCgdmaWd1cmVzGAIgASgLMhouaGFybmVzcy52MS5RdWFsaXR5UHJvZmlsZSI5ChNSZXNldFByb2ZpbGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIPCgdwcm9maWxlGAIgASgJIhYKFFJlc2V0UHJvZmlsZVJlc3BvbnNlKmkKCldhdGNoVW50aWwSGwoXV0FUQ0hfVU5USUxfVU5TUEVDSUZJRUQQABITCg9XQVRDSF9VTlRJTF9FTkQQARIUChBXQVRDSF9VTlRJTF9SRVNUEAISEwoPV0FUQ0hfVU5USUxfTk9XEAMy6AsKDkdhdGV3YXlTZXJ2aWNlEjoKA1J1bhIWLmhhcm5lc3MudjEuUnVuUmVxdWVzdBoXLmhhcm5lc3MudjEuUnVuUmVzcG9uc2UoATABEkUKCFN0YXJ0UnVuEhsuaGFybmVzcy52MS5TdGFydFJ1blJlcXVlc3QaHC5oYXJuZXNzLnYxLlN0YXJ0UnVuUmVzcG9uc2USRwoIV2F0Y2hSdW4SGy5oYXJuZXNzLnYxLldhdGNoUnVuUmVxdWVzdBocLmhhcm5lc3MudjEuV2F0Y2hSdW5SZXNwb25zZTABEkoKCVdhdGNoUnVucxIcLmhhcm5lc3MudjEuV2F0Y2hSdW5zUmVxdWVzdBodLmhhcm5lc3MudjEuV2F0Y2hSdW5zUmVzcG9uc2UwARI/CgZHZXRSdW4SGS5oYXJuZXNzLnYxLkdldFJ1blJlcXVlc3QaGi5oYXJuZXNzLnYxLkdldFJ1blJlc3BvbnNlEkUKCEdldFN0YXRlEhsuaGFybmVzcy52MS5HZXRTdGF0ZVJlcXVlc3QaHC5oYXJuZXNzLnYxLkdldFN0YXRlUmVzcG9uc2USWgoPR2V0Q29udmVyc2F0aW9uEiIuaGFybmVzcy52MS5HZXRDb252ZXJzYXRpb25SZXF1ZXN0GiMuaGFybmVzcy52MS5HZXRDb252ZXJzYXRpb25SZXNwb25zZRJLCgpHZXRDb250ZXh0Eh0uaGFybmVzcy52MS5HZXRDb250ZXh0UmVxdWVzdBoeLmhhcm5lc3MudjEuR2V0Q29udGV4dFJlc3BvbnNlEkQKB0dldEJsb2ISGi5oYXJuZXNzLnYxLkdldEJsb2JSZXF1ZXN0GhsuaGFybmVzcy52MS5HZXRCbG9iUmVzcG9uc2UwARJFCghMaXN0UnVucxIbLmhhcm5lc3MudjEuTGlzdFJ1bnNSZXF1ZXN0GhwuaGFybmVzcy52MS5MaXN0UnVuc1Jlc3BvbnNlEk4KC0xpc3RQZW5kaW5nEh4uaGFybmVzcy52MS5MaXN0UGVuZGluZ1JlcXVlc3QaHy5oYXJuZXNzLnYxLkxpc3RQZW5kaW5nUmVzcG9uc2USSAoJU2VuZElucHV0EhwuaGFybmVzcy52MS5TZW5kSW5wdXRSZXF1ZXN0Gh0uaGFybmVzcy52MS5TZW5kSW5wdXRSZXNwb25zZRJRCgxJbnRlcnJ1cHRSdW4SHy5oYXJuZXNzLnYxLkludGVycnVwdFJ1blJlcXVlc3QaIC5oYXJuZXNzLnYxLkludGVycnVwdFJ1blJlc3BvbnNlEkgKCVJlc3VtZVJ1bhIcLmhhcm5lc3MudjEuUmVzdW1lUnVuUmVxdWVzdBodLmhhcm5lc3MudjEuUmVzdW1lUnVuUmVzcG9uc2USSAoJQ2FuY2VsUnVuEhwuaGFybmVzcy52MS5DYW5jZWxSdW5SZXF1ZXN0Gh0uaGFybmVzcy52MS5DYW5jZWxSdW5SZXNwb25zZRJICglEZWxldGVSdW4SHC5oYXJuZXNzLnYxLkRlbGV0ZVJ1blJlcXVlc3QaHS5oYXJuZXNzLnYxLkRlbGV0ZVJ1blJlc3BvbnNlEksKCkdldFByb21wdHMSHS5oYXJuZXNzLnYxLkdldFByb21wdHNSZXF1ZXN0Gh4uaGFybmVzcy52MS5HZXRQcm9tcHRzUmVzcG9uc2USSAoJU2V0UHJvbXB0EhwuaGFybmVzcy52MS5TZXRQcm9tcHRSZXF1ZXN0Gh0uaGFybmVzcy52MS5TZXRQcm9tcHRSZXNwb25zZRJLCgpHZXRQcm9maWxlEh0uaGFybmVzcy52MS5HZXRQcm9maWxlUmVxdWVzdBoeLmhhcm5lc3MudjEuR2V0UHJvZmlsZVJlc3BvbnNlElEKDFJlc2V0UHJvZmlsZRIfLmhhcm5lc3MudjEuUmVzZXRQcm9maWxlUmVxdWVzdBogLmhhcm5lc3MudjEuUmVzZXRQcm9maWxlUmVzcG9uc2VCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_harness_v1_compaction, file_harness_v1_config, file_harness_v1_conversation, file_harness_v1_event, file_harness_v1_executor, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_message, file_harness_v1_quality, file_harness_v1_run, file_harness_v1_snapshot, file_harness_v1_tool]);
+  fileDesc("ChhoYXJuZXNzL3YxL2dhdGV3YXkucHJvdG8SCmhhcm5lc3MudjEiaQoSU3RhcnRTaWduSW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIqCgdzdWJqZWN0GAIgASgLMhkuaGFybmVzcy52MS5TaWduSW5TdWJqZWN0EhQKDHJlZGlyZWN0X3VyaRgDIAEoCSI9ChNTdGFydFNpZ25JblJlc3BvbnNlEiYKBXN0YXJ0GAEgASgLMhcuaGFybmVzcy52MS5TaWduSW5TdGFydCJUChNGaW5pc2hTaWduSW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIqCghyZXR1cm5lZBgCIAEoCzIYLmhhcm5lc3MudjEuU2lnbkluUmV0dXJuIj4KFEZpbmlzaFNpZ25JblJlc3BvbnNlEiYKBXN0YXRlGAEgASgLMhcuaGFybmVzcy52MS5TaWduSW5TdGF0ZSJRChBHZXRTaWduSW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIqCgdzdWJqZWN0GAIgASgLMhkuaGFybmVzcy52MS5TaWduSW5TdWJqZWN0IjsKEUdldFNpZ25JblJlc3BvbnNlEiYKBXN0YXRlGAEgASgLMhcuaGFybmVzcy52MS5TaWduSW5TdGF0ZSJPCg5TaWduT3V0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSKgoHc3ViamVjdBgCIAEoCzIZLmhhcm5lc3MudjEuU2lnbkluU3ViamVjdCIiCg9TaWduT3V0UmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCLcBAoKUnVuUmVxdWVzdBIsCgVzdGFydBgBIAEoCzIbLmhhcm5lc3MudjEuU3RhcnRSdW5SZXF1ZXN0SAASJwoGYXR0YWNoGAIgASgLMhUuaGFybmVzcy52MS5BdHRhY2hSdW5IABIvCgx1c2VyX21lc3NhZ2UYAyABKAsyFy5oYXJuZXNzLnYxLlVzZXJNZXNzYWdlSAASKAoIYXBwcm92YWwYBCABKAsyFC5oYXJuZXNzLnYxLkFwcHJvdmFsSAASKgoJaW50ZXJydXB0GAUgASgLMhUuaGFybmVzcy52MS5JbnRlcnJ1cHRIABIkCgZyZXN1bWUYBiABKAsyEi5oYXJuZXNzLnYxLlJlc3VtZUgAEiQKBmNhbmNlbBgHIAEoCzISLmhhcm5lc3MudjEuQ2FuY2VsSAASLQoLdG9vbF9hbnN3ZXIYCCABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABItCgttb2RlX2NoYW5nZRgLIAEoCzIWLmhhcm5lc3MudjEuTW9kZUNoYW5nZUgAEisKBnJlcGxhbhgMIAEoCzIZLmhhcm5lc3MudjEuUmVwbGFuUmVxdWVzdEgAEi0KC2hvb2tfYW5zd2VyGA0gASgLMhYuaGFybmVzcy52MS5Ib29rQW5zd2VySAASLwoMbW9kZWxfY2hhbmdlGA4gASgLMhcuaGFybmVzcy52MS5Nb2RlbENoYW5nZUgAEhIKCnJlcXVlc3RfaWQYCiABKAkSEQoEdHJlZRgPIAEoCEgBiAEBQgkKB3JlcXVlc3RCBwoFX3RyZWUilwEKCUF0dGFjaFJ1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDWFmdGVyX3ZlcnNpb24YAyABKAQSKgoMY2xpZW50X3Rvb2xzGAQgAygLMhQuaGFybmVzcy52MS5Ub29sU3BlYxIVCg1hbnN3ZXJzX2hvb2tzGAUgASgIEg0KBWFmdGVyGAYgASgJIl4KCkhvb2tBbnN3ZXISFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEigKB3ZlcmRpY3QYAiABKAsyFy5oYXJuZXNzLnYxLkhvb2tWZXJkaWN0Eg0KBWVycm9yGAMgASgJIjQKC1J1blJlc3BvbnNlEiUKBnVwZGF0ZRgBIAEoCzIVLmhhcm5lc3MudjEuUnVuVXBkYXRlIooCCglSdW5VcGRhdGUSKAoIYXR0YWNoZWQYASABKAsyFC5oYXJuZXNzLnYxLkF0dGFjaGVkSAASIgoFZXZlbnQYAiABKAsyES5oYXJuZXNzLnYxLkV2ZW50SAASIgoFZGVsdGEYAyABKAsyES5oYXJuZXNzLnYxLkRlbHRhSAASKwoGcmVzdWx0GAQgASgLMhkuaGFybmVzcy52MS5IYXJuZXNzUmVzdWx0SAASKwoHcmVjZWlwdBgFIAEoCzIYLmhhcm5lc3MudjEuSW5wdXRSZWNlaXB0SAASJwoEaG9vaxgGIAEoCzIXLmhhcm5lc3MudjEuSG9va1JlcXVlc3RIAEIICgZ1cGRhdGUiPgoIQXR0YWNoZWQSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIkEKDElucHV0UmVjZWlwdBISCgpyZXF1ZXN0X2lkGAEgASgJEg0KBWVycm9yGAIgASgJEg4KBnJlYXNvbhgDIAEoCSKBAQoPU3RhcnRSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIhCgRzcGVjGAQgASgLMhMuaGFybmVzcy52MS5SdW5TcGVjEhQKDGVudGl0bGVtZW50cxgFIAMoCSJGChBTdGFydFJ1blJlc3BvbnNlEhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHZXhpc3RlZBgDIAEoCCKwAQoPV2F0Y2hSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSFQoNYWZ0ZXJfdmVyc2lvbhgDIAEoBBIlCgV1bnRpbBgEIAEoDjIWLmhhcm5lc3MudjEuV2F0Y2hVbnRpbBIRCglub19kZWx0YXMYBSABKAgSDQoFYWZ0ZXIYBiABKAkSEQoEdHJlZRgHIAEoCEgAiAEBQgcKBV90cmVlIjkKEFdhdGNoUnVuUmVzcG9uc2USJQoGdXBkYXRlGAEgASgLMhUuaGFybmVzcy52MS5SdW5VcGRhdGUiZAoQV2F0Y2hSdW5zUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSJwoIc3RhdHVzZXMYAiADKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxIUCgxjaGFuZ2VzX29ubHkYAyABKAgiaAoRV2F0Y2hSdW5zUmVzcG9uc2USHgoDcnVuGAEgASgLMg8uaGFybmVzcy52MS5SdW5IABIpCgljYXVnaHRfdXAYAiABKAsyFC5oYXJuZXNzLnYxLkNhdWdodFVwSABCCAoGdXBkYXRlIgoKCENhdWdodFVwIjIKDUdldFJ1blJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCSKnAQoOR2V0UnVuUmVzcG9uc2USHAoDcnVuGAEgASgLMg8uaGFybmVzcy52MS5SdW4SKQoGcmVzdWx0GAIgASgLMhkuaGFybmVzcy52MS5IYXJuZXNzUmVzdWx0EiEKBHNwZWMYAyABKAsyEy5oYXJuZXNzLnYxLlJ1blNwZWMSKQoHd2FpdGluZxgEIAMoCzIYLmhhcm5lc3MudjEuV2FpdGluZ0lucHV0Ij4KDFdhaXRpbmdJbnB1dBIPCgdpdGVtX2lkGAEgASgJEgwKBGtpbmQYAiABKAkSDwoHY2FsbF9pZBgDIAEoCSJFCg9HZXRTdGF0ZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEImEKEEdldFN0YXRlUmVzcG9uc2USJgoIc25hcHNob3QYASABKAsyFC5oYXJuZXNzLnYxLlNuYXBzaG90EhQKDHN0ZXBfdmVyc2lvbhgCIAEoBBIPCgd2ZXJzaW9uGAMgASgEIkwKFkdldENvbnZlcnNhdGlvblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgd2ZXJzaW9uGAMgASgEIkAKF0dldENvbnZlcnNhdGlvblJlc3BvbnNlEiUKCG1lc3NhZ2VzGAEgAygLMhMuaGFybmVzcy52MS5NZXNzYWdlIkMKDkdldEJsb2JSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDgoGZGlnZXN0GAMgASgJIiAKD0dldEJsb2JSZXNwb25zZRINCgVjaHVuaxgBIAEoDCKBAQoPTGlzdFJ1bnNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRInCghzdGF0dXNlcxgCIAMoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhEKCXBhZ2Vfc2l6ZRgDIAEoDRISCgpwYWdlX3Rva2VuGAQgASgJEgsKA2FsbBgFIAEoCCJKChBMaXN0UnVuc1Jlc3BvbnNlEh0KBHJ1bnMYASADKAsyDy5oYXJuZXNzLnYxLlJ1bhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkiXgoSTGlzdFBlbmRpbmdSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEQoJcGFnZV9zaXplGAMgASgNEhIKCnBhZ2VfdG9rZW4YBCABKAkiWQoTTGlzdFBlbmRpbmdSZXNwb25zZRIpCgdwZW5kaW5nGAEgAygLMhguaGFybmVzcy52MS5QZW5kaW5nSW5SdW4SFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIlgKDFBlbmRpbmdJblJ1bhIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEiUKBGNhbGwYAyABKAsyFy5oYXJuZXNzLnYxLlBlbmRpbmdDYWxsIpMDChBTZW5kSW5wdXRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIvCgx1c2VyX21lc3NhZ2UYCiABKAsyFy5oYXJuZXNzLnYxLlVzZXJNZXNzYWdlSAASKAoIYXBwcm92YWwYCyABKAsyFC5oYXJuZXNzLnYxLkFwcHJvdmFsSAASLQoLdG9vbF9hbnN3ZXIYDCABKAsyFi5oYXJuZXNzLnYxLlRvb2xBbnN3ZXJIABItCgttb2RlX2NoYW5nZRgNIAEoCzIWLmhhcm5lc3MudjEuTW9kZUNoYW5nZUgAEisKBnJlcGxhbhgOIAEoCzIZLmhhcm5lc3MudjEuUmVwbGFuUmVxdWVzdEgAEi8KDG1vZGVsX2NoYW5nZRgPIAEoCzIXLmhhcm5lc3MudjEuTW9kZWxDaGFuZ2VIABIoCghmZWVkYmFjaxgQIAEoCzIULmhhcm5lc3MudjEuRmVlZGJhY2tIAEIHCgVpbnB1dCI4ChFTZW5kSW5wdXRSZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJEg8KB2V4aXN0ZWQYAiABKAgiXAoTSW50ZXJydXB0UnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSDgoGcmVhc29uGAQgASgJIioKFEludGVycnVwdFJ1blJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkifgoQUmVzdW1lUnVuUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhIKCnJlcXVlc3RfaWQYAyABKAkSJAoHYnVkZ2V0cxgEIAEoCzITLmhhcm5lc3MudjEuQnVkZ2V0cxINCgVtb2RlbBgFIAEoCSJAChFSZXN1bWVSdW5SZXNwb25zZRISCgpyZXF1ZXN0X2lkGAEgASgJEhcKD2FscmVhZHlfcnVubmluZxgCIAEoCCJZChBDYW5jZWxSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEgoKcmVxdWVzdF9pZBgDIAEoCRIOCgZyZWFzb24YBCABKAkiJwoRQ2FuY2VsUnVuUmVzcG9uc2USEgoKcmVxdWVzdF9pZBgBIAEoCSI1ChBEZWxldGVSdW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkiJAoRRGVsZXRlUnVuUmVzcG9uc2USDwoHZXhpc3RlZBgBIAEoCCJuChFHZXRDb250ZXh0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB3ZlcnNpb24YAyABKAQSEQoJcGFnZV9zaXplGAQgASgNEhIKCnBhZ2VfdG9rZW4YBSABKAkiuAIKEkdldENvbnRleHRSZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgEEg0KBW1vZGVsGAIgASgJEhMKC3VzZWRfdG9rZW5zGAMgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYBCABKA0SEwoLdG9vbF90b2tlbnMYBSABKA0SEwoLdG90YWxfaXRlbXMYBiABKA0SJgoFaXRlbXMYByADKAsyFy5oYXJuZXNzLnYxLkNvbnRleHRJdGVtEhcKD25leHRfcGFnZV90b2tlbhgIIAEoCRIjCgRwbGFuGAkgAygLMhUuaGFybmVzcy52MS5QbGFuUmFuZ2USEwoLdmlld19kaWdlc3QYCiABKAwSGwoOZGlnZXN0X21hdGNoZXMYCyABKAhIAIgBAUIRCg9fZGlnZXN0X21hdGNoZXMiugIKC0NvbnRleHRJdGVtEhUKDWZpcnN0X21lc3NhZ2UYASABKAQSFAoMbGFzdF9tZXNzYWdlGAIgASgEEh4KBHJvbGUYAyABKA4yEC5oYXJuZXNzLnYxLlJvbGUSJQoEa2luZBgEIAEoDjIXLmhhcm5lc3MudjEuTWVzc2FnZUtpbmQSEwoLdHVybl9udW1iZXIYBSABKA0SLAoGYWN0aW9uGAYgASgOMhwuaGFybmVzcy52MS5Db21wYWN0aW9uQWN0aW9uEg4KBnRva2VucxgHIAEoDRIXCg9vcmlnaW5hbF90b2tlbnMYCCABKA0SDgoGcmVhc29uGAkgASgJEgwKBHRleHQYCiABKAkSEQoJdG9vbF9uYW1lGAsgASgJEg0KBWNhbGxzGAwgAygJEgsKA3JlZhgNIAEoCSKyAQoJUGxhblJhbmdlEhUKDWZpcnN0X21lc3NhZ2UYASABKAQSFAoMbGFzdF9tZXNzYWdlGAIgASgEEiwKBmFjdGlvbhgDIAEoDjIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkFjdGlvbhInCgVjbGFzcxgEIAEoDjIYLmhhcm5lc3MudjEuTWVzc2FnZUNsYXNzEhAKCG1lc3NhZ2VzGAUgASgNEg8KB3ZlcnNpb24YBiABKAQiJgoRR2V0UHJvbXB0c1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJIjkKEkdldFByb21wdHNSZXNwb25zZRIjCgdwcm9tcHRzGAEgAygLMhIuaGFybmVzcy52MS5Qcm9tcHQiTQoQU2V0UHJvbXB0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSCgoCaWQYAiABKAkSDAoEdGllchgDIAEoCRIMCgR0ZXh0GAQgASgJIjcKEVNldFByb21wdFJlc3BvbnNlEiIKBnByb21wdBgBIAEoCzISLmhhcm5lc3MudjEuUHJvbXB0IjcKEUdldFByb2ZpbGVSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIPCgdwcm9maWxlGAIgASgJImoKEkdldFByb2ZpbGVSZXNwb25zZRInCgVzdGF0ZRgBIAEoCzIYLmhhcm5lc3MudjEuUHJvZmlsZVN0YXRlEisKB2ZpZ3VyZXMYAiABKAsyGi5oYXJuZXNzLnYxLlF1YWxpdHlQcm9maWxlIjkKE1Jlc2V0UHJvZmlsZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg8KB3Byb2ZpbGUYAiABKAkiFgoUUmVzZXRQcm9maWxlUmVzcG9uc2UqaQoKV2F0Y2hVbnRpbBIbChdXQVRDSF9VTlRJTF9VTlNQRUNJRklFRBAAEhMKD1dBVENIX1VOVElMX0VORBABEhQKEFdBVENIX1VOVElMX1JFU1QQAhITCg9XQVRDSF9VTlRJTF9OT1cQAzKZDgoOR2F0ZXdheVNlcnZpY2USOgoDUnVuEhYuaGFybmVzcy52MS5SdW5SZXF1ZXN0GhcuaGFybmVzcy52MS5SdW5SZXNwb25zZSgBMAESRQoIU3RhcnRSdW4SGy5oYXJuZXNzLnYxLlN0YXJ0UnVuUmVxdWVzdBocLmhhcm5lc3MudjEuU3RhcnRSdW5SZXNwb25zZRJHCghXYXRjaFJ1bhIbLmhhcm5lc3MudjEuV2F0Y2hSdW5SZXF1ZXN0GhwuaGFybmVzcy52MS5XYXRjaFJ1blJlc3BvbnNlMAESSgoJV2F0Y2hSdW5zEhwuaGFybmVzcy52MS5XYXRjaFJ1bnNSZXF1ZXN0Gh0uaGFybmVzcy52MS5XYXRjaFJ1bnNSZXNwb25zZTABEj8KBkdldFJ1bhIZLmhhcm5lc3MudjEuR2V0UnVuUmVxdWVzdBoaLmhhcm5lc3MudjEuR2V0UnVuUmVzcG9uc2USRQoIR2V0U3RhdGUSGy5oYXJuZXNzLnYxLkdldFN0YXRlUmVxdWVzdBocLmhhcm5lc3MudjEuR2V0U3RhdGVSZXNwb25zZRJaCg9HZXRDb252ZXJzYXRpb24SIi5oYXJuZXNzLnYxLkdldENvbnZlcnNhdGlvblJlcXVlc3QaIy5oYXJuZXNzLnYxLkdldENvbnZlcnNhdGlvblJlc3BvbnNlEksKCkdldENvbnRleHQSHS5oYXJuZXNzLnYxLkdldENvbnRleHRSZXF1ZXN0Gh4uaGFybmVzcy52MS5HZXRDb250ZXh0UmVzcG9uc2USRAoHR2V0QmxvYhIaLmhhcm5lc3MudjEuR2V0QmxvYlJlcXVlc3QaGy5oYXJuZXNzLnYxLkdldEJsb2JSZXNwb25zZTABEkUKCExpc3RSdW5zEhsuaGFybmVzcy52MS5MaXN0UnVuc1JlcXVlc3QaHC5oYXJuZXNzLnYxLkxpc3RSdW5zUmVzcG9uc2USTgoLTGlzdFBlbmRpbmcSHi5oYXJuZXNzLnYxLkxpc3RQZW5kaW5nUmVxdWVzdBofLmhhcm5lc3MudjEuTGlzdFBlbmRpbmdSZXNwb25zZRJICglTZW5kSW5wdXQSHC5oYXJuZXNzLnYxLlNlbmRJbnB1dFJlcXVlc3QaHS5oYXJuZXNzLnYxLlNlbmRJbnB1dFJlc3BvbnNlElEKDEludGVycnVwdFJ1bhIfLmhhcm5lc3MudjEuSW50ZXJydXB0UnVuUmVxdWVzdBogLmhhcm5lc3MudjEuSW50ZXJydXB0UnVuUmVzcG9uc2USSAoJUmVzdW1lUnVuEhwuaGFybmVzcy52MS5SZXN1bWVSdW5SZXF1ZXN0Gh0uaGFybmVzcy52MS5SZXN1bWVSdW5SZXNwb25zZRJICglDYW5jZWxSdW4SHC5oYXJuZXNzLnYxLkNhbmNlbFJ1blJlcXVlc3QaHS5oYXJuZXNzLnYxLkNhbmNlbFJ1blJlc3BvbnNlEkgKCURlbGV0ZVJ1bhIcLmhhcm5lc3MudjEuRGVsZXRlUnVuUmVxdWVzdBodLmhhcm5lc3MudjEuRGVsZXRlUnVuUmVzcG9uc2USSwoKR2V0UHJvbXB0cxIdLmhhcm5lc3MudjEuR2V0UHJvbXB0c1JlcXVlc3QaHi5oYXJuZXNzLnYxLkdldFByb21wdHNSZXNwb25zZRJICglTZXRQcm9tcHQSHC5oYXJuZXNzLnYxLlNldFByb21wdFJlcXVlc3QaHS5oYXJuZXNzLnYxLlNldFByb21wdFJlc3BvbnNlEksKCkdldFByb2ZpbGUSHS5oYXJuZXNzLnYxLkdldFByb2ZpbGVSZXF1ZXN0Gh4uaGFybmVzcy52MS5HZXRQcm9maWxlUmVzcG9uc2USUQoMUmVzZXRQcm9maWxlEh8uaGFybmVzcy52MS5SZXNldFByb2ZpbGVSZXF1ZXN0GiAuaGFybmVzcy52MS5SZXNldFByb2ZpbGVSZXNwb25zZRJOCgtTdGFydFNpZ25JbhIeLmhhcm5lc3MudjEuU3RhcnRTaWduSW5SZXF1ZXN0Gh8uaGFybmVzcy52MS5TdGFydFNpZ25JblJlc3BvbnNlElEKDEZpbmlzaFNpZ25JbhIfLmhhcm5lc3MudjEuRmluaXNoU2lnbkluUmVxdWVzdBogLmhhcm5lc3MudjEuRmluaXNoU2lnbkluUmVzcG9uc2USSAoJR2V0U2lnbkluEhwuaGFybmVzcy52MS5HZXRTaWduSW5SZXF1ZXN0Gh0uaGFybmVzcy52MS5HZXRTaWduSW5SZXNwb25zZRJCCgdTaWduT3V0EhouaGFybmVzcy52MS5TaWduT3V0UmVxdWVzdBobLmhhcm5lc3MudjEuU2lnbk91dFJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_harness_v1_compaction, file_harness_v1_config, file_harness_v1_conversation, file_harness_v1_event, file_harness_v1_executor, file_harness_v1_hook, file_harness_v1_inbox, file_harness_v1_mcp, file_harness_v1_message, file_harness_v1_quality, file_harness_v1_run, file_harness_v1_snapshot, file_harness_v1_tool]);
+
+/**
+ * StartSignInRequest asks for a sign-in.
+ *
+ * @generated from message harness.v1.StartSignInRequest
+ */
+export type StartSignInRequest = Message<"harness.v1.StartSignInRequest"> & {
+  /**
+   * Namespace; empty means default.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The server.
+   *
+   * @generated from field: harness.v1.SignInSubject subject = 2;
+   */
+  subject?: SignInSubject | undefined;
+
+  /**
+   * Where the browser is redirected: http on a loopback address of the person's machine.
+   *
+   * @generated from field: string redirect_uri = 3;
+   */
+  redirectUri: string;
+};
+
+/**
+ * Describes the message harness.v1.StartSignInRequest.
+ * Use `create(StartSignInRequestSchema)` to create a new message.
+ */
+export const StartSignInRequestSchema: GenMessage<StartSignInRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 0);
+
+/**
+ * StartSignInResponse is a sign-in that was begun.
+ *
+ * @generated from message harness.v1.StartSignInResponse
+ */
+export type StartSignInResponse = Message<"harness.v1.StartSignInResponse"> & {
+  /**
+   * The sign-in.
+   *
+   * @generated from field: harness.v1.SignInStart start = 1;
+   */
+  start?: SignInStart | undefined;
+};
+
+/**
+ * Describes the message harness.v1.StartSignInResponse.
+ * Use `create(StartSignInResponseSchema)` to create a new message.
+ */
+export const StartSignInResponseSchema: GenMessage<StartSignInResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 1);
+
+/**
+ * FinishSignInRequest completes a sign-in.
+ *
+ * @generated from message harness.v1.FinishSignInRequest
+ */
+export type FinishSignInRequest = Message<"harness.v1.FinishSignInRequest"> & {
+  /**
+   * Namespace; empty means default.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * What the browser has returned.
+   *
+   * @generated from field: harness.v1.SignInReturn returned = 2;
+   */
+  returned?: SignInReturn | undefined;
+};
+
+/**
+ * Describes the message harness.v1.FinishSignInRequest.
+ * Use `create(FinishSignInRequestSchema)` to create a new message.
+ */
+export const FinishSignInRequestSchema: GenMessage<FinishSignInRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 2);
+
+/**
+ * FinishSignInResponse reports that the tool host has the token.
+ *
+ * @generated from message harness.v1.FinishSignInResponse
+ */
+export type FinishSignInResponse = Message<"harness.v1.FinishSignInResponse"> & {
+  /**
+   * The sign-in as it is now.
+   *
+   * @generated from field: harness.v1.SignInState state = 1;
+   */
+  state?: SignInState | undefined;
+};
+
+/**
+ * Describes the message harness.v1.FinishSignInResponse.
+ * Use `create(FinishSignInResponseSchema)` to create a new message.
+ */
+export const FinishSignInResponseSchema: GenMessage<FinishSignInResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 3);
+
+/**
+ * GetSignInRequest asks for the sign-in at a server.
+ *
+ * @generated from message harness.v1.GetSignInRequest
+ */
+export type GetSignInRequest = Message<"harness.v1.GetSignInRequest"> & {
+  /**
+   * Namespace; empty means default.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The server.
+   *
+   * @generated from field: harness.v1.SignInSubject subject = 2;
+   */
+  subject?: SignInSubject | undefined;
+};
+
+/**
+ * Describes the message harness.v1.GetSignInRequest.
+ * Use `create(GetSignInRequestSchema)` to create a new message.
+ */
+export const GetSignInRequestSchema: GenMessage<GetSignInRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 4);
+
+/**
+ * GetSignInResponse is the sign-in at a server.
+ *
+ * @generated from message harness.v1.GetSignInResponse
+ */
+export type GetSignInResponse = Message<"harness.v1.GetSignInResponse"> & {
+  /**
+   * The sign-in as it is now.
+   *
+   * @generated from field: harness.v1.SignInState state = 1;
+   */
+  state?: SignInState | undefined;
+};
+
+/**
+ * Describes the message harness.v1.GetSignInResponse.
+ * Use `create(GetSignInResponseSchema)` to create a new message.
+ */
+export const GetSignInResponseSchema: GenMessage<GetSignInResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 5);
+
+/**
+ * SignOutRequest asks for the token for a server to be removed.
+ *
+ * @generated from message harness.v1.SignOutRequest
+ */
+export type SignOutRequest = Message<"harness.v1.SignOutRequest"> & {
+  /**
+   * Namespace; empty means default.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The server.
+   *
+   * @generated from field: harness.v1.SignInSubject subject = 2;
+   */
+  subject?: SignInSubject | undefined;
+};
+
+/**
+ * Describes the message harness.v1.SignOutRequest.
+ * Use `create(SignOutRequestSchema)` to create a new message.
+ */
+export const SignOutRequestSchema: GenMessage<SignOutRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 6);
+
+/**
+ * SignOutResponse reports that no run of the namespace is signed in at the server.
+ *
+ * @generated from message harness.v1.SignOutResponse
+ */
+export type SignOutResponse = Message<"harness.v1.SignOutResponse"> & {
+  /**
+   * There was a token.
+   *
+   * @generated from field: bool removed = 1;
+   */
+  removed: boolean;
+};
+
+/**
+ * Describes the message harness.v1.SignOutResponse.
+ * Use `create(SignOutResponseSchema)` to create a new message.
+ */
+export const SignOutResponseSchema: GenMessage<SignOutResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_gateway, 7);
 
 /**
  * RunRequest is one message of the client on a Run stream.
@@ -166,7 +371,7 @@ export type RunRequest = Message<"harness.v1.RunRequest"> & {
  * Use `create(RunRequestSchema)` to create a new message.
  */
 export const RunRequestSchema: GenMessage<RunRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 0);
+  messageDesc(file_harness_v1_gateway, 8);
 
 /**
  * AttachRun names a run to watch.
@@ -224,7 +429,7 @@ export type AttachRun = Message<"harness.v1.AttachRun"> & {
  * Use `create(AttachRunSchema)` to create a new message.
  */
 export const AttachRunSchema: GenMessage<AttachRun> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 1);
+  messageDesc(file_harness_v1_gateway, 9);
 
 /**
  * HookAnswer is a client's answer to a hook's call.
@@ -259,7 +464,7 @@ export type HookAnswer = Message<"harness.v1.HookAnswer"> & {
  * Use `create(HookAnswerSchema)` to create a new message.
  */
 export const HookAnswerSchema: GenMessage<HookAnswer> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 2);
+  messageDesc(file_harness_v1_gateway, 10);
 
 /**
  * RunResponse is one message of the server on a Run stream.
@@ -280,7 +485,7 @@ export type RunResponse = Message<"harness.v1.RunResponse"> & {
  * Use `create(RunResponseSchema)` to create a new message.
  */
 export const RunResponseSchema: GenMessage<RunResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 3);
+  messageDesc(file_harness_v1_gateway, 11);
 
 /**
  * RunUpdate is one update for a watcher.
@@ -350,7 +555,7 @@ export type RunUpdate = Message<"harness.v1.RunUpdate"> & {
  * Use `create(RunUpdateSchema)` to create a new message.
  */
 export const RunUpdateSchema: GenMessage<RunUpdate> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 4);
+  messageDesc(file_harness_v1_gateway, 12);
 
 /**
  * Attached identifies the run of a stream.
@@ -385,7 +590,7 @@ export type Attached = Message<"harness.v1.Attached"> & {
  * Use `create(AttachedSchema)` to create a new message.
  */
 export const AttachedSchema: GenMessage<Attached> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 5);
+  messageDesc(file_harness_v1_gateway, 13);
 
 /**
  * InputReceipt is the outcome of an input on a Run stream.
@@ -420,7 +625,7 @@ export type InputReceipt = Message<"harness.v1.InputReceipt"> & {
  * Use `create(InputReceiptSchema)` to create a new message.
  */
 export const InputReceiptSchema: GenMessage<InputReceipt> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 6);
+  messageDesc(file_harness_v1_gateway, 14);
 
 /**
  * StartRunRequest asks for a run to be started.
@@ -470,7 +675,7 @@ export type StartRunRequest = Message<"harness.v1.StartRunRequest"> & {
  * Use `create(StartRunRequestSchema)` to create a new message.
  */
 export const StartRunRequestSchema: GenMessage<StartRunRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 7);
+  messageDesc(file_harness_v1_gateway, 15);
 
 /**
  * StartRunResponse names the run.
@@ -505,7 +710,7 @@ export type StartRunResponse = Message<"harness.v1.StartRunResponse"> & {
  * Use `create(StartRunResponseSchema)` to create a new message.
  */
 export const StartRunResponseSchema: GenMessage<StartRunResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 8);
+  messageDesc(file_harness_v1_gateway, 16);
 
 /**
  * WatchRunRequest asks for what happens in a run.
@@ -571,7 +776,7 @@ export type WatchRunRequest = Message<"harness.v1.WatchRunRequest"> & {
  * Use `create(WatchRunRequestSchema)` to create a new message.
  */
 export const WatchRunRequestSchema: GenMessage<WatchRunRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 9);
+  messageDesc(file_harness_v1_gateway, 17);
 
 /**
  * WatchRunResponse is one thing that happened.
@@ -592,7 +797,7 @@ export type WatchRunResponse = Message<"harness.v1.WatchRunResponse"> & {
  * Use `create(WatchRunResponseSchema)` to create a new message.
  */
 export const WatchRunResponseSchema: GenMessage<WatchRunResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 10);
+  messageDesc(file_harness_v1_gateway, 18);
 
 /**
  * WatchRunsRequest requests the runs, and each change.
@@ -628,7 +833,7 @@ export type WatchRunsRequest = Message<"harness.v1.WatchRunsRequest"> & {
  * Use `create(WatchRunsRequestSchema)` to create a new message.
  */
 export const WatchRunsRequestSchema: GenMessage<WatchRunsRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 11);
+  messageDesc(file_harness_v1_gateway, 19);
 
 /**
  * WatchRunsResponse is one update for a watcher of runs.
@@ -666,7 +871,7 @@ export type WatchRunsResponse = Message<"harness.v1.WatchRunsResponse"> & {
  * Use `create(WatchRunsResponseSchema)` to create a new message.
  */
 export const WatchRunsResponseSchema: GenMessage<WatchRunsResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 12);
+  messageDesc(file_harness_v1_gateway, 20);
 
 /**
  * CaughtUp: what follows is new.
@@ -681,7 +886,7 @@ export type CaughtUp = Message<"harness.v1.CaughtUp"> & {
  * Use `create(CaughtUpSchema)` to create a new message.
  */
 export const CaughtUpSchema: GenMessage<CaughtUp> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 13);
+  messageDesc(file_harness_v1_gateway, 21);
 
 /**
  * GetRunRequest requests the status of a run.
@@ -709,7 +914,7 @@ export type GetRunRequest = Message<"harness.v1.GetRunRequest"> & {
  * Use `create(GetRunRequestSchema)` to create a new message.
  */
 export const GetRunRequestSchema: GenMessage<GetRunRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 14);
+  messageDesc(file_harness_v1_gateway, 22);
 
 /**
  * GetRunResponse is the status of a run.
@@ -752,7 +957,7 @@ export type GetRunResponse = Message<"harness.v1.GetRunResponse"> & {
  * Use `create(GetRunResponseSchema)` to create a new message.
  */
 export const GetRunResponseSchema: GenMessage<GetRunResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 15);
+  messageDesc(file_harness_v1_gateway, 23);
 
 /**
  * WaitingInput is an input that is stored and not taken in.
@@ -788,7 +993,7 @@ export type WaitingInput = Message<"harness.v1.WaitingInput"> & {
  * Use `create(WaitingInputSchema)` to create a new message.
  */
 export const WaitingInputSchema: GenMessage<WaitingInput> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 16);
+  messageDesc(file_harness_v1_gateway, 24);
 
 /**
  * GetStateRequest asks for a state.
@@ -823,7 +1028,7 @@ export type GetStateRequest = Message<"harness.v1.GetStateRequest"> & {
  * Use `create(GetStateRequestSchema)` to create a new message.
  */
 export const GetStateRequestSchema: GenMessage<GetStateRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 17);
+  messageDesc(file_harness_v1_gateway, 25);
 
 /**
  * GetStateResponse is the state at a version.
@@ -858,7 +1063,7 @@ export type GetStateResponse = Message<"harness.v1.GetStateResponse"> & {
  * Use `create(GetStateResponseSchema)` to create a new message.
  */
 export const GetStateResponseSchema: GenMessage<GetStateResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 18);
+  messageDesc(file_harness_v1_gateway, 26);
 
 /**
  * GetConversationRequest asks for a conversation.
@@ -893,7 +1098,7 @@ export type GetConversationRequest = Message<"harness.v1.GetConversationRequest"
  * Use `create(GetConversationRequestSchema)` to create a new message.
  */
 export const GetConversationRequestSchema: GenMessage<GetConversationRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 19);
+  messageDesc(file_harness_v1_gateway, 27);
 
 /**
  * GetConversationResponse is the conversation as it is stored.
@@ -914,7 +1119,7 @@ export type GetConversationResponse = Message<"harness.v1.GetConversationRespons
  * Use `create(GetConversationResponseSchema)` to create a new message.
  */
 export const GetConversationResponseSchema: GenMessage<GetConversationResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 20);
+  messageDesc(file_harness_v1_gateway, 28);
 
 /**
  * GetBlobRequest requests the bytes of a reference.
@@ -949,7 +1154,7 @@ export type GetBlobRequest = Message<"harness.v1.GetBlobRequest"> & {
  * Use `create(GetBlobRequestSchema)` to create a new message.
  */
 export const GetBlobRequestSchema: GenMessage<GetBlobRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 21);
+  messageDesc(file_harness_v1_gateway, 29);
 
 /**
  * GetBlobResponse is a part of the bytes.
@@ -970,7 +1175,7 @@ export type GetBlobResponse = Message<"harness.v1.GetBlobResponse"> & {
  * Use `create(GetBlobResponseSchema)` to create a new message.
  */
 export const GetBlobResponseSchema: GenMessage<GetBlobResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 22);
+  messageDesc(file_harness_v1_gateway, 30);
 
 /**
  * ListRunsRequest asks for runs.
@@ -1020,7 +1225,7 @@ export type ListRunsRequest = Message<"harness.v1.ListRunsRequest"> & {
  * Use `create(ListRunsRequestSchema)` to create a new message.
  */
 export const ListRunsRequestSchema: GenMessage<ListRunsRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 23);
+  messageDesc(file_harness_v1_gateway, 31);
 
 /**
  * ListRunsResponse is a page of runs.
@@ -1048,7 +1253,7 @@ export type ListRunsResponse = Message<"harness.v1.ListRunsResponse"> & {
  * Use `create(ListRunsResponseSchema)` to create a new message.
  */
 export const ListRunsResponseSchema: GenMessage<ListRunsResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 24);
+  messageDesc(file_harness_v1_gateway, 32);
 
 /**
  * ListPendingRequest asks what runs wait for.
@@ -1090,7 +1295,7 @@ export type ListPendingRequest = Message<"harness.v1.ListPendingRequest"> & {
  * Use `create(ListPendingRequestSchema)` to create a new message.
  */
 export const ListPendingRequestSchema: GenMessage<ListPendingRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 25);
+  messageDesc(file_harness_v1_gateway, 33);
 
 /**
  * ListPendingResponse is what runs wait for.
@@ -1118,7 +1323,7 @@ export type ListPendingResponse = Message<"harness.v1.ListPendingResponse"> & {
  * Use `create(ListPendingResponseSchema)` to create a new message.
  */
 export const ListPendingResponseSchema: GenMessage<ListPendingResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 26);
+  messageDesc(file_harness_v1_gateway, 34);
 
 /**
  * PendingInRun is a pending call and the run that it belongs to.
@@ -1153,7 +1358,7 @@ export type PendingInRun = Message<"harness.v1.PendingInRun"> & {
  * Use `create(PendingInRunSchema)` to create a new message.
  */
 export const PendingInRunSchema: GenMessage<PendingInRun> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 27);
+  messageDesc(file_harness_v1_gateway, 35);
 
 /**
  * SendInputRequest gives a run something. An answer to a call that waits in a run below is
@@ -1253,7 +1458,7 @@ export type SendInputRequest = Message<"harness.v1.SendInputRequest"> & {
  * Use `create(SendInputRequestSchema)` to create a new message.
  */
 export const SendInputRequestSchema: GenMessage<SendInputRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 28);
+  messageDesc(file_harness_v1_gateway, 36);
 
 /**
  * SendInputResponse: the input is stored.
@@ -1281,7 +1486,7 @@ export type SendInputResponse = Message<"harness.v1.SendInputResponse"> & {
  * Use `create(SendInputResponseSchema)` to create a new message.
  */
 export const SendInputResponseSchema: GenMessage<SendInputResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 29);
+  messageDesc(file_harness_v1_gateway, 37);
 
 /**
  * InterruptRunRequest stops a run for now.
@@ -1323,7 +1528,7 @@ export type InterruptRunRequest = Message<"harness.v1.InterruptRunRequest"> & {
  * Use `create(InterruptRunRequestSchema)` to create a new message.
  */
 export const InterruptRunRequestSchema: GenMessage<InterruptRunRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 30);
+  messageDesc(file_harness_v1_gateway, 38);
 
 /**
  * InterruptRunResponse: the interrupt is stored; run.interrupted
@@ -1345,7 +1550,7 @@ export type InterruptRunResponse = Message<"harness.v1.InterruptRunResponse"> & 
  * Use `create(InterruptRunResponseSchema)` to create a new message.
  */
 export const InterruptRunResponseSchema: GenMessage<InterruptRunResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 31);
+  messageDesc(file_harness_v1_gateway, 39);
 
 /**
  * ResumeRunRequest resumes a run.
@@ -1396,7 +1601,7 @@ export type ResumeRunRequest = Message<"harness.v1.ResumeRunRequest"> & {
  * Use `create(ResumeRunRequestSchema)` to create a new message.
  */
 export const ResumeRunRequestSchema: GenMessage<ResumeRunRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 32);
+  messageDesc(file_harness_v1_gateway, 40);
 
 /**
  * ResumeRunResponse: the resume is stored.
@@ -1424,7 +1629,7 @@ export type ResumeRunResponse = Message<"harness.v1.ResumeRunResponse"> & {
  * Use `create(ResumeRunResponseSchema)` to create a new message.
  */
 export const ResumeRunResponseSchema: GenMessage<ResumeRunResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 33);
+  messageDesc(file_harness_v1_gateway, 41);
 
 /**
  * CancelRunRequest ends a run permanently.
@@ -1466,7 +1671,7 @@ export type CancelRunRequest = Message<"harness.v1.CancelRunRequest"> & {
  * Use `create(CancelRunRequestSchema)` to create a new message.
  */
 export const CancelRunRequestSchema: GenMessage<CancelRunRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 34);
+  messageDesc(file_harness_v1_gateway, 42);
 
 /**
  * CancelRunResponse: the cancel is stored.
@@ -1487,7 +1692,7 @@ export type CancelRunResponse = Message<"harness.v1.CancelRunResponse"> & {
  * Use `create(CancelRunResponseSchema)` to create a new message.
  */
 export const CancelRunResponseSchema: GenMessage<CancelRunResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 35);
+  messageDesc(file_harness_v1_gateway, 43);
 
 /**
  * DeleteRunRequest has a run deleted.
@@ -1515,7 +1720,7 @@ export type DeleteRunRequest = Message<"harness.v1.DeleteRunRequest"> & {
  * Use `create(DeleteRunRequestSchema)` to create a new message.
  */
 export const DeleteRunRequestSchema: GenMessage<DeleteRunRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 36);
+  messageDesc(file_harness_v1_gateway, 44);
 
 /**
  * DeleteRunResponse: the run is closed permanently. Its data is deleted within
@@ -1537,7 +1742,7 @@ export type DeleteRunResponse = Message<"harness.v1.DeleteRunResponse"> & {
  * Use `create(DeleteRunResponseSchema)` to create a new message.
  */
 export const DeleteRunResponseSchema: GenMessage<DeleteRunResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 37);
+  messageDesc(file_harness_v1_gateway, 45);
 
 /**
  * GetContextRequest asks for the view of a conversation.
@@ -1586,7 +1791,7 @@ export type GetContextRequest = Message<"harness.v1.GetContextRequest"> & {
  * Use `create(GetContextRequestSchema)` to create a new message.
  */
 export const GetContextRequestSchema: GenMessage<GetContextRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 38);
+  messageDesc(file_harness_v1_gateway, 46);
 
 /**
  * GetContextResponse is a page of a view.
@@ -1678,7 +1883,7 @@ export type GetContextResponse = Message<"harness.v1.GetContextResponse"> & {
  * Use `create(GetContextResponseSchema)` to create a new message.
  */
 export const GetContextResponseSchema: GenMessage<GetContextResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 39);
+  messageDesc(file_harness_v1_gateway, 47);
 
 /**
  * ContextItem is a message of a view.
@@ -1783,7 +1988,7 @@ export type ContextItem = Message<"harness.v1.ContextItem"> & {
  * Use `create(ContextItemSchema)` to create a new message.
  */
 export const ContextItemSchema: GenMessage<ContextItem> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 40);
+  messageDesc(file_harness_v1_gateway, 48);
 
 /**
  * PlanRange is a range of messages to which compaction does the same.
@@ -1839,7 +2044,7 @@ export type PlanRange = Message<"harness.v1.PlanRange"> & {
  * Use `create(PlanRangeSchema)` to create a new message.
  */
 export const PlanRangeSchema: GenMessage<PlanRange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 41);
+  messageDesc(file_harness_v1_gateway, 49);
 
 /**
  * GetPromptsRequest asks for prompts.
@@ -1860,7 +2065,7 @@ export type GetPromptsRequest = Message<"harness.v1.GetPromptsRequest"> & {
  * Use `create(GetPromptsRequestSchema)` to create a new message.
  */
 export const GetPromptsRequestSchema: GenMessage<GetPromptsRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 42);
+  messageDesc(file_harness_v1_gateway, 50);
 
 /**
  * GetPromptsResponse has prompts.
@@ -1881,7 +2086,7 @@ export type GetPromptsResponse = Message<"harness.v1.GetPromptsResponse"> & {
  * Use `create(GetPromptsResponseSchema)` to create a new message.
  */
 export const GetPromptsResponseSchema: GenMessage<GetPromptsResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 43);
+  messageDesc(file_harness_v1_gateway, 51);
 
 /**
  * SetPromptRequest replaces a prompt.
@@ -1923,7 +2128,7 @@ export type SetPromptRequest = Message<"harness.v1.SetPromptRequest"> & {
  * Use `create(SetPromptRequestSchema)` to create a new message.
  */
 export const SetPromptRequestSchema: GenMessage<SetPromptRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 44);
+  messageDesc(file_harness_v1_gateway, 52);
 
 /**
  * SetPromptResponse has the prompt that counts now.
@@ -1944,7 +2149,7 @@ export type SetPromptResponse = Message<"harness.v1.SetPromptResponse"> & {
  * Use `create(SetPromptResponseSchema)` to create a new message.
  */
 export const SetPromptResponseSchema: GenMessage<SetPromptResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 45);
+  messageDesc(file_harness_v1_gateway, 53);
 
 /**
  * GetProfileRequest asks for a profile.
@@ -1972,7 +2177,7 @@ export type GetProfileRequest = Message<"harness.v1.GetProfileRequest"> & {
  * Use `create(GetProfileRequestSchema)` to create a new message.
  */
 export const GetProfileRequestSchema: GenMessage<GetProfileRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 46);
+  messageDesc(file_harness_v1_gateway, 54);
 
 /**
  * GetProfileResponse is what is known.
@@ -2000,7 +2205,7 @@ export type GetProfileResponse = Message<"harness.v1.GetProfileResponse"> & {
  * Use `create(GetProfileResponseSchema)` to create a new message.
  */
 export const GetProfileResponseSchema: GenMessage<GetProfileResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 47);
+  messageDesc(file_harness_v1_gateway, 55);
 
 /**
  * ResetProfileRequest forgets a profile.
@@ -2028,7 +2233,7 @@ export type ResetProfileRequest = Message<"harness.v1.ResetProfileRequest"> & {
  * Use `create(ResetProfileRequestSchema)` to create a new message.
  */
 export const ResetProfileRequestSchema: GenMessage<ResetProfileRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 48);
+  messageDesc(file_harness_v1_gateway, 56);
 
 /**
  * ResetProfileResponse: it is forgotten.
@@ -2043,7 +2248,7 @@ export type ResetProfileResponse = Message<"harness.v1.ResetProfileResponse"> & 
  * Use `create(ResetProfileResponseSchema)` to create a new message.
  */
 export const ResetProfileResponseSchema: GenMessage<ResetProfileResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_gateway, 49);
+  messageDesc(file_harness_v1_gateway, 57);
 
 /**
  * WatchUntil sets when a watch ends. A run whose inbox has an item that
@@ -2302,6 +2507,48 @@ export const GatewayService: GenService<{
     methodKind: "unary";
     input: typeof ResetProfileRequestSchema;
     output: typeof ResetProfileResponseSchema;
+  },
+  /**
+   * StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
+   * FAILED_PRECONDITION with the reason where that cannot be.
+   *
+   * @generated from rpc harness.v1.GatewayService.StartSignIn
+   */
+  startSignIn: {
+    methodKind: "unary";
+    input: typeof StartSignInRequestSchema;
+    output: typeof StartSignInResponseSchema;
+  },
+  /**
+   * FinishSignIn completes a sign-in once: the tool host has the token then.
+   * FAILED_PRECONDITION where it is refused or has not been begun.
+   *
+   * @generated from rpc harness.v1.GatewayService.FinishSignIn
+   */
+  finishSignIn: {
+    methodKind: "unary";
+    input: typeof FinishSignInRequestSchema;
+    output: typeof FinishSignInResponseSchema;
+  },
+  /**
+   * GetSignIn returns whether runs of the namespace are signed in at a server of tools.
+   *
+   * @generated from rpc harness.v1.GatewayService.GetSignIn
+   */
+  getSignIn: {
+    methodKind: "unary";
+    input: typeof GetSignInRequestSchema;
+    output: typeof GetSignInResponseSchema;
+  },
+  /**
+   * SignOut has the tool host remove the token for a server of tools.
+   *
+   * @generated from rpc harness.v1.GatewayService.SignOut
+   */
+  signOut: {
+    methodKind: "unary";
+    input: typeof SignOutRequestSchema;
+    output: typeof SignOutResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_harness_v1_gateway, 0);

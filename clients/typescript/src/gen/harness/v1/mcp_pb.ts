@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/mcp.proto.
  */
 export const file_harness_v1_mcp: GenFile = /*@__PURE__*/
-  fileDesc("ChRoYXJuZXNzL3YxL21jcC5wcm90bxIKaGFybmVzcy52MSL6AwoJTWNwU2VydmVyEgwKBG5hbWUYASABKAkSDwoHY29tbWFuZBgCIAEoCRIMCgRhcmdzGAMgAygJEisKA2VudhgEIAMoCzIeLmhhcm5lc3MudjEuTWNwU2VydmVyLkVudkVudHJ5EgsKA3VybBgFIAEoCRIzCgdoZWFkZXJzGAYgAygLMiIuaGFybmVzcy52MS5NY3BTZXJ2ZXIuSGVhZGVyc0VudHJ5Eg4KBnNoYXJlZBgHIAEoCBINCgV0cnVzdBgIIAEoCRINCgV0b29scxgJIAMoCRISCgppZGVtcG90ZW50GAogAygJEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHbmV0d29yaxgMIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmsSLQoEcGlucxgNIAMoCzIfLmhhcm5lc3MudjEuTWNwU2VydmVyLlBpbnNFbnRyeRoqCghFbnZFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGi4KDEhlYWRlcnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBGisKCVBpbnNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpYBCg9NY3BTZXJ2ZXJTdGF0dXMSDgoGc2VydmVyGAEgASgJEikKBXN0YXRlGAIgASgOMhouaGFybmVzcy52MS5NY3BTZXJ2ZXJTdGF0ZRIPCgdtZXNzYWdlGAMgASgJEg0KBXRvb2xzGAQgASgNEigKCGxlZnRfb3V0GAUgAygLMhYuaGFybmVzcy52MS5NY3BMZWZ0T3V0IioKCk1jcExlZnRPdXQSDAoEdG9vbBgBIAEoCRIOCgZyZWFzb24YAiABKAkicAoNTWNwRGVmaW5pdGlvbhIMCgR0b29sGAEgASgJEg0KBXRpdGxlGAIgASgJEhMKC2Rlc2NyaXB0aW9uGAMgASgJEg4KBnNjaGVtYRgEIAEoCRINCgVoaW50cxgFIAEoCRIOCgZkaWdlc3QYBiABKAkiwwEKB01jcFRvb2wSDgoGc2VydmVyGAEgASgJEi0KCmRlZmluaXRpb24YAiABKAsyGS5oYXJuZXNzLnYxLk1jcERlZmluaXRpb24SIgoEc3BlYxgDIAEoCzIULmhhcm5lc3MudjEuVG9vbFNwZWMSDAoEbGF0ZRgEIAEoCBIlCgZjaGFuZ2UYBSABKAsyFS5oYXJuZXNzLnYxLk1jcENoYW5nZRIMCgRnb25lGAYgASgIEhIKCnVuYXBwcm92ZWQYByABKAgiLwoJTWNwQ2hhbmdlEg4KBmRpZ2VzdBgBIAEoCRISCgpkaWZmZXJlbmNlGAIgASgJIi4KCE1jcFRvb2xzEiIKBXRvb2xzGAEgAygLMhMuaGFybmVzcy52MS5NY3BUb29sIpsBCghNY3BTdGF0ZRIiCgV0b29scxgBIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIOCgZkaWdlc3QYAiABKAkSDgoGZmluZGVyGAMgASgIEiwKB3NlcnZlcnMYBCADKAsyGy5oYXJuZXNzLnYxLk1jcFNlcnZlclN0YXR1cxINCgVsb2NhbBgFIAEoCBIOCgZoaWRkZW4YBiABKAgigAEKB01jcFNlZW4SIwoFc3RhdGUYASABKAsyFC5oYXJuZXNzLnYxLk1jcFN0YXRlEiwKB2NoYW5nZXMYAiADKAsyGy5oYXJuZXNzLnYxLk1jcFNlcnZlckNoYW5nZRIOCgZ0b2tlbnMYAyABKA0SEgoKaW5jb21wbGV0ZRgEIAEoCCJSCg9NY3BTZXJ2ZXJDaGFuZ2USDgoGc2VydmVyGAEgASgJEg0KBWFkZGVkGAIgAygJEg8KB2NoYW5nZWQYAyADKAkSDwoHcmVtb3ZlZBgEIAMoCSKsAQoHTWNwQ2FsbBIlCgZzZXJ2ZXIYASABKAsyFS5oYXJuZXNzLnYxLk1jcFNlcnZlchIMCgR0b29sGAIgASgJEg4KBnNjaGVtYRgDIAEoCRIPCgdkaWdlc3RzGAQgAygJEhAKCGFwcHJvdmVkGAUgASgIEioKB3NhbmRib3gYBiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcSDQoFbG9jYWwYByABKAgqrgEKDk1jcFNlcnZlclN0YXRlEiAKHE1DUF9TRVJWRVJfU1RBVEVfVU5TUEVDSUZJRUQQABIaChZNQ1BfU0VSVkVSX1NUQVRFX1JFQURZEAESHQoZTUNQX1NFUlZFUl9TVEFURV9TVEFSVElORxACEhsKF01DUF9TRVJWRVJfU1RBVEVfRkFJTEVEEAMSIgoeTUNQX1NFUlZFUl9TVEFURV9ORUVEU19TSUdOX0lOEARCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_harness_v1_content, file_harness_v1_sandbox, file_harness_v1_tool]);
+  fileDesc("ChRoYXJuZXNzL3YxL21jcC5wcm90bxIKaGFybmVzcy52MSKfBAoJTWNwU2VydmVyEgwKBG5hbWUYASABKAkSDwoHY29tbWFuZBgCIAEoCRIMCgRhcmdzGAMgAygJEisKA2VudhgEIAMoCzIeLmhhcm5lc3MudjEuTWNwU2VydmVyLkVudkVudHJ5EgsKA3VybBgFIAEoCRIzCgdoZWFkZXJzGAYgAygLMiIuaGFybmVzcy52MS5NY3BTZXJ2ZXIuSGVhZGVyc0VudHJ5Eg4KBnNoYXJlZBgHIAEoCBINCgV0cnVzdBgIIAEoCRINCgV0b29scxgJIAMoCRISCgppZGVtcG90ZW50GAogAygJEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHbmV0d29yaxgMIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmsSLQoEcGlucxgNIAMoCzIfLmhhcm5lc3MudjEuTWNwU2VydmVyLlBpbnNFbnRyeRIjCgVvYXV0aBgOIAEoCzIULmhhcm5lc3MudjEuTWNwT0F1dGgaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARorCglQaW5zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJECghNY3BPQXV0aBIRCgljbGllbnRfaWQYASABKAkSFQoNY2xpZW50X3NlY3JldBgCIAEoCRIOCgZzY29wZXMYAyADKAkipQEKDVNpZ25JblN1YmplY3QSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISOwoJdmFyaWFibGVzGAIgAygLMiguaGFybmVzcy52MS5TaWduSW5TdWJqZWN0LlZhcmlhYmxlc0VudHJ5GjAKDlZhcmlhYmxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLU2lnbkluU3RhcnQSGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSDQoFc3RhdGUYAiABKAkSEQoJbGVkZ2VyX2lkGAMgASgJEigKBXZhbGlkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIl0KDFNpZ25JblJldHVybhINCgVzdGF0ZRgBIAEoCRIRCglsZWRnZXJfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSDQoFZXJyb3IYBSABKAkiewoLU2lnbkluU3RhdGUSEQoJc2lnbmVkX2luGAEgASgIEg8KB3JlbmV3ZWQYAiABKAgSKAoFdmFsaWQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGaXNzdWVyGAQgASgJEg4KBnNjb3BlcxgFIAMoCSKWAQoPTWNwU2VydmVyU3RhdHVzEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRINCgV0b29scxgEIAEoDRIoCghsZWZ0X291dBgFIAMoCzIWLmhhcm5lc3MudjEuTWNwTGVmdE91dCIqCgpNY3BMZWZ0T3V0EgwKBHRvb2wYASABKAkSDgoGcmVhc29uGAIgASgJInAKDU1jcERlZmluaXRpb24SDAoEdG9vbBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIOCgZzY2hlbWEYBCABKAkSDQoFaGludHMYBSABKAkSDgoGZGlnZXN0GAYgASgJIsMBCgdNY3BUb29sEg4KBnNlcnZlchgBIAEoCRItCgpkZWZpbml0aW9uGAIgASgLMhkuaGFybmVzcy52MS5NY3BEZWZpbml0aW9uEiIKBHNwZWMYAyABKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEgwKBGxhdGUYBCABKAgSJQoGY2hhbmdlGAUgASgLMhUuaGFybmVzcy52MS5NY3BDaGFuZ2USDAoEZ29uZRgGIAEoCBISCgp1bmFwcHJvdmVkGAcgASgIIi8KCU1jcENoYW5nZRIOCgZkaWdlc3QYASABKAkSEgoKZGlmZmVyZW5jZRgCIAEoCSIuCghNY3BUb29scxIiCgV0b29scxgBIAMoCzITLmhhcm5lc3MudjEuTWNwVG9vbCKbAQoITWNwU3RhdGUSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGZGlnZXN0GAIgASgJEg4KBmZpbmRlchgDIAEoCBIsCgdzZXJ2ZXJzGAQgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJTdGF0dXMSDQoFbG9jYWwYBSABKAgSDgoGaGlkZGVuGAYgASgIIoABCgdNY3BTZWVuEiMKBXN0YXRlGAEgASgLMhQuaGFybmVzcy52MS5NY3BTdGF0ZRIsCgdjaGFuZ2VzGAIgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJDaGFuZ2USDgoGdG9rZW5zGAMgASgNEhIKCmluY29tcGxldGUYBCABKAgiUgoPTWNwU2VydmVyQ2hhbmdlEg4KBnNlcnZlchgBIAEoCRINCgVhZGRlZBgCIAMoCRIPCgdjaGFuZ2VkGAMgAygJEg8KB3JlbW92ZWQYBCADKAkirAEKB01jcENhbGwSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISDAoEdG9vbBgCIAEoCRIOCgZzY2hlbWEYAyABKAkSDwoHZGlnZXN0cxgEIAMoCRIQCghhcHByb3ZlZBgFIAEoCBIqCgdzYW5kYm94GAYgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEg0KBWxvY2FsGAcgASgIKq4BCg5NY3BTZXJ2ZXJTdGF0ZRIgChxNQ1BfU0VSVkVSX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWTUNQX1NFUlZFUl9TVEFURV9SRUFEWRABEh0KGU1DUF9TRVJWRVJfU1RBVEVfU1RBUlRJTkcQAhIbChdNQ1BfU0VSVkVSX1NUQVRFX0ZBSUxFRBADEiIKHk1DUF9TRVJWRVJfU1RBVEVfTkVFRFNfU0lHTl9JThAEQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_content, file_harness_v1_sandbox, file_harness_v1_tool]);
 
 /**
  * McpServer is a server of the Model Context Protocol whose tools a run has. It has exactly
@@ -123,6 +123,13 @@ export type McpServer = Message<"harness.v1.McpServer"> & {
    * @generated from field: map<string, string> pins = 13;
    */
   pins: { [key: string]: string };
+
+  /**
+   * How a person signs in at url; unset: as the server describes it.
+   *
+   * @generated from field: harness.v1.McpOAuth oauth = 14;
+   */
+  oauth?: McpOAuth | undefined;
 };
 
 /**
@@ -131,6 +138,211 @@ export type McpServer = Message<"harness.v1.McpServer"> & {
  */
 export const McpServerSchema: GenMessage<McpServer> = /*@__PURE__*/
   messageDesc(file_harness_v1_mcp, 0);
+
+/**
+ * McpOAuth is how a person signs in at a server with OAuth.
+ *
+ * @generated from message harness.v1.McpOAuth
+ */
+export type McpOAuth = Message<"harness.v1.McpOAuth"> & {
+  /**
+   * Client that is registered at the authorization server, at most 2 KiB; ${NAME} is as in
+   * McpServer.env. Empty: each sign-in registers one.
+   *
+   * @generated from field: string client_id = 1;
+   */
+  clientId: string;
+
+  /**
+   * Its secret, as ${NAME}: a variable, so that it is in no record. Empty: it has none.
+   *
+   * @generated from field: string client_secret = 2;
+   */
+  clientSecret: string;
+
+  /**
+   * The only rights that a sign-in requests, at most 64. Empty: those that the server names.
+   *
+   * @generated from field: repeated string scopes = 3;
+   */
+  scopes: string[];
+};
+
+/**
+ * Describes the message harness.v1.McpOAuth.
+ * Use `create(McpOAuthSchema)` to create a new message.
+ */
+export const McpOAuthSchema: GenMessage<McpOAuth> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 1);
+
+/**
+ * SignInSubject is the server at which a person signs in or out.
+ *
+ * @generated from message harness.v1.SignInSubject
+ */
+export type SignInSubject = Message<"harness.v1.SignInSubject"> & {
+  /**
+   * The server; it has a url.
+   *
+   * @generated from field: harness.v1.McpServer server = 1;
+   */
+  server?: McpServer | undefined;
+
+  /**
+   * Variables of the client that the settings of the server name, at most 64. For a local person,
+   * others are those of the tool host.
+   *
+   * @generated from field: map<string, string> variables = 2;
+   */
+  variables: { [key: string]: string };
+};
+
+/**
+ * Describes the message harness.v1.SignInSubject.
+ * Use `create(SignInSubjectSchema)` to create a new message.
+ */
+export const SignInSubjectSchema: GenMessage<SignInSubject> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 2);
+
+/**
+ * SignInStart is a sign-in that a person completes.
+ *
+ * @generated from message harness.v1.SignInStart
+ */
+export type SignInStart = Message<"harness.v1.SignInStart"> & {
+  /**
+   * Address that the person opens in a browser.
+   *
+   * @generated from field: string authorization_url = 1;
+   */
+  authorizationUrl: string;
+
+  /**
+   * Names the sign-in; the address to which the browser is redirected has it too.
+   *
+   * @generated from field: string state = 2;
+   */
+  state: string;
+
+  /**
+   * Ledger of the tool host that has begun it, which has to complete it.
+   *
+   * @generated from field: string ledger_id = 3;
+   */
+  ledgerId: string;
+
+  /**
+   * How long it can be completed: 10 minutes.
+   *
+   * @generated from field: google.protobuf.Duration valid = 4;
+   */
+  valid?: Duration | undefined;
+};
+
+/**
+ * Describes the message harness.v1.SignInStart.
+ * Use `create(SignInStartSchema)` to create a new message.
+ */
+export const SignInStartSchema: GenMessage<SignInStart> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 3);
+
+/**
+ * SignInReturn is what the address has to which the browser was redirected.
+ *
+ * @generated from message harness.v1.SignInReturn
+ */
+export type SignInReturn = Message<"harness.v1.SignInReturn"> & {
+  /**
+   * SignInStart.state.
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * SignInStart.ledger_id.
+   *
+   * @generated from field: string ledger_id = 2;
+   */
+  ledgerId: string;
+
+  /**
+   * The parameter code.
+   *
+   * @generated from field: string code = 3;
+   */
+  code: string;
+
+  /**
+   * The parameter iss; empty if there is none.
+   *
+   * @generated from field: string issuer = 4;
+   */
+  issuer: string;
+
+  /**
+   * The parameters error and error_description; empty if there is none.
+   *
+   * @generated from field: string error = 5;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message harness.v1.SignInReturn.
+ * Use `create(SignInReturnSchema)` to create a new message.
+ */
+export const SignInReturnSchema: GenMessage<SignInReturn> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 4);
+
+/**
+ * SignInState is whether runs are signed in at a server. It has no token.
+ *
+ * @generated from message harness.v1.SignInState
+ */
+export type SignInState = Message<"harness.v1.SignInState"> & {
+  /**
+   * The host has a token for the server.
+   *
+   * @generated from field: bool signed_in = 1;
+   */
+  signedIn: boolean;
+
+  /**
+   * The host renews the token when it expires; false: a person has to sign in then.
+   *
+   * @generated from field: bool renewed = 2;
+   */
+  renewed: boolean;
+
+  /**
+   * How long the present token is valid; unset: not known.
+   *
+   * @generated from field: google.protobuf.Duration valid = 3;
+   */
+  valid?: Duration | undefined;
+
+  /**
+   * The authorization server that has issued it.
+   *
+   * @generated from field: string issuer = 4;
+   */
+  issuer: string;
+
+  /**
+   * Its rights; empty: not known.
+   *
+   * @generated from field: repeated string scopes = 5;
+   */
+  scopes: string[];
+};
+
+/**
+ * Describes the message harness.v1.SignInState.
+ * Use `create(SignInStateSchema)` to create a new message.
+ */
+export const SignInStateSchema: GenMessage<SignInState> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 5);
 
 /**
  * McpServerStatus is how a server of a run is.
@@ -179,7 +391,7 @@ export type McpServerStatus = Message<"harness.v1.McpServerStatus"> & {
  * Use `create(McpServerStatusSchema)` to create a new message.
  */
 export const McpServerStatusSchema: GenMessage<McpServerStatus> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 1);
+  messageDesc(file_harness_v1_mcp, 6);
 
 /**
  * McpLeftOut is a tool that a run does not have.
@@ -207,7 +419,7 @@ export type McpLeftOut = Message<"harness.v1.McpLeftOut"> & {
  * Use `create(McpLeftOutSchema)` to create a new message.
  */
 export const McpLeftOutSchema: GenMessage<McpLeftOut> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 2);
+  messageDesc(file_harness_v1_mcp, 7);
 
 /**
  * McpDefinition is a tool as a server defines it.
@@ -263,7 +475,7 @@ export type McpDefinition = Message<"harness.v1.McpDefinition"> & {
  * Use `create(McpDefinitionSchema)` to create a new message.
  */
 export const McpDefinitionSchema: GenMessage<McpDefinition> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 3);
+  messageDesc(file_harness_v1_mcp, 8);
 
 /**
  * McpTool is a tool of a server in a run.
@@ -327,7 +539,7 @@ export type McpTool = Message<"harness.v1.McpTool"> & {
  * Use `create(McpToolSchema)` to create a new message.
  */
 export const McpToolSchema: GenMessage<McpTool> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 4);
+  messageDesc(file_harness_v1_mcp, 9);
 
 /**
  * McpChange is a definition that differs from the one that was approved.
@@ -355,7 +567,7 @@ export type McpChange = Message<"harness.v1.McpChange"> & {
  * Use `create(McpChangeSchema)` to create a new message.
  */
 export const McpChangeSchema: GenMessage<McpChange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 5);
+  messageDesc(file_harness_v1_mcp, 10);
 
 /**
  * McpTools are the tools of all servers of a run.
@@ -376,7 +588,7 @@ export type McpTools = Message<"harness.v1.McpTools"> & {
  * Use `create(McpToolsSchema)` to create a new message.
  */
 export const McpToolsSchema: GenMessage<McpTools> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 6);
+  messageDesc(file_harness_v1_mcp, 11);
 
 /**
  * McpState is what a run knows of its servers.
@@ -432,7 +644,7 @@ export type McpState = Message<"harness.v1.McpState"> & {
  * Use `create(McpStateSchema)` to create a new message.
  */
 export const McpStateSchema: GenMessage<McpState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 7);
+  messageDesc(file_harness_v1_mcp, 12);
 
 /**
  * McpSeen is what repair has seen of the servers of a run.
@@ -474,7 +686,7 @@ export type McpSeen = Message<"harness.v1.McpSeen"> & {
  * Use `create(McpSeenSchema)` to create a new message.
  */
 export const McpSeenSchema: GenMessage<McpSeen> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 8);
+  messageDesc(file_harness_v1_mcp, 13);
 
 /**
  * McpServerChange is what has changed in the tools of a server.
@@ -516,7 +728,7 @@ export type McpServerChange = Message<"harness.v1.McpServerChange"> & {
  * Use `create(McpServerChangeSchema)` to create a new message.
  */
 export const McpServerChangeSchema: GenMessage<McpServerChange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 9);
+  messageDesc(file_harness_v1_mcp, 14);
 
 /**
  * McpCall is a call of a server's tool, for a tool host.
@@ -579,7 +791,7 @@ export type McpCall = Message<"harness.v1.McpCall"> & {
  * Use `create(McpCallSchema)` to create a new message.
  */
 export const McpCallSchema: GenMessage<McpCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 10);
+  messageDesc(file_harness_v1_mcp, 15);
 
 /**
  * McpServerState is how a server is.

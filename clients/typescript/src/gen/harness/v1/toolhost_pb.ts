@@ -10,7 +10,7 @@ import type { Media } from "./conversation_pb.js";
 import { file_harness_v1_conversation } from "./conversation_pb.js";
 import type { Environment, InstructionFile } from "./environment_pb.js";
 import { file_harness_v1_environment } from "./environment_pb.js";
-import type { McpCall, McpDefinition, McpLeftOut, McpServer, McpServerState } from "./mcp_pb.js";
+import type { McpCall, McpDefinition, McpLeftOut, McpServer, McpServerState, SignInReturn, SignInStart, SignInState, SignInSubject } from "./mcp_pb.js";
 import { file_harness_v1_mcp } from "./mcp_pb.js";
 import type { CallPreview, FilePreview } from "./preview_pb.js";
 import { file_harness_v1_preview } from "./preview_pb.js";
@@ -30,7 +30,232 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/toolhost.proto.
  */
 export const file_harness_v1_toolhost: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIhUKE0Rlc2NyaWJlSG9zdFJlcXVlc3QiewoURGVzY3JpYmVIb3N0UmVzcG9uc2USIwoFdG9vbHMYASADKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEhEKCWxlZGdlcl9pZBgCIAEoCRIrCgdzYW5kYm94GAMgASgLMhouaGFybmVzcy52MS5TYW5kYm94U3VwcG9ydCJwChhEZXNjcmliZVdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEioKB3NhbmRib3gYAiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcSFQoNc2tpbGxfZm9sZGVycxgDIAMoCSJ2ChlEZXNjcmliZVdvcmtzcGFjZVJlc3BvbnNlEiwKC2Vudmlyb25tZW50GAEgASgLMhcuaGFybmVzcy52MS5FbnZpcm9ubWVudBIrCgdwcm9ibGVtGAIgASgLMhouaGFybmVzcy52MS5TYW5kYm94UHJvYmxlbSKVAwoSRXhlY3V0ZVRvb2xSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSDwoHY2FsbF9pZBgDIAEoCRIMCgR0b29sGAQgASgJEhEKCWFyZ3VtZW50cxgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIRCglsZWRnZXJfaWQYCCABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYCSABKAQSLAoLY29uZmluZW1lbnQYCiABKAsyFy5oYXJuZXNzLnYxLkNvbmZpbmVtZW50Eg8KB2d1YXJkZWQYCyABKAgSJgoFc2hvd24YDCADKAsyFy5oYXJuZXNzLnYxLkZpbGVQcmV2aWV3EiAKA21jcBgNIAEoCzITLmhhcm5lc3MudjEuTWNwQ2FsbBIVCg1za2lsbF9mb2xkZXJzGA4gAygJEiAKA3dlYhgPIAEoCzITLmhhcm5lc3MudjEuV2ViQ2FsbCLyAQoWRGVzY3JpYmVTZXJ2ZXJzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhYKDmZpcnN0X3NlcXVlbmNlGAMgASgEEhEKCXdvcmtzcGFjZRgEIAEoCRImCgdzZXJ2ZXJzGAUgAygLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISKgoHc2FuZGJveBgGIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveENvbmZpZxINCgVsb2NhbBgHIAEoCBInCgR3YWl0GAggASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKF0Rlc2NyaWJlU2VydmVyc1Jlc3BvbnNlEiwKB3NlcnZlcnMYASADKAsyGy5oYXJuZXNzLnYxLkRlc2NyaWJlZFNlcnZlciKIAgoPRGVzY3JpYmVkU2VydmVyEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRIoCgV0b29scxgEIAMoCzIZLmhhcm5lc3MudjEuTWNwRGVmaW5pdGlvbhIOCgZsaXN0ZWQYBSABKAgSKwoIYXBwcm92ZWQYBiADKAsyGS5oYXJuZXNzLnYxLk1jcERlZmluaXRpb24SKAoIbGVmdF9vdXQYByADKAsyFi5oYXJuZXNzLnYxLk1jcExlZnRPdXQSGAoQYXBwcm92ZWRfZGlnZXN0cxgIIAMoCSLRAgoTRXhlY3V0ZVRvb2xSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIOCgZyZXN1bHQYAiABKAkSEAoIaXNfZXJyb3IYAyABKAgSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoJZXhpdF9jb2RlGAUgASgFSACIAQESFQoNZmlsZXNfY2hhbmdlZBgGIAMoCRIgCgVtZWRpYRgHIAMoCzIRLmhhcm5lc3MudjEuTWVkaWESLwoNc2FuZGJveF9sZXZlbBgIIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsEjEKCmJhY2tncm91bmQYCSABKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kQgwKCl9leGl0X2NvZGUirwEKFVJlYWRDYWxsT3V0cHV0UmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEg4KBm9mZnNldBgGIAEoBBInCgR3YWl0GAcgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIkcKFlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USDgoGb2Zmc2V0GAEgASgEEgwKBHRleHQYAiABKAkSDwoHcnVubmluZxgDIAEoCCL0AQoXSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEhEKCW5hbWVzcGFjZRgCIAEoCRIOCgZydW5faWQYAyABKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSGQoRaW5zdHJ1Y3Rpb25zX29ubHkYBSABKAgSMQoKYmFja2dyb3VuZBgGIAMoCzIdLmhhcm5lc3MudjEuQmFja2dyb3VuZENvbW1hbmQSEQoJbGVkZ2VyX2lkGAcgASgJEioKCHByb3Bvc2VkGAggAygLMhguaGFybmVzcy52MS5Qcm9wb3NlZENhbGwiLwoMUHJvcG9zZWRDYWxsEgwKBHRvb2wYASABKAkSEQoJYXJndW1lbnRzGAIgASgJIsUBChhJbnNwZWN0V29ya3NwYWNlUmVzcG9uc2USFQoNZmlsZXNfY2hhbmdlZBgBIAEoDRI2ChFpbnN0cnVjdGlvbl9maWxlcxgCIAMoCzIbLmhhcm5lc3MudjEuSW5zdHJ1Y3Rpb25GaWxlEi8KCmJhY2tncm91bmQYAyADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZRIpCghwcmV2aWV3cxgEIAMoCzIXLmhhcm5lc3MudjEuQ2FsbFByZXZpZXciRwoQQ2hlY2tGaWxlUmVxdWVzdBIRCgl3b3Jrc3BhY2UYASABKAkSDAoEcGF0aBgCIAEoCRISCgp0ZXh0X2J5dGVzGAMgASgNIm8KEUNoZWNrRmlsZVJlc3BvbnNlEg4KBmV4aXN0cxgBIAEoCBILCgN3aHkYAiABKAkSDgoGZGlnZXN0GAMgASgJEgwKBHNpemUYBCABKAQSDAoEdGV4dBgFIAEoCRIRCgl0cnVuY2F0ZWQYBiABKAgi6gEKE0NoZWNrQ29tbWFuZFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRILCgNrZXkYAyABKAkSDwoHY29tbWFuZBgEIAEoCRINCgVpbnB1dBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHdGltZW91dBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhIWCg5maXJzdF9zZXF1ZW5jZRgIIAEoBBIsCgtjb25maW5lbWVudBgJIAEoCzIXLmhhcm5lc3MudjEuQ29uZmluZW1lbnQiuQEKFENoZWNrQ29tbWFuZFJlc3BvbnNlEigKB291dGNvbWUYASABKA4yFy5oYXJuZXNzLnYxLlRvb2xPdXRjb21lEhEKCWV4aXRfY29kZRgCIAEoBRIOCgZvdXRwdXQYAyABKAkSFAoMZXJyb3Jfb3V0cHV0GAQgASgJEg0KBWVycm9yGAUgASgJEi8KDXNhbmRib3hfbGV2ZWwYBiABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbCKZAQoSQ2FuY2VsVG9vbHNSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSEAoIY2FsbF9pZHMYAyADKAkSFgoOZmlyc3Rfc2VxdWVuY2UYBCABKAQSEQoJbGVkZ2VyX2lkGAUgASgJEhIKCmJhY2tncm91bmQYBiABKAgSDwoHc2VydmVycxgHIAEoCCJ5ChNDYW5jZWxUb29sc1Jlc3BvbnNlEg4KBmtpbGxlZBgBIAMoCRIQCghmaW5pc2hlZBgCIAMoCRIPCgd1bmtub3duGAMgAygJEi8KCmJhY2tncm91bmQYBCADKAsyGy5oYXJuZXNzLnYxLkJhY2tncm91bmRTdGF0ZSLCAQoTTWFrZVdvcmt0cmVlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhUKDXBhcmVudF9ydW5faWQYAyABKAkSHQoVcGFyZW50X2ZpcnN0X3NlcXVlbmNlGAQgASgEEhMKC3Jvb3RfcnVuX2lkGAUgASgJEhEKCXdvcmtzcGFjZRgGIAEoCRIqCgdzYW5kYm94GAcgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnIjoKFE1ha2VXb3JrdHJlZVJlc3BvbnNlEhEKCXdvcmtzcGFjZRgBIAEoCRIPCgdwcm9ibGVtGAIgASgJIkgKEkVuZFdvcmt0cmVlUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2RlbGV0ZWQYAyABKAgiIwoTRW5kV29ya3RyZWVSZXNwb25zZRIMCgRrZXB0GAEgASgIMroHCg9Ub29sSG9zdFNlcnZpY2USUQoMRGVzY3JpYmVIb3N0Eh8uaGFybmVzcy52MS5EZXNjcmliZUhvc3RSZXF1ZXN0GiAuaGFybmVzcy52MS5EZXNjcmliZUhvc3RSZXNwb25zZRJgChFEZXNjcmliZVdvcmtzcGFjZRIkLmhhcm5lc3MudjEuRGVzY3JpYmVXb3Jrc3BhY2VSZXF1ZXN0GiUuaGFybmVzcy52MS5EZXNjcmliZVdvcmtzcGFjZVJlc3BvbnNlEk4KC0V4ZWN1dGVUb29sEh4uaGFybmVzcy52MS5FeGVjdXRlVG9vbFJlcXVlc3QaHy5oYXJuZXNzLnYxLkV4ZWN1dGVUb29sUmVzcG9uc2USVwoOUmVhZENhbGxPdXRwdXQSIS5oYXJuZXNzLnYxLlJlYWRDYWxsT3V0cHV0UmVxdWVzdBoiLmhhcm5lc3MudjEuUmVhZENhbGxPdXRwdXRSZXNwb25zZRJdChBJbnNwZWN0V29ya3NwYWNlEiMuaGFybmVzcy52MS5JbnNwZWN0V29ya3NwYWNlUmVxdWVzdBokLmhhcm5lc3MudjEuSW5zcGVjdFdvcmtzcGFjZVJlc3BvbnNlEkgKCUNoZWNrRmlsZRIcLmhhcm5lc3MudjEuQ2hlY2tGaWxlUmVxdWVzdBodLmhhcm5lc3MudjEuQ2hlY2tGaWxlUmVzcG9uc2USUQoMQ2hlY2tDb21tYW5kEh8uaGFybmVzcy52MS5DaGVja0NvbW1hbmRSZXF1ZXN0GiAuaGFybmVzcy52MS5DaGVja0NvbW1hbmRSZXNwb25zZRJOCgtDYW5jZWxUb29scxIeLmhhcm5lc3MudjEuQ2FuY2VsVG9vbHNSZXF1ZXN0Gh8uaGFybmVzcy52MS5DYW5jZWxUb29sc1Jlc3BvbnNlElEKDE1ha2VXb3JrdHJlZRIfLmhhcm5lc3MudjEuTWFrZVdvcmt0cmVlUmVxdWVzdBogLmhhcm5lc3MudjEuTWFrZVdvcmt0cmVlUmVzcG9uc2USWgoPRGVzY3JpYmVTZXJ2ZXJzEiIuaGFybmVzcy52MS5EZXNjcmliZVNlcnZlcnNSZXF1ZXN0GiMuaGFybmVzcy52MS5EZXNjcmliZVNlcnZlcnNSZXNwb25zZRJOCgtFbmRXb3JrdHJlZRIeLmhhcm5lc3MudjEuRW5kV29ya3RyZWVSZXF1ZXN0Gh8uaGFybmVzcy52MS5FbmRXb3JrdHJlZVJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_mcp, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool, file_harness_v1_web]);
+  fileDesc("ChloYXJuZXNzL3YxL3Rvb2xob3N0LnByb3RvEgpoYXJuZXNzLnYxIn4KGFN0YXJ0U2VydmVyU2lnbkluUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSKgoHc3ViamVjdBgCIAEoCzIZLmhhcm5lc3MudjEuU2lnbkluU3ViamVjdBINCgVsb2NhbBgDIAEoCBIUCgxyZWRpcmVjdF91cmkYBCABKAkiQwoZU3RhcnRTZXJ2ZXJTaWduSW5SZXNwb25zZRImCgVzdGFydBgBIAEoCzIXLmhhcm5lc3MudjEuU2lnbkluU3RhcnQiWgoZRmluaXNoU2VydmVyU2lnbkluUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSKgoIcmV0dXJuZWQYAiABKAsyGC5oYXJuZXNzLnYxLlNpZ25JblJldHVybiJEChpGaW5pc2hTZXJ2ZXJTaWduSW5SZXNwb25zZRImCgVzdGF0ZRgBIAEoCzIXLmhhcm5lc3MudjEuU2lnbkluU3RhdGUiawobRGVzY3JpYmVTZXJ2ZXJTaWduSW5SZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIqCgdzdWJqZWN0GAIgASgLMhkuaGFybmVzcy52MS5TaWduSW5TdWJqZWN0Eg0KBWxvY2FsGAMgASgIIkYKHERlc2NyaWJlU2VydmVyU2lnbkluUmVzcG9uc2USJgoFc3RhdGUYASABKAsyFy5oYXJuZXNzLnYxLlNpZ25JblN0YXRlImYKFkVuZFNlcnZlclNpZ25JblJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEioKB3N1YmplY3QYAiABKAsyGS5oYXJuZXNzLnYxLlNpZ25JblN1YmplY3QSDQoFbG9jYWwYAyABKAgiKgoXRW5kU2VydmVyU2lnbkluUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCCIVChNEZXNjcmliZUhvc3RSZXF1ZXN0InsKFERlc2NyaWJlSG9zdFJlc3BvbnNlEiMKBXRvb2xzGAEgAygLMhQuaGFybmVzcy52MS5Ub29sU3BlYxIRCglsZWRnZXJfaWQYAiABKAkSKwoHc2FuZGJveBgDIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveFN1cHBvcnQicAoYRGVzY3JpYmVXb3Jrc3BhY2VSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIqCgdzYW5kYm94GAIgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEhUKDXNraWxsX2ZvbGRlcnMYAyADKAkidgoZRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRIsCgtlbnZpcm9ubWVudBgBIAEoCzIXLmhhcm5lc3MudjEuRW52aXJvbm1lbnQSKwoHcHJvYmxlbRgCIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveFByb2JsZW0ilQMKEkV4ZWN1dGVUb29sUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEg8KB2NhbGxfaWQYAyABKAkSDAoEdG9vbBgEIAEoCRIRCglhcmd1bWVudHMYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEQoJbGVkZ2VyX2lkGAggASgJEhYKDmZpcnN0X3NlcXVlbmNlGAkgASgEEiwKC2NvbmZpbmVtZW50GAogASgLMhcuaGFybmVzcy52MS5Db25maW5lbWVudBIPCgdndWFyZGVkGAsgASgIEiYKBXNob3duGAwgAygLMhcuaGFybmVzcy52MS5GaWxlUHJldmlldxIgCgNtY3AYDSABKAsyEy5oYXJuZXNzLnYxLk1jcENhbGwSFQoNc2tpbGxfZm9sZGVycxgOIAMoCRIgCgN3ZWIYDyABKAsyEy5oYXJuZXNzLnYxLldlYkNhbGwi8gEKFkRlc2NyaWJlU2VydmVyc1JlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIWCg5maXJzdF9zZXF1ZW5jZRgDIAEoBBIRCgl3b3Jrc3BhY2UYBCABKAkSJgoHc2VydmVycxgFIAMoCzIVLmhhcm5lc3MudjEuTWNwU2VydmVyEioKB3NhbmRib3gYBiABKAsyGS5oYXJuZXNzLnYxLlNhbmRib3hDb25maWcSDQoFbG9jYWwYByABKAgSJwoEd2FpdBgIIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJHChdEZXNjcmliZVNlcnZlcnNSZXNwb25zZRIsCgdzZXJ2ZXJzGAEgAygLMhsuaGFybmVzcy52MS5EZXNjcmliZWRTZXJ2ZXIiiAIKD0Rlc2NyaWJlZFNlcnZlchIOCgZzZXJ2ZXIYASABKAkSKQoFc3RhdGUYAiABKA4yGi5oYXJuZXNzLnYxLk1jcFNlcnZlclN0YXRlEg8KB21lc3NhZ2UYAyABKAkSKAoFdG9vbHMYBCADKAsyGS5oYXJuZXNzLnYxLk1jcERlZmluaXRpb24SDgoGbGlzdGVkGAUgASgIEisKCGFwcHJvdmVkGAYgAygLMhkuaGFybmVzcy52MS5NY3BEZWZpbml0aW9uEigKCGxlZnRfb3V0GAcgAygLMhYuaGFybmVzcy52MS5NY3BMZWZ0T3V0EhgKEGFwcHJvdmVkX2RpZ2VzdHMYCCADKAki0QIKE0V4ZWN1dGVUb29sUmVzcG9uc2USKAoHb3V0Y29tZRgBIAEoDjIXLmhhcm5lc3MudjEuVG9vbE91dGNvbWUSDgoGcmVzdWx0GAIgASgJEhAKCGlzX2Vycm9yGAMgASgIEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhYKCWV4aXRfY29kZRgFIAEoBUgAiAEBEhUKDWZpbGVzX2NoYW5nZWQYBiADKAkSIAoFbWVkaWEYByADKAsyES5oYXJuZXNzLnYxLk1lZGlhEi8KDXNhbmRib3hfbGV2ZWwYCCABKA4yGC5oYXJuZXNzLnYxLlNhbmRib3hMZXZlbBIxCgpiYWNrZ3JvdW5kGAkgASgLMh0uaGFybmVzcy52MS5CYWNrZ3JvdW5kQ29tbWFuZEIMCgpfZXhpdF9jb2RlIq8BChVSZWFkQ2FsbE91dHB1dFJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdjYWxsX2lkGAMgASgJEhYKDmZpcnN0X3NlcXVlbmNlGAQgASgEEhEKCWxlZGdlcl9pZBgFIAEoCRIOCgZvZmZzZXQYBiABKAQSJwoEd2FpdBgHIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJHChZSZWFkQ2FsbE91dHB1dFJlc3BvbnNlEg4KBm9mZnNldBgBIAEoBBIMCgR0ZXh0GAIgASgJEg8KB3J1bm5pbmcYAyABKAgi9AEKF0luc3BlY3RXb3Jrc3BhY2VSZXF1ZXN0EhEKCXdvcmtzcGFjZRgBIAEoCRIRCgluYW1lc3BhY2UYAiABKAkSDgoGcnVuX2lkGAMgASgJEhYKDmZpcnN0X3NlcXVlbmNlGAQgASgEEhkKEWluc3RydWN0aW9uc19vbmx5GAUgASgIEjEKCmJhY2tncm91bmQYBiADKAsyHS5oYXJuZXNzLnYxLkJhY2tncm91bmRDb21tYW5kEhEKCWxlZGdlcl9pZBgHIAEoCRIqCghwcm9wb3NlZBgIIAMoCzIYLmhhcm5lc3MudjEuUHJvcG9zZWRDYWxsIi8KDFByb3Bvc2VkQ2FsbBIMCgR0b29sGAEgASgJEhEKCWFyZ3VtZW50cxgCIAEoCSLFAQoYSW5zcGVjdFdvcmtzcGFjZVJlc3BvbnNlEhUKDWZpbGVzX2NoYW5nZWQYASABKA0SNgoRaW5zdHJ1Y3Rpb25fZmlsZXMYAiADKAsyGy5oYXJuZXNzLnYxLkluc3RydWN0aW9uRmlsZRIvCgpiYWNrZ3JvdW5kGAMgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUSKQoIcHJldmlld3MYBCADKAsyFy5oYXJuZXNzLnYxLkNhbGxQcmV2aWV3IkcKEENoZWNrRmlsZVJlcXVlc3QSEQoJd29ya3NwYWNlGAEgASgJEgwKBHBhdGgYAiABKAkSEgoKdGV4dF9ieXRlcxgDIAEoDSJvChFDaGVja0ZpbGVSZXNwb25zZRIOCgZleGlzdHMYASABKAgSCwoDd2h5GAIgASgJEg4KBmRpZ2VzdBgDIAEoCRIMCgRzaXplGAQgASgEEgwKBHRleHQYBSABKAkSEQoJdHJ1bmNhdGVkGAYgASgIIuoBChNDaGVja0NvbW1hbmRSZXF1ZXN0EhEKCW5hbWVzcGFjZRgBIAEoCRIOCgZydW5faWQYAiABKAkSCwoDa2V5GAMgASgJEg8KB2NvbW1hbmQYBCABKAkSDQoFaW5wdXQYBSABKAkSEQoJd29ya3NwYWNlGAYgASgJEioKB3RpbWVvdXQYByABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SFgoOZmlyc3Rfc2VxdWVuY2UYCCABKAQSLAoLY29uZmluZW1lbnQYCSABKAsyFy5oYXJuZXNzLnYxLkNvbmZpbmVtZW50IrkBChRDaGVja0NvbW1hbmRSZXNwb25zZRIoCgdvdXRjb21lGAEgASgOMhcuaGFybmVzcy52MS5Ub29sT3V0Y29tZRIRCglleGl0X2NvZGUYAiABKAUSDgoGb3V0cHV0GAMgASgJEhQKDGVycm9yX291dHB1dBgEIAEoCRINCgVlcnJvchgFIAEoCRIvCg1zYW5kYm94X2xldmVsGAYgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwimQEKEkNhbmNlbFRvb2xzUmVxdWVzdBIRCgluYW1lc3BhY2UYASABKAkSDgoGcnVuX2lkGAIgASgJEhAKCGNhbGxfaWRzGAMgAygJEhYKDmZpcnN0X3NlcXVlbmNlGAQgASgEEhEKCWxlZGdlcl9pZBgFIAEoCRISCgpiYWNrZ3JvdW5kGAYgASgIEg8KB3NlcnZlcnMYByABKAgieQoTQ2FuY2VsVG9vbHNSZXNwb25zZRIOCgZraWxsZWQYASADKAkSEAoIZmluaXNoZWQYAiADKAkSDwoHdW5rbm93bhgDIAMoCRIvCgpiYWNrZ3JvdW5kGAQgAygLMhsuaGFybmVzcy52MS5CYWNrZ3JvdW5kU3RhdGUiwgEKE01ha2VXb3JrdHJlZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIVCg1wYXJlbnRfcnVuX2lkGAMgASgJEh0KFXBhcmVudF9maXJzdF9zZXF1ZW5jZRgEIAEoBBITCgtyb290X3J1bl9pZBgFIAEoCRIRCgl3b3Jrc3BhY2UYBiABKAkSKgoHc2FuZGJveBgHIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveENvbmZpZyI6ChRNYWtlV29ya3RyZWVSZXNwb25zZRIRCgl3b3Jrc3BhY2UYASABKAkSDwoHcHJvYmxlbRgCIAEoCSJIChJFbmRXb3JrdHJlZVJlcXVlc3QSEQoJbmFtZXNwYWNlGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRIPCgdkZWxldGVkGAMgASgIIiMKE0VuZFdvcmt0cmVlUmVzcG9uc2USDAoEa2VwdBgBIAEoCDLICgoPVG9vbEhvc3RTZXJ2aWNlElEKDERlc2NyaWJlSG9zdBIfLmhhcm5lc3MudjEuRGVzY3JpYmVIb3N0UmVxdWVzdBogLmhhcm5lc3MudjEuRGVzY3JpYmVIb3N0UmVzcG9uc2USYAoRRGVzY3JpYmVXb3Jrc3BhY2USJC5oYXJuZXNzLnYxLkRlc2NyaWJlV29ya3NwYWNlUmVxdWVzdBolLmhhcm5lc3MudjEuRGVzY3JpYmVXb3Jrc3BhY2VSZXNwb25zZRJOCgtFeGVjdXRlVG9vbBIeLmhhcm5lc3MudjEuRXhlY3V0ZVRvb2xSZXF1ZXN0Gh8uaGFybmVzcy52MS5FeGVjdXRlVG9vbFJlc3BvbnNlElcKDlJlYWRDYWxsT3V0cHV0EiEuaGFybmVzcy52MS5SZWFkQ2FsbE91dHB1dFJlcXVlc3QaIi5oYXJuZXNzLnYxLlJlYWRDYWxsT3V0cHV0UmVzcG9uc2USXQoQSW5zcGVjdFdvcmtzcGFjZRIjLmhhcm5lc3MudjEuSW5zcGVjdFdvcmtzcGFjZVJlcXVlc3QaJC5oYXJuZXNzLnYxLkluc3BlY3RXb3Jrc3BhY2VSZXNwb25zZRJICglDaGVja0ZpbGUSHC5oYXJuZXNzLnYxLkNoZWNrRmlsZVJlcXVlc3QaHS5oYXJuZXNzLnYxLkNoZWNrRmlsZVJlc3BvbnNlElEKDENoZWNrQ29tbWFuZBIfLmhhcm5lc3MudjEuQ2hlY2tDb21tYW5kUmVxdWVzdBogLmhhcm5lc3MudjEuQ2hlY2tDb21tYW5kUmVzcG9uc2USTgoLQ2FuY2VsVG9vbHMSHi5oYXJuZXNzLnYxLkNhbmNlbFRvb2xzUmVxdWVzdBofLmhhcm5lc3MudjEuQ2FuY2VsVG9vbHNSZXNwb25zZRJRCgxNYWtlV29ya3RyZWUSHy5oYXJuZXNzLnYxLk1ha2VXb3JrdHJlZVJlcXVlc3QaIC5oYXJuZXNzLnYxLk1ha2VXb3JrdHJlZVJlc3BvbnNlEloKD0Rlc2NyaWJlU2VydmVycxIiLmhhcm5lc3MudjEuRGVzY3JpYmVTZXJ2ZXJzUmVxdWVzdBojLmhhcm5lc3MudjEuRGVzY3JpYmVTZXJ2ZXJzUmVzcG9uc2USTgoLRW5kV29ya3RyZWUSHi5oYXJuZXNzLnYxLkVuZFdvcmt0cmVlUmVxdWVzdBofLmhhcm5lc3MudjEuRW5kV29ya3RyZWVSZXNwb25zZRJgChFTdGFydFNlcnZlclNpZ25JbhIkLmhhcm5lc3MudjEuU3RhcnRTZXJ2ZXJTaWduSW5SZXF1ZXN0GiUuaGFybmVzcy52MS5TdGFydFNlcnZlclNpZ25JblJlc3BvbnNlEmMKEkZpbmlzaFNlcnZlclNpZ25JbhIlLmhhcm5lc3MudjEuRmluaXNoU2VydmVyU2lnbkluUmVxdWVzdBomLmhhcm5lc3MudjEuRmluaXNoU2VydmVyU2lnbkluUmVzcG9uc2USaQoURGVzY3JpYmVTZXJ2ZXJTaWduSW4SJy5oYXJuZXNzLnYxLkRlc2NyaWJlU2VydmVyU2lnbkluUmVxdWVzdBooLmhhcm5lc3MudjEuRGVzY3JpYmVTZXJ2ZXJTaWduSW5SZXNwb25zZRJaCg9FbmRTZXJ2ZXJTaWduSW4SIi5oYXJuZXNzLnYxLkVuZFNlcnZlclNpZ25JblJlcXVlc3QaIy5oYXJuZXNzLnYxLkVuZFNlcnZlclNpZ25JblJlc3BvbnNlQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_conversation, file_harness_v1_environment, file_harness_v1_mcp, file_harness_v1_preview, file_harness_v1_record, file_harness_v1_sandbox, file_harness_v1_snapshot, file_harness_v1_tool, file_harness_v1_web]);
+
+/**
+ * StartServerSignInRequest asks for a sign-in.
+ *
+ * @generated from message harness.v1.StartServerSignInRequest
+ */
+export type StartServerSignInRequest = Message<"harness.v1.StartServerSignInRequest"> & {
+  /**
+   * The namespace whose runs use the token.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The server.
+   *
+   * @generated from field: harness.v1.SignInSubject subject = 2;
+   */
+  subject?: SignInSubject | undefined;
+
+  /**
+   * A local person has named the server, so that its address may be private, and its settings may
+   * name variables of the tool host.
+   *
+   * @generated from field: bool local = 3;
+   */
+  local: boolean;
+
+  /**
+   * Where the browser is redirected: http on a loopback address.
+   *
+   * @generated from field: string redirect_uri = 4;
+   */
+  redirectUri: string;
+};
+
+/**
+ * Describes the message harness.v1.StartServerSignInRequest.
+ * Use `create(StartServerSignInRequestSchema)` to create a new message.
+ */
+export const StartServerSignInRequestSchema: GenMessage<StartServerSignInRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 0);
+
+/**
+ * StartServerSignInResponse is a sign-in that was begun.
+ *
+ * @generated from message harness.v1.StartServerSignInResponse
+ */
+export type StartServerSignInResponse = Message<"harness.v1.StartServerSignInResponse"> & {
+  /**
+   * The sign-in.
+   *
+   * @generated from field: harness.v1.SignInStart start = 1;
+   */
+  start?: SignInStart | undefined;
+};
+
+/**
+ * Describes the message harness.v1.StartServerSignInResponse.
+ * Use `create(StartServerSignInResponseSchema)` to create a new message.
+ */
+export const StartServerSignInResponseSchema: GenMessage<StartServerSignInResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 1);
+
+/**
+ * FinishServerSignInRequest completes a sign-in.
+ *
+ * @generated from message harness.v1.FinishServerSignInRequest
+ */
+export type FinishServerSignInRequest = Message<"harness.v1.FinishServerSignInRequest"> & {
+  /**
+   * As in StartServerSignInRequest.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * What the browser has returned.
+   *
+   * @generated from field: harness.v1.SignInReturn returned = 2;
+   */
+  returned?: SignInReturn | undefined;
+};
+
+/**
+ * Describes the message harness.v1.FinishServerSignInRequest.
+ * Use `create(FinishServerSignInRequestSchema)` to create a new message.
+ */
+export const FinishServerSignInRequestSchema: GenMessage<FinishServerSignInRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 2);
+
+/**
+ * FinishServerSignInResponse reports that the host has the token.
+ *
+ * @generated from message harness.v1.FinishServerSignInResponse
+ */
+export type FinishServerSignInResponse = Message<"harness.v1.FinishServerSignInResponse"> & {
+  /**
+   * The sign-in as it is now.
+   *
+   * @generated from field: harness.v1.SignInState state = 1;
+   */
+  state?: SignInState | undefined;
+};
+
+/**
+ * Describes the message harness.v1.FinishServerSignInResponse.
+ * Use `create(FinishServerSignInResponseSchema)` to create a new message.
+ */
+export const FinishServerSignInResponseSchema: GenMessage<FinishServerSignInResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 3);
+
+/**
+ * DescribeServerSignInRequest asks for the sign-in at a server.
+ *
+ * @generated from message harness.v1.DescribeServerSignInRequest
+ */
+export type DescribeServerSignInRequest = Message<"harness.v1.DescribeServerSignInRequest"> & {
+  /**
+   * The namespace.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The server.
+   *
+   * @generated from field: harness.v1.SignInSubject subject = 2;
+   */
+  subject?: SignInSubject | undefined;
+
+  /**
+   * As in StartServerSignInRequest.
+   *
+   * @generated from field: bool local = 3;
+   */
+  local: boolean;
+};
+
+/**
+ * Describes the message harness.v1.DescribeServerSignInRequest.
+ * Use `create(DescribeServerSignInRequestSchema)` to create a new message.
+ */
+export const DescribeServerSignInRequestSchema: GenMessage<DescribeServerSignInRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 4);
+
+/**
+ * DescribeServerSignInResponse is the sign-in at a server.
+ *
+ * @generated from message harness.v1.DescribeServerSignInResponse
+ */
+export type DescribeServerSignInResponse = Message<"harness.v1.DescribeServerSignInResponse"> & {
+  /**
+   * The sign-in as it is now.
+   *
+   * @generated from field: harness.v1.SignInState state = 1;
+   */
+  state?: SignInState | undefined;
+};
+
+/**
+ * Describes the message harness.v1.DescribeServerSignInResponse.
+ * Use `create(DescribeServerSignInResponseSchema)` to create a new message.
+ */
+export const DescribeServerSignInResponseSchema: GenMessage<DescribeServerSignInResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 5);
+
+/**
+ * EndServerSignInRequest asks for the token for a server to be removed.
+ *
+ * @generated from message harness.v1.EndServerSignInRequest
+ */
+export type EndServerSignInRequest = Message<"harness.v1.EndServerSignInRequest"> & {
+  /**
+   * The namespace.
+   *
+   * @generated from field: string namespace = 1;
+   */
+  namespace: string;
+
+  /**
+   * The server.
+   *
+   * @generated from field: harness.v1.SignInSubject subject = 2;
+   */
+  subject?: SignInSubject | undefined;
+
+  /**
+   * As in StartServerSignInRequest.
+   *
+   * @generated from field: bool local = 3;
+   */
+  local: boolean;
+};
+
+/**
+ * Describes the message harness.v1.EndServerSignInRequest.
+ * Use `create(EndServerSignInRequestSchema)` to create a new message.
+ */
+export const EndServerSignInRequestSchema: GenMessage<EndServerSignInRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 6);
+
+/**
+ * EndServerSignInResponse reports that the host has no token for the server.
+ *
+ * @generated from message harness.v1.EndServerSignInResponse
+ */
+export type EndServerSignInResponse = Message<"harness.v1.EndServerSignInResponse"> & {
+  /**
+   * There was one.
+   *
+   * @generated from field: bool removed = 1;
+   */
+  removed: boolean;
+};
+
+/**
+ * Describes the message harness.v1.EndServerSignInResponse.
+ * Use `create(EndServerSignInResponseSchema)` to create a new message.
+ */
+export const EndServerSignInResponseSchema: GenMessage<EndServerSignInResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_toolhost, 7);
 
 /**
  * DescribeHostRequest asks for the tools of a host.
@@ -45,7 +270,7 @@ export type DescribeHostRequest = Message<"harness.v1.DescribeHostRequest"> & {
  * Use `create(DescribeHostRequestSchema)` to create a new message.
  */
 export const DescribeHostRequestSchema: GenMessage<DescribeHostRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 0);
+  messageDesc(file_harness_v1_toolhost, 8);
 
 /**
  * DescribeHostResponse lists the tools of a host.
@@ -82,7 +307,7 @@ export type DescribeHostResponse = Message<"harness.v1.DescribeHostResponse"> & 
  * Use `create(DescribeHostResponseSchema)` to create a new message.
  */
 export const DescribeHostResponseSchema: GenMessage<DescribeHostResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 1);
+  messageDesc(file_harness_v1_toolhost, 9);
 
 /**
  * DescribeWorkspaceRequest asks what a workspace looks like.
@@ -117,7 +342,7 @@ export type DescribeWorkspaceRequest = Message<"harness.v1.DescribeWorkspaceRequ
  * Use `create(DescribeWorkspaceRequestSchema)` to create a new message.
  */
 export const DescribeWorkspaceRequestSchema: GenMessage<DescribeWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 2);
+  messageDesc(file_harness_v1_toolhost, 10);
 
 /**
  * DescribeWorkspaceResponse describes a workspace.
@@ -145,7 +370,7 @@ export type DescribeWorkspaceResponse = Message<"harness.v1.DescribeWorkspaceRes
  * Use `create(DescribeWorkspaceResponseSchema)` to create a new message.
  */
 export const DescribeWorkspaceResponseSchema: GenMessage<DescribeWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 3);
+  messageDesc(file_harness_v1_toolhost, 11);
 
 /**
  * ExecuteToolRequest asks for a call to be run.
@@ -268,7 +493,7 @@ export type ExecuteToolRequest = Message<"harness.v1.ExecuteToolRequest"> & {
  * Use `create(ExecuteToolRequestSchema)` to create a new message.
  */
 export const ExecuteToolRequestSchema: GenMessage<ExecuteToolRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 4);
+  messageDesc(file_harness_v1_toolhost, 12);
 
 /**
  * DescribeServersRequest asks for the servers of a run.
@@ -338,7 +563,7 @@ export type DescribeServersRequest = Message<"harness.v1.DescribeServersRequest"
  * Use `create(DescribeServersRequestSchema)` to create a new message.
  */
 export const DescribeServersRequestSchema: GenMessage<DescribeServersRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 5);
+  messageDesc(file_harness_v1_toolhost, 13);
 
 /**
  * DescribeServersResponse is how the servers of a run are.
@@ -359,7 +584,7 @@ export type DescribeServersResponse = Message<"harness.v1.DescribeServersRespons
  * Use `create(DescribeServersResponseSchema)` to create a new message.
  */
 export const DescribeServersResponseSchema: GenMessage<DescribeServersResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 6);
+  messageDesc(file_harness_v1_toolhost, 14);
 
 /**
  * DescribedServer is how a server is.
@@ -432,7 +657,7 @@ export type DescribedServer = Message<"harness.v1.DescribedServer"> & {
  * Use `create(DescribedServerSchema)` to create a new message.
  */
 export const DescribedServerSchema: GenMessage<DescribedServer> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 7);
+  messageDesc(file_harness_v1_toolhost, 15);
 
 /**
  * ExecuteToolResponse is how a call ended.
@@ -509,7 +734,7 @@ export type ExecuteToolResponse = Message<"harness.v1.ExecuteToolResponse"> & {
  * Use `create(ExecuteToolResponseSchema)` to create a new message.
  */
 export const ExecuteToolResponseSchema: GenMessage<ExecuteToolResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 8);
+  messageDesc(file_harness_v1_toolhost, 16);
 
 /**
  * ReadCallOutputRequest asks what a running call prints.
@@ -573,7 +798,7 @@ export type ReadCallOutputRequest = Message<"harness.v1.ReadCallOutputRequest"> 
  * Use `create(ReadCallOutputRequestSchema)` to create a new message.
  */
 export const ReadCallOutputRequestSchema: GenMessage<ReadCallOutputRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 9);
+  messageDesc(file_harness_v1_toolhost, 17);
 
 /**
  * ReadCallOutputResponse is a part of the output of a call.
@@ -609,7 +834,7 @@ export type ReadCallOutputResponse = Message<"harness.v1.ReadCallOutputResponse"
  * Use `create(ReadCallOutputResponseSchema)` to create a new message.
  */
 export const ReadCallOutputResponseSchema: GenMessage<ReadCallOutputResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 10);
+  messageDesc(file_harness_v1_toolhost, 18);
 
 /**
  * InspectWorkspaceRequest asks what has changed.
@@ -680,7 +905,7 @@ export type InspectWorkspaceRequest = Message<"harness.v1.InspectWorkspaceReques
  * Use `create(InspectWorkspaceRequestSchema)` to create a new message.
  */
 export const InspectWorkspaceRequestSchema: GenMessage<InspectWorkspaceRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 11);
+  messageDesc(file_harness_v1_toolhost, 19);
 
 /**
  * ProposedCall is a call that may run later.
@@ -708,7 +933,7 @@ export type ProposedCall = Message<"harness.v1.ProposedCall"> & {
  * Use `create(ProposedCallSchema)` to create a new message.
  */
 export const ProposedCallSchema: GenMessage<ProposedCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 12);
+  messageDesc(file_harness_v1_toolhost, 20);
 
 /**
  * InspectWorkspaceResponse is what has changed.
@@ -751,7 +976,7 @@ export type InspectWorkspaceResponse = Message<"harness.v1.InspectWorkspaceRespo
  * Use `create(InspectWorkspaceResponseSchema)` to create a new message.
  */
 export const InspectWorkspaceResponseSchema: GenMessage<InspectWorkspaceResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 13);
+  messageDesc(file_harness_v1_toolhost, 21);
 
 /**
  * CheckFileRequest asks about a file.
@@ -786,7 +1011,7 @@ export type CheckFileRequest = Message<"harness.v1.CheckFileRequest"> & {
  * Use `create(CheckFileRequestSchema)` to create a new message.
  */
 export const CheckFileRequestSchema: GenMessage<CheckFileRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 14);
+  messageDesc(file_harness_v1_toolhost, 22);
 
 /**
  * CheckFileResponse describes a file.
@@ -842,7 +1067,7 @@ export type CheckFileResponse = Message<"harness.v1.CheckFileResponse"> & {
  * Use `create(CheckFileResponseSchema)` to create a new message.
  */
 export const CheckFileResponseSchema: GenMessage<CheckFileResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 15);
+  messageDesc(file_harness_v1_toolhost, 23);
 
 /**
  * CheckCommandRequest asks for a command of the harness to be run.
@@ -919,7 +1144,7 @@ export type CheckCommandRequest = Message<"harness.v1.CheckCommandRequest"> & {
  * Use `create(CheckCommandRequestSchema)` to create a new message.
  */
 export const CheckCommandRequestSchema: GenMessage<CheckCommandRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 16);
+  messageDesc(file_harness_v1_toolhost, 24);
 
 /**
  * CheckCommandResponse is how a command of the harness ended.
@@ -975,7 +1200,7 @@ export type CheckCommandResponse = Message<"harness.v1.CheckCommandResponse"> & 
  * Use `create(CheckCommandResponseSchema)` to create a new message.
  */
 export const CheckCommandResponseSchema: GenMessage<CheckCommandResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 17);
+  messageDesc(file_harness_v1_toolhost, 25);
 
 /**
  * CancelToolsRequest asks for calls to be killed.
@@ -1039,7 +1264,7 @@ export type CancelToolsRequest = Message<"harness.v1.CancelToolsRequest"> & {
  * Use `create(CancelToolsRequestSchema)` to create a new message.
  */
 export const CancelToolsRequestSchema: GenMessage<CancelToolsRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 18);
+  messageDesc(file_harness_v1_toolhost, 26);
 
 /**
  * CancelToolsResponse is the outcome of a cancel.
@@ -1082,7 +1307,7 @@ export type CancelToolsResponse = Message<"harness.v1.CancelToolsResponse"> & {
  * Use `create(CancelToolsResponseSchema)` to create a new message.
  */
 export const CancelToolsResponseSchema: GenMessage<CancelToolsResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 19);
+  messageDesc(file_harness_v1_toolhost, 27);
 
 /**
  * MakeWorktreeRequest asks for the worktree of a run.
@@ -1145,7 +1370,7 @@ export type MakeWorktreeRequest = Message<"harness.v1.MakeWorktreeRequest"> & {
  * Use `create(MakeWorktreeRequestSchema)` to create a new message.
  */
 export const MakeWorktreeRequestSchema: GenMessage<MakeWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 20);
+  messageDesc(file_harness_v1_toolhost, 28);
 
 /**
  * MakeWorktreeResponse is where a worktree is.
@@ -1173,7 +1398,7 @@ export type MakeWorktreeResponse = Message<"harness.v1.MakeWorktreeResponse"> & 
  * Use `create(MakeWorktreeResponseSchema)` to create a new message.
  */
 export const MakeWorktreeResponseSchema: GenMessage<MakeWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 21);
+  messageDesc(file_harness_v1_toolhost, 29);
 
 /**
  * EndWorktreeRequest reports that a run with a worktree has ended.
@@ -1208,7 +1433,7 @@ export type EndWorktreeRequest = Message<"harness.v1.EndWorktreeRequest"> & {
  * Use `create(EndWorktreeRequestSchema)` to create a new message.
  */
 export const EndWorktreeRequestSchema: GenMessage<EndWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 22);
+  messageDesc(file_harness_v1_toolhost, 30);
 
 /**
  * EndWorktreeResponse is what became of a worktree.
@@ -1229,7 +1454,7 @@ export type EndWorktreeResponse = Message<"harness.v1.EndWorktreeResponse"> & {
  * Use `create(EndWorktreeResponseSchema)` to create a new message.
  */
 export const EndWorktreeResponseSchema: GenMessage<EndWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_toolhost, 23);
+  messageDesc(file_harness_v1_toolhost, 31);
 
 /**
  * ToolHostService owns workspaces: files, commands and, later, MCP servers. It
@@ -1358,6 +1583,49 @@ export const ToolHostService: GenService<{
     methodKind: "unary";
     input: typeof EndWorktreeRequestSchema;
     output: typeof EndWorktreeResponseSchema;
+  },
+  /**
+   * StartServerSignIn starts a sign-in at a server and returns the address that a person opens.
+   * FAILED_PRECONDITION with the reason where that cannot be.
+   *
+   * @generated from rpc harness.v1.ToolHostService.StartServerSignIn
+   */
+  startServerSignIn: {
+    methodKind: "unary";
+    input: typeof StartServerSignInRequestSchema;
+    output: typeof StartServerSignInResponseSchema;
+  },
+  /**
+   * FinishServerSignIn completes a sign-in once: the host has the token then.
+   * FAILED_PRECONDITION where it is refused or has not been begun.
+   *
+   * @generated from rpc harness.v1.ToolHostService.FinishServerSignIn
+   */
+  finishServerSignIn: {
+    methodKind: "unary";
+    input: typeof FinishServerSignInRequestSchema;
+    output: typeof FinishServerSignInResponseSchema;
+  },
+  /**
+   * DescribeServerSignIn returns whether the host has a token for a server.
+   *
+   * @generated from rpc harness.v1.ToolHostService.DescribeServerSignIn
+   */
+  describeServerSignIn: {
+    methodKind: "unary";
+    input: typeof DescribeServerSignInRequestSchema;
+    output: typeof DescribeServerSignInResponseSchema;
+  },
+  /**
+   * EndServerSignIn removes the token for a server, and revokes it where the authorization
+   * server has a way to.
+   *
+   * @generated from rpc harness.v1.ToolHostService.EndServerSignIn
+   */
+  endServerSignIn: {
+    methodKind: "unary";
+    input: typeof EndServerSignInRequestSchema;
+    output: typeof EndServerSignInResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_harness_v1_toolhost, 0);

@@ -15,6 +15,7 @@ from harnessmesh.gen.harness.v1 import event_pb2 as _event_pb2
 from harnessmesh.gen.harness.v1 import executor_pb2 as _executor_pb2
 from harnessmesh.gen.harness.v1 import hook_pb2 as _hook_pb2
 from harnessmesh.gen.harness.v1 import inbox_pb2 as _inbox_pb2
+from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
 from harnessmesh.gen.harness.v1 import message_pb2 as _message_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import run_pb2 as _run_pb2
@@ -61,6 +62,216 @@ WATCH_UNTIL_REST: WatchUntil.ValueType  # 2
 WATCH_UNTIL_NOW: WatchUntil.ValueType  # 3
 """When all that is stored has been delivered."""
 Global___WatchUntil: _TypeAlias = WatchUntil  # noqa: Y015
+
+@_typing.final
+class StartSignInRequest(_message.Message):
+    """StartSignInRequest asks for a sign-in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    REDIRECT_URI_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means default."""
+    redirect_uri: _builtins.str
+    """Where the browser is redirected: http on a loopback address of the person's machine."""
+    @_builtins.property
+    def subject(self) -> _mcp_pb2.SignInSubject:
+        """The server."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        subject: _mcp_pb2.SignInSubject | None = ...,
+        redirect_uri: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "redirect_uri", b"redirect_uri", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartSignInRequest: _TypeAlias = StartSignInRequest  # noqa: Y015
+
+@_typing.final
+class StartSignInResponse(_message.Message):
+    """StartSignInResponse is a sign-in that was begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def start(self) -> _mcp_pb2.SignInStart:
+        """The sign-in."""
+
+    def __init__(
+        self,
+        *,
+        start: _mcp_pb2.SignInStart | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartSignInResponse: _TypeAlias = StartSignInResponse  # noqa: Y015
+
+@_typing.final
+class FinishSignInRequest(_message.Message):
+    """FinishSignInRequest completes a sign-in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RETURNED_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means default."""
+    @_builtins.property
+    def returned(self) -> _mcp_pb2.SignInReturn:
+        """What the browser has returned."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        returned: _mcp_pb2.SignInReturn | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["returned", b"returned"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "returned", b"returned"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishSignInRequest: _TypeAlias = FinishSignInRequest  # noqa: Y015
+
+@_typing.final
+class FinishSignInResponse(_message.Message):
+    """FinishSignInResponse reports that the tool host has the token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def state(self) -> _mcp_pb2.SignInState:
+        """The sign-in as it is now."""
+
+    def __init__(
+        self,
+        *,
+        state: _mcp_pb2.SignInState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishSignInResponse: _TypeAlias = FinishSignInResponse  # noqa: Y015
+
+@_typing.final
+class GetSignInRequest(_message.Message):
+    """GetSignInRequest asks for the sign-in at a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means default."""
+    @_builtins.property
+    def subject(self) -> _mcp_pb2.SignInSubject:
+        """The server."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        subject: _mcp_pb2.SignInSubject | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSignInRequest: _TypeAlias = GetSignInRequest  # noqa: Y015
+
+@_typing.final
+class GetSignInResponse(_message.Message):
+    """GetSignInResponse is the sign-in at a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def state(self) -> _mcp_pb2.SignInState:
+        """The sign-in as it is now."""
+
+    def __init__(
+        self,
+        *,
+        state: _mcp_pb2.SignInState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetSignInResponse: _TypeAlias = GetSignInResponse  # noqa: Y015
+
+@_typing.final
+class SignOutRequest(_message.Message):
+    """SignOutRequest asks for the token for a server to be removed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """Namespace; empty means default."""
+    @_builtins.property
+    def subject(self) -> _mcp_pb2.SignInSubject:
+        """The server."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        subject: _mcp_pb2.SignInSubject | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignOutRequest: _TypeAlias = SignOutRequest  # noqa: Y015
+
+@_typing.final
+class SignOutResponse(_message.Message):
+    """SignOutResponse reports that no run of the namespace is signed in at the server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMOVED_FIELD_NUMBER: _builtins.int
+    removed: _builtins.bool
+    """There was a token."""
+    def __init__(
+        self,
+        *,
+        removed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["removed", b"removed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignOutResponse: _TypeAlias = SignOutResponse  # noqa: Y015
 
 @_typing.final
 class RunRequest(_message.Message):

@@ -136,6 +136,26 @@ class GatewayServiceStub:
                 request_serializer=harness_dot_v1_dot_gateway__pb2.ResetProfileRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_gateway__pb2.ResetProfileResponse.FromString,
                 _registered_method=True)
+        self.StartSignIn = channel.unary_unary(
+                '/harness.v1.GatewayService/StartSignIn',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.StartSignInRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.StartSignInResponse.FromString,
+                _registered_method=True)
+        self.FinishSignIn = channel.unary_unary(
+                '/harness.v1.GatewayService/FinishSignIn',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.FinishSignInRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.FinishSignInResponse.FromString,
+                _registered_method=True)
+        self.GetSignIn = channel.unary_unary(
+                '/harness.v1.GatewayService/GetSignIn',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.GetSignInRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.GetSignInResponse.FromString,
+                _registered_method=True)
+        self.SignOut = channel.unary_unary(
+                '/harness.v1.GatewayService/SignOut',
+                request_serializer=harness_dot_v1_dot_gateway__pb2.SignOutRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_gateway__pb2.SignOutResponse.FromString,
+                _registered_method=True)
 
 
 class GatewayServiceServicer:
@@ -291,6 +311,36 @@ class GatewayServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StartSignIn(self, request, context):
+        """StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
+        FAILED_PRECONDITION with the reason where that cannot be.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinishSignIn(self, request, context):
+        """FinishSignIn completes a sign-in once: the tool host has the token then.
+        FAILED_PRECONDITION where it is refused or has not been begun.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetSignIn(self, request, context):
+        """GetSignIn returns whether runs of the namespace are signed in at a server of tools.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SignOut(self, request, context):
+        """SignOut has the tool host remove the token for a server of tools.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GatewayServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -393,6 +443,26 @@ def add_GatewayServiceServicer_to_server(servicer, server):
                     servicer.ResetProfile,
                     request_deserializer=harness_dot_v1_dot_gateway__pb2.ResetProfileRequest.FromString,
                     response_serializer=harness_dot_v1_dot_gateway__pb2.ResetProfileResponse.SerializeToString,
+            ),
+            'StartSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartSignIn,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.StartSignInRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.StartSignInResponse.SerializeToString,
+            ),
+            'FinishSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishSignIn,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.FinishSignInRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.FinishSignInResponse.SerializeToString,
+            ),
+            'GetSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetSignIn,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.GetSignInRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.GetSignInResponse.SerializeToString,
+            ),
+            'SignOut': grpc.unary_unary_rpc_method_handler(
+                    servicer.SignOut,
+                    request_deserializer=harness_dot_v1_dot_gateway__pb2.SignOutRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_gateway__pb2.SignOutResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -937,6 +1007,114 @@ class GatewayService:
             '/harness.v1.GatewayService/ResetProfile',
             harness_dot_v1_dot_gateway__pb2.ResetProfileRequest.SerializeToString,
             harness_dot_v1_dot_gateway__pb2.ResetProfileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/StartSignIn',
+            harness_dot_v1_dot_gateway__pb2.StartSignInRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.StartSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/FinishSignIn',
+            harness_dot_v1_dot_gateway__pb2.FinishSignInRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.FinishSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/GetSignIn',
+            harness_dot_v1_dot_gateway__pb2.GetSignInRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.GetSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SignOut(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.GatewayService/SignOut',
+            harness_dot_v1_dot_gateway__pb2.SignOutRequest.SerializeToString,
+            harness_dot_v1_dot_gateway__pb2.SignOutResponse.FromString,
             options,
             channel_credentials,
             insecure,

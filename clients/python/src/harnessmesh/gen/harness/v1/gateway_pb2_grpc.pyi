@@ -89,6 +89,18 @@ class GatewayServiceStub:
     """GetProfile returns what is known of a workspace, or of another name of a task's profile."""
     ResetProfile: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.ResetProfileRequest, _gateway_pb2.ResetProfileResponse]
     """ResetProfile forgets what is known of it."""
+    StartSignIn: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.StartSignInRequest, _gateway_pb2.StartSignInResponse]
+    """StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
+    FAILED_PRECONDITION with the reason where that cannot be.
+    """
+    FinishSignIn: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.FinishSignInRequest, _gateway_pb2.FinishSignInResponse]
+    """FinishSignIn completes a sign-in once: the tool host has the token then.
+    FAILED_PRECONDITION where it is refused or has not been begun.
+    """
+    GetSignIn: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.GetSignInRequest, _gateway_pb2.GetSignInResponse]
+    """GetSignIn returns whether runs of the namespace are signed in at a server of tools."""
+    SignOut: _grpc.UnaryUnaryMultiCallable[_gateway_pb2.SignOutRequest, _gateway_pb2.SignOutResponse]
+    """SignOut has the tool host remove the token for a server of tools."""
 
 @_typing.type_check_only
 class GatewayServiceAsyncStub(GatewayServiceStub):
@@ -151,6 +163,18 @@ class GatewayServiceAsyncStub(GatewayServiceStub):
     """GetProfile returns what is known of a workspace, or of another name of a task's profile."""
     ResetProfile: _aio.UnaryUnaryMultiCallable[_gateway_pb2.ResetProfileRequest, _gateway_pb2.ResetProfileResponse]  # type: ignore[assignment]
     """ResetProfile forgets what is known of it."""
+    StartSignIn: _aio.UnaryUnaryMultiCallable[_gateway_pb2.StartSignInRequest, _gateway_pb2.StartSignInResponse]  # type: ignore[assignment]
+    """StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
+    FAILED_PRECONDITION with the reason where that cannot be.
+    """
+    FinishSignIn: _aio.UnaryUnaryMultiCallable[_gateway_pb2.FinishSignInRequest, _gateway_pb2.FinishSignInResponse]  # type: ignore[assignment]
+    """FinishSignIn completes a sign-in once: the tool host has the token then.
+    FAILED_PRECONDITION where it is refused or has not been begun.
+    """
+    GetSignIn: _aio.UnaryUnaryMultiCallable[_gateway_pb2.GetSignInRequest, _gateway_pb2.GetSignInResponse]  # type: ignore[assignment]
+    """GetSignIn returns whether runs of the namespace are signed in at a server of tools."""
+    SignOut: _aio.UnaryUnaryMultiCallable[_gateway_pb2.SignOutRequest, _gateway_pb2.SignOutResponse]  # type: ignore[assignment]
+    """SignOut has the tool host remove the token for a server of tools."""
 
 class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
     """GatewayService is how clients drive and watch runs. A run belongs to its
@@ -330,5 +354,41 @@ class GatewayServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_gateway_pb2.ResetProfileResponse, _abc.Awaitable[_gateway_pb2.ResetProfileResponse]]:
         """ResetProfile forgets what is known of it."""
+
+    @_abc_1.abstractmethod
+    def StartSignIn(
+        self,
+        request: _gateway_pb2.StartSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.StartSignInResponse, _abc.Awaitable[_gateway_pb2.StartSignInResponse]]:
+        """StartSignIn starts a sign-in of a person at a server of tools, for all runs of the namespace.
+        FAILED_PRECONDITION with the reason where that cannot be.
+        """
+
+    @_abc_1.abstractmethod
+    def FinishSignIn(
+        self,
+        request: _gateway_pb2.FinishSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.FinishSignInResponse, _abc.Awaitable[_gateway_pb2.FinishSignInResponse]]:
+        """FinishSignIn completes a sign-in once: the tool host has the token then.
+        FAILED_PRECONDITION where it is refused or has not been begun.
+        """
+
+    @_abc_1.abstractmethod
+    def GetSignIn(
+        self,
+        request: _gateway_pb2.GetSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.GetSignInResponse, _abc.Awaitable[_gateway_pb2.GetSignInResponse]]:
+        """GetSignIn returns whether runs of the namespace are signed in at a server of tools."""
+
+    @_abc_1.abstractmethod
+    def SignOut(
+        self,
+        request: _gateway_pb2.SignOutRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_gateway_pb2.SignOutResponse, _abc.Awaitable[_gateway_pb2.SignOutResponse]]:
+        """SignOut has the tool host remove the token for a server of tools."""
 
 def add_GatewayServiceServicer_to_server(servicer: GatewayServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

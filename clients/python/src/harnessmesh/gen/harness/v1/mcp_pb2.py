@@ -28,7 +28,7 @@ from harnessmesh.gen.harness.v1 import sandbox_pb2 as harness_dot_v1_dot_sandbox
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14harness/v1/mcp.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xfa\x03\n\tMcpServer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x02 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x03 \x03(\t\x12+\n\x03\x65nv\x18\x04 \x03(\x0b\x32\x1e.harness.v1.McpServer.EnvEntry\x12\x0b\n\x03url\x18\x05 \x01(\t\x12\x33\n\x07headers\x18\x06 \x03(\x0b\x32\".harness.v1.McpServer.HeadersEntry\x12\x0e\n\x06shared\x18\x07 \x01(\x08\x12\r\n\x05trust\x18\x08 \x01(\t\x12\r\n\x05tools\x18\t \x03(\t\x12\x12\n\nidempotent\x18\n \x03(\t\x12*\n\x07timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x07network\x18\x0c \x01(\x0b\x32\x1a.harness.v1.SandboxNetwork\x12-\n\x04pins\x18\r \x03(\x0b\x32\x1f.harness.v1.McpServer.PinsEntry\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a+\n\tPinsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x96\x01\n\x0fMcpServerStatus\x12\x0e\n\x06server\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.harness.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\r\n\x05tools\x18\x04 \x01(\r\x12(\n\x08left_out\x18\x05 \x03(\x0b\x32\x16.harness.v1.McpLeftOut\"*\n\nMcpLeftOut\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"p\n\rMcpDefinition\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\r\n\x05hints\x18\x05 \x01(\t\x12\x0e\n\x06\x64igest\x18\x06 \x01(\t\"\xc3\x01\n\x07McpTool\x12\x0e\n\x06server\x18\x01 \x01(\t\x12-\n\ndefinition\x18\x02 \x01(\x0b\x32\x19.harness.v1.McpDefinition\x12\"\n\x04spec\x18\x03 \x01(\x0b\x32\x14.harness.v1.ToolSpec\x12\x0c\n\x04late\x18\x04 \x01(\x08\x12%\n\x06\x63hange\x18\x05 \x01(\x0b\x32\x15.harness.v1.McpChange\x12\x0c\n\x04gone\x18\x06 \x01(\x08\x12\x12\n\nunapproved\x18\x07 \x01(\x08\"/\n\tMcpChange\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x12\n\ndifference\x18\x02 \x01(\t\".\n\x08McpTools\x12\"\n\x05tools\x18\x01 \x03(\x0b\x32\x13.harness.v1.McpTool\"\x9b\x01\n\x08McpState\x12\"\n\x05tools\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x0e\n\x06\x66inder\x18\x03 \x01(\x08\x12,\n\x07servers\x18\x04 \x03(\x0b\x32\x1b.harness.v1.McpServerStatus\x12\r\n\x05local\x18\x05 \x01(\x08\x12\x0e\n\x06hidden\x18\x06 \x01(\x08\"\x80\x01\n\x07McpSeen\x12#\n\x05state\x18\x01 \x01(\x0b\x32\x14.harness.v1.McpState\x12,\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x1b.harness.v1.McpServerChange\x12\x0e\n\x06tokens\x18\x03 \x01(\r\x12\x12\n\nincomplete\x18\x04 \x01(\x08\"R\n\x0fMcpServerChange\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x02 \x03(\t\x12\x0f\n\x07\x63hanged\x18\x03 \x03(\t\x12\x0f\n\x07removed\x18\x04 \x03(\t\"\xac\x01\n\x07McpCall\x12%\n\x06server\x18\x01 \x01(\x0b\x32\x15.harness.v1.McpServer\x12\x0c\n\x04tool\x18\x02 \x01(\t\x12\x0e\n\x06schema\x18\x03 \x01(\t\x12\x0f\n\x07\x64igests\x18\x04 \x03(\t\x12\x10\n\x08\x61pproved\x18\x05 \x01(\x08\x12*\n\x07sandbox\x18\x06 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\r\n\x05local\x18\x07 \x01(\x08*\xae\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16MCP_SERVER_STATE_READY\x10\x01\x12\x1d\n\x19MCP_SERVER_STATE_STARTING\x10\x02\x12\x1b\n\x17MCP_SERVER_STATE_FAILED\x10\x03\x12\"\n\x1eMCP_SERVER_STATE_NEEDS_SIGN_IN\x10\x04\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14harness/v1/mcp.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\x9f\x04\n\tMcpServer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x02 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x03 \x03(\t\x12+\n\x03\x65nv\x18\x04 \x03(\x0b\x32\x1e.harness.v1.McpServer.EnvEntry\x12\x0b\n\x03url\x18\x05 \x01(\t\x12\x33\n\x07headers\x18\x06 \x03(\x0b\x32\".harness.v1.McpServer.HeadersEntry\x12\x0e\n\x06shared\x18\x07 \x01(\x08\x12\r\n\x05trust\x18\x08 \x01(\t\x12\r\n\x05tools\x18\t \x03(\t\x12\x12\n\nidempotent\x18\n \x03(\t\x12*\n\x07timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x07network\x18\x0c \x01(\x0b\x32\x1a.harness.v1.SandboxNetwork\x12-\n\x04pins\x18\r \x03(\x0b\x32\x1f.harness.v1.McpServer.PinsEntry\x12#\n\x05oauth\x18\x0e \x01(\x0b\x32\x14.harness.v1.McpOAuth\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a+\n\tPinsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"D\n\x08McpOAuth\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x15\n\rclient_secret\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\"\xa5\x01\n\rSignInSubject\x12%\n\x06server\x18\x01 \x01(\x0b\x32\x15.harness.v1.McpServer\x12;\n\tvariables\x18\x02 \x03(\x0b\x32(.harness.v1.SignInSubject.VariablesEntry\x1a\x30\n\x0eVariablesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"t\n\x0bSignInStart\x12\x19\n\x11\x61uthorization_url\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x11\n\tledger_id\x18\x03 \x01(\t\x12(\n\x05valid\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"]\n\x0cSignInReturn\x12\r\n\x05state\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\t\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0e\n\x06issuer\x18\x04 \x01(\t\x12\r\n\x05\x65rror\x18\x05 \x01(\t\"{\n\x0bSignInState\x12\x11\n\tsigned_in\x18\x01 \x01(\x08\x12\x0f\n\x07renewed\x18\x02 \x01(\x08\x12(\n\x05valid\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06issuer\x18\x04 \x01(\t\x12\x0e\n\x06scopes\x18\x05 \x03(\t\"\x96\x01\n\x0fMcpServerStatus\x12\x0e\n\x06server\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.harness.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\r\n\x05tools\x18\x04 \x01(\r\x12(\n\x08left_out\x18\x05 \x03(\x0b\x32\x16.harness.v1.McpLeftOut\"*\n\nMcpLeftOut\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"p\n\rMcpDefinition\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\r\n\x05hints\x18\x05 \x01(\t\x12\x0e\n\x06\x64igest\x18\x06 \x01(\t\"\xc3\x01\n\x07McpTool\x12\x0e\n\x06server\x18\x01 \x01(\t\x12-\n\ndefinition\x18\x02 \x01(\x0b\x32\x19.harness.v1.McpDefinition\x12\"\n\x04spec\x18\x03 \x01(\x0b\x32\x14.harness.v1.ToolSpec\x12\x0c\n\x04late\x18\x04 \x01(\x08\x12%\n\x06\x63hange\x18\x05 \x01(\x0b\x32\x15.harness.v1.McpChange\x12\x0c\n\x04gone\x18\x06 \x01(\x08\x12\x12\n\nunapproved\x18\x07 \x01(\x08\"/\n\tMcpChange\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x12\n\ndifference\x18\x02 \x01(\t\".\n\x08McpTools\x12\"\n\x05tools\x18\x01 \x03(\x0b\x32\x13.harness.v1.McpTool\"\x9b\x01\n\x08McpState\x12\"\n\x05tools\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x0e\n\x06\x66inder\x18\x03 \x01(\x08\x12,\n\x07servers\x18\x04 \x03(\x0b\x32\x1b.harness.v1.McpServerStatus\x12\r\n\x05local\x18\x05 \x01(\x08\x12\x0e\n\x06hidden\x18\x06 \x01(\x08\"\x80\x01\n\x07McpSeen\x12#\n\x05state\x18\x01 \x01(\x0b\x32\x14.harness.v1.McpState\x12,\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x1b.harness.v1.McpServerChange\x12\x0e\n\x06tokens\x18\x03 \x01(\r\x12\x12\n\nincomplete\x18\x04 \x01(\x08\"R\n\x0fMcpServerChange\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x02 \x03(\t\x12\x0f\n\x07\x63hanged\x18\x03 \x03(\t\x12\x0f\n\x07removed\x18\x04 \x03(\t\"\xac\x01\n\x07McpCall\x12%\n\x06server\x18\x01 \x01(\x0b\x32\x15.harness.v1.McpServer\x12\x0c\n\x04tool\x18\x02 \x01(\t\x12\x0e\n\x06schema\x18\x03 \x01(\t\x12\x0f\n\x07\x64igests\x18\x04 \x03(\t\x12\x10\n\x08\x61pproved\x18\x05 \x01(\x08\x12*\n\x07sandbox\x18\x06 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\r\n\x05local\x18\x07 \x01(\x08*\xae\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16MCP_SERVER_STATE_READY\x10\x01\x12\x1d\n\x19MCP_SERVER_STATE_STARTING\x10\x02\x12\x1b\n\x17MCP_SERVER_STATE_FAILED\x10\x03\x12\"\n\x1eMCP_SERVER_STATE_NEEDS_SIGN_IN\x10\x04\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -42,34 +42,48 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MCPSERVER_HEADERSENTRY']._serialized_options = b'8\001'
   _globals['_MCPSERVER_PINSENTRY']._loaded_options = None
   _globals['_MCPSERVER_PINSENTRY']._serialized_options = b'8\001'
-  _globals['_MCPSERVERSTATE']._serialized_start=1807
-  _globals['_MCPSERVERSTATE']._serialized_end=1981
+  _globals['_SIGNINSUBJECT_VARIABLESENTRY']._loaded_options = None
+  _globals['_SIGNINSUBJECT_VARIABLESENTRY']._serialized_options = b'8\001'
+  _globals['_MCPSERVERSTATE']._serialized_start=2420
+  _globals['_MCPSERVERSTATE']._serialized_end=2594
   _globals['_MCPSERVER']._serialized_start=144
-  _globals['_MCPSERVER']._serialized_end=650
-  _globals['_MCPSERVER_ENVENTRY']._serialized_start=515
-  _globals['_MCPSERVER_ENVENTRY']._serialized_end=557
-  _globals['_MCPSERVER_HEADERSENTRY']._serialized_start=559
-  _globals['_MCPSERVER_HEADERSENTRY']._serialized_end=605
-  _globals['_MCPSERVER_PINSENTRY']._serialized_start=607
-  _globals['_MCPSERVER_PINSENTRY']._serialized_end=650
-  _globals['_MCPSERVERSTATUS']._serialized_start=653
-  _globals['_MCPSERVERSTATUS']._serialized_end=803
-  _globals['_MCPLEFTOUT']._serialized_start=805
-  _globals['_MCPLEFTOUT']._serialized_end=847
-  _globals['_MCPDEFINITION']._serialized_start=849
-  _globals['_MCPDEFINITION']._serialized_end=961
-  _globals['_MCPTOOL']._serialized_start=964
-  _globals['_MCPTOOL']._serialized_end=1159
-  _globals['_MCPCHANGE']._serialized_start=1161
-  _globals['_MCPCHANGE']._serialized_end=1208
-  _globals['_MCPTOOLS']._serialized_start=1210
-  _globals['_MCPTOOLS']._serialized_end=1256
-  _globals['_MCPSTATE']._serialized_start=1259
-  _globals['_MCPSTATE']._serialized_end=1414
-  _globals['_MCPSEEN']._serialized_start=1417
-  _globals['_MCPSEEN']._serialized_end=1545
-  _globals['_MCPSERVERCHANGE']._serialized_start=1547
-  _globals['_MCPSERVERCHANGE']._serialized_end=1629
-  _globals['_MCPCALL']._serialized_start=1632
-  _globals['_MCPCALL']._serialized_end=1804
+  _globals['_MCPSERVER']._serialized_end=687
+  _globals['_MCPSERVER_ENVENTRY']._serialized_start=552
+  _globals['_MCPSERVER_ENVENTRY']._serialized_end=594
+  _globals['_MCPSERVER_HEADERSENTRY']._serialized_start=596
+  _globals['_MCPSERVER_HEADERSENTRY']._serialized_end=642
+  _globals['_MCPSERVER_PINSENTRY']._serialized_start=644
+  _globals['_MCPSERVER_PINSENTRY']._serialized_end=687
+  _globals['_MCPOAUTH']._serialized_start=689
+  _globals['_MCPOAUTH']._serialized_end=757
+  _globals['_SIGNINSUBJECT']._serialized_start=760
+  _globals['_SIGNINSUBJECT']._serialized_end=925
+  _globals['_SIGNINSUBJECT_VARIABLESENTRY']._serialized_start=877
+  _globals['_SIGNINSUBJECT_VARIABLESENTRY']._serialized_end=925
+  _globals['_SIGNINSTART']._serialized_start=927
+  _globals['_SIGNINSTART']._serialized_end=1043
+  _globals['_SIGNINRETURN']._serialized_start=1045
+  _globals['_SIGNINRETURN']._serialized_end=1138
+  _globals['_SIGNINSTATE']._serialized_start=1140
+  _globals['_SIGNINSTATE']._serialized_end=1263
+  _globals['_MCPSERVERSTATUS']._serialized_start=1266
+  _globals['_MCPSERVERSTATUS']._serialized_end=1416
+  _globals['_MCPLEFTOUT']._serialized_start=1418
+  _globals['_MCPLEFTOUT']._serialized_end=1460
+  _globals['_MCPDEFINITION']._serialized_start=1462
+  _globals['_MCPDEFINITION']._serialized_end=1574
+  _globals['_MCPTOOL']._serialized_start=1577
+  _globals['_MCPTOOL']._serialized_end=1772
+  _globals['_MCPCHANGE']._serialized_start=1774
+  _globals['_MCPCHANGE']._serialized_end=1821
+  _globals['_MCPTOOLS']._serialized_start=1823
+  _globals['_MCPTOOLS']._serialized_end=1869
+  _globals['_MCPSTATE']._serialized_start=1872
+  _globals['_MCPSTATE']._serialized_end=2027
+  _globals['_MCPSEEN']._serialized_start=2030
+  _globals['_MCPSEEN']._serialized_end=2158
+  _globals['_MCPSERVERCHANGE']._serialized_start=2160
+  _globals['_MCPSERVERCHANGE']._serialized_end=2242
+  _globals['_MCPCALL']._serialized_start=2245
+  _globals['_MCPCALL']._serialized_end=2417
 # @@protoc_insertion_point(module_scope)

@@ -136,6 +136,7 @@ class McpServer(_message.Message):
     TIMEOUT_FIELD_NUMBER: _builtins.int
     NETWORK_FIELD_NUMBER: _builtins.int
     PINS_FIELD_NUMBER: _builtins.int
+    OAUTH_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Unique in the agent. Matches [A-Za-z0-9_-]{1,40}."""
     command: _builtins.str
@@ -189,6 +190,10 @@ class McpServer(_message.Message):
         Empty: any.
         """
 
+    @_builtins.property
+    def oauth(self) -> Global___McpOAuth:
+        """How a person signs in at url; unset: as the server describes it."""
+
     def __init__(
         self,
         *,
@@ -205,14 +210,217 @@ class McpServer(_message.Message):
         timeout: _duration_pb2.Duration | None = ...,
         network: _sandbox_pb2.SandboxNetwork | None = ...,
         pins: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        oauth: Global___McpOAuth | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["network", b"network", "timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["network", b"network", "oauth", b"oauth", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["args", b"args", "command", b"command", "env", b"env", "headers", b"headers", "idempotent", b"idempotent", "name", b"name", "network", b"network", "pins", b"pins", "shared", b"shared", "timeout", b"timeout", "tools", b"tools", "trust", b"trust", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["args", b"args", "command", b"command", "env", b"env", "headers", b"headers", "idempotent", b"idempotent", "name", b"name", "network", b"network", "oauth", b"oauth", "pins", b"pins", "shared", b"shared", "timeout", b"timeout", "tools", b"tools", "trust", b"trust", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___McpServer: _TypeAlias = McpServer  # noqa: Y015
+
+@_typing.final
+class McpOAuth(_message.Message):
+    """McpOAuth is how a person signs in at a server with OAuth."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_SECRET_FIELD_NUMBER: _builtins.int
+    SCOPES_FIELD_NUMBER: _builtins.int
+    client_id: _builtins.str
+    """Client that is registered at the authorization server, at most 2 KiB; ${NAME} is as in
+    McpServer.env. Empty: each sign-in registers one.
+    """
+    client_secret: _builtins.str
+    """Its secret, as ${NAME}: a variable, so that it is in no record. Empty: it has none."""
+    @_builtins.property
+    def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The only rights that a sign-in requests, at most 64. Empty: those that the server names."""
+
+    def __init__(
+        self,
+        *,
+        client_id: _builtins.str = ...,
+        client_secret: _builtins.str = ...,
+        scopes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["client_id", b"client_id", "client_secret", b"client_secret", "scopes", b"scopes"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___McpOAuth: _TypeAlias = McpOAuth  # noqa: Y015
+
+@_typing.final
+class SignInSubject(_message.Message):
+    """SignInSubject is the server at which a person signs in or out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class VariablesEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    VARIABLES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def server(self) -> Global___McpServer:
+        """The server; it has a url."""
+
+    @_builtins.property
+    def variables(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """Variables of the client that the settings of the server name, at most 64. For a local person,
+        others are those of the tool host.
+        """
+
+    def __init__(
+        self,
+        *,
+        server: Global___McpServer | None = ...,
+        variables: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["server", b"server"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["server", b"server", "variables", b"variables"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignInSubject: _TypeAlias = SignInSubject  # noqa: Y015
+
+@_typing.final
+class SignInStart(_message.Message):
+    """SignInStart is a sign-in that a person completes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AUTHORIZATION_URL_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
+    VALID_FIELD_NUMBER: _builtins.int
+    authorization_url: _builtins.str
+    """Address that the person opens in a browser."""
+    state: _builtins.str
+    """Names the sign-in; the address to which the browser is redirected has it too."""
+    ledger_id: _builtins.str
+    """Ledger of the tool host that has begun it, which has to complete it."""
+    @_builtins.property
+    def valid(self) -> _duration_pb2.Duration:
+        """How long it can be completed: 10 minutes."""
+
+    def __init__(
+        self,
+        *,
+        authorization_url: _builtins.str = ...,
+        state: _builtins.str = ...,
+        ledger_id: _builtins.str = ...,
+        valid: _duration_pb2.Duration | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["valid", b"valid"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["authorization_url", b"authorization_url", "ledger_id", b"ledger_id", "state", b"state", "valid", b"valid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignInStart: _TypeAlias = SignInStart  # noqa: Y015
+
+@_typing.final
+class SignInReturn(_message.Message):
+    """SignInReturn is what the address has to which the browser was redirected."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    ISSUER_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    state: _builtins.str
+    """SignInStart.state."""
+    ledger_id: _builtins.str
+    """SignInStart.ledger_id."""
+    code: _builtins.str
+    """The parameter code."""
+    issuer: _builtins.str
+    """The parameter iss; empty if there is none."""
+    error: _builtins.str
+    """The parameters error and error_description; empty if there is none."""
+    def __init__(
+        self,
+        *,
+        state: _builtins.str = ...,
+        ledger_id: _builtins.str = ...,
+        code: _builtins.str = ...,
+        issuer: _builtins.str = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "error", b"error", "issuer", b"issuer", "ledger_id", b"ledger_id", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignInReturn: _TypeAlias = SignInReturn  # noqa: Y015
+
+@_typing.final
+class SignInState(_message.Message):
+    """SignInState is whether runs are signed in at a server. It has no token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNED_IN_FIELD_NUMBER: _builtins.int
+    RENEWED_FIELD_NUMBER: _builtins.int
+    VALID_FIELD_NUMBER: _builtins.int
+    ISSUER_FIELD_NUMBER: _builtins.int
+    SCOPES_FIELD_NUMBER: _builtins.int
+    signed_in: _builtins.bool
+    """The host has a token for the server."""
+    renewed: _builtins.bool
+    """The host renews the token when it expires; false: a person has to sign in then."""
+    issuer: _builtins.str
+    """The authorization server that has issued it."""
+    @_builtins.property
+    def valid(self) -> _duration_pb2.Duration:
+        """How long the present token is valid; unset: not known."""
+
+    @_builtins.property
+    def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its rights; empty: not known."""
+
+    def __init__(
+        self,
+        *,
+        signed_in: _builtins.bool = ...,
+        renewed: _builtins.bool = ...,
+        valid: _duration_pb2.Duration | None = ...,
+        issuer: _builtins.str = ...,
+        scopes: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["valid", b"valid"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["issuer", b"issuer", "renewed", b"renewed", "scopes", b"scopes", "signed_in", b"signed_in", "valid", b"valid"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignInState: _TypeAlias = SignInState  # noqa: Y015
 
 @_typing.final
 class McpServerStatus(_message.Message):

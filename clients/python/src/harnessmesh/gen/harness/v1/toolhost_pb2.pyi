@@ -29,6 +29,230 @@ else:
 DESCRIPTOR: _descriptor.FileDescriptor
 
 @_typing.final
+class StartServerSignInRequest(_message.Message):
+    """StartServerSignInRequest asks for a sign-in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    LOCAL_FIELD_NUMBER: _builtins.int
+    REDIRECT_URI_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The namespace whose runs use the token."""
+    local: _builtins.bool
+    """A local person has named the server, so that its address may be private, and its settings may
+    name variables of the tool host.
+    """
+    redirect_uri: _builtins.str
+    """Where the browser is redirected: http on a loopback address."""
+    @_builtins.property
+    def subject(self) -> _mcp_pb2.SignInSubject:
+        """The server."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        subject: _mcp_pb2.SignInSubject | None = ...,
+        local: _builtins.bool = ...,
+        redirect_uri: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["local", b"local", "namespace", b"namespace", "redirect_uri", b"redirect_uri", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartServerSignInRequest: _TypeAlias = StartServerSignInRequest  # noqa: Y015
+
+@_typing.final
+class StartServerSignInResponse(_message.Message):
+    """StartServerSignInResponse is a sign-in that was begun."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def start(self) -> _mcp_pb2.SignInStart:
+        """The sign-in."""
+
+    def __init__(
+        self,
+        *,
+        start: _mcp_pb2.SignInStart | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartServerSignInResponse: _TypeAlias = StartServerSignInResponse  # noqa: Y015
+
+@_typing.final
+class FinishServerSignInRequest(_message.Message):
+    """FinishServerSignInRequest completes a sign-in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RETURNED_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """As in StartServerSignInRequest."""
+    @_builtins.property
+    def returned(self) -> _mcp_pb2.SignInReturn:
+        """What the browser has returned."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        returned: _mcp_pb2.SignInReturn | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["returned", b"returned"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "returned", b"returned"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishServerSignInRequest: _TypeAlias = FinishServerSignInRequest  # noqa: Y015
+
+@_typing.final
+class FinishServerSignInResponse(_message.Message):
+    """FinishServerSignInResponse reports that the host has the token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def state(self) -> _mcp_pb2.SignInState:
+        """The sign-in as it is now."""
+
+    def __init__(
+        self,
+        *,
+        state: _mcp_pb2.SignInState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishServerSignInResponse: _TypeAlias = FinishServerSignInResponse  # noqa: Y015
+
+@_typing.final
+class DescribeServerSignInRequest(_message.Message):
+    """DescribeServerSignInRequest asks for the sign-in at a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    LOCAL_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The namespace."""
+    local: _builtins.bool
+    """As in StartServerSignInRequest."""
+    @_builtins.property
+    def subject(self) -> _mcp_pb2.SignInSubject:
+        """The server."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        subject: _mcp_pb2.SignInSubject | None = ...,
+        local: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["local", b"local", "namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeServerSignInRequest: _TypeAlias = DescribeServerSignInRequest  # noqa: Y015
+
+@_typing.final
+class DescribeServerSignInResponse(_message.Message):
+    """DescribeServerSignInResponse is the sign-in at a server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATE_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def state(self) -> _mcp_pb2.SignInState:
+        """The sign-in as it is now."""
+
+    def __init__(
+        self,
+        *,
+        state: _mcp_pb2.SignInState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeServerSignInResponse: _TypeAlias = DescribeServerSignInResponse  # noqa: Y015
+
+@_typing.final
+class EndServerSignInRequest(_message.Message):
+    """EndServerSignInRequest asks for the token for a server to be removed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    SUBJECT_FIELD_NUMBER: _builtins.int
+    LOCAL_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The namespace."""
+    local: _builtins.bool
+    """As in StartServerSignInRequest."""
+    @_builtins.property
+    def subject(self) -> _mcp_pb2.SignInSubject:
+        """The server."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        subject: _mcp_pb2.SignInSubject | None = ...,
+        local: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["local", b"local", "namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndServerSignInRequest: _TypeAlias = EndServerSignInRequest  # noqa: Y015
+
+@_typing.final
+class EndServerSignInResponse(_message.Message):
+    """EndServerSignInResponse reports that the host has no token for the server."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMOVED_FIELD_NUMBER: _builtins.int
+    removed: _builtins.bool
+    """There was one."""
+    def __init__(
+        self,
+        *,
+        removed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["removed", b"removed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EndServerSignInResponse: _TypeAlias = EndServerSignInResponse  # noqa: Y015
+
+@_typing.final
 class DescribeHostRequest(_message.Message):
     """DescribeHostRequest asks for the tools of a host."""
 

@@ -91,6 +91,26 @@ class ToolHostServiceStub:
                 request_serializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeResponse.FromString,
                 _registered_method=True)
+        self.StartServerSignIn = channel.unary_unary(
+                '/harness.v1.ToolHostService/StartServerSignIn',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.StartServerSignInRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.StartServerSignInResponse.FromString,
+                _registered_method=True)
+        self.FinishServerSignIn = channel.unary_unary(
+                '/harness.v1.ToolHostService/FinishServerSignIn',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.FinishServerSignInRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.FinishServerSignInResponse.FromString,
+                _registered_method=True)
+        self.DescribeServerSignIn = channel.unary_unary(
+                '/harness.v1.ToolHostService/DescribeServerSignIn',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.DescribeServerSignInRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.DescribeServerSignInResponse.FromString,
+                _registered_method=True)
+        self.EndServerSignIn = channel.unary_unary(
+                '/harness.v1.ToolHostService/EndServerSignIn',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.EndServerSignInRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.EndServerSignInResponse.FromString,
+                _registered_method=True)
 
 
 class ToolHostServiceServicer:
@@ -186,6 +206,37 @@ class ToolHostServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StartServerSignIn(self, request, context):
+        """StartServerSignIn starts a sign-in at a server and returns the address that a person opens.
+        FAILED_PRECONDITION with the reason where that cannot be.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FinishServerSignIn(self, request, context):
+        """FinishServerSignIn completes a sign-in once: the host has the token then.
+        FAILED_PRECONDITION where it is refused or has not been begun.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeServerSignIn(self, request, context):
+        """DescribeServerSignIn returns whether the host has a token for a server.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EndServerSignIn(self, request, context):
+        """EndServerSignIn removes the token for a server, and revokes it where the authorization
+        server has a way to.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ToolHostServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -243,6 +294,26 @@ def add_ToolHostServiceServicer_to_server(servicer, server):
                     servicer.EndWorktree,
                     request_deserializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeRequest.FromString,
                     response_serializer=harness_dot_v1_dot_toolhost__pb2.EndWorktreeResponse.SerializeToString,
+            ),
+            'StartServerSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartServerSignIn,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.StartServerSignInRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.StartServerSignInResponse.SerializeToString,
+            ),
+            'FinishServerSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishServerSignIn,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.FinishServerSignInRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.FinishServerSignInResponse.SerializeToString,
+            ),
+            'DescribeServerSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeServerSignIn,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.DescribeServerSignInRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.DescribeServerSignInResponse.SerializeToString,
+            ),
+            'EndServerSignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.EndServerSignIn,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.EndServerSignInRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.EndServerSignInResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -544,6 +615,114 @@ class ToolHostService:
             '/harness.v1.ToolHostService/EndWorktree',
             harness_dot_v1_dot_toolhost__pb2.EndWorktreeRequest.SerializeToString,
             harness_dot_v1_dot_toolhost__pb2.EndWorktreeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartServerSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/StartServerSignIn',
+            harness_dot_v1_dot_toolhost__pb2.StartServerSignInRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.StartServerSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishServerSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/FinishServerSignIn',
+            harness_dot_v1_dot_toolhost__pb2.FinishServerSignInRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.FinishServerSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeServerSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/DescribeServerSignIn',
+            harness_dot_v1_dot_toolhost__pb2.DescribeServerSignInRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.DescribeServerSignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EndServerSignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/EndServerSignIn',
+            harness_dot_v1_dot_toolhost__pb2.EndServerSignInRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.EndServerSignInResponse.FromString,
             options,
             channel_credentials,
             insecure,

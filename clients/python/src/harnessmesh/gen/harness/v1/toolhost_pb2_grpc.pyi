@@ -76,6 +76,20 @@ class ToolHostServiceStub:
     """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
     that of a deleted run in any case. Nothing happens to one that the host does not know.
     """
+    StartServerSignIn: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.StartServerSignInRequest, _toolhost_pb2.StartServerSignInResponse]
+    """StartServerSignIn starts a sign-in at a server and returns the address that a person opens.
+    FAILED_PRECONDITION with the reason where that cannot be.
+    """
+    FinishServerSignIn: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.FinishServerSignInRequest, _toolhost_pb2.FinishServerSignInResponse]
+    """FinishServerSignIn completes a sign-in once: the host has the token then.
+    FAILED_PRECONDITION where it is refused or has not been begun.
+    """
+    DescribeServerSignIn: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.DescribeServerSignInRequest, _toolhost_pb2.DescribeServerSignInResponse]
+    """DescribeServerSignIn returns whether the host has a token for a server."""
+    EndServerSignIn: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.EndServerSignInRequest, _toolhost_pb2.EndServerSignInResponse]
+    """EndServerSignIn removes the token for a server, and revokes it where the authorization
+    server has a way to.
+    """
 
 @_typing.type_check_only
 class ToolHostServiceAsyncStub(ToolHostServiceStub):
@@ -124,6 +138,20 @@ class ToolHostServiceAsyncStub(ToolHostServiceStub):
     EndWorktree: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.EndWorktreeRequest, _toolhost_pb2.EndWorktreeResponse]  # type: ignore[assignment]
     """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
     that of a deleted run in any case. Nothing happens to one that the host does not know.
+    """
+    StartServerSignIn: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.StartServerSignInRequest, _toolhost_pb2.StartServerSignInResponse]  # type: ignore[assignment]
+    """StartServerSignIn starts a sign-in at a server and returns the address that a person opens.
+    FAILED_PRECONDITION with the reason where that cannot be.
+    """
+    FinishServerSignIn: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.FinishServerSignInRequest, _toolhost_pb2.FinishServerSignInResponse]  # type: ignore[assignment]
+    """FinishServerSignIn completes a sign-in once: the host has the token then.
+    FAILED_PRECONDITION where it is refused or has not been begun.
+    """
+    DescribeServerSignIn: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.DescribeServerSignInRequest, _toolhost_pb2.DescribeServerSignInResponse]  # type: ignore[assignment]
+    """DescribeServerSignIn returns whether the host has a token for a server."""
+    EndServerSignIn: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.EndServerSignInRequest, _toolhost_pb2.EndServerSignInResponse]  # type: ignore[assignment]
+    """EndServerSignIn removes the token for a server, and revokes it where the authorization
+    server has a way to.
     """
 
 class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -236,6 +264,44 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _typing.Union[_toolhost_pb2.EndWorktreeResponse, _abc.Awaitable[_toolhost_pb2.EndWorktreeResponse]]:
         """EndWorktree removes the worktree of a run that has ended if nothing in it has changed, and
         that of a deleted run in any case. Nothing happens to one that the host does not know.
+        """
+
+    @_abc_1.abstractmethod
+    def StartServerSignIn(
+        self,
+        request: _toolhost_pb2.StartServerSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.StartServerSignInResponse, _abc.Awaitable[_toolhost_pb2.StartServerSignInResponse]]:
+        """StartServerSignIn starts a sign-in at a server and returns the address that a person opens.
+        FAILED_PRECONDITION with the reason where that cannot be.
+        """
+
+    @_abc_1.abstractmethod
+    def FinishServerSignIn(
+        self,
+        request: _toolhost_pb2.FinishServerSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.FinishServerSignInResponse, _abc.Awaitable[_toolhost_pb2.FinishServerSignInResponse]]:
+        """FinishServerSignIn completes a sign-in once: the host has the token then.
+        FAILED_PRECONDITION where it is refused or has not been begun.
+        """
+
+    @_abc_1.abstractmethod
+    def DescribeServerSignIn(
+        self,
+        request: _toolhost_pb2.DescribeServerSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.DescribeServerSignInResponse, _abc.Awaitable[_toolhost_pb2.DescribeServerSignInResponse]]:
+        """DescribeServerSignIn returns whether the host has a token for a server."""
+
+    @_abc_1.abstractmethod
+    def EndServerSignIn(
+        self,
+        request: _toolhost_pb2.EndServerSignInRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.EndServerSignInResponse, _abc.Awaitable[_toolhost_pb2.EndServerSignInResponse]]:
+        """EndServerSignIn removes the token for a server, and revokes it where the authorization
+        server has a way to.
         """
 
 def add_ToolHostServiceServicer_to_server(servicer: ToolHostServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...
