@@ -57,6 +57,9 @@ func (s Style) ResultLines(r *harnessv1.HarnessResult) []string {
 	if cost := usage.GetCostMicroUsd(); cost > 0 {
 		facts = append(facts, fmt.Sprintf("$%.4f", float64(cost)/1e6))
 	}
+	if q := r.GetQuality(); q != nil && q.CostShare != nil {
+		facts = append(facts, fmt.Sprintf("judging $%.4f (%d %%)", float64(q.GetUsage().GetCostMicroUsd())/1e6, q.GetCostShare()))
+	}
 	facts = append(facts, span(r.GetDuration().AsDuration()))
 	lines := []string{s.bold(status), strings.Join(facts, s.dot())}
 	if covered := CoverageLine(r.GetCoverage()); covered != "" {
