@@ -82,6 +82,8 @@ func (s *schemas) answered(f protoreflect.FieldDescriptor) schema {
 		one = schema{"type": "string", "format": "date-time"}
 	case is(f, "google.protobuf.Duration"):
 		one = schema{"type": "integer", "minimum": 0}
+	case is(f, "google.protobuf.Struct"):
+		one = schema{"type": "object"}
 	case f.Message() != nil:
 		s.answer(f.Message(), string(f.Message().Name()))
 		one = ref(string(f.Message().Name()))
@@ -141,6 +143,8 @@ func (s *schemas) requested(properties schema, f protoreflect.FieldDescriptor) {
 		return
 	case f.FullName() == "harness.v1.SandboxConfig.level":
 		one = schema{"enum": append(names(f.Enum(), false), "auto")}
+	case f.IsMap(): // of texts
+		one = schema{"type": "object", "additionalProperties": schema{"type": "string"}}
 	case is(f, "harness.v1.Content"):
 		one = schema{"type": "string"}
 	case is(f, "google.protobuf.Duration"):
@@ -206,6 +210,9 @@ func (s *schemas) event(seed map[string]string) {
 		kind := schema{"const": name}
 		if other := seed[name]; other != "" {
 			kind = schema{"enum": []any{name, other}}
+		}
+		if name == "quality.scored" {
+			kind = schema{"enum": []any{name, "harness_rqs", "harness_rec_qs", "harness_doc_qs"}}
 		}
 		state := swarmStates[name]
 		if state != "" {

@@ -208,6 +208,29 @@ func TestSeedNames(t *testing.T) {
 	}
 }
 
+// A score has the seed name of its type.
+func TestSeedNamesOfScores(t *testing.T) {
+	b := newBed(t)
+	var sent []*harnessv1.Event
+	for _, name := range []string{"rqs", "rec_qs", "doc_qs"} {
+		sent = append(sent, event.QualityScored(&harnessv1.QualityScored{Type: name, Score: 90, Grade: "A", Label: "excellent", Attempt: 1}))
+	}
+	b.started("r").step("turn", nil, sent...).end("Done.")
+	events := b.open("/v1/runs/r/events?names=seed").rest()
+	want := []string{"attached", "harness_rqs", "harness_rec_qs", "harness_doc_qs", "harness_completed", "result"}
+	if got := names(events); !slices.Equal(got, want) {
+		t.Fatalf("%v", got)
+	}
+	for i, name := range want[1:4] {
+		if data := events[i+1].data; !strings.HasPrefix(data, `{"type":"`+name+`","id":"`) {
+			t.Errorf("%s", data)
+		}
+	}
+	if got := names(b.open("/v1/runs/r/events").rest()); !slices.Equal(got[1:4], slices.Repeat([]string{"quality.scored"}, 3)) {
+		t.Errorf("without the seed's names: %v", got)
+	}
+}
+
 // Sub-agents of a swarm are its progress; others keep their names.
 func TestSeedNamesOfASwarm(t *testing.T) {
 	b := newBed(t)
