@@ -66,7 +66,7 @@ func (e exampleRun) ended(t *testing.T, said saidByProgram) outcome {
 
 func TestTheExamplesAreWithoutAProblem(t *testing.T) {
 	files, err := filepath.Glob("../../examples/agents/*/*.yaml")
-	if err != nil || len(files) != 9 {
+	if err != nil || len(files) != 11 {
 		t.Fatalf("%v, %v", files, err)
 	}
 	files = append(files, "../../examples/agent.yaml", "../../examples/script.yaml")
@@ -114,5 +114,40 @@ func TestTheDataExample(t *testing.T) {
 	o := e.ended(t, call(t, nil, "", "resume", "r", "--data", e.dir+"/data", "--output", "jsonl"))
 	if !json.Valid([]byte(e.file(t, "result.json"))) || !strings.Contains(e.file(t, "summary.md"), "40.00") {
 		t.Errorf("%+v", o)
+	}
+}
+
+// TestTheReviewExample: the first review is sent back, the second is accepted, and its quote is found.
+func TestTheReviewExample(t *testing.T) {
+	e := newExample(t, "review")
+	said := e.run(t, "Review the change.")
+	got := call(t, nil, "", "show", "r", "--data", e.dir+"/data", "--output", "json")
+	var run struct {
+		Result struct {
+			Status       string
+			Accepted     bool
+			Answer       string
+			Deliverables []struct{ Kind, Title string }
+			Quality      struct {
+				Kind, Level         string
+				Attempts, Delivered int
+				Combined            float64
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(got.out), &run); err != nil {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	r := run.Result
+	if said.code != 0 || r.Status != "DONE" || !r.Accepted || len(r.Deliverables) != 1 || r.Deliverables[0].Kind != "finding" || !strings.Contains(r.Answer, "One finding") {
+		t.Fatalf("%+v\n%s\n%s", r, said.out, said.err)
+	}
+	if q := r.Quality; q.Kind != "review" || q.Level != "COMPLEX" || q.Attempts != 2 || q.Delivered != 2 || q.Combined != 0.95 {
+		t.Errorf("%+v", q)
+	}
+	for _, want := range []string{`"plan":"Review each line of the change"`, "Contract failed", "[security] No finding names a line", `"artifact_counts":{"finding":1}`} {
+		if !strings.Contains(said.out, want) {
+			t.Errorf("nothing of %q in\n%s", want, said.out)
+		}
 	}
 }

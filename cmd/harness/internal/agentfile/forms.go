@@ -20,6 +20,7 @@ func init() {
 		"harness.v1.Predicate.schema":           (*decoder).schema,
 		"harness.v1.ToolSpec.parameters_schema": (*decoder).schema,
 		"harness.v1.Predicate.arguments":        (*decoder).arguments,
+		"harness.v1.WorkKind.prompts":           (*decoder).texts,
 		"harness.v1.McpServer.env":              (*decoder).texts,
 		"harness.v1.McpServer.headers":          (*decoder).texts,
 		"harness.v1.WebCredential.headers":      (*decoder).texts,
