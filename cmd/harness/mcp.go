@@ -34,6 +34,7 @@ type mcpCmd struct {
 type serverFlags struct {
 	Agent     string   `placeholder:"FILE" help:"Agent file with the servers."`
 	MCP       []string `name:"mcp" placeholder:"FILE" help:"File with servers under the key mcpServers, such as .mcp.json; repeatable."`
+	Service   []string `name:"tool-service" sep:"none" placeholder:"NAME=HOST:PORT" help:"Tool service, as in serve; repeatable."`
 	Workspace string   `placeholder:"DIR" default:"." help:"Directory in which processes of servers work."`
 }
 
@@ -43,7 +44,7 @@ const describeTime = 30 * time.Second
 // describe starts the servers and returns them with how they are; without their pins if unpinned
 // is set.
 func (c *serverFlags) describe(ctx context.Context, a *app, unpinned bool) ([]*harnessv1.McpServer, []*harnessv1.DescribedServer, error) {
-	flags := &specFlags{Agent: c.Agent, MCP: c.MCP}
+	flags := &specFlags{Agent: c.Agent, MCP: c.MCP, ToolService: c.Service}
 	file, err := flags.files(true)
 	if err != nil {
 		return nil, nil, err
@@ -55,7 +56,7 @@ func (c *serverFlags) describe(ctx context.Context, a *app, unpinned bool) ([]*h
 		}
 	}
 	if len(servers) == 0 {
-		return nil, nil, errors.New("there are no servers: name a file with --agent or --mcp")
+		return nil, nil, errors.New("there are no servers: name a file with --agent or --mcp, or a --tool-service")
 	}
 	workspace, err := filepath.Abs(c.Workspace)
 	if err != nil {

@@ -48,6 +48,7 @@ type serveCmd struct {
 	AllowTarget        []string      `placeholder:"HOST:PORT" help:"Service that runs may name in hooks, checks, context providers and summarizers (grpc) if they are started over the network with a token; repeatable. Default: none."`
 	SandboxLeast       string        `enum:"off,kernel,full" default:"off" placeholder:"off|kernel|full" help:"Least level at which the tool host runs commands. A host below it is not ready."`
 	SandboxPrivateHost []string      `placeholder:"HOST" help:"Host whose addresses are private that commands may reach if their run names it too, such as proxy.corp.example:8080; repeatable."`
+	ToolService        []string      `name:"tool-service" sep:"none" placeholder:"NAME=HOST:PORT" help:"Tool service whose tools all runs of the tool host have; ,trust=hints counts what it says of their effects, ,timeout=D bounds a call; repeatable."`
 	Quality            string        `enum:"always," default:"" placeholder:"always" help:"always: judge the work of all runs, whatever they ask for. Default: that of runs that ask for it."`
 	Features           string        `placeholder:"FILE" help:"File with features that the runs of some namespaces, or a share of all runs, have; read at the start. Default: none."`
 	Sync               string        `enum:"always,interval," default:"" placeholder:"always|interval" help:"When the embedded server flushes to disk: always (default) survives a power failure, interval is faster."`
@@ -124,6 +125,9 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		PeerConnections: c.PeerConnections, Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
 		Executor: c.Executor, Target: c.Target, QualityAlways: c.Quality != "",
 		ModelEnv: a.env, Catalogue: models, Metrics: c.Metrics, Logger: a.log, Stderr: a.err,
+	}
+	if cfg.ToolServices, err = parseToolServices(c.ToolService); err != nil {
+		return follow.ExitError, err
 	}
 	if c.Features != "" {
 		if cfg.Features, err = agentfile.LoadFeatures(c.Features); err != nil {

@@ -25,6 +25,7 @@ type specFlags struct {
 	Workspace    string        `placeholder:"DIR" help:"Directory in which the agent works. Default: the current directory."`
 	Agent        string        `placeholder:"FILE" help:"Agent file: instructions, model, tool policy, budgets, contract, hooks."`
 	MCP          []string      `name:"mcp" placeholder:"FILE" help:"File with servers of tools under the key mcpServers, such as .mcp.json; repeatable."`
+	ToolService  []string      `name:"tool-service" sep:"none" placeholder:"NAME=HOST:PORT" help:"Tool service whose tools the run has, as in serve; repeatable."`
 	Contract     string        `placeholder:"FILE" help:"Contract file: what must exist before the run counts as done."`
 	Mode         string        `placeholder:"NAME" help:"Mode at the start: plan, execute, or a custom mode of the agent file. Default: execute."`
 	Workflow     []string      `placeholder:"NAME" help:"Executors of a turn in order, such as repair,compaction,turn,checker,stopdecision. Default: repair,compaction,turn,stopdecision."`
@@ -198,6 +199,9 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 		if err := file.LoadServers(path); err != nil {
 			return nil, fmt.Errorf("--mcp: %w", err)
 		}
+	}
+	if err := c.addToolServices(file.Agent); err != nil {
+		return nil, err
 	}
 	if c.Contract != "" {
 		if err := file.LoadContract(c.Contract); err != nil {

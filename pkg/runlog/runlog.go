@@ -61,6 +61,8 @@ import (
 //     limits.
 //   - 12: servers of tools, calls by call_tool, and swarms. A program that reads only schema 11 would
 //     refuse calls of servers as unknown, and could not give the specialists of a swarm their tasks.
+//   - 14: tool services. A program that reads only schema 13 would give their tools the names of other
+//     servers' tools, and start them as programs.
 //   - 16: answers of attempts in the list of work, artifacts of earlier segments, prompts of kinds. A
 //     program that reads only schema 12 would deliver a better attempt without its answer.
 const Schema = 16

@@ -75,20 +75,31 @@ func checkServer(s *harnessv1.McpServer) error {
 	switch {
 	case !serverName().MatchString(s.GetName()):
 		return fault.Invalid("name", "invalid name %q: must match [A-Za-z0-9_-]{1,40}", content.Clip(s.GetName(), 80))
-	case s.GetCommand() == "" && s.GetUrl() == "":
-		return fault.Invalid("command", "the server %s has neither command nor url: set one of them", s.GetName())
+	case s.GetHost() && s.GetCommand()+s.GetUrl()+s.GetGrpc() == "":
+		return nil // of a spec that was read from a run: it is added again
+	case s.GetCommand() == "" && s.GetUrl() == "" && s.GetGrpc() == "":
+		return fault.Invalid("command", "the server %s has neither command nor url nor grpc: set one of them", s.GetName())
 	case s.GetCommand() != "" && s.GetUrl() != "":
 		return fault.Invalid("url", "the server %s has command and url: leave out one of them", s.GetName())
-	case s.GetUrl() == "" && len(s.GetHeaders()) > 0:
-		return fault.Invalid("headers", "only a server with url has headers")
+	case s.GetGrpc() != "" && s.GetCommand()+s.GetUrl() != "":
+		return fault.Invalid("grpc", "the server %s has grpc, and command or url: leave out one of them", s.GetName())
+	case s.GetCommand() != "" && len(s.GetHeaders()) > 0:
+		return fault.Invalid("headers", "only a server with url or grpc has headers")
 	case s.GetCommand() == "" && len(s.GetArgs())+len(s.GetEnv()) > 0:
 		return fault.Invalid("args", "only a server with command has args and env")
+	case s.GetGrpc() != "" && s.GetNetwork() != nil:
+		return fault.Invalid("network", "only a server with command has a network")
 	case s.GetTrust() != "" && s.GetTrust() != mcptool.TrustHints:
 		return fault.Invalid("trust", "unknown trust %q: must be hints, or left out", content.Clip(s.GetTrust(), 80))
 	case s.GetTimeout() != nil && (s.GetTimeout().CheckValid() != nil || s.GetTimeout().AsDuration() <= 0):
 		return fault.Invalid("timeout", "must be more than 0")
 	case len(s.GetTools()) > maxServerTools, len(s.GetIdempotent()) > maxServerTools, len(s.GetPins()) > maxServerPins:
 		return fault.Invalid("tools", "at most %d names of tools, and %d pins", maxServerTools, maxServerPins)
+	}
+	if s.GetGrpc() != "" {
+		if err := CheckToolService(s); err != nil {
+			return err
+		}
 	}
 	if err := checkServerTexts(s); err != nil {
 		return err

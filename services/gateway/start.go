@@ -56,9 +56,11 @@ func Same(run runlog.Run, a, b *harnessv1.RunSpec) bool {
 	return bytes.Equal(Canonical(run, a), Canonical(run, b))
 }
 
-// Canonical returns a request as bytes: equal for equal requests.
+// Canonical returns a request as bytes: equal for equal requests. The tool services that the
+// gateway has added are no part of a request.
 func Canonical(run runlog.Run, spec *harnessv1.RunSpec) []byte {
 	spec = proto.CloneOf(spec)
+	removeServices(spec)
 	if goal := spec.GetGoal(); goal != nil {
 		ref := goal.GetBlob()
 		if ref == nil {

@@ -12,6 +12,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 )
 
 // Namespace returns the namespace of a request.
@@ -266,7 +267,7 @@ func namesTool(pattern string, names []string, servers []*harnessv1.McpServer) b
 		return true
 	}
 	return slices.ContainsFunc(servers, func(s *harnessv1.McpServer) bool {
-		whole := "mcp__" + s.GetName() + "__"
+		whole := mcptool.Prefix(s)
 		fixed, _, open := strings.Cut(pattern, "*")
 		return strings.HasPrefix(fixed, whole) || open && strings.HasPrefix(whole, fixed)
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/servicetest"
 )
 
 var (
@@ -28,6 +29,7 @@ var (
 func TestMain(m *testing.M) {
 	disktest.Enter()
 	servertest.Enter()
+	servicetest.Enter()
 	flag.Parse()
 	// These tests mostly wait for takeovers.
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {

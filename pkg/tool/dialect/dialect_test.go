@@ -176,12 +176,12 @@ func TestNamesOfToolsAreTheSameInEveryRun(t *testing.T) {
 		{"s", "a.b", "mcp__s__a_b_2a9f4e8a"},
 		{"s", "a/b", ""}, {"s", long, ""}, {"s", long + "é", ""}, {"", "", "mcp____"},
 	} {
-		got := Name(c[0], c[1])
-		if c[2] != "" && got != c[2] && c[1] != "a.b" || len(got) > 64 || plainName(got, false) != got || got != Name(c[0], c[1]) {
+		got := Name("mcp__"+c[0]+"__", c[1])
+		if c[2] != "" && got != c[2] && c[1] != "a.b" || len(got) > 64 || plainName(got, false) != got || got != Name("mcp__"+c[0]+"__", c[1]) {
 			t.Errorf("%v: %s", c, got)
 		}
 	}
-	if Name("s", "a.b") == Name("s", "a/b") || Name("s", long) == Name("s", long+"b") {
+	if Name("mcp__s__", "a.b") == Name("mcp__s__", "a/b") || Name("mcp__s__", long) == Name("mcp__s__", long+"b") {
 		t.Error("two tools have one name")
 	}
 }

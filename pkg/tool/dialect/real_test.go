@@ -31,7 +31,7 @@ func TestRealSchemasAreAcceptedByEveryService(t *testing.T) {
 			t.Fatal(err)
 		}
 		count++
-		name := Name(line.Server, line.Name)
+		name := Name("mcp__"+line.Server+"__", line.Name)
 		converted, err := Convert(string(line.Schema))
 		if err != nil {
 			refused = append(refused, line.Server+" "+line.Name+": "+err.Error())

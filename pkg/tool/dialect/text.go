@@ -51,12 +51,12 @@ func invisible(r rune) bool {
 // maxName bounds the name of a tool, in bytes.
 const maxName = 64
 
-// Name returns the name that models, rules and events use for a tool of a server:
-// mcp__SERVER__TOOL. Where this is longer than 64 bytes, or has other characters than
-// [A-Za-z0-9_-], the characters become _ and the end is 8 hexadecimal digits of the
-// SHA-256 of the whole name. It is the same in every run.
-func Name(server, tool string) string {
-	whole := "mcp__" + server + "__" + tool
+// Name returns the name that models, rules and events use for a tool of a server: the prefix of
+// the server, such as mcp__SERVER__, and the tool. Where this is longer than 64 bytes, or has
+// other characters than [A-Za-z0-9_-], the characters become _ and the end is 8 hexadecimal
+// digits of the SHA-256 of the whole name. It is the same in every run.
+func Name(prefix, tool string) string {
+	whole := prefix + tool
 	plain := plainName(whole, false)
 	if plain == whole && len(whole) <= maxName {
 		return whole

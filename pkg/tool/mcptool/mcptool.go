@@ -1,5 +1,6 @@
-// Package mcptool decides which tools of servers of the Model Context Protocol a run has,
-// how its model sees them, and when a definition has to be approved again.
+// Package mcptool decides which tools of servers a run has, how its model sees them, and when a
+// definition has to be approved again. A server is one of the Model Context Protocol, or a
+// ToolService.
 //
 // A run keeps the definitions that it began with. What a server lists later changes only
 // whether a call runs, asks or is an error, never the beginning of the model's requests:
@@ -53,11 +54,46 @@ func canonical(text string) string {
 	return string(data)
 }
 
-// hints are what a server says of the effects of a tool.
-type hints struct {
-	ReadOnly    bool  `json:"readOnlyHint"`
-	Destructive *bool `json:"destructiveHint"`
-	Idempotent  bool  `json:"idempotentHint"`
+// Hints are what a server says of the effects of a tool: the annotations of the Model Context
+// Protocol, and those that only a ToolService has.
+type Hints struct {
+	ReadOnly    bool  `json:"readOnlyHint,omitempty"`
+	Destructive *bool `json:"destructiveHint,omitempty"`
+	Idempotent  bool  `json:"idempotentHint,omitempty"`
+
+	ParallelSafe bool   `json:"parallelSafeHint,omitempty"`
+	Explores     bool   `json:"exploresHint,omitempty"`
+	Durability   string `json:"durabilityHint,omitempty"`
+	// Remembers: the service keeps the keys of calls, so a call can be sent again. It is no hint on
+	// the effects of a tool, and counts whether or not the service is trusted.
+	Remembers bool `json:"remembersKeys,omitempty"`
+}
+
+// HintsOf returns the hints of a definition; none if they cannot be read.
+func HintsOf(d *harnessv1.McpDefinition) Hints {
+	h := Hints{}
+	if json.Unmarshal([]byte(d.GetHints()), &h) != nil {
+		return Hints{}
+	}
+	return h
+}
+
+// IsService reports whether a server is a ToolService.
+func IsService(server *harnessv1.McpServer) bool { return server.GetGrpc() != "" || server.GetHost() }
+
+// Remembered reports whether calls of a tool can be sent again because its server remembers their
+// keys. Only a ToolService does.
+func Remembered(server *harnessv1.McpServer, d *harnessv1.McpDefinition) bool {
+	return IsService(server) && HintsOf(d).Remembers
+}
+
+// Prefix returns the beginning of the names of a server's tools: NAME__ for a ToolService, else
+// mcp__NAME__.
+func Prefix(server *harnessv1.McpServer) string {
+	if IsService(server) {
+		return server.GetName() + "__"
+	}
+	return "mcp__" + server.GetName() + "__"
 }
 
 // Spec returns a tool as a model sees it. The error is why it cannot be used.
@@ -68,7 +104,7 @@ func Spec(server *harnessv1.McpServer, d *harnessv1.McpDefinition) (*harnessv1.T
 	}
 	description := cmp.Or(dialect.Text(d.GetDescription(), MaxDescription), dialect.Text(d.GetTitle(), MaxDescription), "A tool of the server "+server.GetName()+".")
 	return &harnessv1.ToolSpec{
-		Name: dialect.Name(server.GetName(), d.GetTool()), Description: description, ParametersSchema: converted.Schema,
+		Name: dialect.Name(Prefix(server), d.GetTool()), Description: description, ParametersSchema: converted.Schema,
 		Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, Annotations: annotations(server, d),
 	}, nil
 }
@@ -76,13 +112,18 @@ func Spec(server *harnessv1.McpServer, d *harnessv1.McpDefinition) (*harnessv1.T
 func annotations(server *harnessv1.McpServer, d *harnessv1.McpDefinition) *harnessv1.ToolAnnotations {
 	a := &harnessv1.ToolAnnotations{Writes: true, Asks: true, Durability: harnessv1.Durability_DURABILITY_ANCHORING}
 	if server.GetTrust() == TrustHints {
-		h := hints{}
-		_ = json.Unmarshal([]byte(d.GetHints()), &h)
+		h := HintsOf(d)
 		a.Idempotent = h.Idempotent || h.ReadOnly
 		a.Reads, a.Writes, a.ParallelSafe = h.ReadOnly, !h.ReadOnly, h.ReadOnly
 		a.Asks = !h.ReadOnly && (h.Destructive == nil || *h.Destructive)
+		if IsService(server) {
+			a.ParallelSafe, a.Explores = h.ParallelSafe, h.Explores
+			if d, known := harnessv1.Durability_value[h.Durability]; known && d != 0 {
+				a.Durability = harnessv1.Durability(d)
+			}
+		}
 	}
-	a.Idempotent = a.Idempotent || slices.Contains(server.GetIdempotent(), d.GetTool())
+	a.Idempotent = a.Idempotent || slices.Contains(server.GetIdempotent(), d.GetTool()) || Remembered(server, d)
 	return a
 }
 

@@ -159,6 +159,41 @@ func TestHintsCountOnlyIfTrusted(t *testing.T) {
 	}
 }
 
+// TestToolsOfServices: their names have no mcp__, so they never take the name of another tool, and
+// their hints count only if they are trusted. That a service remembers keys counts in any case.
+func TestToolsOfServices(t *testing.T) {
+	d := &harnessv1.McpDefinition{Tool: "pay", Schema: `{}`, Hints: `{"readOnlyHint":true,"parallelSafeHint":true,"exploresHint":true,"durabilityHint":"DURABILITY_EPHEMERAL"}`}
+	service := &harnessv1.McpServer{Name: "billing", Grpc: "127.0.0.1:1"}
+	careful, err := mcptool.Spec(service, d)
+	if err != nil || careful.GetName() != "billing__pay" {
+		t.Fatalf("%v, %v", careful, err)
+	}
+	want := &harnessv1.ToolAnnotations{Writes: true, Asks: true, Durability: harnessv1.Durability_DURABILITY_ANCHORING}
+	if a := careful.GetAnnotations(); !proto.Equal(a, want) {
+		t.Errorf("not trusted: %v", a)
+	}
+	trusted, _ := mcptool.Spec(&harnessv1.McpServer{Name: "billing", Host: true, Trust: mcptool.TrustHints}, d)
+	want = &harnessv1.ToolAnnotations{Reads: true, Idempotent: true, ParallelSafe: true, Explores: true, Durability: harnessv1.Durability_DURABILITY_EPHEMERAL}
+	if a := trusted.GetAnnotations(); !proto.Equal(a, want) || trusted.GetName() != "billing__pay" {
+		t.Errorf("trusted: %v", trusted)
+	}
+	d.Hints = `{"remembersKeys":true}`
+	remembers, _ := mcptool.Spec(service, d)
+	if a := remembers.GetAnnotations(); !a.GetIdempotent() || !a.GetAsks() || !a.GetWrites() || !mcptool.Remembered(service, d) {
+		t.Errorf("remembers keys: %v", a)
+	}
+	if other, _ := mcptool.Spec(server(), d); other.GetAnnotations().GetIdempotent() || mcptool.Remembered(server(), d) {
+		t.Error("a server of the Model Context Protocol remembers keys")
+	}
+	taken := mcptool.Select(mcptool.Input{
+		Servers:   []*harnessv1.McpServer{{Name: "a", Grpc: "x:1"}, {Name: "a__b", Grpc: "x:2"}},
+		Described: []*harnessv1.DescribedServer{described(definition("b__c", "C"), definition("work_complete", "W")), described(definition("c", "C"))},
+	})
+	if got := shape(taken); got != "a__b__c; a__work_complete" || taken.Servers[1].GetLeftOut()[0].GetReason() != "another tool has the name a__b__c" {
+		t.Errorf("%s, %v", got, taken.Servers[1])
+	}
+}
+
 func TestSetFinder(t *testing.T) {
 	for _, c := range []struct {
 		tokens, window uint32

@@ -91,6 +91,9 @@ func targetsOf(spec *harnessv1.RunSpec) []namedTarget {
 	for i, p := range spec.GetAgent().GetContextProviders() {
 		add(fmt.Sprintf("spec.agent.context_providers[%d].grpc", i), p.GetGrpc())
 	}
+	for i, s := range spec.GetAgent().GetMcp() {
+		add(fmt.Sprintf("spec.agent.mcp[%d].grpc", i), s.GetGrpc())
+	}
 	checks := func(field string, contract *harnessv1.TaskContract) {
 		for i, output := range contract.GetRequiredOutputs() {
 			add(fmt.Sprintf("%s.required_outputs[%d].predicate.grpc", field, i), output.GetPredicate().GetGrpc())

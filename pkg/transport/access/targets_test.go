@@ -34,6 +34,9 @@ func TestServicesAreThoseOfTheOperator(t *testing.T) {
 			"spec.agent.context_providers[0].grpc": func(s *harnessv1.RunSpec, t string) {
 				s.Agent.ContextProviders = []*harnessv1.ContextProvider{{Name: "x", Grpc: t}}
 			},
+			"spec.agent.mcp[1].grpc": func(s *harnessv1.RunSpec, t string) {
+				s.Agent.Mcp = []*harnessv1.McpServer{{Name: "own", Host: true}, {Name: "x", Grpc: t}}
+			},
 			"spec.contract.required_outputs[1].predicate.grpc": func(s *harnessv1.RunSpec, t string) { output(&harnessv1.Predicate{Grpc: t})(s) },
 			"spec.agent.agents[0].contract.required_outputs[0].predicate.grpc": func(s *harnessv1.RunSpec, t string) {
 				s.Agent.Agents = []*harnessv1.SubAgent{{Name: "a", Contract: &harnessv1.TaskContract{RequiredOutputs: []*harnessv1.RequiredOutput{{Predicate: &harnessv1.Predicate{Grpc: t}}}}}}
@@ -62,7 +65,7 @@ func TestEveryServiceOfARunIsChecked(t *testing.T) {
 	var found []string
 	services((&harnessv1.RunSpec{}).ProtoReflect().Descriptor(), "", map[protoreflect.FullName]bool{}, &found)
 	slices.Sort(found)
-	if got := strings.Join(found, " "); got != ".agent.agents.contract.required_outputs.predicate.grpc .agent.context_providers.grpc .agent.hooks.grpc .agent.mcp.url .agent.web.search.url .contract.required_outputs.predicate.grpc" {
+	if got := strings.Join(found, " "); got != ".agent.agents.contract.required_outputs.predicate.grpc .agent.context_providers.grpc .agent.hooks.grpc .agent.mcp.grpc .agent.mcp.url .agent.web.search.url .contract.required_outputs.predicate.grpc" {
 		t.Errorf("a spec names services in %s", got)
 	}
 }

@@ -78,6 +78,15 @@ func (p *Pool) Dial(target string) (grpc.ClientConnInterface, error) {
 	return way{p, target}, nil
 }
 
+// Open returns a connection to a target that is its caller's alone: the caller closes it, and
+// learns from its state when the server is gone. It sends nothing.
+func (p *Pool) Open(target string) (*grpc.ClientConn, error) {
+	if err := Check(target); err != nil {
+		return nil, err
+	}
+	return open(target, p.credentials(target), append([]grpc.DialOption{grpc.WithIdleTimeout(0)}, p.Options...))
+}
+
 // Reach tries to reach the server of a target until ctx ends. The error is one line.
 func (p *Pool) Reach(ctx context.Context, target string) error {
 	to, err := p.Dial(target)

@@ -84,6 +84,8 @@ type Config struct {
 	Tools func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	// SignIns is the tool host at which persons sign in at servers of tools. Nil: there is none.
 	SignIns SignIns
+	// Services lists the tool services that the operator of the tool host has set up. Nil: none.
+	Services func(ctx context.Context) ([]*harnessv1.McpServer, error)
 	// Hooks connects to the HookServices of an agent; its error refuses the start. Nil
 	// disables the check.
 	Hooks func(ctx context.Context, hooks []*harnessv1.Hook) error
@@ -137,6 +139,7 @@ type Server struct {
 	log        Log
 	workspaces func(ctx context.Context, workspace string, sandbox *harnessv1.SandboxConfig) (*harnessv1.SandboxProblem, error)
 	tools      func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
+	services   func(ctx context.Context) ([]*harnessv1.McpServer, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error
 	signIns    SignIns
 	window     func(model string) uint32
@@ -198,6 +201,7 @@ func New(cfg Config) *Server {
 		workspaces: cfg.Workspaces,
 		tools:      cfg.Tools,
 		signIns:    cfg.SignIns,
+		services:   cfg.Services,
 		window:     cfg.Window,
 		catalogue:  cfg.Catalogue,
 		effort:     cfg.Effort,

@@ -54,6 +54,9 @@ func (s *Server) start(ctx context.Context, r *harnessv1.StartRunRequest) (run r
 		return run, false, fault.New(codes.PermissionDenied, harnessv1.ErrorReason_ERROR_REASON_UNSPECIFIED,
 			"entitlements: only callers on the gateway's machine name them: leave them out, a token has those of its line")
 	}
+	if r, err = s.withServices(ctx, r); err != nil {
+		return run, false, err
+	}
 	if err := s.startable(ctx, r.GetSpec()); err != nil {
 		return run, false, err
 	}
@@ -110,6 +113,30 @@ func (s *Server) withWindow(r *harnessv1.StartRunRequest) *harnessv1.StartRunReq
 	}
 	r.Spec.Config.Context.MaxInputTokens = &window
 	return r
+}
+
+// withServices returns the request with the tool services of the tool host's operator.
+func (s *Server) withServices(ctx context.Context, r *harnessv1.StartRunRequest) (*harnessv1.StartRunRequest, error) {
+	var services []*harnessv1.McpServer
+	if s.services != nil {
+		bounded, cancel := s.bounded(ctx)
+		defer cancel()
+		var err error
+		switch services, err = s.services(bounded); {
+		case err != nil && ctx.Err() != nil:
+			return nil, context.Cause(ctx)
+		case err != nil:
+			return nil, because(err, codes.Unavailable, harnessv1.ErrorReason_ERROR_REASON_TOOL_HOST_UNAVAILABLE,
+				"the tool host, which knows the tool services, cannot be reached; send the same request again")
+		}
+	}
+	spec := gateway.WithServices(r.GetSpec(), services)
+	if spec == r.GetSpec() {
+		return r, nil
+	}
+	r = proto.CloneOf(r)
+	r.Spec = spec
+	return r, nil
 }
 
 // startable refuses a run that the mesh could not carry out.

@@ -11,12 +11,13 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 )
 
 // Causes for stopping a call.
 var (
 	errCancelled = errors.New("the call was cancelled")
-	errClosing   = errors.New("the tool host is closing")
+	errClosing   = mcpclient.ErrHostCloses
 	errTimeout   = errors.New("the call took too long")
 )
 

@@ -10,7 +10,7 @@ import (
 // DescribeHost returns the tools, the id of the ledger, and how far commands can be
 // confined.
 func (s *Server) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostRequest) (*harnessv1.DescribeHostResponse, error) {
-	return &harnessv1.DescribeHostResponse{Tools: s.tools.Specs(), LedgerId: s.ledger.id, Sandbox: s.Sandbox(ctx)}, nil
+	return &harnessv1.DescribeHostResponse{Tools: s.tools.Specs(), LedgerId: s.ledger.id, Sandbox: s.Sandbox(ctx), Services: s.hostServices()}, nil
 }
 
 // Sandbox returns how far commands can be confined. It finds it out by trying, once.

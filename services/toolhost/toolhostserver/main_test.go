@@ -17,10 +17,12 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/servicetest"
 )
 
 func TestMain(m *testing.M) {
 	servertest.Enter()
+	servicetest.Enter()
 	if os.Getenv(socketVariable) != "" {
 		serveUntilKilled()
 	}

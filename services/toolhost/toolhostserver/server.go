@@ -49,6 +49,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
@@ -99,6 +100,10 @@ type Config struct {
 	// Withheld are names of variables that servers of runs never get, such as the keys of
 	// model providers.
 	Withheld []string
+	// Services are the tool services that each run has, with the address and the trust of each.
+	Services []*harnessv1.McpServer
+	// Remote has the options of connections to tool services. Default: an empty one.
+	Remote *remote.Pool
 	// Limits of calls; zero fields mean defaults.
 	Limits toolhost.Limits
 	// Logger; default: discards.
@@ -120,6 +125,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Remote == nil {
+		c.Remote = &remote.Pool{}
 	}
 	c.Limits = c.Limits.WithDefaults()
 	return c

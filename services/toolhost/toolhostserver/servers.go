@@ -13,9 +13,11 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
@@ -37,7 +39,7 @@ const defaultServerCall = 120 * time.Second
 // newServers returns the servers of runs.
 func (s *Server) newServers() *mcpclient.Servers {
 	return mcpclient.New(mcpclient.Config{
-		Process: s.runServer, Transport: s.serverTransport, Variable: s.serverVariable, SignIns: s.signIns, Logger: s.log,
+		Process: s.runServer, Transport: s.serverTransport, Dial: s.dialService, Variable: s.serverVariable, SignIns: s.signIns, Logger: s.log,
 		Approvals: mcpclient.NewApprovals(filepath.Join(s.config.Dir, "servers"), s.log),
 	})
 }
@@ -69,16 +71,19 @@ func (s *Server) DescribeServers(ctx context.Context, req *harnessv1.DescribeSer
 // serverJob makes the job of a call of a server's tool.
 func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
 	c := req.GetMcp()
-	j.facts = toolhost.Call{Idempotent: slices.Contains(c.GetServer().GetIdempotent(), c.GetTool()), ForeignLedger: s.isForeign(req.GetLedgerId())}
+	j.facts = toolhost.Call{
+		Idempotent:    c.GetRemembered() || slices.Contains(c.GetServer().GetIdempotent(), c.GetTool()),
+		ForeignLedger: s.isForeign(req.GetLedgerId()),
+	}
 	j.reject = func() response { return nil }
-	if c.GetServer().GetUrl() == "" && req.GetWorkspace() != "" {
+	if c.GetServer().GetCommand() != "" && req.GetWorkspace() != "" {
 		j.watch = s.guard.Start
 	}
 	j.execute = func(ctx context.Context, _ *guard.Watch) effect {
 		begin := time.Now()
 		r := s.servers.Call(ctx, mcpclient.Call{
 			Run:     mcpclient.Run{Namespace: req.GetNamespace(), Key: j.run, Workspace: req.GetWorkspace(), Sandbox: c.GetSandbox(), Local: c.GetLocal()},
-			McpCall: c, Arguments: req.GetArguments(), Token: j.id, Output: j.output,
+			McpCall: c, Arguments: req.GetArguments(), Token: j.id, RunID: j.runID, Key: content.Digest([]byte(j.key)), Output: j.output,
 			Timeout: cmp.Or(req.GetTimeout().AsDuration(), defaultServerCall),
 		})
 		if r.Unknown {
@@ -132,6 +137,30 @@ func (s *Server) runServer(ctx context.Context, p mcpclient.Process) error {
 		return fmt.Errorf("the program %s was not found: install it, or write its path", p.Server.GetCommand())
 	}
 	return nil
+}
+
+// hostServices returns the tool services that each run has, without their addresses.
+func (s *Server) hostServices() []*harnessv1.McpServer {
+	services := make([]*harnessv1.McpServer, len(s.config.Services))
+	for i, service := range s.config.Services {
+		services[i] = proto.CloneOf(service)
+		services[i].Grpc, services[i].Host = "", true
+	}
+	return services
+}
+
+// dialService returns a connection to a ToolService: that of the operator, or one that the agent
+// names. It sends nothing.
+func (s *Server) dialService(server *harnessv1.McpServer) (*grpc.ClientConn, error) {
+	target := server.GetGrpc()
+	if server.GetHost() {
+		i := slices.IndexFunc(s.config.Services, func(own *harnessv1.McpServer) bool { return own.GetName() == server.GetName() })
+		if i < 0 {
+			return nil, fmt.Errorf("the tool host has no tool service %s: name it with --tool-service %s=HOST:PORT", server.GetName(), server.GetName())
+		}
+		target = s.config.Services[i].GetGrpc()
+	}
+	return s.config.Remote.Open(target)
 }
 
 // serverVariable returns the value of a variable that the settings of a server or of web tools

@@ -37,13 +37,14 @@ func (t *execution) serverCall(name string) *harnessv1.McpCall {
 		Tool: tool.GetDefinition().GetTool(), Schema: tool.GetDefinition().GetSchema(), Digests: []string{tool.GetDefinition().GetDigest()},
 		Sandbox: s.GetConfig().GetSandbox(), Local: s.GetMcp().GetLocal(),
 	}
-	if c := tool.GetChange(); c != nil {
-		call.Digests, call.Approved = []string{c.GetDigest()}, true
-	}
 	for _, server := range t.state.Definition.Mcp {
 		if server.GetName() == tool.GetServer() {
-			call.Server = server
+			call.Server, call.Remembered = server, mcptool.Remembered(server, tool.GetDefinition())
 		}
+	}
+	if c := tool.GetChange(); c != nil {
+		call.Digests, call.Approved = []string{c.GetDigest()}, true
+		call.Remembered = false // what the new definition says is not known here
 	}
 	return call
 }

@@ -26,6 +26,7 @@ export * from "./harness/v1/steering_pb.js";
 export * from "./harness/v1/subagent_pb.js";
 export * from "./harness/v1/tool_pb.js";
 export * from "./harness/v1/toolhost_pb.js";
+export * from "./harness/v1/toolservice_pb.js";
 export * from "./harness/v1/tree_pb.js";
 export * from "./harness/v1/web_pb.js";
 export * from "./harness/v1/workitem_pb.js";

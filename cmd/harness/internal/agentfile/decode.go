@@ -97,7 +97,7 @@ func writable(m protoreflect.MessageDescriptor, name string) bool {
 }
 
 // hidden are proto fields that no file sets.
-var hidden = map[protoreflect.FullName]bool{"harness.v1.ToolSpec.origin": true}
+var hidden = map[protoreflect.FullName]bool{"harness.v1.ToolSpec.origin": true, "harness.v1.McpServer.host": true}
 
 const (
 	contentName  = "harness.v1.Content" // what is stored elsewhere

@@ -92,6 +92,7 @@ func init() {
 		own("skills", "AgentSpec.skills", (*decoder).skills, "spec.agent.skills"),
 		inAgent("web"),
 		own("mcp", "AgentSpec.mcp", (*decoder).servers, "spec.agent.mcp"),
+		own("tool_services", "AgentSpec.mcp", (*decoder).services, "spec.agent.mcp"),
 		inConfig("budgets"), inConfig("stop"), inConfig("continuation"),
 		inConfig("stall"), inConfig("doom_loop"), inConfig("guidance"), inConfig("prompt"), inConfig("context"), inConfig("quality"),
 		own("task", "RunSpec.task", (*decoder).task, "spec.task"),

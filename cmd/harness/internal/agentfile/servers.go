@@ -39,14 +39,14 @@ func (d *decoder) servers(file *File, key, value *yaml.Node) {
 	d.mark(path, value)
 	switch value.Kind {
 	case yaml.MappingNode:
-		d.mapping(value, key.Value, func(name, server *yaml.Node) { d.server(file, name, server) })
+		d.mapping(value, key.Value, func(name, server *yaml.Node) { d.program(file, name, server) })
 	case yaml.SequenceNode:
 		d.list(value, key.Value, func(_ int, item *yaml.Node) {
 			if item.Kind == yaml.ScalarNode {
 				d.serverFile(file, key, item)
 				return
 			}
-			d.server(file, nil, item)
+			d.program(file, nil, item)
 		})
 	case yaml.ScalarNode:
 		d.serverFile(file, key, value)
@@ -55,15 +55,57 @@ func (d *decoder) servers(file *File, key, value *yaml.Node) {
 	}
 }
 
-// server reads a server. key has its name, unless it is nil.
-func (d *decoder) server(file *File, key, n *yaml.Node) {
+// services reads tool services: a list of them, or a mapping of names to them or to their addresses.
+func (d *decoder) services(file *File, key, value *yaml.Node) {
+	const path = "spec.agent.mcp"
+	d.mark(path, value)
+	switch value.Kind {
+	case yaml.MappingNode:
+		d.mapping(value, key.Value, func(name, service *yaml.Node) { d.service(file, name, service) })
+	case yaml.SequenceNode:
+		d.list(value, key.Value, func(_ int, item *yaml.Node) { d.service(file, nil, item) })
+	default:
+		d.errorf(value, "tool_services: expected a list of services, or a mapping of names to services")
+	}
+}
+
+// service reads a tool service.
+func (d *decoder) service(file *File, key, n *yaml.Node) {
+	if key != nil && n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" {
+		path := serverPath(file)
+		d.mark(path, key)
+		d.mark(path+".name", key)
+		d.mark(path+".grpc", n)
+		file.Agent.Mcp = append(file.Agent.Mcp, &harnessv1.McpServer{Name: key.Value, Grpc: n.Value})
+		return
+	}
+	before := len(d.report.problems)
+	if s := d.server(file, key, n, "tool_services"); s.GetGrpc() == "" && len(d.report.problems) == before {
+		d.errorf(n, "tool_services: missing grpc: expected the address of the service, HOST:PORT")
+	}
+}
+
+// server reads a server. key has its name, unless it is nil; section is where it is.
+func (d *decoder) server(file *File, key, n *yaml.Node, section string) *harnessv1.McpServer {
 	s := &harnessv1.McpServer{}
 	if key != nil {
 		s.Name = key.Value
 	}
-	path := "spec.agent.mcp[" + strconv.Itoa(len(file.Agent.GetMcp())) + "]"
-	d.message(s.ProtoReflect(), n, path, "mcp")
+	d.message(s.ProtoReflect(), n, serverPath(file), section)
 	file.Agent.Mcp = append(file.Agent.Mcp, s)
+	return s
+}
+
+// serverPath returns the path of the next server of the agent.
+func serverPath(file *File) string {
+	return "spec.agent.mcp[" + strconv.Itoa(len(file.Agent.GetMcp())) + "]"
+}
+
+// program reads a server of the Model Context Protocol.
+func (d *decoder) program(file *File, key, n *yaml.Node) {
+	if s := d.server(file, key, n, "mcp"); s.GetGrpc() != "" {
+		d.errorf(n, "mcp: grpc is the address of a tool service: write it below tool_services")
+	}
 }
 
 // serverFile reads the servers of a file of other programs.
@@ -88,7 +130,7 @@ func (d *decoder) serverFile(file *File, key, value *yaml.Node) {
 // foreignServer reads a server in the form of other programs, whose further keys do not matter.
 func (d *decoder) foreignServer(file *File, name, n *yaml.Node) {
 	s := &harnessv1.McpServer{Name: name.Value}
-	path := "spec.agent.mcp[" + strconv.Itoa(len(file.Agent.GetMcp())) + "]"
+	path := serverPath(file)
 	d.mark(path, n)
 	disabled := false
 	d.mapping(n, name.Value, func(key, value *yaml.Node) {

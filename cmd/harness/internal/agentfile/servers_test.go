@@ -33,6 +33,8 @@ func TestServers(t *testing.T) {
 		"a mapping": {"mcp:\n  git: {command: g, args: [-v], env: {A: 1}, network: all, shared: true, timeout: 5s}",
 			`name: "git" command: "g" args: "-v" env { key: "A" value: "1" } network { mode: SANDBOX_NETWORK_MODE_ALL } shared: true timeout { seconds: 5 }`},
 		"a list":            {"mcp:\n  - {name: web, url: 'http://localhost:1/mcp', network: [a.example]}", `name: "web" url: "http://localhost:1/mcp" network { mode: SANDBOX_NETWORK_MODE_HOSTS hosts: "a.example" }`},
+		"tool services":     {"mcp: {git: {command: g}}\ntool_services:\n  billing: 127.0.0.1:9000\n  pay: {grpc: 'pay.example:1', trust: hints, idempotent: [look], headers: {authorization: 'Bearer ${T}'}}", `name: "git" command: "g"|name: "billing" grpc: "127.0.0.1:9000"|name: "pay" grpc: "pay.example:1" trust: "hints" idempotent: "look" headers { key: "authorization" value: "Bearer ${T}" }`},
+		"a list of these":   {"tool_services: [{name: pay, grpc: 'pay.example:1', timeout: 5s}]", `name: "pay" grpc: "pay.example:1" timeout { seconds: 5 }`},
 		"another program's": {"mcp: .mcp.json", `name: "git" command: "git-server" args: "-v" env { key: "TOKEN" value: "${TOKEN}" }|name: "web" url: "https://example.com/mcp" headers { key: "Authorization" value: "Bearer ${T}" }`},
 	} {
 		file, err := agentfile.Parse("agent.yaml", []byte(c.text), read)
@@ -59,7 +61,18 @@ func TestServers(t *testing.T) {
 		"mcp:\n  a: {command: x, trust: all}":                        "must be hints",
 		"mcp: missing.json":                                          "cannot be read",
 		"mcp:\n  - {name: a, command: x}\n  - {name: a, command: x}": "duplicate server",
-		"skills: 3": "skills",
+		"skills: 3":                                                                "skills",
+		"mcp:\n  a: {grpc: 'x:1'}":                                                 "below tool_services",
+		"tool_services:\n  a: {command: x}":                                        "missing grpc",
+		"tool_services: 3":                                                         "expected a list of services",
+		"tool_services:\n  a: x":                                                   "must be HOST:PORT",
+		"tool_services:\n  mcp: 'x:1'":                                             "another name",
+		"tool_services:\n  mcp_x: 'x:1'":                                           "another name",
+		"tool_services:\n  a: {grpc: 'x:1', command: y}":                           "leave out one of them",
+		"tool_services:\n  a: {grpc: 'x:1', network: none}":                        "only a server with command",
+		"tool_services:\n  a: {host: true}":                                        "unknown field",
+		"mcp: {a: {command: x}}\ntool_services: {a: 'x:1'}":                        "duplicate server",
+		"tools: [{name: billing__pay, policy: deny}]\ntool_services: {a: 'x:1:2'}": "must be HOST:PORT",
 	} {
 		if _, err := agentfile.Parse("agent.yaml", []byte(text), read); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)

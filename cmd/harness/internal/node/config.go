@@ -106,6 +106,8 @@ type Config struct {
 	// SandboxPrivateHosts are hosts with private addresses that commands may reach if their
 	// run names them too.
 	SandboxPrivateHosts []string
+	// ToolServices are the tool services that all runs of the tool host have.
+	ToolServices []*harnessv1.McpServer
 	// Takeover is how long a worker may be dead, hung or disconnected before another one
 	// gets its step, for the embedded server. Default 5 s.
 	Takeover time.Duration

@@ -43,7 +43,11 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 		Priced:   func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
 		SignIns:  d.toolHost,
 		Tools:    func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
-		Hooks:    func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
+		Services: func(ctx context.Context) ([]*harnessv1.McpServer, error) {
+			r, err := d.toolHost.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
+			return r.GetServices(), err
+		},
+		Hooks: func(ctx context.Context, hooks []*harnessv1.Hook) error { return n.reachHooks(ctx, d.hooks, hooks) },
 	})
 	if err := n.watchMesh(gateway); err != nil {
 		return nil, err

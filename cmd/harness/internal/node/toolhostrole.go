@@ -37,6 +37,7 @@ func openToolHost(n *Node, d *dependencies) (*service, error) {
 		Environment: environment,
 		Dir:         filepath.Join(n.cfg.Data, toolsDir), Data: n.cfg.Data, Sync: n.cfg.Sync != "interval", Logger: n.cfg.Logger, SandboxLeast: least,
 		SandboxPrivateHosts: n.cfg.SandboxPrivateHosts, Secrets: n.cfg.secrets(), Withheld: n.cfg.Catalogue.Variables(),
+		Services: n.cfg.ToolServices, Remote: d.remote,
 	})
 	if err != nil {
 		return nil, err

@@ -127,6 +127,13 @@ func (g *generator) agent() object {
 				list, object{"type": "object", "additionalProperties": g.ref(f.Message()), "description": "The servers by name."},
 				filePath("Path of a file with the key mcpServers, from this file's directory."),
 			}}
+		case "tool_services":
+			list := g.field(f)
+			schema = object{"description": "Programs with tools in any language, which serve harness.v1.ToolService.", "oneOf": []any{
+				object{"type": "array", "items": list["items"], "maxItems": list["maxItems"]},
+				object{"type": "object", "description": "The services, or their addresses HOST:PORT, by name.",
+					"additionalProperties": object{"oneOf": []any{g.ref(f.Message()), object{"type": "string", "minLength": 1}}}},
+			}}
 		case "jit", "hooks", "modes":
 			list := g.field(f)
 			delete(list, "description")

@@ -83,11 +83,12 @@ func (McpServerState) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{0}
 }
 
-// McpServer is a server of the Model Context Protocol whose tools a run has. It has exactly
-// one of command and url.
+// McpServer is a server whose tools a run has: one of the Model Context Protocol, or a
+// ToolService. It has exactly one of command, url, grpc and host.
 type McpServer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Unique in the agent. Matches [A-Za-z0-9_-]{1,40}.
+	// Unique in the agent. Matches [A-Za-z0-9_-]{1,40}; that of a ToolService does not begin with
+	// mcp_ and is not mcp.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Program of a server on standard input and output, found as the shell finds it.
 	Command string `protobuf:"bytes,2,opt,name=command,proto3" json:"command,omitempty"`
@@ -99,7 +100,7 @@ type McpServer struct {
 	Env map[string]string `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// Address of a server over streamable HTTP.
 	Url string `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
-	// Headers of each request to url, at most 32.
+	// Headers of each request to url, or metadata of each call of grpc; at most 32.
 	Headers map[string]string `protobuf:"bytes,6,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// One process serves all runs of the namespace with the same settings. Default: one process
 	// for each run.
@@ -120,7 +121,13 @@ type McpServer struct {
 	// Empty: any.
 	Pins map[string]string `protobuf:"bytes,13,rep,name=pins,proto3" json:"pins,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// How a person signs in at url; unset: as the server describes it.
-	Oauth         *McpOAuth `protobuf:"bytes,14,opt,name=oauth,proto3" json:"oauth,omitempty"`
+	Oauth *McpOAuth `protobuf:"bytes,14,opt,name=oauth,proto3" json:"oauth,omitempty"`
+	// HOST:PORT of a ToolService. It is called over TLS, unless it is on loopback.
+	Grpc string `protobuf:"bytes,15,opt,name=grpc,proto3" json:"grpc,omitempty"`
+	// It is the ToolService of this name that the operator of the tool host has set up. The gateway
+	// adds one for each to every run whose agent has no server of this name, and removes those
+	// that a request has.
+	Host          bool `protobuf:"varint,16,opt,name=host,proto3" json:"host,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -251,6 +258,20 @@ func (x *McpServer) GetOauth() *McpOAuth {
 		return x.Oauth
 	}
 	return nil
+}
+
+func (x *McpServer) GetGrpc() string {
+	if x != nil {
+		return x.Grpc
+	}
+	return ""
+}
+
+func (x *McpServer) GetHost() bool {
+	if x != nil {
+		return x.Host
+	}
+	return false
 }
 
 // McpOAuth is how a person signs in at a server with OAuth.
@@ -1294,7 +1315,9 @@ type McpCall struct {
 	// The sandbox of the run's commands.
 	Sandbox *SandboxConfig `protobuf:"bytes,6,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	// As in McpState.
-	Local         bool `protobuf:"varint,7,opt,name=local,proto3" json:"local,omitempty"`
+	Local bool `protobuf:"varint,7,opt,name=local,proto3" json:"local,omitempty"`
+	// The server remembers keys of calls, so the call can be sent again.
+	Remembered    bool `protobuf:"varint,8,opt,name=remembered,proto3" json:"remembered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1378,12 +1401,19 @@ func (x *McpCall) GetLocal() bool {
 	return false
 }
 
+func (x *McpCall) GetRemembered() bool {
+	if x != nil {
+		return x.Remembered
+	}
+	return false
+}
+
 var File_harness_v1_mcp_proto protoreflect.FileDescriptor
 
 const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/mcp.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xac\x05\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xd4\x05\n" +
 	"\tMcpServer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acommand\x18\x02 \x01(\tR\acommand\x12\x12\n" +
@@ -1401,7 +1431,9 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\atimeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\atimeout\x124\n" +
 	"\anetwork\x18\f \x01(\v2\x1a.harness.v1.SandboxNetworkR\anetwork\x123\n" +
 	"\x04pins\x18\r \x03(\v2\x1f.harness.v1.McpServer.PinsEntryR\x04pins\x12*\n" +
-	"\x05oauth\x18\x0e \x01(\v2\x14.harness.v1.McpOAuthR\x05oauth\x1a6\n" +
+	"\x05oauth\x18\x0e \x01(\v2\x14.harness.v1.McpOAuthR\x05oauth\x12\x12\n" +
+	"\x04grpc\x18\x0f \x01(\tR\x04grpc\x12\x12\n" +
+	"\x04host\x18\x10 \x01(\bR\x04host\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1492,7 +1524,7 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x14\n" +
 	"\x05added\x18\x02 \x03(\tR\x05added\x12\x18\n" +
 	"\achanged\x18\x03 \x03(\tR\achanged\x12\x18\n" +
-	"\aremoved\x18\x04 \x03(\tR\aremoved\"\xe5\x01\n" +
+	"\aremoved\x18\x04 \x03(\tR\aremoved\"\x85\x02\n" +
 	"\aMcpCall\x12-\n" +
 	"\x06server\x18\x01 \x01(\v2\x15.harness.v1.McpServerR\x06server\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x16\n" +
@@ -1500,7 +1532,10 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\adigests\x18\x04 \x03(\tR\adigests\x12\x1a\n" +
 	"\bapproved\x18\x05 \x01(\bR\bapproved\x123\n" +
 	"\asandbox\x18\x06 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\x12\x14\n" +
-	"\x05local\x18\a \x01(\bR\x05local*\xae\x01\n" +
+	"\x05local\x18\a \x01(\bR\x05local\x12\x1e\n" +
+	"\n" +
+	"remembered\x18\b \x01(\bR\n" +
+	"remembered*\xae\x01\n" +
 	"\x0eMcpServerState\x12 \n" +
 	"\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16MCP_SERVER_STATE_READY\x10\x01\x12\x1d\n" +

@@ -135,7 +135,7 @@ type AgentSpec struct {
 	Kinds []*WorkKind `protobuf:"bytes,18,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	// Sub-agents that work on the sources of the task before the first turn; unset: none.
 	Swarm *Swarm `protobuf:"bytes,19,opt,name=swarm,proto3" json:"swarm,omitempty"`
-	// Servers of the Model Context Protocol whose tools it has; at most 64.
+	// Servers whose tools it has, of the Model Context Protocol and tool services; at most 64.
 	Mcp []*McpServer `protobuf:"bytes,20,rep,name=mcp,proto3" json:"mcp,omitempty"`
 	// The web tools and calculate; unset: it has none of them.
 	Web *Web `protobuf:"bytes,21,opt,name=web,proto3" json:"web,omitempty"`

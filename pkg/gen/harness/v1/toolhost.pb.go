@@ -510,7 +510,9 @@ type DescribeHostResponse struct {
 	// replaced the one before it, whose ledger is lost.
 	LedgerId string `protobuf:"bytes,2,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	// How far it can confine commands.
-	Sandbox       *SandboxSupport `protobuf:"bytes,3,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	Sandbox *SandboxSupport `protobuf:"bytes,3,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
+	// The tool services of its operator, without their addresses: each run has their tools.
+	Services      []*McpServer `protobuf:"bytes,4,rep,name=services,proto3" json:"services,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -562,6 +564,13 @@ func (x *DescribeHostResponse) GetLedgerId() string {
 func (x *DescribeHostResponse) GetSandbox() *SandboxSupport {
 	if x != nil {
 		return x.Sandbox
+	}
+	return nil
+}
+
+func (x *DescribeHostResponse) GetServices() []*McpServer {
+	if x != nil {
+		return x.Services
 	}
 	return nil
 }
@@ -2485,11 +2494,12 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x05local\x18\x03 \x01(\bR\x05local\"3\n" +
 	"\x17EndServerSignInResponse\x12\x18\n" +
 	"\aremoved\x18\x01 \x01(\bR\aremoved\"\x15\n" +
-	"\x13DescribeHostRequest\"\x95\x01\n" +
+	"\x13DescribeHostRequest\"\xc8\x01\n" +
 	"\x14DescribeHostResponse\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
 	"\tledger_id\x18\x02 \x01(\tR\bledgerId\x124\n" +
-	"\asandbox\x18\x03 \x01(\v2\x1a.harness.v1.SandboxSupportR\asandbox\"\x92\x01\n" +
+	"\asandbox\x18\x03 \x01(\v2\x1a.harness.v1.SandboxSupportR\asandbox\x121\n" +
+	"\bservices\x18\x04 \x03(\v2\x15.harness.v1.McpServerR\bservices\"\x92\x01\n" +
 	"\x18DescribeWorkspaceRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x123\n" +
 	"\asandbox\x18\x02 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\x12#\n" +
@@ -2714,15 +2724,15 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*SignInState)(nil),                  // 35: harness.v1.SignInState
 	(*ToolSpec)(nil),                     // 36: harness.v1.ToolSpec
 	(*SandboxSupport)(nil),               // 37: harness.v1.SandboxSupport
-	(*SandboxConfig)(nil),                // 38: harness.v1.SandboxConfig
-	(*Environment)(nil),                  // 39: harness.v1.Environment
-	(*SandboxProblem)(nil),               // 40: harness.v1.SandboxProblem
-	(*durationpb.Duration)(nil),          // 41: google.protobuf.Duration
-	(*Confinement)(nil),                  // 42: harness.v1.Confinement
-	(*FilePreview)(nil),                  // 43: harness.v1.FilePreview
-	(*McpCall)(nil),                      // 44: harness.v1.McpCall
-	(*WebCall)(nil),                      // 45: harness.v1.WebCall
-	(*McpServer)(nil),                    // 46: harness.v1.McpServer
+	(*McpServer)(nil),                    // 38: harness.v1.McpServer
+	(*SandboxConfig)(nil),                // 39: harness.v1.SandboxConfig
+	(*Environment)(nil),                  // 40: harness.v1.Environment
+	(*SandboxProblem)(nil),               // 41: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil),          // 42: google.protobuf.Duration
+	(*Confinement)(nil),                  // 43: harness.v1.Confinement
+	(*FilePreview)(nil),                  // 44: harness.v1.FilePreview
+	(*McpCall)(nil),                      // 45: harness.v1.McpCall
+	(*WebCall)(nil),                      // 46: harness.v1.WebCall
 	(McpServerState)(0),                  // 47: harness.v1.McpServerState
 	(*McpDefinition)(nil),                // 48: harness.v1.McpDefinition
 	(*McpLeftOut)(nil),                   // 49: harness.v1.McpLeftOut
@@ -2744,74 +2754,75 @@ var file_harness_v1_toolhost_proto_depIdxs = []int32{
 	32, // 6: harness.v1.EndServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
 	36, // 7: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
 	37, // 8: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
-	38, // 9: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	39, // 10: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	40, // 11: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
-	41, // 12: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	42, // 13: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
-	43, // 14: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
-	44, // 15: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
-	45, // 16: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
-	46, // 17: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
-	38, // 18: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	41, // 19: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
-	15, // 20: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
-	47, // 21: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
-	48, // 22: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
-	48, // 23: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
-	49, // 24: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
-	50, // 25: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	41, // 26: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	51, // 27: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	52, // 28: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	53, // 29: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	41, // 30: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	53, // 31: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
-	20, // 32: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	54, // 33: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	55, // 34: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	56, // 35: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	41, // 36: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	42, // 37: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	50, // 38: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	52, // 39: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	55, // 40: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	38, // 41: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	8,  // 42: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	10, // 43: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	12, // 44: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	17, // 45: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	19, // 46: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	22, // 47: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	24, // 48: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	26, // 49: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	28, // 50: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
-	13, // 51: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
-	30, // 52: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
-	0,  // 53: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
-	2,  // 54: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
-	4,  // 55: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
-	6,  // 56: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
-	9,  // 57: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	11, // 58: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	16, // 59: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	18, // 60: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	21, // 61: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	23, // 62: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	25, // 63: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	27, // 64: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	29, // 65: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
-	14, // 66: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
-	31, // 67: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
-	1,  // 68: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
-	3,  // 69: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
-	5,  // 70: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
-	7,  // 71: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
-	57, // [57:72] is the sub-list for method output_type
-	42, // [42:57] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	38, // 9: harness.v1.DescribeHostResponse.services:type_name -> harness.v1.McpServer
+	39, // 10: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	40, // 11: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	41, // 12: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
+	42, // 13: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	43, // 14: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
+	44, // 15: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
+	45, // 16: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
+	46, // 17: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
+	38, // 18: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
+	39, // 19: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	42, // 20: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
+	15, // 21: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
+	47, // 22: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
+	48, // 23: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
+	48, // 24: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
+	49, // 25: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
+	50, // 26: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	42, // 27: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	51, // 28: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	52, // 29: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	53, // 30: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	42, // 31: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	53, // 32: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	20, // 33: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
+	54, // 34: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	55, // 35: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	56, // 36: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	42, // 37: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	43, // 38: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	50, // 39: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	52, // 40: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	55, // 41: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	39, // 42: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	8,  // 43: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	10, // 44: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	12, // 45: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	17, // 46: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	19, // 47: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	22, // 48: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	24, // 49: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	26, // 50: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	28, // 51: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	13, // 52: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
+	30, // 53: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	0,  // 54: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
+	2,  // 55: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
+	4,  // 56: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
+	6,  // 57: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
+	9,  // 58: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	11, // 59: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	16, // 60: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	18, // 61: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	21, // 62: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	23, // 63: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	25, // 64: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	27, // 65: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	29, // 66: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	14, // 67: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
+	31, // 68: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	1,  // 69: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
+	3,  // 70: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
+	5,  // 71: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
+	7,  // 72: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
+	58, // [58:73] is the sub-list for method output_type
+	43, // [43:58] is the sub-list for method input_type
+	43, // [43:43] is the sub-list for extension type_name
+	43, // [43:43] is the sub-list for extension extendee
+	0,  // [0:43] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 )
 
 // Approvals are the definitions of tools that are approved: the first that a server listed, and
@@ -95,6 +96,9 @@ func find(known []*harnessv1.McpDefinition, tool string) *harnessv1.McpDefinitio
 // path returns the file of a server: another program or address is another server.
 func (a *Approvals) path(namespace string, server *harnessv1.McpServer) string {
 	parts := append([]string{namespace, server.GetName(), server.GetCommand(), server.GetUrl()}, server.GetArgs()...)
+	if mcptool.IsService(server) {
+		parts = append(parts, "grpc", server.GetGrpc())
+	}
 	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
 	return filepath.Join(a.dir, hex.EncodeToString(sum[:16])+".json")
 }

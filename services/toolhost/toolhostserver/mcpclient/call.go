@@ -28,8 +28,10 @@ type Call struct {
 	*harnessv1.McpCall
 	// Arguments are those of the model, JSON.
 	Arguments string
-	// Token names the call in notifications of its progress.
+	// Token is the id of the call. It names it in notifications of its progress.
 	Token string
+	// RunID is the run, and Key identifies the call among those of all runs.
+	RunID, Key string
 	// Timeout is the time that the call may take, unless the settings of its server have one.
 	Timeout time.Duration
 	// Output receives the progress, for people who watch.
@@ -47,13 +49,20 @@ type Result struct {
 	// Interrupted: the call was stopped, and nothing of its server is left.
 	Interrupted bool
 
-	// notRun: the server did not receive the call.
-	notRun bool
+	// notRun: the server did not receive the call. over: sending it again does not help.
+	notRun, over bool
 }
 
 func notRun(format string, args ...any) Result {
 	r := failed(format, args...)
 	r.notRun = true
+	return r
+}
+
+// refused returns the result of a call that the server must not have.
+func refused(format string, args ...any) Result {
+	r := notRun(format, args...)
+	r.over = true
 	return r
 }
 
@@ -69,21 +78,40 @@ func (s *Servers) Call(ctx context.Context, c Call) Result {
 	}
 	bounded, cancel := context.WithTimeoutCause(ctx, timeout, errTimeout)
 	defer cancel()
-	result, again := s.once(ctx, bounded, c)
-	if again && bounded.Err() == nil {
-		result, _ = s.once(ctx, bounded, c)
-	}
-	if !result.Unknown || bounded.Err() != nil || !c.reads() && !slices.Contains(c.GetServer().GetIdempotent(), c.GetTool()) {
+	send := func() Result {
+		result, again := s.once(ctx, bounded, c)
+		if again && bounded.Err() == nil {
+			result, _ = s.once(ctx, bounded, c)
+		}
 		return result
 	}
-	second, again := s.once(ctx, bounded, c)
-	if again && bounded.Err() == nil {
-		second, _ = s.once(ctx, bounded, c)
+	result := send()
+	if !result.Unknown || result.over || bounded.Err() != nil || !c.repeatable() {
+		return result
+	}
+	second := send()
+	for waiting := time.Now(); c.GetRemembered() && second.notRun && !second.over && bounded.Err() == nil && time.Since(waiting) < reconnectTime; second = send() {
+		select {
+		case <-bounded.Done():
+		case <-time.After(reconnectPause):
+		}
 	}
 	if second.notRun { // the first one may have run
 		return result
 	}
 	return second
+}
+
+const (
+	// reconnectTime is how long a service that remembers keys may be away before the end of a
+	// call that was lost is unknown, and reconnectPause the time between attempts.
+	reconnectTime  = 10 * time.Second
+	reconnectPause = 200 * time.Millisecond
+)
+
+// repeatable reports whether the call can be sent again after it was lost.
+func (c Call) repeatable() bool {
+	return c.GetRemembered() || c.reads() || slices.Contains(c.GetServer().GetIdempotent(), c.GetTool())
 }
 
 // reads reports whether the call reads a resource, which can be sent again.
@@ -96,7 +124,7 @@ func (c Call) reads() bool {
 func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, again bool) {
 	have, err := s.session(c.Run, c.GetServer())
 	if err != nil {
-		return Result{Interrupted: true}, false
+		return Result{Interrupted: true, notRun: true}, false
 	}
 	arguments, err := original(c.GetSchema(), c.Arguments)
 	if err != nil {
@@ -105,7 +133,7 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 	conn, err := have.connection(bounded)
 	if err != nil {
 		if ctx.Err() != nil {
-			return Result{Interrupted: true}, false
+			return Result{Interrupted: true, notRun: true}, false
 		}
 		return notRun("%s", err), false
 	}
@@ -114,12 +142,15 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 	d := have.definition(c.GetTool())
 	switch {
 	case d == nil:
-		return notRun("The server %s does not have the tool %s any more. The call did not run.", c.GetServer().GetName(), c.GetTool()), false
+		return refused("The server %s does not have the tool %s any more. The call did not run.", c.GetServer().GetName(), c.GetTool()), false
 	case !slices.Contains(c.GetDigests(), d.GetDigest()):
-		return notRun("The server %s has changed the definition of the tool %s, which a person has to approve first. The call did not run; make it again to ask.",
+		return refused("The server %s has changed the definition of the tool %s, which a person has to approve first. The call did not run; make it again to ask.",
 			c.GetServer().GetName(), c.GetTool()), false
 	case c.GetApproved():
 		s.config.Approvals.Approve(c.Run.Namespace, c.GetServer(), d)
+	}
+	if conn.service != nil {
+		return have.callService(ctx, bounded, conn, c, arguments), false
 	}
 	sending, way := withDelivery(bounded)
 	if readsResources(d) {
@@ -146,7 +177,7 @@ var errTimeout = errors.New("the call took too long")
 // broken returns the result of a call without an answer, and whether it can be sent through
 // another connection.
 func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call, way *delivery, err error) (result Result, again bool) {
-	alone := !s.server.GetShared() && s.server.GetUrl() == ""
+	alone := !s.server.GetShared() && s.server.GetCommand() != ""
 	became := way.outcome(err)
 	var unsent unsentError
 	switch {

@@ -3,7 +3,6 @@ package mcpclient
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,24 +14,19 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
 
-const (
-	// maxMessage bounds a message of a server, in bytes.
-	maxMessage = 16 << 20
-	// Bounds of a list of tools: pages, tools, and bytes of their definitions.
-	maxPages       = 200
-	maxTools       = 2000
-	maxDefinitions = 16 << 20
-	maxDefinition  = 256 << 10
-)
+// maxMessage bounds a message of a server, in bytes.
+const maxMessage = 16 << 20
 
 // connect starts the server, initialises the connection, and lists the tools.
 func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*connection, []*harnessv1.McpDefinition, []*harnessv1.McpLeftOut, error) {
+	if mcptool.IsService(s.server) {
+		return s.connectService(ctx, stop)
+	}
 	conn := &connection{stop: stop, gone: make(chan struct{}), noted: make(chan struct{}), unauthorized: &atomic.Bool{}}
 	bounded, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %v", startTimeout))
 	defer cancel()
@@ -229,73 +223,4 @@ func (s *session) listAll(ctx context.Context, client *mcp.ClientSession) (tools
 	tools, leftOut = s.secrets.without(append(tools, more...), append(leftOut, out...))
 	slices.SortFunc(tools, func(a, b *harnessv1.McpDefinition) int { return cmp.Compare(a.GetTool(), b.GetTool()) })
 	return tools, leftOut, nil
-}
-
-// list lists the tools of a server. Those whose definitions cannot be taken are
-// returned apart.
-func list(ctx context.Context, client *mcp.ClientSession) (tools []*harnessv1.McpDefinition, leftOut []*harnessv1.McpLeftOut, err error) {
-	if c := client.InitializeResult().Capabilities; c != nil && c.Tools == nil {
-		return nil, nil, nil
-	}
-	seen := map[string]bool{}
-	size, cursor := 0, ""
-	for range maxPages {
-		page, err := client.ListTools(ctx, &mcp.ListToolsParams{Cursor: cursor})
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, t := range page.Tools {
-			d, reason := definition(t)
-			switch {
-			case t == nil || t.Name == "":
-				continue
-			case reason == "" && (len(tools) >= maxTools || size > maxDefinitions):
-				reason = "the server lists too many tools"
-			case seen[t.Name]:
-				reason = "the server lists it twice"
-			}
-			seen[t.Name] = true
-			if reason != "" {
-				if len(leftOut) < maxTools {
-					leftOut = append(leftOut, &harnessv1.McpLeftOut{Tool: content.Line(content.Clean(t.Name), 128), Reason: reason})
-				}
-				continue
-			}
-			size += len(d.GetDescription()) + len(d.GetSchema())
-			tools = append(tools, d)
-		}
-		if page.NextCursor == "" || page.NextCursor == cursor || len(leftOut) >= maxTools {
-			break
-		}
-		cursor = page.NextCursor
-	}
-	return tools, leftOut, nil
-}
-
-// definition returns a tool as it is recorded; reason is why it cannot be.
-func definition(t *mcp.Tool) (d *harnessv1.McpDefinition, reason string) {
-	if t == nil {
-		return nil, ""
-	}
-	schema, err := json.Marshal(t.InputSchema)
-	if err != nil {
-		return nil, "its schema is not JSON"
-	}
-	if string(schema) == "null" {
-		schema = []byte(`{"type":"object"}`)
-	}
-	d = &harnessv1.McpDefinition{
-		Tool: strings.ToValidUTF8(t.Name, "\uFFFD"), Title: strings.ToValidUTF8(t.Title, "\uFFFD"),
-		Description: strings.ToValidUTF8(t.Description, "\uFFFD"), Schema: strings.ToValidUTF8(string(schema), "\uFFFD"),
-	}
-	if t.Annotations != nil {
-		if hints, err := json.Marshal(t.Annotations); err == nil {
-			d.Hints = strings.ToValidUTF8(string(hints), "\uFFFD")
-		}
-	}
-	if len(d.GetTool())+len(d.GetDescription())+len(d.GetSchema())+len(d.GetHints()) > maxDefinition {
-		return nil, "its definition is larger than 256 KiB"
-	}
-	d.Digest = mcptool.Digest(d)
-	return d, ""
 }

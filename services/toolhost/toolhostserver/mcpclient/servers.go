@@ -1,13 +1,13 @@
-// Package mcpclient is the client of servers of the Model Context Protocol: it starts and
-// stops them, lists their tools and calls them.
+// Package mcpclient is the client of servers of tools, those of the Model Context Protocol and
+// tool services: it starts and stops them, lists their tools and calls them.
 //
-// A server of a run is a process or an HTTP connection that belongs to this run alone, unless
+// A server of a run is a process, or a connection over HTTP or gRPC, that belongs to this run alone, unless
 // its settings say shared. It is started when the run is described first, again when a call
 // needs it, stopped after five idle minutes and at the end of the run. What a server sends is
 // bounded and never trusted: neither its messages, nor its lists, nor its results.
 //
 // A call whose end is not known is Unknown, and is not sent again unless its tool is
-// idempotent by the settings of the server.
+// idempotent by the settings of the server, or its service remembers keys.
 package mcpclient
 
 import (
@@ -22,6 +22,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -69,13 +70,15 @@ type Process struct {
 	Output, Errors io.Writer
 }
 
-// Config configures Servers. Process, Transport and Variable are required.
+// Config configures Servers. Process, Transport, Dial and Variable are required.
 type Config struct {
 	// Process runs a process, and returns when nothing of it is left: when it has ended, or
 	// ctx has. The error is why it did not run.
 	Process func(ctx context.Context, p Process) error
 	// Transport returns what connects to the address of a server.
 	Transport func(server *harnessv1.McpServer, address string, local bool) http.RoundTripper
+	// Dial returns a connection to a ToolService. It sends nothing; Servers closes it.
+	Dial func(server *harnessv1.McpServer) (*grpc.ClientConn, error)
 	// Variable returns the value of a variable that settings name.
 	Variable func(run Run, name string) (value string, found bool)
 	// SignIns have the tokens of servers at which persons have signed in. Nil: no server has one.

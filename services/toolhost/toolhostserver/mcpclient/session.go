@@ -60,6 +60,8 @@ type connection struct {
 	cause error
 	// noted is closed when its session has noted that it is gone.
 	noted chan struct{}
+	// service is the connection of a ToolService; nil for others, which have client.
+	service *service
 	// progress receives the progress of calls, by their tokens.
 	progress sync.Map
 	// unauthorized is set when the server wants a person to sign in.

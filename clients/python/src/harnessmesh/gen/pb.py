@@ -27,6 +27,7 @@ from harnessmesh.gen.harness.v1.steering_pb2 import *
 from harnessmesh.gen.harness.v1.subagent_pb2 import *
 from harnessmesh.gen.harness.v1.tool_pb2 import *
 from harnessmesh.gen.harness.v1.toolhost_pb2 import *
+from harnessmesh.gen.harness.v1.toolservice_pb2 import *
 from harnessmesh.gen.harness.v1.tree_pb2 import *
 from harnessmesh.gen.harness.v1.web_pb2 import *
 from harnessmesh.gen.harness.v1.workitem_pb2 import *

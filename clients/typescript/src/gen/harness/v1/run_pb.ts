@@ -181,7 +181,7 @@ export type AgentSpec = Message<"harness.v1.AgentSpec"> & {
   swarm?: Swarm | undefined;
 
   /**
-   * Servers of the Model Context Protocol whose tools it has; at most 64.
+   * Servers whose tools it has, of the Model Context Protocol and tool services; at most 64.
    *
    * @generated from field: repeated harness.v1.McpServer mcp = 20;
    */

@@ -57,8 +57,8 @@ Global___McpServerState: _TypeAlias = McpServerState  # noqa: Y015
 
 @_typing.final
 class McpServer(_message.Message):
-    """McpServer is a server of the Model Context Protocol whose tools a run has. It has exactly
-    one of command and url.
+    """McpServer is a server whose tools a run has: one of the Model Context Protocol, or a
+    ToolService. It has exactly one of command, url, grpc and host.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -137,8 +137,12 @@ class McpServer(_message.Message):
     NETWORK_FIELD_NUMBER: _builtins.int
     PINS_FIELD_NUMBER: _builtins.int
     OAUTH_FIELD_NUMBER: _builtins.int
+    GRPC_FIELD_NUMBER: _builtins.int
+    HOST_FIELD_NUMBER: _builtins.int
     name: _builtins.str
-    """Unique in the agent. Matches [A-Za-z0-9_-]{1,40}."""
+    """Unique in the agent. Matches [A-Za-z0-9_-]{1,40}; that of a ToolService does not begin with
+    mcp_ and is not mcp.
+    """
     command: _builtins.str
     """Program of a server on standard input and output, found as the shell finds it."""
     url: _builtins.str
@@ -150,6 +154,13 @@ class McpServer(_message.Message):
     trust: _builtins.str
     """hints: the annotations of its tools count. Empty: its tools write, ask, and run alone,
     whatever it says of them.
+    """
+    grpc: _builtins.str
+    """HOST:PORT of a ToolService. It is called over TLS, unless it is on loopback."""
+    host: _builtins.bool
+    """It is the ToolService of this name that the operator of the tool host has set up. The gateway
+    adds one for each to every run whose agent has no server of this name, and removes those
+    that a request has.
     """
     @_builtins.property
     def args(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -164,7 +175,7 @@ class McpServer(_message.Message):
 
     @_builtins.property
     def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
-        """Headers of each request to url, at most 32."""
+        """Headers of each request to url, or metadata of each call of grpc; at most 32."""
 
     @_builtins.property
     def tools(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
@@ -211,10 +222,12 @@ class McpServer(_message.Message):
         network: _sandbox_pb2.SandboxNetwork | None = ...,
         pins: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         oauth: Global___McpOAuth | None = ...,
+        grpc: _builtins.str = ...,
+        host: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["network", b"network", "oauth", b"oauth", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["args", b"args", "command", b"command", "env", b"env", "headers", b"headers", "idempotent", b"idempotent", "name", b"name", "network", b"network", "oauth", b"oauth", "pins", b"pins", "shared", b"shared", "timeout", b"timeout", "tools", b"tools", "trust", b"trust", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["args", b"args", "command", b"command", "env", b"env", "grpc", b"grpc", "headers", b"headers", "host", b"host", "idempotent", b"idempotent", "name", b"name", "network", b"network", "oauth", b"oauth", "pins", b"pins", "shared", b"shared", "timeout", b"timeout", "tools", b"tools", "trust", b"trust", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -771,6 +784,7 @@ class McpCall(_message.Message):
     APPROVED_FIELD_NUMBER: _builtins.int
     SANDBOX_FIELD_NUMBER: _builtins.int
     LOCAL_FIELD_NUMBER: _builtins.int
+    REMEMBERED_FIELD_NUMBER: _builtins.int
     tool: _builtins.str
     """The server's name of the tool."""
     schema: _builtins.str
@@ -779,6 +793,8 @@ class McpCall(_message.Message):
     """A person has approved the last of digests."""
     local: _builtins.bool
     """As in McpState."""
+    remembered: _builtins.bool
+    """The server remembers keys of calls, so the call can be sent again."""
     @_builtins.property
     def server(self) -> Global___McpServer:
         """The server."""
@@ -801,10 +817,11 @@ class McpCall(_message.Message):
         approved: _builtins.bool = ...,
         sandbox: _sandbox_pb2.SandboxConfig | None = ...,
         local: _builtins.bool = ...,
+        remembered: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "server", b"server"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "digests", b"digests", "local", b"local", "sandbox", b"sandbox", "schema", b"schema", "server", b"server", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "digests", b"digests", "local", b"local", "remembered", b"remembered", "sandbox", b"sandbox", "schema", b"schema", "server", b"server", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -170,7 +170,7 @@ class AgentSpec(_message.Message):
 
     @_builtins.property
     def mcp(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]:
-        """Servers of the Model Context Protocol whose tools it has; at most 64."""
+        """Servers whose tools it has, of the Model Context Protocol and tool services; at most 64."""
 
     @_builtins.property
     def web(self) -> _web_pb2.Web:

@@ -278,6 +278,7 @@ class DescribeHostResponse(_message.Message):
     TOOLS_FIELD_NUMBER: _builtins.int
     LEDGER_ID_FIELD_NUMBER: _builtins.int
     SANDBOX_FIELD_NUMBER: _builtins.int
+    SERVICES_FIELD_NUMBER: _builtins.int
     ledger_id: _builtins.str
     """Names the ledger; another one means that what was started is not known.
     It is PLACE-RANDOM: a host with the same place and another random part has
@@ -291,16 +292,21 @@ class DescribeHostResponse(_message.Message):
     def sandbox(self) -> _sandbox_pb2.SandboxSupport:
         """How far it can confine commands."""
 
+    @_builtins.property
+    def services(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.McpServer]:
+        """The tool services of its operator, without their addresses: each run has their tools."""
+
     def __init__(
         self,
         *,
         tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
         ledger_id: _builtins.str = ...,
         sandbox: _sandbox_pb2.SandboxSupport | None = ...,
+        services: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "sandbox", b"sandbox", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "sandbox", b"sandbox", "services", b"services", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
