@@ -304,3 +304,76 @@ func TestAnExecutorInPythonTakesPartInTheLoop(t *testing.T) {
 		t.Errorf("the reviewer said %q", lines.Text())
 	}
 }
+
+const noting = `turns:
+  - {calls: [{name: py__add_note, arguments: {text: "from Python"}}, {name: ts__add_note, arguments: {text: "from TypeScript"}}, {name: go__add_note, arguments: {text: "from Go"}}]}
+  - {calls: [{name: py__read_notes, arguments: {}}, {name: ts__read_notes, arguments: {}}, {name: go__read_notes, arguments: {}}]}
+  - {calls: [{name: work_complete, arguments: {summary: "noted"}}]}
+`
+
+// TestToolServicesInThreeLanguages: a run calls the tools of the examples in Python, TypeScript and
+// Go. The first is the operator's, the others are those of the run. A service that is away fails
+// its call, and the run continues.
+func TestToolServicesInThreeLanguages(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // where clients find the key
+	dir, harness := t.TempDir(), binary(ctx, t)
+	typescript := filepath.Join(root(t), "clients", "typescript")
+	output(ctx, t, typescript, "./modules.sh")
+	output(ctx, t, typescript, "node_modules/.bin/tsc")
+	goService := filepath.Join(dir, "toolservice")
+	output(ctx, t, root(t), "go", "build", "-o", goService, "./examples/toolservice")
+	address, stop := map[string]string{}, map[string]func(){}
+	for name, program := range map[string][]string{
+		"py": {python(ctx, t), filepath.Join(root(t), "examples", "toolservice", "notes.py")},
+		"ts": {"node", filepath.Join(typescript, "dist", "examples", "notesservice.js")},
+		"go": {goService},
+	} {
+		cmd := command(ctx, t, dir, program[0], append(program[1:], "--listen", "127.0.0.1:0", "--file", filepath.Join(dir, name))...)
+		lines, kill := start(t, cmd, cmd.StdoutPipe)
+		var hello struct {
+			Listening string `json:"listening"`
+		}
+		if !lines.Scan() || json.Unmarshal(lines.Bytes(), &hello) != nil {
+			t.Fatalf("%s did not start: %q", name, lines.Text())
+		}
+		address[name], stop[name] = hello.Listening, kill
+	}
+	gateway, _ := serve(ctx, t, harness, "--tool-service", "py="+address["py"])
+	run := func() map[string][]string {
+		t.Helper()
+		out := output(ctx, t, dir, harness, "run", "--server", gateway, "--workspace", t.TempDir(), "--yolo", "--output", "jsonl",
+			"--model", "script:"+write(t, filepath.Join(dir, "noting.yaml"), noting),
+			"--tool-service", "ts="+address["ts"]+",trust=hints", "--tool-service", "go="+address["go"], "Note it.")
+		events := map[string][]string{}
+		for line := range strings.Lines(out) {
+			var e struct {
+				Type   string
+				Status string
+				Data   struct{ Tool, Result, Error, Status string }
+			}
+			if err := json.Unmarshal([]byte(line), &e); err != nil {
+				t.Fatalf("%v: %s", err, line)
+			}
+			events[e.Type] = append(events[e.Type], e.Data.Tool+" "+e.Data.Result+e.Data.Error+e.Data.Status+e.Status)
+		}
+		return events
+	}
+	events := run()
+	for _, want := range []string{"py__read_notes [data from the server py] [\"from Python\"]", "ts__read_notes [data from the server ts] [\"from TypeScript\"]", "go__read_notes [data from the server go] from Go"} {
+		if !slices.Contains(events["tool.result"], want) {
+			t.Errorf("%q is not among %q, errors %q", want, events["tool.result"], events["tool.error"])
+		}
+	}
+	for name, want := range map[string]string{"py": "from Python\n", "ts": "from TypeScript\n", "go": "from Go\n"} {
+		if got, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(got) != want {
+			t.Errorf("%s has %q, %v", name, got, err)
+		}
+	}
+	stop["py"]()
+	events = run()
+	if len(events["tool.error"]) == 0 || !slices.Contains(events["tool.result"], "go__read_notes [data from the server go] from Go\nfrom Go") {
+		t.Errorf("without Python: errors %q, results %q", events["tool.error"], events["tool.result"])
+	}
+}

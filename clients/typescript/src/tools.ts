@@ -45,10 +45,12 @@ type FromObject<Properties, Required> = {
 
 /** What a tool receives in addition to its arguments. */
 export interface ToolCall {
-  /** Id of the call, the same when it is made again after a crash. */
+  /** Id of the call, the same when it is made again after a crash; in a tool service its key. */
   readonly callId: string;
   /** Aborts when this client stops following the run; the call then stays open. */
   readonly signal: AbortSignal;
+  /** In a tool service: shows a text, such as progress, to people who watch the run. */
+  readonly show?: (text: string) => void;
 }
 
 export interface ToolDefinition<P extends Parameters> {

@@ -29,6 +29,10 @@ class Tool:
     reads: bool = False
     writes: bool = False
     takes_call_id: bool = False
+    idempotent: bool = False
+    parallel_safe: bool = False
+    explores: bool = False
+    destructive: bool | None = None
 
     def spec(self) -> pb.ToolSpec:
         """Returns the specification of the tool for a run."""
@@ -55,6 +59,10 @@ def tool(
     parameters: Mapping[str, Any] | None = None,
     reads: bool = False,
     writes: bool = False,
+    idempotent: bool = False,
+    parallel_safe: bool = False,
+    explores: bool = False,
+    destructive: bool | None = None,
 ) -> Callable[[ToolFunction], Tool]: ...
 def tool(
     function: ToolFunction | None = None,
@@ -65,6 +73,10 @@ def tool(
     parameters: Mapping[str, Any] | None = None,
     reads: bool = False,
     writes: bool = False,
+    idempotent: bool = False,
+    parallel_safe: bool = False,
+    explores: bool = False,
+    destructive: bool | None = None,
 ) -> Tool | Callable[[ToolFunction], Tool]:
     """Turns a function into a tool, as `@tool` or `@tool(name=…)`.
 
@@ -73,6 +85,8 @@ def tool(
     parameters: JSON Schema of the arguments, an object; default made from the annotations of the
         parameters: str, int, float, bool, list[…], dict[str, …], Literal[…], … | None, Any.
     reads, writes: what it does to the world, for the rules of the agent.
+    idempotent, parallel_safe, explores, destructive: more of that, which only a tool service declares;
+        see ToolServiceHints.
 
     Arguments are passed by name. A parameter `call_id: str` is not shown to the model: it receives
     the id of the call, the same when the call is made again after a crash.
@@ -94,6 +108,10 @@ def tool(
             reads=reads,
             writes=writes,
             takes_call_id="call_id" in signature.parameters,
+            idempotent=idempotent,
+            parallel_safe=parallel_safe,
+            explores=explores,
+            destructive=destructive,
         )
 
     return make if function is None else make(function)
