@@ -15,6 +15,14 @@ func AgentStarted(c *harnessv1.Child) *harnessv1.Event {
 	}}}
 }
 
+// AgentWaiting reports that the run that a call started is parked and does not continue by itself, by its newest report.
+func AgentWaiting(c *harnessv1.Child) *harnessv1.Event {
+	r := c.GetReport()
+	return &harnessv1.Event{Event: &harnessv1.Event_AgentWaiting{AgentWaiting: &harnessv1.AgentWaiting{
+		CallId: callOf(c), RunId: c.GetRunId(), Agent: c.GetAgent(), Reason: proto.CloneOf(r.GetReason()), ChildVersion: r.GetVersion(),
+	}}}
+}
+
 // AgentEnded reports that the run that a call started has ended, by its newest report.
 func AgentEnded(c *harnessv1.Child) *harnessv1.Event {
 	r := c.GetReport()

@@ -68,6 +68,7 @@ func all() []*harnessv1.Event {
 		}, "reason", "nina"),
 		event.Repaired("call", "read", 1, "reason"),
 		event.AgentStarted(&harnessv1.Child{RunId: "a-1", CallId: "call", Agent: "explore", Background: true, ContinuedBy: "later", Report: &harnessv1.ChildReport{Version: 3}}),
+		event.AgentWaiting(&harnessv1.Child{RunId: "a-1", CallId: "call", Agent: "explore", Report: &harnessv1.ChildReport{Reason: &harnessv1.StopReason{Kind: "approval"}, Version: 5}}),
 		event.AgentEnded(&harnessv1.Child{RunId: "a-1", CallId: "call", Agent: "explore", Report: &harnessv1.ChildReport{
 			Status: harnessv1.RunStatus_RUN_STATUS_DONE, Reason: &harnessv1.StopReason{Kind: "agent_done"}, Accepted: true, Turns: 2, Usage: &harnessv1.Usage{InputTokens: 1}, Version: 7,
 		}}),

@@ -102,6 +102,16 @@ func Take(s *harnessv1.Snapshot, r *harnessv1.ChildReport) *harnessv1.Child {
 	return c
 }
 
+// BeginsWaiting reports whether a child whose newest report replaced before waits from now on for an answer or a resume, and the run
+// has not ordered it to halt or to end.
+func BeginsWaiting(c *harnessv1.Child, before *harnessv1.ChildReport) bool {
+	r := c.GetReport()
+	if c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK || Ended(c) || !Idle(c) {
+		return false
+	}
+	return before.GetStatus() != r.GetStatus() || before.GetOrder() != r.GetOrder() || !proto.Equal(before.GetReason(), r.GetReason())
+}
+
 // usedSince returns what was used between two sums.
 func usedSince(before, after *harnessv1.Usage) *harnessv1.Usage {
 	less := func(a, b uint64) uint64 { return a - min(a, b) }

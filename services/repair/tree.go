@@ -94,7 +94,8 @@ func (d *decision) inheritMode(plans bool) {
 
 // applyReport takes in what a child reports. One that has ended answers its call.
 func (d *decision) applyReport(r *harnessv1.ChildReport) (refusal string, err error) {
-	before := tree.Ended(tree.FindRun(d.s, r.GetRunId()))
+	known := tree.FindRun(d.s, r.GetRunId())
+	before, last := tree.Ended(known), known.GetReport()
 	c := tree.Take(d.s, r)
 	switch {
 	case c == nil:
@@ -107,8 +108,9 @@ func (d *decision) applyReport(r *harnessv1.ChildReport) (refusal string, err er
 		}
 		return "", d.endAgent(c, r.GetAnswer())
 	case runstate.Ended(d.s):
-	case strings.HasPrefix(r.GetReason().GetKind(), "budget_exceeded:"):
-		d.extend(c)
+	case strings.HasPrefix(r.GetReason().GetKind(), "budget_exceeded:") && d.extend(c):
+	case d.s.GetStopping() == nil && tree.BeginsWaiting(c, last):
+		d.Emit(event.AgentWaiting(c))
 	}
 	return "", nil
 }
@@ -239,14 +241,16 @@ func (d *decision) addResults(text string) {
 	d.Append(m)
 }
 
-// extend gives a child that has used up its lease more, if the run has more.
-func (d *decision) extend(c *harnessv1.Child) {
+// extend gives a child that has used up its lease more, and reports whether the run has more.
+func (d *decision) extend(c *harnessv1.Child) bool {
 	if d.s.GetStopping() != nil || c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK {
-		return
+		return false
 	}
-	if lease, ok := tree.More(d.s, tree.Lookup(d.made.Agents, c.GetAgent()), c); ok {
+	lease, ok := tree.More(d.s, tree.Lookup(d.made.Agents, c.GetAgent()), c)
+	if ok {
 		tree.Extend(c, lease)
 	}
+	return ok
 }
 
 // overdue has the child of a call end whose deadline has passed. It reports whether the

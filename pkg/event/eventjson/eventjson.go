@@ -68,6 +68,7 @@ var typeNames = map[protoreflect.Name]string{
 	"compaction_started":    "compaction.started",
 	"compaction_completed":  "compaction.completed",
 	"agent_started":         "agent.started",
+	"agent_waiting":         "agent.waiting",
 	"agent_ended":           "agent.ended",
 	"subtask_started":       "subtask.started",
 	"subtask_completed":     "subtask.completed",

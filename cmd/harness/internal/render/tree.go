@@ -86,6 +86,9 @@ func (t *Tree) Event(e *harnessv1.Event) {
 	if started := e.GetAgentStarted(); started != nil {
 		t.started(started, e.GetDepth()+1)
 	}
+	if waiting := e.GetAgentWaiting(); waiting != nil {
+		t.waiting(waiting)
+	}
 	if ended := e.GetAgentEnded(); ended != nil {
 		t.ended(ended)
 	}
@@ -152,6 +155,19 @@ func (t *Tree) started(s *harnessv1.AgentStarted, depth uint32) {
 		what += " in the background"
 	}
 	t.show(b, []string{t.style.dim(what + ", run " + clean(b.run))})
+}
+
+// waiting shows why a sub-agent waits, unless its events have shown what it waits for.
+func (t *Tree) waiting(e *harnessv1.AgentWaiting) {
+	b := t.branches[e.GetRunId()]
+	if b == nil || !b.open || e.GetReason().GetDetails().GetRunId() != "" {
+		return
+	}
+	switch e.GetReason().GetKind() {
+	case "approval", "client_tool", "question":
+	default:
+		t.show(b, []string{t.style.dim("waits: " + clean(e.GetReason().GetMessage()))})
+	}
 }
 
 func (t *Tree) ended(e *harnessv1.AgentEnded) {

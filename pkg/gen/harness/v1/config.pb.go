@@ -1444,7 +1444,7 @@ type Budgets struct {
 	// others. Default false.
 	AllowUnpriced *bool `protobuf:"varint,6,opt,name=allow_unpriced,json=allowUnpriced,proto3,oneof" json:"allow_unpriced,omitempty"`
 	// Runs of sub-agents, at all levels below; 0 allows none. A call for which none is left gets
-	// an error, and the run parks before its next turn unless it allows none.
+	// an error, and the run parks before its next turn unless it allows none. Default 64.
 	Runs          *uint32 `protobuf:"varint,7,opt,name=runs,proto3,oneof" json:"runs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

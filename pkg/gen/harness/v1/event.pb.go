@@ -102,6 +102,7 @@ type Event struct {
 	//	*Event_CompactionStarted
 	//	*Event_CompactionCompleted
 	//	*Event_AgentStarted
+	//	*Event_AgentWaiting
 	//	*Event_AgentEnded
 	//	*Event_SubtaskStarted
 	//	*Event_SubtaskCompleted
@@ -626,6 +627,15 @@ func (x *Event) GetAgentStarted() *AgentStarted {
 	return nil
 }
 
+func (x *Event) GetAgentWaiting() *AgentWaiting {
+	if x != nil {
+		if x, ok := x.Event.(*Event_AgentWaiting); ok {
+			return x.AgentWaiting
+		}
+	}
+	return nil
+}
+
 func (x *Event) GetAgentEnded() *AgentEnded {
 	if x != nil {
 		if x, ok := x.Event.(*Event_AgentEnded); ok {
@@ -1020,6 +1030,11 @@ type Event_AgentStarted struct {
 	AgentStarted *AgentStarted `protobuf:"bytes,52,opt,name=agent_started,json=agentStarted,proto3,oneof"`
 }
 
+type Event_AgentWaiting struct {
+	// agent.waiting
+	AgentWaiting *AgentWaiting `protobuf:"bytes,80,opt,name=agent_waiting,json=agentWaiting,proto3,oneof"`
+}
+
 type Event_AgentEnded struct {
 	// agent.ended
 	AgentEnded *AgentEnded `protobuf:"bytes,53,opt,name=agent_ended,json=agentEnded,proto3,oneof"`
@@ -1204,6 +1219,8 @@ func (*Event_CompactionCompleted) isEvent_Event() {}
 
 func (*Event_AgentStarted) isEvent_Event() {}
 
+func (*Event_AgentWaiting) isEvent_Event() {}
+
 func (*Event_AgentEnded) isEvent_Event() {}
 
 func (*Event_SubtaskStarted) isEvent_Event() {}
@@ -1336,6 +1353,88 @@ func (x *AgentStarted) GetAfterVersion() uint64 {
 	return 0
 }
 
+// AgentWaiting: the run that a call started is parked, and does not continue by itself.
+type AgentWaiting struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// The run, in the same namespace.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// Name of the sub-agent.
+	Agent string `protobuf:"bytes,3,opt,name=agent,proto3" json:"agent,omitempty"`
+	// Why. details.run_id is the run below it that waits; empty: it waits itself.
+	Reason *StopReason `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`
+	// Version of the child's record with its park.
+	ChildVersion  uint64 `protobuf:"varint,5,opt,name=child_version,json=childVersion,proto3" json:"child_version,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AgentWaiting) Reset() {
+	*x = AgentWaiting{}
+	mi := &file_harness_v1_event_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AgentWaiting) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AgentWaiting) ProtoMessage() {}
+
+func (x *AgentWaiting) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AgentWaiting.ProtoReflect.Descriptor instead.
+func (*AgentWaiting) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *AgentWaiting) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *AgentWaiting) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *AgentWaiting) GetAgent() string {
+	if x != nil {
+		return x.Agent
+	}
+	return ""
+}
+
+func (x *AgentWaiting) GetReason() *StopReason {
+	if x != nil {
+		return x.Reason
+	}
+	return nil
+}
+
+func (x *AgentWaiting) GetChildVersion() uint64 {
+	if x != nil {
+		return x.ChildVersion
+	}
+	return 0
+}
+
 // AgentEnded: the run that a call started has ended.
 type AgentEnded struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1363,7 +1462,7 @@ type AgentEnded struct {
 
 func (x *AgentEnded) Reset() {
 	*x = AgentEnded{}
-	mi := &file_harness_v1_event_proto_msgTypes[2]
+	mi := &file_harness_v1_event_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1375,7 +1474,7 @@ func (x *AgentEnded) String() string {
 func (*AgentEnded) ProtoMessage() {}
 
 func (x *AgentEnded) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[2]
+	mi := &file_harness_v1_event_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1388,7 +1487,7 @@ func (x *AgentEnded) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AgentEnded.ProtoReflect.Descriptor instead.
 func (*AgentEnded) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{2}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AgentEnded) GetCallId() string {
@@ -1473,7 +1572,7 @@ type SubtaskStarted struct {
 
 func (x *SubtaskStarted) Reset() {
 	*x = SubtaskStarted{}
-	mi := &file_harness_v1_event_proto_msgTypes[3]
+	mi := &file_harness_v1_event_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1485,7 +1584,7 @@ func (x *SubtaskStarted) String() string {
 func (*SubtaskStarted) ProtoMessage() {}
 
 func (x *SubtaskStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[3]
+	mi := &file_harness_v1_event_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1498,7 +1597,7 @@ func (x *SubtaskStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubtaskStarted.ProtoReflect.Descriptor instead.
 func (*SubtaskStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{3}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SubtaskStarted) GetSubtaskIndex() uint32 {
@@ -1555,7 +1654,7 @@ type SubtaskCompleted struct {
 
 func (x *SubtaskCompleted) Reset() {
 	*x = SubtaskCompleted{}
-	mi := &file_harness_v1_event_proto_msgTypes[4]
+	mi := &file_harness_v1_event_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1567,7 +1666,7 @@ func (x *SubtaskCompleted) String() string {
 func (*SubtaskCompleted) ProtoMessage() {}
 
 func (x *SubtaskCompleted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[4]
+	mi := &file_harness_v1_event_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1580,7 +1679,7 @@ func (x *SubtaskCompleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubtaskCompleted.ProtoReflect.Descriptor instead.
 func (*SubtaskCompleted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{4}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SubtaskCompleted) GetSubtaskIndex() uint32 {
@@ -1633,7 +1732,7 @@ type SwarmActivated struct {
 
 func (x *SwarmActivated) Reset() {
 	*x = SwarmActivated{}
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1645,7 +1744,7 @@ func (x *SwarmActivated) String() string {
 func (*SwarmActivated) ProtoMessage() {}
 
 func (x *SwarmActivated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[5]
+	mi := &file_harness_v1_event_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1658,7 +1757,7 @@ func (x *SwarmActivated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwarmActivated.ProtoReflect.Descriptor instead.
 func (*SwarmActivated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{5}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SwarmActivated) GetSourceCount() uint32 {
@@ -1699,7 +1798,7 @@ type SwarmCompleted struct {
 
 func (x *SwarmCompleted) Reset() {
 	*x = SwarmCompleted{}
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1711,7 +1810,7 @@ func (x *SwarmCompleted) String() string {
 func (*SwarmCompleted) ProtoMessage() {}
 
 func (x *SwarmCompleted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[6]
+	mi := &file_harness_v1_event_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1724,7 +1823,7 @@ func (x *SwarmCompleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SwarmCompleted.ProtoReflect.Descriptor instead.
 func (*SwarmCompleted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SwarmCompleted) GetSpecialistsSucceeded() uint32 {
@@ -1766,7 +1865,7 @@ type StallDetected struct {
 
 func (x *StallDetected) Reset() {
 	*x = StallDetected{}
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1778,7 +1877,7 @@ func (x *StallDetected) String() string {
 func (*StallDetected) ProtoMessage() {}
 
 func (x *StallDetected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[7]
+	mi := &file_harness_v1_event_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1791,7 +1890,7 @@ func (x *StallDetected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StallDetected.ProtoReflect.Descriptor instead.
 func (*StallDetected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *StallDetected) GetTurns() uint32 {
@@ -1820,7 +1919,7 @@ type DoomLoopDetected struct {
 
 func (x *DoomLoopDetected) Reset() {
 	*x = DoomLoopDetected{}
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1931,7 @@ func (x *DoomLoopDetected) String() string {
 func (*DoomLoopDetected) ProtoMessage() {}
 
 func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[8]
+	mi := &file_harness_v1_event_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1944,7 @@ func (x *DoomLoopDetected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DoomLoopDetected.ProtoReflect.Descriptor instead.
 func (*DoomLoopDetected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DoomLoopDetected) GetKind() string {
@@ -1899,7 +1998,7 @@ type GuidanceInjected struct {
 
 func (x *GuidanceInjected) Reset() {
 	*x = GuidanceInjected{}
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1911,7 +2010,7 @@ func (x *GuidanceInjected) String() string {
 func (*GuidanceInjected) ProtoMessage() {}
 
 func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[9]
+	mi := &file_harness_v1_event_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1924,7 +2023,7 @@ func (x *GuidanceInjected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GuidanceInjected.ProtoReflect.Descriptor instead.
 func (*GuidanceInjected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GuidanceInjected) GetKind() string {
@@ -1965,7 +2064,7 @@ type WorkItemChanged struct {
 
 func (x *WorkItemChanged) Reset() {
 	*x = WorkItemChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1977,7 +2076,7 @@ func (x *WorkItemChanged) String() string {
 func (*WorkItemChanged) ProtoMessage() {}
 
 func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[10]
+	mi := &file_harness_v1_event_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1990,7 +2089,7 @@ func (x *WorkItemChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkItemChanged.ProtoReflect.Descriptor instead.
 func (*WorkItemChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *WorkItemChanged) GetChange() string {
@@ -2036,7 +2135,7 @@ type DeliverablesUpdated struct {
 
 func (x *DeliverablesUpdated) Reset() {
 	*x = DeliverablesUpdated{}
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2048,7 +2147,7 @@ func (x *DeliverablesUpdated) String() string {
 func (*DeliverablesUpdated) ProtoMessage() {}
 
 func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[11]
+	mi := &file_harness_v1_event_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2061,7 +2160,7 @@ func (x *DeliverablesUpdated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeliverablesUpdated.ProtoReflect.Descriptor instead.
 func (*DeliverablesUpdated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeliverablesUpdated) GetItemId() string {
@@ -2101,7 +2200,7 @@ type ContractEvaluated struct {
 
 func (x *ContractEvaluated) Reset() {
 	*x = ContractEvaluated{}
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2212,7 @@ func (x *ContractEvaluated) String() string {
 func (*ContractEvaluated) ProtoMessage() {}
 
 func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[12]
+	mi := &file_harness_v1_event_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2225,7 @@ func (x *ContractEvaluated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContractEvaluated.ProtoReflect.Descriptor instead.
 func (*ContractEvaluated) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ContractEvaluated) GetSatisfied() bool {
@@ -2167,7 +2266,7 @@ type HookResult struct {
 
 func (x *HookResult) Reset() {
 	*x = HookResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2179,7 +2278,7 @@ func (x *HookResult) String() string {
 func (*HookResult) ProtoMessage() {}
 
 func (x *HookResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[13]
+	mi := &file_harness_v1_event_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2192,7 +2291,7 @@ func (x *HookResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookResult.ProtoReflect.Descriptor instead.
 func (*HookResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *HookResult) GetHookId() string {
@@ -2240,7 +2339,7 @@ type HookError struct {
 
 func (x *HookError) Reset() {
 	*x = HookError{}
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2252,7 +2351,7 @@ func (x *HookError) String() string {
 func (*HookError) ProtoMessage() {}
 
 func (x *HookError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[14]
+	mi := &file_harness_v1_event_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2265,7 +2364,7 @@ func (x *HookError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HookError.ProtoReflect.Descriptor instead.
 func (*HookError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *HookError) GetHookId() string {
@@ -2309,7 +2408,7 @@ type ModeChanged struct {
 
 func (x *ModeChanged) Reset() {
 	*x = ModeChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2321,7 +2420,7 @@ func (x *ModeChanged) String() string {
 func (*ModeChanged) ProtoMessage() {}
 
 func (x *ModeChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[15]
+	mi := &file_harness_v1_event_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2334,7 +2433,7 @@ func (x *ModeChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModeChanged.ProtoReflect.Descriptor instead.
 func (*ModeChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ModeChanged) GetFrom() string {
@@ -2364,7 +2463,7 @@ type ModelChanged struct {
 
 func (x *ModelChanged) Reset() {
 	*x = ModelChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2376,7 +2475,7 @@ func (x *ModelChanged) String() string {
 func (*ModelChanged) ProtoMessage() {}
 
 func (x *ModelChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[16]
+	mi := &file_harness_v1_event_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2389,7 +2488,7 @@ func (x *ModelChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelChanged.ProtoReflect.Descriptor instead.
 func (*ModelChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ModelChanged) GetFrom() string {
@@ -2426,7 +2525,7 @@ type SessionStart struct {
 
 func (x *SessionStart) Reset() {
 	*x = SessionStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2438,7 +2537,7 @@ func (x *SessionStart) String() string {
 func (*SessionStart) ProtoMessage() {}
 
 func (x *SessionStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[17]
+	mi := &file_harness_v1_event_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2451,7 +2550,7 @@ func (x *SessionStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionStart.ProtoReflect.Descriptor instead.
 func (*SessionStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *SessionStart) GetGoal() string {
@@ -2500,7 +2599,7 @@ type SessionPause struct {
 
 func (x *SessionPause) Reset() {
 	*x = SessionPause{}
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2512,7 +2611,7 @@ func (x *SessionPause) String() string {
 func (*SessionPause) ProtoMessage() {}
 
 func (x *SessionPause) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[18]
+	mi := &file_harness_v1_event_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2525,7 +2624,7 @@ func (x *SessionPause) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionPause.ProtoReflect.Descriptor instead.
 func (*SessionPause) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *SessionPause) GetReason() *StopReason {
@@ -2546,7 +2645,7 @@ type SessionResume struct {
 
 func (x *SessionResume) Reset() {
 	*x = SessionResume{}
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2558,7 +2657,7 @@ func (x *SessionResume) String() string {
 func (*SessionResume) ProtoMessage() {}
 
 func (x *SessionResume) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[19]
+	mi := &file_harness_v1_event_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2571,7 +2670,7 @@ func (x *SessionResume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionResume.ProtoReflect.Descriptor instead.
 func (*SessionResume) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{19}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *SessionResume) GetCause() string {
@@ -2596,7 +2695,7 @@ type SessionComplete struct {
 
 func (x *SessionComplete) Reset() {
 	*x = SessionComplete{}
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2707,7 @@ func (x *SessionComplete) String() string {
 func (*SessionComplete) ProtoMessage() {}
 
 func (x *SessionComplete) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[20]
+	mi := &file_harness_v1_event_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2720,7 @@ func (x *SessionComplete) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SessionComplete.ProtoReflect.Descriptor instead.
 func (*SessionComplete) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{20}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *SessionComplete) GetStatus() RunStatus {
@@ -2656,7 +2755,7 @@ type PlanDraft struct {
 
 func (x *PlanDraft) Reset() {
 	*x = PlanDraft{}
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2668,7 +2767,7 @@ func (x *PlanDraft) String() string {
 func (*PlanDraft) ProtoMessage() {}
 
 func (x *PlanDraft) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[21]
+	mi := &file_harness_v1_event_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2681,7 +2780,7 @@ func (x *PlanDraft) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanDraft.ProtoReflect.Descriptor instead.
 func (*PlanDraft) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{21}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *PlanDraft) GetPlan() string {
@@ -2702,7 +2801,7 @@ type PlanCommit struct {
 
 func (x *PlanCommit) Reset() {
 	*x = PlanCommit{}
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2714,7 +2813,7 @@ func (x *PlanCommit) String() string {
 func (*PlanCommit) ProtoMessage() {}
 
 func (x *PlanCommit) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[22]
+	mi := &file_harness_v1_event_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2727,7 +2826,7 @@ func (x *PlanCommit) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PlanCommit.ProtoReflect.Descriptor instead.
 func (*PlanCommit) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{22}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *PlanCommit) GetPlan() string {
@@ -2750,7 +2849,7 @@ type StepStart struct {
 
 func (x *StepStart) Reset() {
 	*x = StepStart{}
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2762,7 +2861,7 @@ func (x *StepStart) String() string {
 func (*StepStart) ProtoMessage() {}
 
 func (x *StepStart) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[23]
+	mi := &file_harness_v1_event_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2775,7 +2874,7 @@ func (x *StepStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepStart.ProtoReflect.Descriptor instead.
 func (*StepStart) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{23}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *StepStart) GetAttempt() uint32 {
@@ -2805,7 +2904,7 @@ type StepEnd struct {
 
 func (x *StepEnd) Reset() {
 	*x = StepEnd{}
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2817,7 +2916,7 @@ func (x *StepEnd) String() string {
 func (*StepEnd) ProtoMessage() {}
 
 func (x *StepEnd) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[24]
+	mi := &file_harness_v1_event_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2830,7 +2929,7 @@ func (x *StepEnd) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StepEnd.ProtoReflect.Descriptor instead.
 func (*StepEnd) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *StepEnd) GetOutcome() string {
@@ -2871,7 +2970,7 @@ type ModelResponse struct {
 
 func (x *ModelResponse) Reset() {
 	*x = ModelResponse{}
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2883,7 +2982,7 @@ func (x *ModelResponse) String() string {
 func (*ModelResponse) ProtoMessage() {}
 
 func (x *ModelResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[25]
+	mi := &file_harness_v1_event_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2896,7 +2995,7 @@ func (x *ModelResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelResponse.ProtoReflect.Descriptor instead.
 func (*ModelResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ModelResponse) GetModel() string {
@@ -2971,7 +3070,7 @@ type ModelRetry struct {
 
 func (x *ModelRetry) Reset() {
 	*x = ModelRetry{}
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2983,7 +3082,7 @@ func (x *ModelRetry) String() string {
 func (*ModelRetry) ProtoMessage() {}
 
 func (x *ModelRetry) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[26]
+	mi := &file_harness_v1_event_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2996,7 +3095,7 @@ func (x *ModelRetry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRetry.ProtoReflect.Descriptor instead.
 func (*ModelRetry) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ModelRetry) GetTry() uint32 {
@@ -3061,7 +3160,7 @@ type ToolCalled struct {
 
 func (x *ToolCalled) Reset() {
 	*x = ToolCalled{}
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3073,7 +3172,7 @@ func (x *ToolCalled) String() string {
 func (*ToolCalled) ProtoMessage() {}
 
 func (x *ToolCalled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[27]
+	mi := &file_harness_v1_event_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3086,7 +3185,7 @@ func (x *ToolCalled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolCalled.ProtoReflect.Descriptor instead.
 func (*ToolCalled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ToolCalled) GetCallId() string {
@@ -3141,7 +3240,7 @@ type ToolResult struct {
 
 func (x *ToolResult) Reset() {
 	*x = ToolResult{}
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3153,7 +3252,7 @@ func (x *ToolResult) String() string {
 func (*ToolResult) ProtoMessage() {}
 
 func (x *ToolResult) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[28]
+	mi := &file_harness_v1_event_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3166,7 +3265,7 @@ func (x *ToolResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolResult.ProtoReflect.Descriptor instead.
 func (*ToolResult) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ToolResult) GetCallId() string {
@@ -3214,7 +3313,7 @@ type ToolError struct {
 
 func (x *ToolError) Reset() {
 	*x = ToolError{}
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3226,7 +3325,7 @@ func (x *ToolError) String() string {
 func (*ToolError) ProtoMessage() {}
 
 func (x *ToolError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[29]
+	mi := &file_harness_v1_event_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3239,7 +3338,7 @@ func (x *ToolError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolError.ProtoReflect.Descriptor instead.
 func (*ToolError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ToolError) GetCallId() string {
@@ -3285,7 +3384,7 @@ type ToolDenied struct {
 
 func (x *ToolDenied) Reset() {
 	*x = ToolDenied{}
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3297,7 +3396,7 @@ func (x *ToolDenied) String() string {
 func (*ToolDenied) ProtoMessage() {}
 
 func (x *ToolDenied) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[30]
+	mi := &file_harness_v1_event_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3310,7 +3409,7 @@ func (x *ToolDenied) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolDenied.ProtoReflect.Descriptor instead.
 func (*ToolDenied) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ToolDenied) GetCallId() string {
@@ -3349,7 +3448,7 @@ type BudgetWarn struct {
 
 func (x *BudgetWarn) Reset() {
 	*x = BudgetWarn{}
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3361,7 +3460,7 @@ func (x *BudgetWarn) String() string {
 func (*BudgetWarn) ProtoMessage() {}
 
 func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[31]
+	mi := &file_harness_v1_event_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3374,7 +3473,7 @@ func (x *BudgetWarn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BudgetWarn.ProtoReflect.Descriptor instead.
 func (*BudgetWarn) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *BudgetWarn) GetBudget() string {
@@ -3411,7 +3510,7 @@ type ContinuationPrompt struct {
 
 func (x *ContinuationPrompt) Reset() {
 	*x = ContinuationPrompt{}
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3423,7 +3522,7 @@ func (x *ContinuationPrompt) String() string {
 func (*ContinuationPrompt) ProtoMessage() {}
 
 func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[32]
+	mi := &file_harness_v1_event_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3436,7 +3535,7 @@ func (x *ContinuationPrompt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContinuationPrompt.ProtoReflect.Descriptor instead.
 func (*ContinuationPrompt) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{32}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ContinuationPrompt) GetCount() uint32 {
@@ -3471,7 +3570,7 @@ type StopRejected struct {
 
 func (x *StopRejected) Reset() {
 	*x = StopRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3483,7 +3582,7 @@ func (x *StopRejected) String() string {
 func (*StopRejected) ProtoMessage() {}
 
 func (x *StopRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[33]
+	mi := &file_harness_v1_event_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3496,7 +3595,7 @@ func (x *StopRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRejected.ProtoReflect.Descriptor instead.
 func (*StopRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{33}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *StopRejected) GetKind() string {
@@ -3542,7 +3641,7 @@ type ContextPressure struct {
 
 func (x *ContextPressure) Reset() {
 	*x = ContextPressure{}
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +3653,7 @@ func (x *ContextPressure) String() string {
 func (*ContextPressure) ProtoMessage() {}
 
 func (x *ContextPressure) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[34]
+	mi := &file_harness_v1_event_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +3666,7 @@ func (x *ContextPressure) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextPressure.ProtoReflect.Descriptor instead.
 func (*ContextPressure) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{34}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ContextPressure) GetLevel() string {
@@ -3612,7 +3711,7 @@ type ContextUsage struct {
 
 func (x *ContextUsage) Reset() {
 	*x = ContextUsage{}
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3624,7 +3723,7 @@ func (x *ContextUsage) String() string {
 func (*ContextUsage) ProtoMessage() {}
 
 func (x *ContextUsage) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[35]
+	mi := &file_harness_v1_event_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3637,7 +3736,7 @@ func (x *ContextUsage) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContextUsage.ProtoReflect.Descriptor instead.
 func (*ContextUsage) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{35}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ContextUsage) GetUsedTokens() uint32 {
@@ -3701,7 +3800,7 @@ type CompactionStarted struct {
 
 func (x *CompactionStarted) Reset() {
 	*x = CompactionStarted{}
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3713,7 +3812,7 @@ func (x *CompactionStarted) String() string {
 func (*CompactionStarted) ProtoMessage() {}
 
 func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[36]
+	mi := &file_harness_v1_event_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3726,7 +3825,7 @@ func (x *CompactionStarted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionStarted.ProtoReflect.Descriptor instead.
 func (*CompactionStarted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{36}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *CompactionStarted) GetLevel() string {
@@ -3790,7 +3889,7 @@ type CompactionCompleted struct {
 
 func (x *CompactionCompleted) Reset() {
 	*x = CompactionCompleted{}
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3802,7 +3901,7 @@ func (x *CompactionCompleted) String() string {
 func (*CompactionCompleted) ProtoMessage() {}
 
 func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[37]
+	mi := &file_harness_v1_event_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3815,7 +3914,7 @@ func (x *CompactionCompleted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CompactionCompleted.ProtoReflect.Descriptor instead.
 func (*CompactionCompleted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{37}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CompactionCompleted) GetTokensBefore() uint32 {
@@ -3891,7 +3990,7 @@ type Repaired struct {
 
 func (x *Repaired) Reset() {
 	*x = Repaired{}
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3903,7 +4002,7 @@ func (x *Repaired) String() string {
 func (*Repaired) ProtoMessage() {}
 
 func (x *Repaired) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[38]
+	mi := &file_harness_v1_event_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3916,7 +4015,7 @@ func (x *Repaired) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Repaired.ProtoReflect.Descriptor instead.
 func (*Repaired) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{38}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Repaired) GetCallId() string {
@@ -3968,7 +4067,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4079,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[39]
+	mi := &file_harness_v1_event_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4092,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{39}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -4063,7 +4162,7 @@ type ApprovalAnswered struct {
 
 func (x *ApprovalAnswered) Reset() {
 	*x = ApprovalAnswered{}
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4174,7 @@ func (x *ApprovalAnswered) String() string {
 func (*ApprovalAnswered) ProtoMessage() {}
 
 func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4187,7 @@ func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalAnswered.ProtoReflect.Descriptor instead.
 func (*ApprovalAnswered) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ApprovalAnswered) GetCallId() string {
@@ -4163,7 +4262,7 @@ type InputAccepted struct {
 
 func (x *InputAccepted) Reset() {
 	*x = InputAccepted{}
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4175,7 +4274,7 @@ func (x *InputAccepted) String() string {
 func (*InputAccepted) ProtoMessage() {}
 
 func (x *InputAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4188,7 +4287,7 @@ func (x *InputAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputAccepted.ProtoReflect.Descriptor instead.
 func (*InputAccepted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *InputAccepted) GetItemId() string {
@@ -4229,7 +4328,7 @@ type InputRejected struct {
 
 func (x *InputRejected) Reset() {
 	*x = InputRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[42]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4241,7 +4340,7 @@ func (x *InputRejected) String() string {
 func (*InputRejected) ProtoMessage() {}
 
 func (x *InputRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[42]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4254,7 +4353,7 @@ func (x *InputRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRejected.ProtoReflect.Descriptor instead.
 func (*InputRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *InputRejected) GetItemId() string {
@@ -4298,7 +4397,7 @@ type RunInterrupted struct {
 
 func (x *RunInterrupted) Reset() {
 	*x = RunInterrupted{}
-	mi := &file_harness_v1_event_proto_msgTypes[43]
+	mi := &file_harness_v1_event_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4310,7 +4409,7 @@ func (x *RunInterrupted) String() string {
 func (*RunInterrupted) ProtoMessage() {}
 
 func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[43]
+	mi := &file_harness_v1_event_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4323,7 +4422,7 @@ func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunInterrupted.ProtoReflect.Descriptor instead.
 func (*RunInterrupted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RunInterrupted) GetReason() string {
@@ -4353,7 +4452,7 @@ type RunCancelled struct {
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_harness_v1_event_proto_msgTypes[44]
+	mi := &file_harness_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4365,7 +4464,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[44]
+	mi := &file_harness_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4378,7 +4477,7 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{44}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *RunCancelled) GetReason() string {
@@ -4408,7 +4507,7 @@ type WorkerTakeover struct {
 
 func (x *WorkerTakeover) Reset() {
 	*x = WorkerTakeover{}
-	mi := &file_harness_v1_event_proto_msgTypes[45]
+	mi := &file_harness_v1_event_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4420,7 +4519,7 @@ func (x *WorkerTakeover) String() string {
 func (*WorkerTakeover) ProtoMessage() {}
 
 func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[45]
+	mi := &file_harness_v1_event_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4433,7 +4532,7 @@ func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTakeover.ProtoReflect.Descriptor instead.
 func (*WorkerTakeover) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{45}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *WorkerTakeover) GetAttempt() uint32 {
@@ -4461,7 +4560,7 @@ type ExecutorMissing struct {
 
 func (x *ExecutorMissing) Reset() {
 	*x = ExecutorMissing{}
-	mi := &file_harness_v1_event_proto_msgTypes[46]
+	mi := &file_harness_v1_event_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4473,7 +4572,7 @@ func (x *ExecutorMissing) String() string {
 func (*ExecutorMissing) ProtoMessage() {}
 
 func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[46]
+	mi := &file_harness_v1_event_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4486,7 +4585,7 @@ func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorMissing.ProtoReflect.Descriptor instead.
 func (*ExecutorMissing) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{46}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ExecutorMissing) GetExecutor() string {
@@ -4511,7 +4610,7 @@ type ExecutorError struct {
 
 func (x *ExecutorError) Reset() {
 	*x = ExecutorError{}
-	mi := &file_harness_v1_event_proto_msgTypes[47]
+	mi := &file_harness_v1_event_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4523,7 +4622,7 @@ func (x *ExecutorError) String() string {
 func (*ExecutorError) ProtoMessage() {}
 
 func (x *ExecutorError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[47]
+	mi := &file_harness_v1_event_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4536,7 +4635,7 @@ func (x *ExecutorError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorError.ProtoReflect.Descriptor instead.
 func (*ExecutorError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{47}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ExecutorError) GetExecutor() string {
@@ -4579,7 +4678,7 @@ type ServerState struct {
 
 func (x *ServerState) Reset() {
 	*x = ServerState{}
-	mi := &file_harness_v1_event_proto_msgTypes[48]
+	mi := &file_harness_v1_event_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4591,7 +4690,7 @@ func (x *ServerState) String() string {
 func (*ServerState) ProtoMessage() {}
 
 func (x *ServerState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[48]
+	mi := &file_harness_v1_event_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4604,7 +4703,7 @@ func (x *ServerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerState.ProtoReflect.Descriptor instead.
 func (*ServerState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{48}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ServerState) GetServer() string {
@@ -4661,7 +4760,7 @@ type ToolsChanged struct {
 
 func (x *ToolsChanged) Reset() {
 	*x = ToolsChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[49]
+	mi := &file_harness_v1_event_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4673,7 +4772,7 @@ func (x *ToolsChanged) String() string {
 func (*ToolsChanged) ProtoMessage() {}
 
 func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[49]
+	mi := &file_harness_v1_event_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4686,7 +4785,7 @@ func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsChanged.ProtoReflect.Descriptor instead.
 func (*ToolsChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{49}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ToolsChanged) GetServer() string {
@@ -4722,7 +4821,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xf4#\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb5$\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -4789,7 +4888,8 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\rmodel_changed\x183 \x01(\v2\x18.harness.v1.ModelChangedH\x00R\fmodelChanged\x12N\n" +
 	"\x12compaction_started\x181 \x01(\v2\x1d.harness.v1.CompactionStartedH\x00R\x11compactionStarted\x12T\n" +
 	"\x14compaction_completed\x182 \x01(\v2\x1f.harness.v1.CompactionCompletedH\x00R\x13compactionCompleted\x12?\n" +
-	"\ragent_started\x184 \x01(\v2\x18.harness.v1.AgentStartedH\x00R\fagentStarted\x129\n" +
+	"\ragent_started\x184 \x01(\v2\x18.harness.v1.AgentStartedH\x00R\fagentStarted\x12?\n" +
+	"\ragent_waiting\x18P \x01(\v2\x18.harness.v1.AgentWaitingH\x00R\fagentWaiting\x129\n" +
 	"\vagent_ended\x185 \x01(\v2\x16.harness.v1.AgentEndedH\x00R\n" +
 	"agentEnded\x12E\n" +
 	"\x0fsubtask_started\x186 \x01(\v2\x1a.harness.v1.SubtaskStartedH\x00R\x0esubtaskStarted\x12K\n" +
@@ -4820,7 +4920,13 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"background\x18\x04 \x01(\bR\n" +
 	"background\x12\x1c\n" +
 	"\tcontinued\x18\x05 \x01(\bR\tcontinued\x12#\n" +
-	"\rafter_version\x18\x06 \x01(\x04R\fafterVersion\"\xb1\x02\n" +
+	"\rafter_version\x18\x06 \x01(\x04R\fafterVersion\"\xa9\x01\n" +
+	"\fAgentWaiting\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x14\n" +
+	"\x05agent\x18\x03 \x01(\tR\x05agent\x12.\n" +
+	"\x06reason\x18\x04 \x01(\v2\x16.harness.v1.StopReasonR\x06reason\x12#\n" +
+	"\rchild_version\x18\x05 \x01(\x04R\fchildVersion\"\xb1\x02\n" +
 	"\n" +
 	"AgentEnded\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
@@ -5080,189 +5186,192 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
 	(*AgentStarted)(nil),          // 1: harness.v1.AgentStarted
-	(*AgentEnded)(nil),            // 2: harness.v1.AgentEnded
-	(*SubtaskStarted)(nil),        // 3: harness.v1.SubtaskStarted
-	(*SubtaskCompleted)(nil),      // 4: harness.v1.SubtaskCompleted
-	(*SwarmActivated)(nil),        // 5: harness.v1.SwarmActivated
-	(*SwarmCompleted)(nil),        // 6: harness.v1.SwarmCompleted
-	(*StallDetected)(nil),         // 7: harness.v1.StallDetected
-	(*DoomLoopDetected)(nil),      // 8: harness.v1.DoomLoopDetected
-	(*GuidanceInjected)(nil),      // 9: harness.v1.GuidanceInjected
-	(*WorkItemChanged)(nil),       // 10: harness.v1.WorkItemChanged
-	(*DeliverablesUpdated)(nil),   // 11: harness.v1.DeliverablesUpdated
-	(*ContractEvaluated)(nil),     // 12: harness.v1.ContractEvaluated
-	(*HookResult)(nil),            // 13: harness.v1.HookResult
-	(*HookError)(nil),             // 14: harness.v1.HookError
-	(*ModeChanged)(nil),           // 15: harness.v1.ModeChanged
-	(*ModelChanged)(nil),          // 16: harness.v1.ModelChanged
-	(*SessionStart)(nil),          // 17: harness.v1.SessionStart
-	(*SessionPause)(nil),          // 18: harness.v1.SessionPause
-	(*SessionResume)(nil),         // 19: harness.v1.SessionResume
-	(*SessionComplete)(nil),       // 20: harness.v1.SessionComplete
-	(*PlanDraft)(nil),             // 21: harness.v1.PlanDraft
-	(*PlanCommit)(nil),            // 22: harness.v1.PlanCommit
-	(*StepStart)(nil),             // 23: harness.v1.StepStart
-	(*StepEnd)(nil),               // 24: harness.v1.StepEnd
-	(*ModelResponse)(nil),         // 25: harness.v1.ModelResponse
-	(*ModelRetry)(nil),            // 26: harness.v1.ModelRetry
-	(*ToolCalled)(nil),            // 27: harness.v1.ToolCalled
-	(*ToolResult)(nil),            // 28: harness.v1.ToolResult
-	(*ToolError)(nil),             // 29: harness.v1.ToolError
-	(*ToolDenied)(nil),            // 30: harness.v1.ToolDenied
-	(*BudgetWarn)(nil),            // 31: harness.v1.BudgetWarn
-	(*ContinuationPrompt)(nil),    // 32: harness.v1.ContinuationPrompt
-	(*StopRejected)(nil),          // 33: harness.v1.StopRejected
-	(*ContextPressure)(nil),       // 34: harness.v1.ContextPressure
-	(*ContextUsage)(nil),          // 35: harness.v1.ContextUsage
-	(*CompactionStarted)(nil),     // 36: harness.v1.CompactionStarted
-	(*CompactionCompleted)(nil),   // 37: harness.v1.CompactionCompleted
-	(*Repaired)(nil),              // 38: harness.v1.Repaired
-	(*ApprovalRequested)(nil),     // 39: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 40: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 41: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 42: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 43: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 44: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 45: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 46: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 47: harness.v1.ExecutorError
-	(*ServerState)(nil),           // 48: harness.v1.ServerState
-	(*ToolsChanged)(nil),          // 49: harness.v1.ToolsChanged
-	(*timestamppb.Timestamp)(nil), // 50: google.protobuf.Timestamp
-	(*QualityComplexity)(nil),     // 51: harness.v1.QualityComplexity
-	(*QualityPlanSelected)(nil),   // 52: harness.v1.QualityPlanSelected
-	(*QualityAlert)(nil),          // 53: harness.v1.QualityAlert
-	(*QualityContract)(nil),       // 54: harness.v1.QualityContract
-	(*QualityVerified)(nil),       // 55: harness.v1.QualityVerified
-	(*QualityScored)(nil),         // 56: harness.v1.QualityScored
-	(*QualityRetry)(nil),          // 57: harness.v1.QualityRetry
-	(*QualityDegraded)(nil),       // 58: harness.v1.QualityDegraded
-	(*QualityIterated)(nil),       // 59: harness.v1.QualityIterated
-	(*QualityProfile)(nil),        // 60: harness.v1.QualityProfile
-	(*QualityMilestone)(nil),      // 61: harness.v1.QualityMilestone
-	(*ContextMetrics)(nil),        // 62: harness.v1.ContextMetrics
-	(*FeedbackGiven)(nil),         // 63: harness.v1.FeedbackGiven
-	(RunStatus)(0),                // 64: harness.v1.RunStatus
+	(*AgentWaiting)(nil),          // 2: harness.v1.AgentWaiting
+	(*AgentEnded)(nil),            // 3: harness.v1.AgentEnded
+	(*SubtaskStarted)(nil),        // 4: harness.v1.SubtaskStarted
+	(*SubtaskCompleted)(nil),      // 5: harness.v1.SubtaskCompleted
+	(*SwarmActivated)(nil),        // 6: harness.v1.SwarmActivated
+	(*SwarmCompleted)(nil),        // 7: harness.v1.SwarmCompleted
+	(*StallDetected)(nil),         // 8: harness.v1.StallDetected
+	(*DoomLoopDetected)(nil),      // 9: harness.v1.DoomLoopDetected
+	(*GuidanceInjected)(nil),      // 10: harness.v1.GuidanceInjected
+	(*WorkItemChanged)(nil),       // 11: harness.v1.WorkItemChanged
+	(*DeliverablesUpdated)(nil),   // 12: harness.v1.DeliverablesUpdated
+	(*ContractEvaluated)(nil),     // 13: harness.v1.ContractEvaluated
+	(*HookResult)(nil),            // 14: harness.v1.HookResult
+	(*HookError)(nil),             // 15: harness.v1.HookError
+	(*ModeChanged)(nil),           // 16: harness.v1.ModeChanged
+	(*ModelChanged)(nil),          // 17: harness.v1.ModelChanged
+	(*SessionStart)(nil),          // 18: harness.v1.SessionStart
+	(*SessionPause)(nil),          // 19: harness.v1.SessionPause
+	(*SessionResume)(nil),         // 20: harness.v1.SessionResume
+	(*SessionComplete)(nil),       // 21: harness.v1.SessionComplete
+	(*PlanDraft)(nil),             // 22: harness.v1.PlanDraft
+	(*PlanCommit)(nil),            // 23: harness.v1.PlanCommit
+	(*StepStart)(nil),             // 24: harness.v1.StepStart
+	(*StepEnd)(nil),               // 25: harness.v1.StepEnd
+	(*ModelResponse)(nil),         // 26: harness.v1.ModelResponse
+	(*ModelRetry)(nil),            // 27: harness.v1.ModelRetry
+	(*ToolCalled)(nil),            // 28: harness.v1.ToolCalled
+	(*ToolResult)(nil),            // 29: harness.v1.ToolResult
+	(*ToolError)(nil),             // 30: harness.v1.ToolError
+	(*ToolDenied)(nil),            // 31: harness.v1.ToolDenied
+	(*BudgetWarn)(nil),            // 32: harness.v1.BudgetWarn
+	(*ContinuationPrompt)(nil),    // 33: harness.v1.ContinuationPrompt
+	(*StopRejected)(nil),          // 34: harness.v1.StopRejected
+	(*ContextPressure)(nil),       // 35: harness.v1.ContextPressure
+	(*ContextUsage)(nil),          // 36: harness.v1.ContextUsage
+	(*CompactionStarted)(nil),     // 37: harness.v1.CompactionStarted
+	(*CompactionCompleted)(nil),   // 38: harness.v1.CompactionCompleted
+	(*Repaired)(nil),              // 39: harness.v1.Repaired
+	(*ApprovalRequested)(nil),     // 40: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),      // 41: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),         // 42: harness.v1.InputAccepted
+	(*InputRejected)(nil),         // 43: harness.v1.InputRejected
+	(*RunInterrupted)(nil),        // 44: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),          // 45: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),        // 46: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),       // 47: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),         // 48: harness.v1.ExecutorError
+	(*ServerState)(nil),           // 49: harness.v1.ServerState
+	(*ToolsChanged)(nil),          // 50: harness.v1.ToolsChanged
+	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
+	(*QualityComplexity)(nil),     // 52: harness.v1.QualityComplexity
+	(*QualityPlanSelected)(nil),   // 53: harness.v1.QualityPlanSelected
+	(*QualityAlert)(nil),          // 54: harness.v1.QualityAlert
+	(*QualityContract)(nil),       // 55: harness.v1.QualityContract
+	(*QualityVerified)(nil),       // 56: harness.v1.QualityVerified
+	(*QualityScored)(nil),         // 57: harness.v1.QualityScored
+	(*QualityRetry)(nil),          // 58: harness.v1.QualityRetry
+	(*QualityDegraded)(nil),       // 59: harness.v1.QualityDegraded
+	(*QualityIterated)(nil),       // 60: harness.v1.QualityIterated
+	(*QualityProfile)(nil),        // 61: harness.v1.QualityProfile
+	(*QualityMilestone)(nil),      // 62: harness.v1.QualityMilestone
+	(*ContextMetrics)(nil),        // 63: harness.v1.ContextMetrics
+	(*FeedbackGiven)(nil),         // 64: harness.v1.FeedbackGiven
 	(*StopReason)(nil),            // 65: harness.v1.StopReason
-	(*Usage)(nil),                 // 66: harness.v1.Usage
-	(*WorkItem)(nil),              // 67: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 68: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 69: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 70: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 71: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 72: google.protobuf.Duration
-	(SandboxLevel)(0),             // 73: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 74: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 75: harness.v1.CompactionChange
-	(*CallPreview)(nil),           // 76: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 77: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 78: harness.v1.ToolRule
-	(*McpLeftOut)(nil),            // 79: harness.v1.McpLeftOut
+	(RunStatus)(0),                // 66: harness.v1.RunStatus
+	(*Usage)(nil),                 // 67: harness.v1.Usage
+	(*WorkItem)(nil),              // 68: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 69: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 70: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 71: harness.v1.RequirementCoverage
+	(*Content)(nil),               // 72: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 73: google.protobuf.Duration
+	(SandboxLevel)(0),             // 74: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 75: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 76: harness.v1.CompactionChange
+	(*CallPreview)(nil),           // 77: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 78: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 79: harness.v1.ToolRule
+	(*McpLeftOut)(nil),            // 80: harness.v1.McpLeftOut
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	50, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
-	17, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
-	18, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
-	19, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
-	20, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
-	21, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
-	22, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
-	23, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
-	24, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
-	25, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
-	26, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
-	27, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
-	28, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
-	29, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
-	30, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
-	31, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
-	32, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
-	33, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
-	34, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
-	35, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
-	38, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
-	39, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
-	40, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
-	41, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
-	42, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
-	43, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
-	44, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
-	45, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
-	46, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
-	47, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
-	7,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
-	8,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
-	9,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
-	10, // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
-	11, // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
-	12, // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
-	13, // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
-	14, // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
-	15, // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
-	16, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
-	36, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
-	37, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
+	51, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	18, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
+	19, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
+	20, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
+	21, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
+	22, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
+	23, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
+	24, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
+	25, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
+	26, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
+	27, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
+	28, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
+	29, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
+	30, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
+	31, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
+	32, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
+	33, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
+	34, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
+	35, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
+	36, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
+	39, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
+	40, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
+	41, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
+	42, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
+	43, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
+	44, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
+	45, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
+	46, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
+	47, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
+	48, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
+	8,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
+	9,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
+	10, // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
+	11, // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
+	12, // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
+	13, // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
+	14, // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
+	15, // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
+	16, // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
+	17, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
+	37, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
+	38, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
 	1,  // 42: harness.v1.Event.agent_started:type_name -> harness.v1.AgentStarted
-	2,  // 43: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
-	3,  // 44: harness.v1.Event.subtask_started:type_name -> harness.v1.SubtaskStarted
-	4,  // 45: harness.v1.Event.subtask_completed:type_name -> harness.v1.SubtaskCompleted
-	51, // 46: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
-	52, // 47: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
-	53, // 48: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
-	54, // 49: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
-	55, // 50: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
-	56, // 51: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
-	57, // 52: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
-	58, // 53: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
-	59, // 54: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
-	60, // 55: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
-	61, // 56: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
-	62, // 57: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
-	63, // 58: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
-	48, // 59: harness.v1.Event.server_state:type_name -> harness.v1.ServerState
-	49, // 60: harness.v1.Event.tools_changed:type_name -> harness.v1.ToolsChanged
-	5,  // 61: harness.v1.Event.swarm_activated:type_name -> harness.v1.SwarmActivated
-	6,  // 62: harness.v1.Event.swarm_completed:type_name -> harness.v1.SwarmCompleted
-	64, // 63: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
-	65, // 64: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
-	66, // 65: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
-	67, // 66: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	68, // 67: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	69, // 68: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	70, // 69: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	65, // 70: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	64, // 71: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	65, // 72: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	66, // 73: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	71, // 74: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	72, // 75: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	71, // 76: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	72, // 77: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	71, // 78: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	73, // 79: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
-	71, // 80: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	72, // 81: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	71, // 82: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	72, // 83: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	74, // 84: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	72, // 85: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	75, // 86: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	71, // 87: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	50, // 88: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	76, // 89: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
-	77, // 90: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	78, // 91: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
-	71, // 92: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
-	79, // 93: harness.v1.ServerState.left_out:type_name -> harness.v1.McpLeftOut
-	94, // [94:94] is the sub-list for method output_type
-	94, // [94:94] is the sub-list for method input_type
-	94, // [94:94] is the sub-list for extension type_name
-	94, // [94:94] is the sub-list for extension extendee
-	0,  // [0:94] is the sub-list for field type_name
+	2,  // 43: harness.v1.Event.agent_waiting:type_name -> harness.v1.AgentWaiting
+	3,  // 44: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
+	4,  // 45: harness.v1.Event.subtask_started:type_name -> harness.v1.SubtaskStarted
+	5,  // 46: harness.v1.Event.subtask_completed:type_name -> harness.v1.SubtaskCompleted
+	52, // 47: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
+	53, // 48: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
+	54, // 49: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
+	55, // 50: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
+	56, // 51: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
+	57, // 52: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
+	58, // 53: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
+	59, // 54: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
+	60, // 55: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
+	61, // 56: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
+	62, // 57: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
+	63, // 58: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
+	64, // 59: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
+	49, // 60: harness.v1.Event.server_state:type_name -> harness.v1.ServerState
+	50, // 61: harness.v1.Event.tools_changed:type_name -> harness.v1.ToolsChanged
+	6,  // 62: harness.v1.Event.swarm_activated:type_name -> harness.v1.SwarmActivated
+	7,  // 63: harness.v1.Event.swarm_completed:type_name -> harness.v1.SwarmCompleted
+	65, // 64: harness.v1.AgentWaiting.reason:type_name -> harness.v1.StopReason
+	66, // 65: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
+	65, // 66: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
+	67, // 67: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
+	68, // 68: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	69, // 69: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	70, // 70: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	71, // 71: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	65, // 72: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	66, // 73: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	65, // 74: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	67, // 75: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	72, // 76: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	73, // 77: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	72, // 78: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	73, // 79: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	72, // 80: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	74, // 81: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	72, // 82: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	73, // 83: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	72, // 84: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	73, // 85: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	75, // 86: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	73, // 87: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	76, // 88: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	72, // 89: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	51, // 90: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	77, // 91: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	78, // 92: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	79, // 93: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	72, // 94: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	80, // 95: harness.v1.ServerState.left_out:type_name -> harness.v1.McpLeftOut
+	96, // [96:96] is the sub-list for method output_type
+	96, // [96:96] is the sub-list for method input_type
+	96, // [96:96] is the sub-list for extension type_name
+	96, // [96:96] is the sub-list for extension extendee
+	0,  // [0:96] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -5324,6 +5433,7 @@ func file_harness_v1_event_proto_init() {
 		(*Event_CompactionStarted)(nil),
 		(*Event_CompactionCompleted)(nil),
 		(*Event_AgentStarted)(nil),
+		(*Event_AgentWaiting)(nil),
 		(*Event_AgentEnded)(nil),
 		(*Event_SubtaskStarted)(nil),
 		(*Event_SubtaskCompleted)(nil),
@@ -5351,7 +5461,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   50,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -107,6 +107,8 @@ type InboxItem struct {
 	Order uint32 `protobuf:"varint,9,opt,name=order,proto3" json:"order,omitempty"`
 	// An order: the parent is in plan mode.
 	Plans bool `protobuf:"varint,31,opt,name=plans,proto3" json:"plans,omitempty"`
+	// An order: there are no further runs for it, and calls for which it has none left get an error.
+	Refused bool `protobuf:"varint,33,opt,name=refused,proto3" json:"refused,omitempty"`
 	// A user message that is an order: what the run may use up in the segment that it opens.
 	Lease *Budgets `protobuf:"bytes,30,opt,name=lease,proto3" json:"lease,omitempty"`
 	// What it is.
@@ -227,6 +229,13 @@ func (x *InboxItem) GetOrder() uint32 {
 func (x *InboxItem) GetPlans() bool {
 	if x != nil {
 		return x.Plans
+	}
+	return false
+}
+
+func (x *InboxItem) GetRefused() bool {
+	if x != nil {
+		return x.Refused
 	}
 	return false
 }
@@ -1112,7 +1121,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xd2\b\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xec\b\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -1123,7 +1132,8 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\fno_approvals\x18\a \x01(\bR\vnoApprovals\x12(\n" +
 	"\x10max_input_tokens\x18\b \x01(\rR\x0emaxInputTokens\x12\x14\n" +
 	"\x05order\x18\t \x01(\rR\x05order\x12\x14\n" +
-	"\x05plans\x18\x1f \x01(\bR\x05plans\x12)\n" +
+	"\x05plans\x18\x1f \x01(\bR\x05plans\x12\x18\n" +
+	"\arefused\x18! \x01(\bR\arefused\x12)\n" +
 	"\x05lease\x18\x1e \x01(\v2\x13.harness.v1.BudgetsR\x05lease\x12<\n" +
 	"\fuser_message\x18\n" +
 	" \x01(\v2\x17.harness.v1.UserMessageH\x00R\vuserMessage\x122\n" +

@@ -550,7 +550,9 @@ type StopDetails struct {
 	WorkCompleteRetriesExhausted bool `protobuf:"varint,5,opt,name=work_complete_retries_exhausted,json=workCompleteRetriesExhausted,proto3" json:"work_complete_retries_exhausted,omitempty"`
 	// A run parked with kind agent: the run below it that waits for an answer or a resume. Empty while
 	// something below it works or continues by itself.
-	RunId         string `protobuf:"bytes,6,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	RunId string `protobuf:"bytes,6,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// A run parked with kind agent: it is being stopped, and ends or is parked otherwise once everything below it has stopped.
+	Stopping      bool `protobuf:"varint,7,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -625,6 +627,13 @@ func (x *StopDetails) GetRunId() string {
 		return x.RunId
 	}
 	return ""
+}
+
+func (x *StopDetails) GetStopping() bool {
+	if x != nil {
+		return x.Stopping
+	}
+	return false
 }
 
 // Run is the present status of a run, without its log.
@@ -988,14 +997,15 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"StopReason\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x121\n" +
-	"\adetails\x18\x03 \x01(\v2\x17.harness.v1.StopDetailsR\adetails\"\x8e\x02\n" +
+	"\adetails\x18\x03 \x01(\v2\x17.harness.v1.StopDetailsR\adetails\"\xaa\x02\n" +
 	"\vStopDetails\x12\x12\n" +
 	"\x04turn\x18\x01 \x01(\rR\x04turn\x120\n" +
 	"\x14work_complete_called\x18\x02 \x01(\bR\x12workCompleteCalled\x12+\n" +
 	"\x11contract_verified\x18\x03 \x01(\bR\x10contractVerified\x12.\n" +
 	"\x13work_items_verified\x18\x04 \x01(\bR\x11workItemsVerified\x12E\n" +
 	"\x1fwork_complete_retries_exhausted\x18\x05 \x01(\bR\x1cworkCompleteRetriesExhausted\x12\x15\n" +
-	"\x06run_id\x18\x06 \x01(\tR\x05runId\"\xfa\x04\n" +
+	"\x06run_id\x18\x06 \x01(\tR\x05runId\x12\x1a\n" +
+	"\bstopping\x18\a \x01(\bR\bstopping\"\xfa\x04\n" +
 	"\x03Run\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12-\n" +

@@ -535,12 +535,15 @@ type Snapshot struct {
 	AnswerModel string `protobuf:"bytes,95,opt,name=answer_model,json=answerModel,proto3" json:"answer_model,omitempty"`
 	// The run whose call started this one; unset for a root.
 	Parent *Parent `protobuf:"bytes,96,opt,name=parent,proto3" json:"parent,omitempty"`
-	// The children, in the order of their calls; at most 64.
+	// The children of all segments, in the order of their calls; at most 64 in a segment.
 	Children []*Child `protobuf:"bytes,97,rep,name=children,proto3" json:"children,omitempty"`
 	// What the run does once its children are idle; unset: they may work.
 	Stopping *Stopping `protobuf:"bytes,98,opt,name=stopping,proto3" json:"stopping,omitempty"`
 	// Graphs of tasks at work.
 	Graphs []*Graph `protobuf:"bytes,99,rep,name=graphs,proto3" json:"graphs,omitempty"`
+	// The budget (tokens, cost or runs) of which a call that waits for its start needs more than the run has left, and may get
+	// from its parent; empty: none.
+	Short string `protobuf:"bytes,121,opt,name=short,proto3" json:"short,omitempty"`
 	// The answer was sent back for its length in this segment.
 	AnswerSentBack bool `protobuf:"varint,100,opt,name=answer_sent_back,json=answerSentBack,proto3" json:"answer_sent_back,omitempty"`
 	// What judging the work has found so far; unset if it is not judged.
@@ -1110,6 +1113,13 @@ func (x *Snapshot) GetGraphs() []*Graph {
 	return nil
 }
 
+func (x *Snapshot) GetShort() string {
+	if x != nil {
+		return x.Short
+	}
+	return ""
+}
+
 func (x *Snapshot) GetAnswerSentBack() bool {
 	if x != nil {
 		return x.AnswerSentBack
@@ -1198,7 +1208,9 @@ type Stopping struct {
 	// The run ends so. Children end.
 	Finish *Finish `protobuf:"bytes,3,opt,name=finish,proto3" json:"finish,omitempty"`
 	// The caller that asked for it.
-	Caller        string `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
+	Caller string `protobuf:"bytes,4,opt,name=caller,proto3" json:"caller,omitempty"`
+	// With interrupt: the budget that is used up, such as wall_clock. The run is parked for it, and not as interrupted. Empty: none.
+	Exceeded      string `protobuf:"bytes,5,opt,name=exceeded,proto3" json:"exceeded,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1257,6 +1269,13 @@ func (x *Stopping) GetFinish() *Finish {
 func (x *Stopping) GetCaller() string {
 	if x != nil {
 		return x.Caller
+	}
+	return ""
+}
+
+func (x *Stopping) GetExceeded() string {
+	if x != nil {
+		return x.Exceeded
 	}
 	return ""
 }
@@ -2221,9 +2240,11 @@ type Spent struct {
 	// Those when the segment began.
 	RunsBeforeSegment uint32 `protobuf:"varint,10,opt,name=runs_before_segment,json=runsBeforeSegment,proto3" json:"runs_before_segment,omitempty"`
 	// Calls that got no run since the segment began or the budget of runs was extended.
-	RunsRefused   uint32 `protobuf:"varint,11,opt,name=runs_refused,json=runsRefused,proto3" json:"runs_refused,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	RunsRefused uint32 `protobuf:"varint,11,opt,name=runs_refused,json=runsRefused,proto3" json:"runs_refused,omitempty"`
+	// Children that the run had when the segment began.
+	ChildrenBeforeSegment uint32 `protobuf:"varint,12,opt,name=children_before_segment,json=childrenBeforeSegment,proto3" json:"children_before_segment,omitempty"`
+	unknownFields         protoimpl.UnknownFields
+	sizeCache             protoimpl.SizeCache
 }
 
 func (x *Spent) Reset() {
@@ -2329,6 +2350,13 @@ func (x *Spent) GetRunsBeforeSegment() uint32 {
 func (x *Spent) GetRunsRefused() uint32 {
 	if x != nil {
 		return x.RunsRefused
+	}
+	return 0
+}
+
+func (x *Spent) GetChildrenBeforeSegment() uint32 {
+	if x != nil {
+		return x.ChildrenBeforeSegment
 	}
 	return 0
 }
@@ -2506,7 +2534,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\vPhaseChange\x12%\n" +
 	"\x04from\x18\x01 \x01(\x0e2\x11.harness.v1.PhaseR\x04from\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12!\n" +
-	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\xf5\x1d\n" +
+	"\x02to\x18\x03 \x01(\x0e2\x11.harness.v1.PhaseR\x02to\"\x8b\x1e\n" +
 	"\bSnapshot\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12'\n" +
 	"\x05phase\x18\x02 \x01(\x0e2\x11.harness.v1.PhaseR\x05phase\x124\n" +
@@ -2594,7 +2622,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x06parent\x18` \x01(\v2\x12.harness.v1.ParentR\x06parent\x12-\n" +
 	"\bchildren\x18a \x03(\v2\x11.harness.v1.ChildR\bchildren\x120\n" +
 	"\bstopping\x18b \x01(\v2\x14.harness.v1.StoppingR\bstopping\x12)\n" +
-	"\x06graphs\x18c \x03(\v2\x11.harness.v1.GraphR\x06graphs\x12(\n" +
+	"\x06graphs\x18c \x03(\v2\x11.harness.v1.GraphR\x06graphs\x12\x14\n" +
+	"\x05short\x18y \x01(\tR\x05short\x12(\n" +
 	"\x10answer_sent_back\x18d \x01(\bR\x0eanswerSentBack\x122\n" +
 	"\aquality\x18e \x01(\v2\x18.harness.v1.QualityStateR\aquality\x12$\n" +
 	"\x04task\x18f \x01(\v2\x10.harness.v1.TaskR\x04task\x12\"\n" +
@@ -2605,12 +2634,13 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x03mcp\x18k \x01(\v2\x14.harness.v1.McpStateR\x03mcp\x12=\n" +
 	"\rchanged_files\x18g \x01(\v2\x18.harness.v1.ChangedFilesR\fchangedFiles\x12C\n" +
 	"\x0fcompaction_plan\x18( \x01(\v2\x1a.harness.v1.CompactionPlanR\x0ecompactionPlan\x12!\n" +
-	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xaf\x01\n" +
+	"\ftools_digest\x18) \x01(\tR\vtoolsDigestJ\x04\b*\x10=J\x04\b\x1e\x10\x1fR\x11executor_failures\"\xcb\x01\n" +
 	"\bStopping\x123\n" +
 	"\tinterrupt\x18\x01 \x01(\v2\x15.harness.v1.InterruptR\tinterrupt\x12*\n" +
 	"\x06cancel\x18\x02 \x01(\v2\x12.harness.v1.CancelR\x06cancel\x12*\n" +
 	"\x06finish\x18\x03 \x01(\v2\x12.harness.v1.FinishR\x06finish\x12\x16\n" +
-	"\x06caller\x18\x04 \x01(\tR\x06caller\"\x83\x02\n" +
+	"\x06caller\x18\x04 \x01(\tR\x06caller\x12\x1a\n" +
+	"\bexceeded\x18\x05 \x01(\tR\bexceeded\"\x83\x02\n" +
 	"\x06Finish\x12-\n" +
 	"\x06status\x18\x01 \x01(\x0e2\x15.harness.v1.RunStatusR\x06status\x12,\n" +
 	"\x05input\x18\x02 \x01(\x0e2\x16.harness.v1.PhaseInputR\x05input\x12\x12\n" +
@@ -2707,7 +2737,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"check_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcheckTime\x12\x16\n" +
 	"\x06checks\x18\a \x01(\rR\x06checks\x12\x16\n" +
-	"\x06digest\x18\b \x01(\tR\x06digest\"\xde\x03\n" +
+	"\x06digest\x18\b \x01(\tR\x06digest\"\x96\x04\n" +
 	"\x05Spent\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\x01 \x01(\rR\ttoolCalls\x12(\n" +
@@ -2722,7 +2752,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x04runs\x18\t \x01(\rR\x04runs\x12.\n" +
 	"\x13runs_before_segment\x18\n" +
 	" \x01(\rR\x11runsBeforeSegment\x12!\n" +
-	"\fruns_refused\x18\v \x01(\rR\vrunsRefused\"\xde\x01\n" +
+	"\fruns_refused\x18\v \x01(\rR\vrunsRefused\x126\n" +
+	"\x17children_before_segment\x18\f \x01(\rR\x15childrenBeforeSegment\"\xde\x01\n" +
 	"\tTurnState\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\rR\x06number\x12\x12\n" +
 	"\x04open\x18\x02 \x01(\bR\x04open\x12\x1d\n" +

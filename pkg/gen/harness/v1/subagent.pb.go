@@ -56,7 +56,7 @@ type SubAgent struct {
 	Deadline *durationpb.Duration `protobuf:"bytes,12,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Words of its answer: a longer one is sent back once. Default 0, no limit.
 	MaxAnswerWords *uint32 `protobuf:"varint,13,opt,name=max_answer_words,json=maxAnswerWords,proto3,oneof" json:"max_answer_words,omitempty"`
-	// The agents to which it delegates in turn; at most 16, 4 levels deep.
+	// The agents to which it delegates in turn; at most 16, 3 levels deep.
 	Agents        []*SubAgent `protobuf:"bytes,14,rep,name=agents,proto3" json:"agents,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -307,7 +307,12 @@ type Child struct {
 	// The newest order has it be in plan mode, because the parent is.
 	Plans bool `protobuf:"varint,19,opt,name=plans,proto3" json:"plans,omitempty"`
 	// Number of the order that changes its mode of work and nothing else, if it is the newest.
-	ModeOrder     uint32 `protobuf:"varint,20,opt,name=mode_order,json=modeOrder,proto3" json:"mode_order,omitempty"`
+	ModeOrder uint32 `protobuf:"varint,20,opt,name=mode_order,json=modeOrder,proto3" json:"mode_order,omitempty"`
+	// When a call in the background is over at the latest; unset: never, or it has ended or was ordered to end. Other calls have
+	// theirs themselves.
+	Deadline *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	// Number of the order that gives it no further runs: calls for which it has none left get an error. 0: there is none.
+	RefusedOrder  uint32 `protobuf:"varint,22,opt,name=refused_order,json=refusedOrder,proto3" json:"refused_order,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -478,6 +483,20 @@ func (x *Child) GetPlans() bool {
 func (x *Child) GetModeOrder() uint32 {
 	if x != nil {
 		return x.ModeOrder
+	}
+	return 0
+}
+
+func (x *Child) GetDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+func (x *Child) GetRefusedOrder() uint32 {
+	if x != nil {
+		return x.RefusedOrder
 	}
 	return 0
 }
@@ -795,7 +814,9 @@ type ChildReport struct {
 	// Runs that were started below it so far.
 	Runs uint32 `protobuf:"varint,12,opt,name=runs,proto3" json:"runs,omitempty"`
 	// Files that it and all below it have changed so far, as far as their records tell.
-	Files         *ChangedFiles `protobuf:"bytes,13,opt,name=files,proto3" json:"files,omitempty"`
+	Files *ChangedFiles `protobuf:"bytes,13,opt,name=files,proto3" json:"files,omitempty"`
+	// The budget (tokens, cost or runs) of which a call of it needs more than it has left; empty: none.
+	Short         string `protobuf:"bytes,14,opt,name=short,proto3" json:"short,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -921,6 +942,13 @@ func (x *ChildReport) GetFiles() *ChangedFiles {
 	return nil
 }
 
+func (x *ChildReport) GetShort() string {
+	if x != nil {
+		return x.Short
+	}
+	return ""
+}
+
 // ChangedFiles are files that calls of a run have changed.
 type ChangedFiles struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -993,7 +1021,7 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x06halted\x18\b \x01(\bR\x06halted\x12\x1a\n" +
 	"\bworktree\x18\t \x01(\bR\bworktree\x12\x14\n" +
 	"\x05plans\x18\n" +
-	" \x01(\bR\x05plans\"\x89\x05\n" +
+	" \x01(\bR\x05plans\"\xe6\x05\n" +
 	"\x05Child\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
@@ -1019,7 +1047,9 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"runsBefore\x12\x14\n" +
 	"\x05plans\x18\x13 \x01(\bR\x05plans\x12\x1d\n" +
 	"\n" +
-	"mode_order\x18\x14 \x01(\rR\tmodeOrder\"\xb3\x01\n" +
+	"mode_order\x18\x14 \x01(\rR\tmodeOrder\x126\n" +
+	"\bdeadline\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12#\n" +
+	"\rrefused_order\x18\x16 \x01(\rR\frefusedOrder\"\xb3\x01\n" +
 	"\x11GraphTaskProgress\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.harness.v1.GraphTaskR\x04task\x12\x14\n" +
 	"\x05layer\x18\x02 \x01(\rR\x05layer\x120\n" +
@@ -1042,7 +1072,7 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\fcontinue_run\x18\x02 \x01(\tR\vcontinueRun\x12\x18\n" +
 	"\aisolate\x18\x03 \x01(\bR\aisolate\x12\x12\n" +
 	"\x04runs\x18\x04 \x03(\tR\x04runs\x12+\n" +
-	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xb0\x03\n" +
+	"\x05tasks\x18\x05 \x03(\v2\x15.harness.v1.GraphTaskR\x05tasks\"\xc6\x03\n" +
 	"\vChildReport\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x18\n" +
@@ -1057,7 +1087,8 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	" \x01(\v2\x11.harness.v1.UsageR\x05usage\x12\x16\n" +
 	"\x06absent\x18\v \x01(\bR\x06absent\x12\x12\n" +
 	"\x04runs\x18\f \x01(\rR\x04runs\x12.\n" +
-	"\x05files\x18\r \x01(\v2\x18.harness.v1.ChangedFilesR\x05files\"8\n" +
+	"\x05files\x18\r \x01(\v2\x18.harness.v1.ChangedFilesR\x05files\x12\x14\n" +
+	"\x05short\x18\x0e \x01(\tR\x05short\"8\n" +
 	"\fChangedFiles\x12\x14\n" +
 	"\x05paths\x18\x01 \x03(\tR\x05paths\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more*e\n" +
@@ -1100,8 +1131,8 @@ var file_harness_v1_tree_proto_goTypes = []any{
 	(*Budgets)(nil),               // 10: harness.v1.Budgets
 	(*Content)(nil),               // 11: harness.v1.Content
 	(*Usage)(nil),                 // 12: harness.v1.Usage
-	(*GraphTask)(nil),             // 13: harness.v1.GraphTask
-	(*timestamppb.Timestamp)(nil), // 14: google.protobuf.Timestamp
+	(*timestamppb.Timestamp)(nil), // 13: google.protobuf.Timestamp
+	(*GraphTask)(nil),             // 14: harness.v1.GraphTask
 	(RunStatus)(0),                // 15: harness.v1.RunStatus
 	(*StopReason)(nil),            // 16: harness.v1.StopReason
 }
@@ -1111,23 +1142,24 @@ var file_harness_v1_tree_proto_depIdxs = []int32{
 	8,  // 2: harness.v1.Child.report:type_name -> harness.v1.ChildReport
 	11, // 3: harness.v1.Child.arguments:type_name -> harness.v1.Content
 	12, // 4: harness.v1.Child.usage_before:type_name -> harness.v1.Usage
-	13, // 5: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
-	1,  // 6: harness.v1.GraphTaskProgress.state:type_name -> harness.v1.GraphTaskState
-	11, // 7: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
-	4,  // 8: harness.v1.Graph.tasks:type_name -> harness.v1.GraphTaskProgress
-	6,  // 9: harness.v1.Graph.swarm:type_name -> harness.v1.SwarmWork
-	14, // 10: harness.v1.SwarmWork.start_time:type_name -> google.protobuf.Timestamp
-	13, // 11: harness.v1.Delegation.tasks:type_name -> harness.v1.GraphTask
-	15, // 12: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
-	16, // 13: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
-	11, // 14: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
-	12, // 15: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
-	9,  // 16: harness.v1.ChildReport.files:type_name -> harness.v1.ChangedFiles
-	17, // [17:17] is the sub-list for method output_type
-	17, // [17:17] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	13, // 5: harness.v1.Child.deadline:type_name -> google.protobuf.Timestamp
+	14, // 6: harness.v1.GraphTaskProgress.task:type_name -> harness.v1.GraphTask
+	1,  // 7: harness.v1.GraphTaskProgress.state:type_name -> harness.v1.GraphTaskState
+	11, // 8: harness.v1.GraphTaskProgress.result:type_name -> harness.v1.Content
+	4,  // 9: harness.v1.Graph.tasks:type_name -> harness.v1.GraphTaskProgress
+	6,  // 10: harness.v1.Graph.swarm:type_name -> harness.v1.SwarmWork
+	13, // 11: harness.v1.SwarmWork.start_time:type_name -> google.protobuf.Timestamp
+	14, // 12: harness.v1.Delegation.tasks:type_name -> harness.v1.GraphTask
+	15, // 13: harness.v1.ChildReport.status:type_name -> harness.v1.RunStatus
+	16, // 14: harness.v1.ChildReport.reason:type_name -> harness.v1.StopReason
+	11, // 15: harness.v1.ChildReport.answer:type_name -> harness.v1.Content
+	12, // 16: harness.v1.ChildReport.usage:type_name -> harness.v1.Usage
+	9,  // 17: harness.v1.ChildReport.files:type_name -> harness.v1.ChangedFiles
+	18, // [18:18] is the sub-list for method output_type
+	18, // [18:18] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_tree_proto_init() }

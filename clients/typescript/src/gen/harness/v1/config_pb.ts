@@ -836,7 +836,7 @@ export type Budgets = Message<"harness.v1.Budgets"> & {
 
   /**
    * Runs of sub-agents, at all levels below; 0 allows none. A call for which none is left gets
-   * an error, and the run parks before its next turn unless it allows none.
+   * an error, and the run parks before its next turn unless it allows none. Default 64.
    *
    * @generated from field: optional uint32 runs = 7;
    */

@@ -34,7 +34,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/event.proto.
  */
 export const file_harness_v1_event: GenFile = /*@__PURE__*/
-  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIuYbCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIOCgZydW5faWQYByABKAkSFQoNcGFyZW50X3J1bl9pZBgIIAEoCRIPCgdjYWxsX2lkGAkgASgJEg4KBWFnZW50GMgBIAEoCRIOCgVkZXB0aBjJASABKA0SDwoGb2Zmc2V0GMoBIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABIxCg1tb2RlbF9jaGFuZ2VkGDMgASgLMhguaGFybmVzcy52MS5Nb2RlbENoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIABIxCg1hZ2VudF9zdGFydGVkGDQgASgLMhguaGFybmVzcy52MS5BZ2VudFN0YXJ0ZWRIABItCgthZ2VudF9lbmRlZBg1IAEoCzIWLmhhcm5lc3MudjEuQWdlbnRFbmRlZEgAEjUKD3N1YnRhc2tfc3RhcnRlZBg2IAEoCzIaLmhhcm5lc3MudjEuU3VidGFza1N0YXJ0ZWRIABI5ChFzdWJ0YXNrX2NvbXBsZXRlZBg3IAEoCzIcLmhhcm5lc3MudjEuU3VidGFza0NvbXBsZXRlZEgAEjsKEnF1YWxpdHlfY29tcGxleGl0eRg4IAEoCzIdLmhhcm5lc3MudjEuUXVhbGl0eUNvbXBsZXhpdHlIABJAChVxdWFsaXR5X3BsYW5fc2VsZWN0ZWQYOSABKAsyHy5oYXJuZXNzLnYxLlF1YWxpdHlQbGFuU2VsZWN0ZWRIABIxCg1xdWFsaXR5X2FsZXJ0GDogASgLMhguaGFybmVzcy52MS5RdWFsaXR5QWxlcnRIABI3ChBxdWFsaXR5X2NvbnRyYWN0GDsgASgLMhsuaGFybmVzcy52MS5RdWFsaXR5Q29udHJhY3RIABI3ChBxdWFsaXR5X3ZlcmlmaWVkGDwgASgLMhsuaGFybmVzcy52MS5RdWFsaXR5VmVyaWZpZWRIABIzCg5xdWFsaXR5X3Njb3JlZBg9IAEoCzIZLmhhcm5lc3MudjEuUXVhbGl0eVNjb3JlZEgAEjEKDXF1YWxpdHlfcmV0cnkYPiABKAsyGC5oYXJuZXNzLnYxLlF1YWxpdHlSZXRyeUgAEjcKEHF1YWxpdHlfZGVncmFkZWQYPyABKAsyGy5oYXJuZXNzLnYxLlF1YWxpdHlEZWdyYWRlZEgAEjcKEHF1YWxpdHlfaXRlcmF0ZWQYQCABKAsyGy5oYXJuZXNzLnYxLlF1YWxpdHlJdGVyYXRlZEgAEjUKD3F1YWxpdHlfcHJvZmlsZRhBIAEoCzIaLmhhcm5lc3MudjEuUXVhbGl0eVByb2ZpbGVIABI5ChFxdWFsaXR5X21pbGVzdG9uZRhCIAEoCzIcLmhhcm5lc3MudjEuUXVhbGl0eU1pbGVzdG9uZUgAEjUKD2NvbnRleHRfbWV0cmljcxhDIAEoCzIaLmhhcm5lc3MudjEuQ29udGV4dE1ldHJpY3NIABIzCg5mZWVkYmFja19naXZlbhhEIAEoCzIZLmhhcm5lc3MudjEuRmVlZGJhY2tHaXZlbkgAEi8KDHNlcnZlcl9zdGF0ZRhFIAEoCzIXLmhhcm5lc3MudjEuU2VydmVyU3RhdGVIABIxCg10b29sc19jaGFuZ2VkGEYgASgLMhguaGFybmVzcy52MS5Ub29sc0NoYW5nZWRIABI1Cg9zd2FybV9hY3RpdmF0ZWQYRyABKAsyGi5oYXJuZXNzLnYxLlN3YXJtQWN0aXZhdGVkSAASNQoPc3dhcm1fY29tcGxldGVkGEggASgLMhouaGFybmVzcy52MS5Td2FybUNvbXBsZXRlZEgAQgcKBWV2ZW50InwKDEFnZW50U3RhcnRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCRISCgpiYWNrZ3JvdW5kGAQgASgIEhEKCWNvbnRpbnVlZBgFIAEoCBIVCg1hZnRlcl92ZXJzaW9uGAYgASgEIuUBCgpBZ2VudEVuZGVkEg8KB2NhbGxfaWQYASABKAkSDgoGcnVuX2lkGAIgASgJEg0KBWFnZW50GAMgASgJEiUKBnN0YXR1cxgEIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEiYKBnJlYXNvbhgFIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbhIQCghhY2NlcHRlZBgGIAEoCBINCgV0dXJucxgHIAEoDRIgCgV1c2FnZRgIIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USFQoNY2hpbGRfdmVyc2lvbhgJIAEoBCJ3Cg5TdWJ0YXNrU3RhcnRlZBIVCg1zdWJ0YXNrX2luZGV4GAEgASgNEhYKDnRvdGFsX3N1YnRhc2tzGAIgASgNEg0KBXRpdGxlGAMgASgJEhUKDXdvcmtmbG93X3R5cGUYBCABKAkSEAoIcGFyYWxsZWwYBSABKAgifAoQU3VidGFza0NvbXBsZXRlZBIVCg1zdWJ0YXNrX2luZGV4GAEgASgNEhYKDnRvdGFsX3N1YnRhc2tzGAIgASgNEg0KBXRpdGxlGAMgASgJEhkKEWFydGlmYWN0c19jcmVhdGVkGAQgASgNEg8KB2lzX2xhc3QYBSABKAgiVQoOU3dhcm1BY3RpdmF0ZWQSFAoMc291cmNlX2NvdW50GAEgASgNEhgKEHNwZWNpYWxpc3RfY291bnQYAiABKA0SEwoLc3BlY2lhbGlzdHMYAyADKAkihAEKDlN3YXJtQ29tcGxldGVkEh0KFXNwZWNpYWxpc3RzX3N1Y2NlZWRlZBgBIAEoDRIcChRhZ2dyZWdhdG9yX3N1Y2NlZWRlZBgCIAEoCBIZChF0b3RhbF9kdXJhdGlvbl9tcxgDIAEoBBIaChJlc3RpbWF0ZWRfY29zdF91c2QYBCABKAEiHgoNU3RhbGxEZXRlY3RlZBINCgV0dXJucxgBIAEoDSJkChBEb29tTG9vcERldGVjdGVkEgwKBGtpbmQYASABKAkSDgoGbGVuZ3RoGAIgASgNEg8KB3JlcGVhdHMYAyABKA0SDQoFdG9vbHMYBCADKAkSEgoKY29ycmVjdGlvbhgFIAEoDSI/ChBHdWlkYW5jZUluamVjdGVkEgwKBGtpbmQYASABKAkSDwoHcnVsZV9pZBgCIAEoCRIMCgR0ZXh0GAMgASgJImYKD1dvcmtJdGVtQ2hhbmdlZBIOCgZjaGFuZ2UYASABKAkSIgoEaXRlbRgCIAEoCzIULmhhcm5lc3MudjEuV29ya0l0ZW0SEAoIZmluaXNoZWQYAyABKA0SDQoFdG90YWwYBCABKA0iXQoTRGVsaXZlcmFibGVzVXBkYXRlZBIPCgdpdGVtX2lkGAEgASgJEg0KBXRpdGxlGAIgASgJEiYKBHJvbGUYAyABKA4yGC5oYXJuZXNzLnYxLkFydGlmYWN0Um9sZSKFAQoRQ29udHJhY3RFdmFsdWF0ZWQSEQoJc2F0aXNmaWVkGAEgASgIEiYKCGNvdmVyYWdlGAIgASgLMhQuaGFybmVzcy52MS5Db3ZlcmFnZRI1CgxyZXF1aXJlbWVudHMYAyADKAsyHy5oYXJuZXNzLnYxLlJlcXVpcmVtZW50Q292ZXJhZ2UiTAoKSG9va1Jlc3VsdBIPCgdob29rX2lkGAEgASgJEg0KBXRvcGljGAIgASgJEg4KBmFjdGlvbhgDIAEoCRIOCgZyZWFzb24YBCABKAkiUQoJSG9va0Vycm9yEg8KB2hvb2tfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDQoFZXJyb3IYAyABKAkSFQoNZmFpbGVkX2Nsb3NlZBgEIAEoCCInCgtNb2RlQ2hhbmdlZBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJIigKDE1vZGVsQ2hhbmdlZBIMCgRmcm9tGAEgASgJEgoKAnRvGAIgASgJIl4KDFNlc3Npb25TdGFydBIMCgRnb2FsGAEgASgJEg0KBW1vZGVsGAIgASgJEhAKCHdvcmtmbG93GAMgAygJEg8KB3NlZ21lbnQYBCABKA0SDgoGY2FsbGVyGAUgASgJIjYKDFNlc3Npb25QYXVzZRImCgZyZWFzb24YASABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24iHgoNU2Vzc2lvblJlc3VtZRINCgVjYXVzZRgBIAEoCSJyCg9TZXNzaW9uQ29tcGxldGUSJQoGc3RhdHVzGAEgASgOMhUuaGFybmVzcy52MS5SdW5TdGF0dXMSEAoIYWNjZXB0ZWQYAiABKAgSJgoGcmVhc29uGAMgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIhkKCVBsYW5EcmFmdBIMCgRwbGFuGAEgASgJIhoKClBsYW5Db21taXQSDAoEcGxhbhgBIAEoCSItCglTdGVwU3RhcnQSDwoHYXR0ZW1wdBgBIAEoDRIPCgdyZXN1bWVkGAIgASgIIikKB1N0ZXBFbmQSDwoHb3V0Y29tZRgBIAEoCRINCgVlcnJvchgCIAEoCSLiAQoNTW9kZWxSZXNwb25zZRINCgVtb2RlbBgBIAEoCRIgCgV1c2FnZRgCIAEoCzIRLmhhcm5lc3MudjEuVXNhZ2USFQoNZmluaXNoX3JlYXNvbhgDIAEoCRISCgp0b29sX2NhbGxzGAQgASgNEiEKBHRleHQYBSABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKgoHbGF0ZW5jeRgGIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbhImCglyZWFzb25pbmcYByABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQihgEKCk1vZGVsUmV0cnkSCwoDdHJ5GAEgASgNEg0KBW1vZGVsGAIgASgJEg0KBWVycm9yGAMgASgJEicKBHdhaXQYBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKYWRqdXN0bWVudBgFIAEoCRIQCghnaXZlbl91cBgGIAEoCCKUAQoKVG9vbENhbGxlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg4KBmF3YWl0cxgEIAEoCRIvCg1zYW5kYm94X2xldmVsGAUgASgOMhguaGFybmVzcy52MS5TYW5kYm94TGV2ZWwifQoKVG9vbFJlc3VsdBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSIwoGcmVzdWx0GAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uInsKCVRvb2xFcnJvchIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSIgoFZXJyb3IYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24iOwoKVG9vbERlbmllZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSDgoGcmVhc29uGAMgASgJIjkKCkJ1ZGdldFdhcm4SDgoGYnVkZ2V0GAEgASgJEg0KBWxpbWl0GAIgASgBEgwKBHVzZWQYAyABKAEiMAoSQ29udGludWF0aW9uUHJvbXB0Eg0KBWNvdW50GAEgASgNEgsKA21heBgCIAEoDSJgCgxTdG9wUmVqZWN0ZWQSDAoEa2luZBgBIAEoCRIPCgdtZXNzYWdlGAIgASgJEg0KBWNvdW50GAMgASgNEiIKA2dhcBgEIAEoCzIVLmhhcm5lc3MudjEuR2FwUmVwb3J0Ik8KD0NvbnRleHRQcmVzc3VyZRINCgVsZXZlbBgBIAEoCRITCgt1c2VkX3Rva2VucxgCIAEoDRIYChBtYXhfaW5wdXRfdG9rZW5zGAMgASgNIokBCgxDb250ZXh0VXNhZ2USEwoLdXNlZF90b2tlbnMYASABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgCIAEoDRIPCgdjbGVhcmVkGAMgASgNEhQKDGV4dGVybmFsaXplZBgEIAEoDRISCgpzdW1tYXJpemVkGAUgASgNEg8KB2Ryb3BwZWQYBiABKA0icgoRQ29tcGFjdGlvblN0YXJ0ZWQSDQoFbGV2ZWwYASABKAkSFQoNdG9rZW5zX2JlZm9yZRgCIAEoDRIWCg50b2tlbnNfdG9fZnJlZRgDIAEoDRISCgpiYWNrZ3JvdW5kGAQgASgIEgsKA2pvYhgFIAEoCSLlAQoTQ29tcGFjdGlvbkNvbXBsZXRlZBIVCg10b2tlbnNfYmVmb3JlGAEgASgNEhQKDHRva2Vuc19hZnRlchgCIAEoDRIUCgxmcmVlZF90b2tlbnMYAyABKA0SKwoIZHVyYXRpb24YBCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SEgoKc3RyYXRlZ2llcxgFIAMoCRItCgdjaGFuZ2VzGAYgAygLMhwuaGFybmVzcy52MS5Db21wYWN0aW9uQ2hhbmdlEg0KBWVycm9yGAcgASgJEgwKBHBhc3MYCCABKA0iRwoIUmVwYWlyZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEgwKBHR1cm4YAyABKA0SDgoGcmVhc29uGAQgASgJIr8BChFBcHByb3ZhbFJlcXVlc3RlZBIPCgdjYWxsX2lkGAEgASgJEgwKBHRvb2wYAiABKAkSJgoJYXJndW1lbnRzGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EgsKA3doeRgEIAEoCRIsCghkZWFkbGluZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKAoHcHJldmlldxgGIAEoCzIXLmhhcm5lc3MudjEuQ2FsbFByZXZpZXci3gEKEEFwcHJvdmFsQW5zd2VyZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEi4KCGRlY2lzaW9uGAMgASgOMhwuaGFybmVzcy52MS5BcHByb3ZhbERlY2lzaW9uEg4KBnJlYXNvbhgEIAEoCRIOCgZjYWxsZXIYBSABKAkSDgoGZGlnZXN0GAYgASgJEiMKBXJ1bGVzGAcgAygLMhQuaGFybmVzcy52MS5Ub29sUnVsZRImCglhcmd1bWVudHMYCCABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQiPgoNSW5wdXRBY2NlcHRlZBIPCgdpdGVtX2lkGAEgASgJEgwKBGtpbmQYAiABKAkSDgoGY2FsbGVyGAMgASgJIk4KDUlucHV0UmVqZWN0ZWQSDwoHaXRlbV9pZBgBIAEoCRIMCgRraW5kGAIgASgJEg4KBnJlYXNvbhgDIAEoCRIOCgZjYWxsZXIYBCABKAkiMAoOUnVuSW50ZXJydXB0ZWQSDgoGcmVhc29uGAEgASgJEg4KBmNhbGxlchgCIAEoCSIuCgxSdW5DYW5jZWxsZWQSDgoGcmVhc29uGAEgASgJEg4KBmNhbGxlchgCIAEoCSIxCg5Xb3JrZXJUYWtlb3ZlchIPCgdhdHRlbXB0GAEgASgNEg4KBmZvcm1lchgCIAEoCSIjCg9FeGVjdXRvck1pc3NpbmcSEAoIZXhlY3V0b3IYASABKAkiPwoNRXhlY3V0b3JFcnJvchIQCghleGVjdXRvchgBIAEoCRINCgVlcnJvchgCIAEoCRINCgVjb3VudBgDIAEoDSJ2CgtTZXJ2ZXJTdGF0ZRIOCgZzZXJ2ZXIYASABKAkSDQoFc3RhdGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRINCgV0b29scxgEIAEoDRIoCghsZWZ0X291dBgFIAMoCzIWLmhhcm5lc3MudjEuTWNwTGVmdE91dCJPCgxUb29sc0NoYW5nZWQSDgoGc2VydmVyGAEgASgJEg0KBWFkZGVkGAIgAygJEg8KB2NoYW5nZWQYAyADKAkSDwoHcmVtb3ZlZBgEIAMoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_mcp, file_harness_v1_message, file_harness_v1_preview, file_harness_v1_quality, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_tool, file_harness_v1_workitem]);
+  fileDesc("ChZoYXJuZXNzL3YxL2V2ZW50LnByb3RvEgpoYXJuZXNzLnYxIpkcCgVFdmVudBIKCgJpZBgBIAEoCRIPCgd2ZXJzaW9uGAIgASgEEigKBHRpbWUYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhMKC3R1cm5fbnVtYmVyGAQgASgNEhEKCW1heF90dXJucxgFIAEoDRIQCgh0cmFjZV9pZBgGIAEoCRIOCgZydW5faWQYByABKAkSFQoNcGFyZW50X3J1bl9pZBgIIAEoCRIPCgdjYWxsX2lkGAkgASgJEg4KBWFnZW50GMgBIAEoCRIOCgVkZXB0aBjJASABKA0SDwoGb2Zmc2V0GMoBIAEoCRIxCg1zZXNzaW9uX3N0YXJ0GAogASgLMhguaGFybmVzcy52MS5TZXNzaW9uU3RhcnRIABIxCg1zZXNzaW9uX3BhdXNlGAsgASgLMhguaGFybmVzcy52MS5TZXNzaW9uUGF1c2VIABIzCg5zZXNzaW9uX3Jlc3VtZRgMIAEoCzIZLmhhcm5lc3MudjEuU2Vzc2lvblJlc3VtZUgAEjcKEHNlc3Npb25fY29tcGxldGUYDSABKAsyGy5oYXJuZXNzLnYxLlNlc3Npb25Db21wbGV0ZUgAEisKCnBsYW5fZHJhZnQYDiABKAsyFS5oYXJuZXNzLnYxLlBsYW5EcmFmdEgAEi0KC3BsYW5fY29tbWl0GA8gASgLMhYuaGFybmVzcy52MS5QbGFuQ29tbWl0SAASKwoKc3RlcF9zdGFydBgQIAEoCzIVLmhhcm5lc3MudjEuU3RlcFN0YXJ0SAASJwoIc3RlcF9lbmQYESABKAsyEy5oYXJuZXNzLnYxLlN0ZXBFbmRIABIzCg5tb2RlbF9yZXNwb25zZRgSIAEoCzIZLmhhcm5lc3MudjEuTW9kZWxSZXNwb25zZUgAEi0KC21vZGVsX3JldHJ5GBMgASgLMhYuaGFybmVzcy52MS5Nb2RlbFJldHJ5SAASKwoJdG9vbF9jYWxsGBQgASgLMhYuaGFybmVzcy52MS5Ub29sQ2FsbGVkSAASLQoLdG9vbF9yZXN1bHQYFSABKAsyFi5oYXJuZXNzLnYxLlRvb2xSZXN1bHRIABIrCgp0b29sX2Vycm9yGBYgASgLMhUuaGFybmVzcy52MS5Ub29sRXJyb3JIABItCgt0b29sX2RlbmllZBgXIAEoCzIWLmhhcm5lc3MudjEuVG9vbERlbmllZEgAEi0KC2J1ZGdldF93YXJuGBggASgLMhYuaGFybmVzcy52MS5CdWRnZXRXYXJuSAASPQoTY29udGludWF0aW9uX3Byb21wdBgZIAEoCzIeLmhhcm5lc3MudjEuQ29udGludWF0aW9uUHJvbXB0SAASMQoNc3RvcF9yZWplY3RlZBgaIAEoCzIYLmhhcm5lc3MudjEuU3RvcFJlamVjdGVkSAASNwoQY29udGV4dF9wcmVzc3VyZRgbIAEoCzIbLmhhcm5lc3MudjEuQ29udGV4dFByZXNzdXJlSAASMQoNY29udGV4dF91c2FnZRgcIAEoCzIYLmhhcm5lc3MudjEuQ29udGV4dFVzYWdlSAASJgoGcmVwYWlyGB0gASgLMhQuaGFybmVzcy52MS5SZXBhaXJlZEgAEjsKEmFwcHJvdmFsX3JlcXVlc3RlZBgeIAEoCzIdLmhhcm5lc3MudjEuQXBwcm92YWxSZXF1ZXN0ZWRIABI5ChFhcHByb3ZhbF9hbnN3ZXJlZBgfIAEoCzIcLmhhcm5lc3MudjEuQXBwcm92YWxBbnN3ZXJlZEgAEjMKDmlucHV0X2FjY2VwdGVkGCAgASgLMhkuaGFybmVzcy52MS5JbnB1dEFjY2VwdGVkSAASMwoOaW5wdXRfcmVqZWN0ZWQYISABKAsyGS5oYXJuZXNzLnYxLklucHV0UmVqZWN0ZWRIABI1Cg9ydW5faW50ZXJydXB0ZWQYIiABKAsyGi5oYXJuZXNzLnYxLlJ1bkludGVycnVwdGVkSAASMQoNcnVuX2NhbmNlbGxlZBgjIAEoCzIYLmhhcm5lc3MudjEuUnVuQ2FuY2VsbGVkSAASNQoPd29ya2VyX3Rha2VvdmVyGCQgASgLMhouaGFybmVzcy52MS5Xb3JrZXJUYWtlb3ZlckgAEjcKEGV4ZWN1dG9yX21pc3NpbmcYJSABKAsyGy5oYXJuZXNzLnYxLkV4ZWN1dG9yTWlzc2luZ0gAEjMKDmV4ZWN1dG9yX2Vycm9yGCYgASgLMhkuaGFybmVzcy52MS5FeGVjdXRvckVycm9ySAASMwoOc3RhbGxfZGV0ZWN0ZWQYKCABKAsyGS5oYXJuZXNzLnYxLlN0YWxsRGV0ZWN0ZWRIABI6ChJkb29tX2xvb3BfZGV0ZWN0ZWQYKSABKAsyHC5oYXJuZXNzLnYxLkRvb21Mb29wRGV0ZWN0ZWRIABI5ChFndWlkYW5jZV9pbmplY3RlZBgqIAEoCzIcLmhhcm5lc3MudjEuR3VpZGFuY2VJbmplY3RlZEgAEjgKEXdvcmtfaXRlbV9jaGFuZ2VkGCsgASgLMhsuaGFybmVzcy52MS5Xb3JrSXRlbUNoYW5nZWRIABI/ChRkZWxpdmVyYWJsZXNfdXBkYXRlZBgsIAEoCzIfLmhhcm5lc3MudjEuRGVsaXZlcmFibGVzVXBkYXRlZEgAEjsKEmNvbnRyYWN0X2V2YWx1YXRlZBgtIAEoCzIdLmhhcm5lc3MudjEuQ29udHJhY3RFdmFsdWF0ZWRIABItCgtob29rX3Jlc3VsdBguIAEoCzIWLmhhcm5lc3MudjEuSG9va1Jlc3VsdEgAEisKCmhvb2tfZXJyb3IYLyABKAsyFS5oYXJuZXNzLnYxLkhvb2tFcnJvckgAEi8KDG1vZGVfY2hhbmdlZBgwIAEoCzIXLmhhcm5lc3MudjEuTW9kZUNoYW5nZWRIABIxCg1tb2RlbF9jaGFuZ2VkGDMgASgLMhguaGFybmVzcy52MS5Nb2RlbENoYW5nZWRIABI7ChJjb21wYWN0aW9uX3N0YXJ0ZWQYMSABKAsyHS5oYXJuZXNzLnYxLkNvbXBhY3Rpb25TdGFydGVkSAASPwoUY29tcGFjdGlvbl9jb21wbGV0ZWQYMiABKAsyHy5oYXJuZXNzLnYxLkNvbXBhY3Rpb25Db21wbGV0ZWRIABIxCg1hZ2VudF9zdGFydGVkGDQgASgLMhguaGFybmVzcy52MS5BZ2VudFN0YXJ0ZWRIABIxCg1hZ2VudF93YWl0aW5nGFAgASgLMhguaGFybmVzcy52MS5BZ2VudFdhaXRpbmdIABItCgthZ2VudF9lbmRlZBg1IAEoCzIWLmhhcm5lc3MudjEuQWdlbnRFbmRlZEgAEjUKD3N1YnRhc2tfc3RhcnRlZBg2IAEoCzIaLmhhcm5lc3MudjEuU3VidGFza1N0YXJ0ZWRIABI5ChFzdWJ0YXNrX2NvbXBsZXRlZBg3IAEoCzIcLmhhcm5lc3MudjEuU3VidGFza0NvbXBsZXRlZEgAEjsKEnF1YWxpdHlfY29tcGxleGl0eRg4IAEoCzIdLmhhcm5lc3MudjEuUXVhbGl0eUNvbXBsZXhpdHlIABJAChVxdWFsaXR5X3BsYW5fc2VsZWN0ZWQYOSABKAsyHy5oYXJuZXNzLnYxLlF1YWxpdHlQbGFuU2VsZWN0ZWRIABIxCg1xdWFsaXR5X2FsZXJ0GDogASgLMhguaGFybmVzcy52MS5RdWFsaXR5QWxlcnRIABI3ChBxdWFsaXR5X2NvbnRyYWN0GDsgASgLMhsuaGFybmVzcy52MS5RdWFsaXR5Q29udHJhY3RIABI3ChBxdWFsaXR5X3ZlcmlmaWVkGDwgASgLMhsuaGFybmVzcy52MS5RdWFsaXR5VmVyaWZpZWRIABIzCg5xdWFsaXR5X3Njb3JlZBg9IAEoCzIZLmhhcm5lc3MudjEuUXVhbGl0eVNjb3JlZEgAEjEKDXF1YWxpdHlfcmV0cnkYPiABKAsyGC5oYXJuZXNzLnYxLlF1YWxpdHlSZXRyeUgAEjcKEHF1YWxpdHlfZGVncmFkZWQYPyABKAsyGy5oYXJuZXNzLnYxLlF1YWxpdHlEZWdyYWRlZEgAEjcKEHF1YWxpdHlfaXRlcmF0ZWQYQCABKAsyGy5oYXJuZXNzLnYxLlF1YWxpdHlJdGVyYXRlZEgAEjUKD3F1YWxpdHlfcHJvZmlsZRhBIAEoCzIaLmhhcm5lc3MudjEuUXVhbGl0eVByb2ZpbGVIABI5ChFxdWFsaXR5X21pbGVzdG9uZRhCIAEoCzIcLmhhcm5lc3MudjEuUXVhbGl0eU1pbGVzdG9uZUgAEjUKD2NvbnRleHRfbWV0cmljcxhDIAEoCzIaLmhhcm5lc3MudjEuQ29udGV4dE1ldHJpY3NIABIzCg5mZWVkYmFja19naXZlbhhEIAEoCzIZLmhhcm5lc3MudjEuRmVlZGJhY2tHaXZlbkgAEi8KDHNlcnZlcl9zdGF0ZRhFIAEoCzIXLmhhcm5lc3MudjEuU2VydmVyU3RhdGVIABIxCg10b29sc19jaGFuZ2VkGEYgASgLMhguaGFybmVzcy52MS5Ub29sc0NoYW5nZWRIABI1Cg9zd2FybV9hY3RpdmF0ZWQYRyABKAsyGi5oYXJuZXNzLnYxLlN3YXJtQWN0aXZhdGVkSAASNQoPc3dhcm1fY29tcGxldGVkGEggASgLMhouaGFybmVzcy52MS5Td2FybUNvbXBsZXRlZEgAQgcKBWV2ZW50InwKDEFnZW50U3RhcnRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCRISCgpiYWNrZ3JvdW5kGAQgASgIEhEKCWNvbnRpbnVlZBgFIAEoCBIVCg1hZnRlcl92ZXJzaW9uGAYgASgEIn0KDEFnZW50V2FpdGluZxIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCRImCgZyZWFzb24YBCABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SFQoNY2hpbGRfdmVyc2lvbhgFIAEoBCLlAQoKQWdlbnRFbmRlZBIPCgdjYWxsX2lkGAEgASgJEg4KBnJ1bl9pZBgCIAEoCRINCgVhZ2VudBgDIAEoCRIlCgZzdGF0dXMYBCABKA4yFS5oYXJuZXNzLnYxLlJ1blN0YXR1cxImCgZyZWFzb24YBSABKAsyFi5oYXJuZXNzLnYxLlN0b3BSZWFzb24SEAoIYWNjZXB0ZWQYBiABKAgSDQoFdHVybnMYByABKA0SIAoFdXNhZ2UYCCABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWNoaWxkX3ZlcnNpb24YCSABKAQidwoOU3VidGFza1N0YXJ0ZWQSFQoNc3VidGFza19pbmRleBgBIAEoDRIWCg50b3RhbF9zdWJ0YXNrcxgCIAEoDRINCgV0aXRsZRgDIAEoCRIVCg13b3JrZmxvd190eXBlGAQgASgJEhAKCHBhcmFsbGVsGAUgASgIInwKEFN1YnRhc2tDb21wbGV0ZWQSFQoNc3VidGFza19pbmRleBgBIAEoDRIWCg50b3RhbF9zdWJ0YXNrcxgCIAEoDRINCgV0aXRsZRgDIAEoCRIZChFhcnRpZmFjdHNfY3JlYXRlZBgEIAEoDRIPCgdpc19sYXN0GAUgASgIIlUKDlN3YXJtQWN0aXZhdGVkEhQKDHNvdXJjZV9jb3VudBgBIAEoDRIYChBzcGVjaWFsaXN0X2NvdW50GAIgASgNEhMKC3NwZWNpYWxpc3RzGAMgAygJIoQBCg5Td2FybUNvbXBsZXRlZBIdChVzcGVjaWFsaXN0c19zdWNjZWVkZWQYASABKA0SHAoUYWdncmVnYXRvcl9zdWNjZWVkZWQYAiABKAgSGQoRdG90YWxfZHVyYXRpb25fbXMYAyABKAQSGgoSZXN0aW1hdGVkX2Nvc3RfdXNkGAQgASgBIh4KDVN0YWxsRGV0ZWN0ZWQSDQoFdHVybnMYASABKA0iZAoQRG9vbUxvb3BEZXRlY3RlZBIMCgRraW5kGAEgASgJEg4KBmxlbmd0aBgCIAEoDRIPCgdyZXBlYXRzGAMgASgNEg0KBXRvb2xzGAQgAygJEhIKCmNvcnJlY3Rpb24YBSABKA0iPwoQR3VpZGFuY2VJbmplY3RlZBIMCgRraW5kGAEgASgJEg8KB3J1bGVfaWQYAiABKAkSDAoEdGV4dBgDIAEoCSJmCg9Xb3JrSXRlbUNoYW5nZWQSDgoGY2hhbmdlGAEgASgJEiIKBGl0ZW0YAiABKAsyFC5oYXJuZXNzLnYxLldvcmtJdGVtEhAKCGZpbmlzaGVkGAMgASgNEg0KBXRvdGFsGAQgASgNIl0KE0RlbGl2ZXJhYmxlc1VwZGF0ZWQSDwoHaXRlbV9pZBgBIAEoCRINCgV0aXRsZRgCIAEoCRImCgRyb2xlGAMgASgOMhguaGFybmVzcy52MS5BcnRpZmFjdFJvbGUihQEKEUNvbnRyYWN0RXZhbHVhdGVkEhEKCXNhdGlzZmllZBgBIAEoCBImCghjb3ZlcmFnZRgCIAEoCzIULmhhcm5lc3MudjEuQ292ZXJhZ2USNQoMcmVxdWlyZW1lbnRzGAMgAygLMh8uaGFybmVzcy52MS5SZXF1aXJlbWVudENvdmVyYWdlIkwKCkhvb2tSZXN1bHQSDwoHaG9va19pZBgBIAEoCRINCgV0b3BpYxgCIAEoCRIOCgZhY3Rpb24YAyABKAkSDgoGcmVhc29uGAQgASgJIlEKCUhvb2tFcnJvchIPCgdob29rX2lkGAEgASgJEg0KBXRvcGljGAIgASgJEg0KBWVycm9yGAMgASgJEhUKDWZhaWxlZF9jbG9zZWQYBCABKAgiJwoLTW9kZUNoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCSIoCgxNb2RlbENoYW5nZWQSDAoEZnJvbRgBIAEoCRIKCgJ0bxgCIAEoCSJeCgxTZXNzaW9uU3RhcnQSDAoEZ29hbBgBIAEoCRINCgVtb2RlbBgCIAEoCRIQCgh3b3JrZmxvdxgDIAMoCRIPCgdzZWdtZW50GAQgASgNEg4KBmNhbGxlchgFIAEoCSI2CgxTZXNzaW9uUGF1c2USJgoGcmVhc29uGAEgASgLMhYuaGFybmVzcy52MS5TdG9wUmVhc29uIh4KDVNlc3Npb25SZXN1bWUSDQoFY2F1c2UYASABKAkicgoPU2Vzc2lvbkNvbXBsZXRlEiUKBnN0YXR1cxgBIAEoDjIVLmhhcm5lc3MudjEuUnVuU3RhdHVzEhAKCGFjY2VwdGVkGAIgASgIEiYKBnJlYXNvbhgDIAEoCzIWLmhhcm5lc3MudjEuU3RvcFJlYXNvbiIZCglQbGFuRHJhZnQSDAoEcGxhbhgBIAEoCSIaCgpQbGFuQ29tbWl0EgwKBHBsYW4YASABKAkiLQoJU3RlcFN0YXJ0Eg8KB2F0dGVtcHQYASABKA0SDwoHcmVzdW1lZBgCIAEoCCIpCgdTdGVwRW5kEg8KB291dGNvbWUYASABKAkSDQoFZXJyb3IYAiABKAki4gEKDU1vZGVsUmVzcG9uc2USDQoFbW9kZWwYASABKAkSIAoFdXNhZ2UYAiABKAsyES5oYXJuZXNzLnYxLlVzYWdlEhUKDWZpbmlzaF9yZWFzb24YAyABKAkSEgoKdG9vbF9jYWxscxgEIAEoDRIhCgR0ZXh0GAUgASgLMhMuaGFybmVzcy52MS5Db250ZW50EioKB2xhdGVuY3kYBiABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SJgoJcmVhc29uaW5nGAcgASgLMhMuaGFybmVzcy52MS5Db250ZW50IoYBCgpNb2RlbFJldHJ5EgsKA3RyeRgBIAEoDRINCgVtb2RlbBgCIAEoCRINCgVlcnJvchgDIAEoCRInCgR3YWl0GAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCmFkanVzdG1lbnQYBSABKAkSEAoIZ2l2ZW5fdXAYBiABKAgilAEKClRvb2xDYWxsZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIOCgZhd2FpdHMYBCABKAkSLwoNc2FuZGJveF9sZXZlbBgFIAEoDjIYLmhhcm5lc3MudjEuU2FuZGJveExldmVsIn0KClRvb2xSZXN1bHQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiMKBnJlc3VsdBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIrCghkdXJhdGlvbhgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJ7CglUb29sRXJyb3ISDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiIKBWVycm9yGAMgASgLMhMuaGFybmVzcy52MS5Db250ZW50EisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIjsKClRvb2xEZW5pZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEg4KBnJlYXNvbhgDIAEoCSI5CgpCdWRnZXRXYXJuEg4KBmJ1ZGdldBgBIAEoCRINCgVsaW1pdBgCIAEoARIMCgR1c2VkGAMgASgBIjAKEkNvbnRpbnVhdGlvblByb21wdBINCgVjb3VudBgBIAEoDRILCgNtYXgYAiABKA0iYAoMU3RvcFJlamVjdGVkEgwKBGtpbmQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRINCgVjb3VudBgDIAEoDRIiCgNnYXAYBCABKAsyFS5oYXJuZXNzLnYxLkdhcFJlcG9ydCJPCg9Db250ZXh0UHJlc3N1cmUSDQoFbGV2ZWwYASABKAkSEwoLdXNlZF90b2tlbnMYAiABKA0SGAoQbWF4X2lucHV0X3Rva2VucxgDIAEoDSKJAQoMQ29udGV4dFVzYWdlEhMKC3VzZWRfdG9rZW5zGAEgASgNEhgKEG1heF9pbnB1dF90b2tlbnMYAiABKA0SDwoHY2xlYXJlZBgDIAEoDRIUCgxleHRlcm5hbGl6ZWQYBCABKA0SEgoKc3VtbWFyaXplZBgFIAEoDRIPCgdkcm9wcGVkGAYgASgNInIKEUNvbXBhY3Rpb25TdGFydGVkEg0KBWxldmVsGAEgASgJEhUKDXRva2Vuc19iZWZvcmUYAiABKA0SFgoOdG9rZW5zX3RvX2ZyZWUYAyABKA0SEgoKYmFja2dyb3VuZBgEIAEoCBILCgNqb2IYBSABKAki5QEKE0NvbXBhY3Rpb25Db21wbGV0ZWQSFQoNdG9rZW5zX2JlZm9yZRgBIAEoDRIUCgx0b2tlbnNfYWZ0ZXIYAiABKA0SFAoMZnJlZWRfdG9rZW5zGAMgASgNEisKCGR1cmF0aW9uGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEhIKCnN0cmF0ZWdpZXMYBSADKAkSLQoHY2hhbmdlcxgGIAMoCzIcLmhhcm5lc3MudjEuQ29tcGFjdGlvbkNoYW5nZRINCgVlcnJvchgHIAEoCRIMCgRwYXNzGAggASgNIkcKCFJlcGFpcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIMCgR0dXJuGAMgASgNEg4KBnJlYXNvbhgEIAEoCSK/AQoRQXBwcm92YWxSZXF1ZXN0ZWQSDwoHY2FsbF9pZBgBIAEoCRIMCgR0b29sGAIgASgJEiYKCWFyZ3VtZW50cxgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBILCgN3aHkYBCABKAkSLAoIZGVhZGxpbmUYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEigKB3ByZXZpZXcYBiABKAsyFy5oYXJuZXNzLnYxLkNhbGxQcmV2aWV3It4BChBBcHByb3ZhbEFuc3dlcmVkEg8KB2NhbGxfaWQYASABKAkSDAoEdG9vbBgCIAEoCRIuCghkZWNpc2lvbhgDIAEoDjIcLmhhcm5lc3MudjEuQXBwcm92YWxEZWNpc2lvbhIOCgZyZWFzb24YBCABKAkSDgoGY2FsbGVyGAUgASgJEg4KBmRpZ2VzdBgGIAEoCRIjCgVydWxlcxgHIAMoCzIULmhhcm5lc3MudjEuVG9vbFJ1bGUSJgoJYXJndW1lbnRzGAggASgLMhMuaGFybmVzcy52MS5Db250ZW50Ij4KDUlucHV0QWNjZXB0ZWQSDwoHaXRlbV9pZBgBIAEoCRIMCgRraW5kGAIgASgJEg4KBmNhbGxlchgDIAEoCSJOCg1JbnB1dFJlamVjdGVkEg8KB2l0ZW1faWQYASABKAkSDAoEa2luZBgCIAEoCRIOCgZyZWFzb24YAyABKAkSDgoGY2FsbGVyGAQgASgJIjAKDlJ1bkludGVycnVwdGVkEg4KBnJlYXNvbhgBIAEoCRIOCgZjYWxsZXIYAiABKAkiLgoMUnVuQ2FuY2VsbGVkEg4KBnJlYXNvbhgBIAEoCRIOCgZjYWxsZXIYAiABKAkiMQoOV29ya2VyVGFrZW92ZXISDwoHYXR0ZW1wdBgBIAEoDRIOCgZmb3JtZXIYAiABKAkiIwoPRXhlY3V0b3JNaXNzaW5nEhAKCGV4ZWN1dG9yGAEgASgJIj8KDUV4ZWN1dG9yRXJyb3ISEAoIZXhlY3V0b3IYASABKAkSDQoFZXJyb3IYAiABKAkSDQoFY291bnQYAyABKA0idgoLU2VydmVyU3RhdGUSDgoGc2VydmVyGAEgASgJEg0KBXN0YXRlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSDQoFdG9vbHMYBCABKA0SKAoIbGVmdF9vdXQYBSADKAsyFi5oYXJuZXNzLnYxLk1jcExlZnRPdXQiTwoMVG9vbHNDaGFuZ2VkEg4KBnNlcnZlchgBIAEoCRINCgVhZGRlZBgCIAMoCRIPCgdjaGFuZ2VkGAMgAygJEg8KB3JlbW92ZWQYBCADKAlCQVo/Z2l0aHViLmNvbS9oYXJuZXNzbWVzaC9oYXJuZXNzbWVzaC9wa2cvZ2VuL2hhcm5lc3MvdjE7aGFybmVzc3YxYgZwcm90bzM", [file_google_protobuf_duration, file_google_protobuf_timestamp, file_harness_v1_content, file_harness_v1_contract, file_harness_v1_inbox, file_harness_v1_mcp, file_harness_v1_message, file_harness_v1_preview, file_harness_v1_quality, file_harness_v1_run, file_harness_v1_sandbox, file_harness_v1_tool, file_harness_v1_workitem]);
 
 /**
  * Event is an event of a run for its watchers. docs/events.md lists the executor
@@ -475,6 +475,14 @@ export type Event = Message<"harness.v1.Event"> & {
     case: "agentStarted";
   } | {
     /**
+     * agent.waiting
+     *
+     * @generated from field: harness.v1.AgentWaiting agent_waiting = 80;
+     */
+    value: AgentWaiting;
+    case: "agentWaiting";
+  } | {
+    /**
      * agent.ended
      *
      * @generated from field: harness.v1.AgentEnded agent_ended = 53;
@@ -701,6 +709,55 @@ export const AgentStartedSchema: GenMessage<AgentStarted> = /*@__PURE__*/
   messageDesc(file_harness_v1_event, 1);
 
 /**
+ * AgentWaiting: the run that a call started is parked, and does not continue by itself.
+ *
+ * @generated from message harness.v1.AgentWaiting
+ */
+export type AgentWaiting = Message<"harness.v1.AgentWaiting"> & {
+  /**
+   * The call.
+   *
+   * @generated from field: string call_id = 1;
+   */
+  callId: string;
+
+  /**
+   * The run, in the same namespace.
+   *
+   * @generated from field: string run_id = 2;
+   */
+  runId: string;
+
+  /**
+   * Name of the sub-agent.
+   *
+   * @generated from field: string agent = 3;
+   */
+  agent: string;
+
+  /**
+   * Why. details.run_id is the run below it that waits; empty: it waits itself.
+   *
+   * @generated from field: harness.v1.StopReason reason = 4;
+   */
+  reason?: StopReason | undefined;
+
+  /**
+   * Version of the child's record with its park.
+   *
+   * @generated from field: uint64 child_version = 5;
+   */
+  childVersion: bigint;
+};
+
+/**
+ * Describes the message harness.v1.AgentWaiting.
+ * Use `create(AgentWaitingSchema)` to create a new message.
+ */
+export const AgentWaitingSchema: GenMessage<AgentWaiting> = /*@__PURE__*/
+  messageDesc(file_harness_v1_event, 2);
+
+/**
  * AgentEnded: the run that a call started has ended.
  *
  * @generated from message harness.v1.AgentEnded
@@ -775,7 +832,7 @@ export type AgentEnded = Message<"harness.v1.AgentEnded"> & {
  * Use `create(AgentEndedSchema)` to create a new message.
  */
 export const AgentEndedSchema: GenMessage<AgentEnded> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 2);
+  messageDesc(file_harness_v1_event, 3);
 
 /**
  * SubtaskStarted: a layer of a graph of tasks started.
@@ -824,7 +881,7 @@ export type SubtaskStarted = Message<"harness.v1.SubtaskStarted"> & {
  * Use `create(SubtaskStartedSchema)` to create a new message.
  */
 export const SubtaskStartedSchema: GenMessage<SubtaskStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 3);
+  messageDesc(file_harness_v1_event, 4);
 
 /**
  * SubtaskCompleted: a layer of a graph of tasks ended.
@@ -873,7 +930,7 @@ export type SubtaskCompleted = Message<"harness.v1.SubtaskCompleted"> & {
  * Use `create(SubtaskCompletedSchema)` to create a new message.
  */
 export const SubtaskCompletedSchema: GenMessage<SubtaskCompleted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 4);
+  messageDesc(file_harness_v1_event, 5);
 
 /**
  * SwarmActivated: specialists work on the sources of the task before the first turn.
@@ -908,7 +965,7 @@ export type SwarmActivated = Message<"harness.v1.SwarmActivated"> & {
  * Use `create(SwarmActivatedSchema)` to create a new message.
  */
 export const SwarmActivatedSchema: GenMessage<SwarmActivated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 5);
+  messageDesc(file_harness_v1_event, 6);
 
 /**
  * SwarmCompleted: the aggregator has ended, or was not started because no specialist succeeded.
@@ -950,7 +1007,7 @@ export type SwarmCompleted = Message<"harness.v1.SwarmCompleted"> & {
  * Use `create(SwarmCompletedSchema)` to create a new message.
  */
 export const SwarmCompletedSchema: GenMessage<SwarmCompleted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 6);
+  messageDesc(file_harness_v1_event, 7);
 
 /**
  * StallDetected: nothing changed for too many turns.
@@ -971,7 +1028,7 @@ export type StallDetected = Message<"harness.v1.StallDetected"> & {
  * Use `create(StallDetectedSchema)` to create a new message.
  */
 export const StallDetectedSchema: GenMessage<StallDetected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 7);
+  messageDesc(file_harness_v1_event, 8);
 
 /**
  * DoomLoopDetected: calls repeat.
@@ -1020,7 +1077,7 @@ export type DoomLoopDetected = Message<"harness.v1.DoomLoopDetected"> & {
  * Use `create(DoomLoopDetectedSchema)` to create a new message.
  */
 export const DoomLoopDetectedSchema: GenMessage<DoomLoopDetected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 8);
+  messageDesc(file_harness_v1_event, 9);
 
 /**
  * GuidanceInjected: the harness added guidance for the model.
@@ -1056,7 +1113,7 @@ export type GuidanceInjected = Message<"harness.v1.GuidanceInjected"> & {
  * Use `create(GuidanceInjectedSchema)` to create a new message.
  */
 export const GuidanceInjectedSchema: GenMessage<GuidanceInjected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 9);
+  messageDesc(file_harness_v1_event, 10);
 
 /**
  * WorkItemChanged: a work item was added or changed.
@@ -1098,7 +1155,7 @@ export type WorkItemChanged = Message<"harness.v1.WorkItemChanged"> & {
  * Use `create(WorkItemChangedSchema)` to create a new message.
  */
 export const WorkItemChangedSchema: GenMessage<WorkItemChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 10);
+  messageDesc(file_harness_v1_event, 11);
 
 /**
  * DeliverablesUpdated: an artifact was stored.
@@ -1133,7 +1190,7 @@ export type DeliverablesUpdated = Message<"harness.v1.DeliverablesUpdated"> & {
  * Use `create(DeliverablesUpdatedSchema)` to create a new message.
  */
 export const DeliverablesUpdatedSchema: GenMessage<DeliverablesUpdated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 11);
+  messageDesc(file_harness_v1_event, 12);
 
 /**
  * ContractEvaluated is the status of the contract.
@@ -1169,7 +1226,7 @@ export type ContractEvaluated = Message<"harness.v1.ContractEvaluated"> & {
  * Use `create(ContractEvaluatedSchema)` to create a new message.
  */
 export const ContractEvaluatedSchema: GenMessage<ContractEvaluated> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 12);
+  messageDesc(file_harness_v1_event, 13);
 
 /**
  * HookResult is the verdict of a hook.
@@ -1211,7 +1268,7 @@ export type HookResult = Message<"harness.v1.HookResult"> & {
  * Use `create(HookResultSchema)` to create a new message.
  */
 export const HookResultSchema: GenMessage<HookResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 13);
+  messageDesc(file_harness_v1_event, 14);
 
 /**
  * HookError: a hook or a context provider failed.
@@ -1253,7 +1310,7 @@ export type HookError = Message<"harness.v1.HookError"> & {
  * Use `create(HookErrorSchema)` to create a new message.
  */
 export const HookErrorSchema: GenMessage<HookError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 14);
+  messageDesc(file_harness_v1_event, 15);
 
 /**
  * ModeChanged: the mode of work changed.
@@ -1281,7 +1338,7 @@ export type ModeChanged = Message<"harness.v1.ModeChanged"> & {
  * Use `create(ModeChangedSchema)` to create a new message.
  */
 export const ModeChangedSchema: GenMessage<ModeChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 15);
+  messageDesc(file_harness_v1_event, 16);
 
 /**
  * ModelChanged: a client has chosen another model.
@@ -1309,7 +1366,7 @@ export type ModelChanged = Message<"harness.v1.ModelChanged"> & {
  * Use `create(ModelChangedSchema)` to create a new message.
  */
 export const ModelChangedSchema: GenMessage<ModelChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 16);
+  messageDesc(file_harness_v1_event, 17);
 
 /**
  * SessionStart opens a segment.
@@ -1359,7 +1416,7 @@ export type SessionStart = Message<"harness.v1.SessionStart"> & {
  * Use `create(SessionStartSchema)` to create a new message.
  */
 export const SessionStartSchema: GenMessage<SessionStart> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 17);
+  messageDesc(file_harness_v1_event, 18);
 
 /**
  * SessionPause: the run parks.
@@ -1380,7 +1437,7 @@ export type SessionPause = Message<"harness.v1.SessionPause"> & {
  * Use `create(SessionPauseSchema)` to create a new message.
  */
 export const SessionPauseSchema: GenMessage<SessionPause> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 18);
+  messageDesc(file_harness_v1_event, 19);
 
 /**
  * SessionResume: a paused run resumes.
@@ -1401,7 +1458,7 @@ export type SessionResume = Message<"harness.v1.SessionResume"> & {
  * Use `create(SessionResumeSchema)` to create a new message.
  */
 export const SessionResumeSchema: GenMessage<SessionResume> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 19);
+  messageDesc(file_harness_v1_event, 20);
 
 /**
  * SessionComplete closes a segment.
@@ -1436,7 +1493,7 @@ export type SessionComplete = Message<"harness.v1.SessionComplete"> & {
  * Use `create(SessionCompleteSchema)` to create a new message.
  */
 export const SessionCompleteSchema: GenMessage<SessionComplete> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 20);
+  messageDesc(file_harness_v1_event, 21);
 
 /**
  * PlanDraft is a plan that is not final.
@@ -1457,7 +1514,7 @@ export type PlanDraft = Message<"harness.v1.PlanDraft"> & {
  * Use `create(PlanDraftSchema)` to create a new message.
  */
 export const PlanDraftSchema: GenMessage<PlanDraft> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 21);
+  messageDesc(file_harness_v1_event, 22);
 
 /**
  * PlanCommit is the final plan.
@@ -1478,7 +1535,7 @@ export type PlanCommit = Message<"harness.v1.PlanCommit"> & {
  * Use `create(PlanCommitSchema)` to create a new message.
  */
 export const PlanCommitSchema: GenMessage<PlanCommit> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 22);
+  messageDesc(file_harness_v1_event, 23);
 
 /**
  * StepStart: a turn starts or continues.
@@ -1506,7 +1563,7 @@ export type StepStart = Message<"harness.v1.StepStart"> & {
  * Use `create(StepStartSchema)` to create a new message.
  */
 export const StepStartSchema: GenMessage<StepStart> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 23);
+  messageDesc(file_harness_v1_event, 24);
 
 /**
  * StepEnd: a turn ended.
@@ -1534,7 +1591,7 @@ export type StepEnd = Message<"harness.v1.StepEnd"> & {
  * Use `create(StepEndSchema)` to create a new message.
  */
 export const StepEndSchema: GenMessage<StepEnd> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 24);
+  messageDesc(file_harness_v1_event, 25);
 
 /**
  * ModelResponse: the model answered.
@@ -1598,7 +1655,7 @@ export type ModelResponse = Message<"harness.v1.ModelResponse"> & {
  * Use `create(ModelResponseSchema)` to create a new message.
  */
 export const ModelResponseSchema: GenMessage<ModelResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 25);
+  messageDesc(file_harness_v1_event, 26);
 
 /**
  * ModelRetry: a try at the model failed. Another follows after wait,
@@ -1656,7 +1713,7 @@ export type ModelRetry = Message<"harness.v1.ModelRetry"> & {
  * Use `create(ModelRetrySchema)` to create a new message.
  */
 export const ModelRetrySchema: GenMessage<ModelRetry> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 26);
+  messageDesc(file_harness_v1_event, 27);
 
 /**
  * ToolCalled: a call starts.
@@ -1706,7 +1763,7 @@ export type ToolCalled = Message<"harness.v1.ToolCalled"> & {
  * Use `create(ToolCalledSchema)` to create a new message.
  */
 export const ToolCalledSchema: GenMessage<ToolCalled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 27);
+  messageDesc(file_harness_v1_event, 28);
 
 /**
  * ToolResult: a call succeeded.
@@ -1748,7 +1805,7 @@ export type ToolResult = Message<"harness.v1.ToolResult"> & {
  * Use `create(ToolResultSchema)` to create a new message.
  */
 export const ToolResultSchema: GenMessage<ToolResult> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 28);
+  messageDesc(file_harness_v1_event, 29);
 
 /**
  * ToolError: a call ended with an error.
@@ -1790,7 +1847,7 @@ export type ToolError = Message<"harness.v1.ToolError"> & {
  * Use `create(ToolErrorSchema)` to create a new message.
  */
 export const ToolErrorSchema: GenMessage<ToolError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 29);
+  messageDesc(file_harness_v1_event, 30);
 
 /**
  * ToolDenied: a call was denied.
@@ -1825,7 +1882,7 @@ export type ToolDenied = Message<"harness.v1.ToolDenied"> & {
  * Use `create(ToolDeniedSchema)` to create a new message.
  */
 export const ToolDeniedSchema: GenMessage<ToolDenied> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 30);
+  messageDesc(file_harness_v1_event, 31);
 
 /**
  * BudgetWarn: a budget is used up.
@@ -1860,7 +1917,7 @@ export type BudgetWarn = Message<"harness.v1.BudgetWarn"> & {
  * Use `create(BudgetWarnSchema)` to create a new message.
  */
 export const BudgetWarnSchema: GenMessage<BudgetWarn> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 31);
+  messageDesc(file_harness_v1_event, 32);
 
 /**
  * ContinuationPrompt: a silent agent got a reminder.
@@ -1888,7 +1945,7 @@ export type ContinuationPrompt = Message<"harness.v1.ContinuationPrompt"> & {
  * Use `create(ContinuationPromptSchema)` to create a new message.
  */
 export const ContinuationPromptSchema: GenMessage<ContinuationPrompt> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 32);
+  messageDesc(file_harness_v1_event, 33);
 
 /**
  * StopRejected: the agent wanted to stop and was rejected.
@@ -1931,7 +1988,7 @@ export type StopRejected = Message<"harness.v1.StopRejected"> & {
  * Use `create(StopRejectedSchema)` to create a new message.
  */
 export const StopRejectedSchema: GenMessage<StopRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 33);
+  messageDesc(file_harness_v1_event, 34);
 
 /**
  * ContextPressure: the model's window fills up.
@@ -1966,7 +2023,7 @@ export type ContextPressure = Message<"harness.v1.ContextPressure"> & {
  * Use `create(ContextPressureSchema)` to create a new message.
  */
 export const ContextPressureSchema: GenMessage<ContextPressure> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 34);
+  messageDesc(file_harness_v1_event, 35);
 
 /**
  * ContextUsage is how full the model's window is.
@@ -2022,7 +2079,7 @@ export type ContextUsage = Message<"harness.v1.ContextUsage"> & {
  * Use `create(ContextUsageSchema)` to create a new message.
  */
 export const ContextUsageSchema: GenMessage<ContextUsage> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 35);
+  messageDesc(file_harness_v1_event, 36);
 
 /**
  * CompactionStarted: a pass of compaction begins, or a summary was requested for one.
@@ -2071,7 +2128,7 @@ export type CompactionStarted = Message<"harness.v1.CompactionStarted"> & {
  * Use `create(CompactionStartedSchema)` to create a new message.
  */
 export const CompactionStartedSchema: GenMessage<CompactionStarted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 36);
+  messageDesc(file_harness_v1_event, 37);
 
 /**
  * CompactionCompleted: a pass of compaction has ended.
@@ -2142,7 +2199,7 @@ export type CompactionCompleted = Message<"harness.v1.CompactionCompleted"> & {
  * Use `create(CompactionCompletedSchema)` to create a new message.
  */
 export const CompactionCompletedSchema: GenMessage<CompactionCompleted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 37);
+  messageDesc(file_harness_v1_event, 38);
 
 /**
  * Repaired: repair wrote the result of a call without one.
@@ -2184,7 +2241,7 @@ export type Repaired = Message<"harness.v1.Repaired"> & {
  * Use `create(RepairedSchema)` to create a new message.
  */
 export const RepairedSchema: GenMessage<Repaired> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 38);
+  messageDesc(file_harness_v1_event, 39);
 
 /**
  * ApprovalRequested asks a person to allow a call.
@@ -2240,7 +2297,7 @@ export type ApprovalRequested = Message<"harness.v1.ApprovalRequested"> & {
  * Use `create(ApprovalRequestedSchema)` to create a new message.
  */
 export const ApprovalRequestedSchema: GenMessage<ApprovalRequested> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 39);
+  messageDesc(file_harness_v1_event, 40);
 
 /**
  * ApprovalAnswered is the decision of a person.
@@ -2310,7 +2367,7 @@ export type ApprovalAnswered = Message<"harness.v1.ApprovalAnswered"> & {
  * Use `create(ApprovalAnsweredSchema)` to create a new message.
  */
 export const ApprovalAnsweredSchema: GenMessage<ApprovalAnswered> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 40);
+  messageDesc(file_harness_v1_event, 41);
 
 /**
  * InputAccepted: an inbox item was applied.
@@ -2346,7 +2403,7 @@ export type InputAccepted = Message<"harness.v1.InputAccepted"> & {
  * Use `create(InputAcceptedSchema)` to create a new message.
  */
 export const InputAcceptedSchema: GenMessage<InputAccepted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 41);
+  messageDesc(file_harness_v1_event, 42);
 
 /**
  * InputRejected: an inbox item had no effect.
@@ -2388,7 +2445,7 @@ export type InputRejected = Message<"harness.v1.InputRejected"> & {
  * Use `create(InputRejectedSchema)` to create a new message.
  */
 export const InputRejectedSchema: GenMessage<InputRejected> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 42);
+  messageDesc(file_harness_v1_event, 43);
 
 /**
  * RunInterrupted: every process of the run is dead.
@@ -2416,7 +2473,7 @@ export type RunInterrupted = Message<"harness.v1.RunInterrupted"> & {
  * Use `create(RunInterruptedSchema)` to create a new message.
  */
 export const RunInterruptedSchema: GenMessage<RunInterrupted> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 43);
+  messageDesc(file_harness_v1_event, 44);
 
 /**
  * RunCancelled: the run was ended by request.
@@ -2444,7 +2501,7 @@ export type RunCancelled = Message<"harness.v1.RunCancelled"> & {
  * Use `create(RunCancelledSchema)` to create a new message.
  */
 export const RunCancelledSchema: GenMessage<RunCancelled> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 44);
+  messageDesc(file_harness_v1_event, 45);
 
 /**
  * WorkerTakeover: another worker continues a turn.
@@ -2472,7 +2529,7 @@ export type WorkerTakeover = Message<"harness.v1.WorkerTakeover"> & {
  * Use `create(WorkerTakeoverSchema)` to create a new message.
  */
 export const WorkerTakeoverSchema: GenMessage<WorkerTakeover> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 45);
+  messageDesc(file_harness_v1_event, 46);
 
 /**
  * ExecutorMissing: a step waits for an executor without a consumer.
@@ -2493,7 +2550,7 @@ export type ExecutorMissing = Message<"harness.v1.ExecutorMissing"> & {
  * Use `create(ExecutorMissingSchema)` to create a new message.
  */
 export const ExecutorMissingSchema: GenMessage<ExecutorMissing> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 46);
+  messageDesc(file_harness_v1_event, 47);
 
 /**
  * ExecutorError: an executor could not process a step.
@@ -2528,7 +2585,7 @@ export type ExecutorError = Message<"harness.v1.ExecutorError"> & {
  * Use `create(ExecutorErrorSchema)` to create a new message.
  */
 export const ExecutorErrorSchema: GenMessage<ExecutorError> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 47);
+  messageDesc(file_harness_v1_event, 48);
 
 /**
  * ServerState: a server of tools is in another state.
@@ -2577,7 +2634,7 @@ export type ServerState = Message<"harness.v1.ServerState"> & {
  * Use `create(ServerStateSchema)` to create a new message.
  */
 export const ServerStateSchema: GenMessage<ServerState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 48);
+  messageDesc(file_harness_v1_event, 49);
 
 /**
  * ToolsChanged: a server has other tools than before, or defines them differently. A call of a
@@ -2621,5 +2678,5 @@ export type ToolsChanged = Message<"harness.v1.ToolsChanged"> & {
  * Use `create(ToolsChangedSchema)` to create a new message.
  */
 export const ToolsChangedSchema: GenMessage<ToolsChanged> = /*@__PURE__*/
-  messageDesc(file_harness_v1_event, 49);
+  messageDesc(file_harness_v1_event, 50);
 

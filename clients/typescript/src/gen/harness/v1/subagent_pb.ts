@@ -121,7 +121,7 @@ export type SubAgent = Message<"harness.v1.SubAgent"> & {
   maxAnswerWords?: number | undefined;
 
   /**
-   * The agents to which it delegates in turn; at most 16, 4 levels deep.
+   * The agents to which it delegates in turn; at most 16, 3 levels deep.
    *
    * @generated from field: repeated harness.v1.SubAgent agents = 14;
    */

@@ -939,7 +939,7 @@ class Budgets(_message.Message):
     """
     runs: _builtins.int
     """Runs of sub-agents, at all levels below; 0 allows none. A call for which none is left gets
-    an error, and the run parks before its next turn unless it allows none.
+    an error, and the run parks before its next turn unless it allows none. Default 64.
     """
     @_builtins.property
     def wall_clock(self) -> _duration_pb2.Duration:

@@ -93,6 +93,7 @@ class Event(_message.Message):
     COMPACTION_STARTED_FIELD_NUMBER: _builtins.int
     COMPACTION_COMPLETED_FIELD_NUMBER: _builtins.int
     AGENT_STARTED_FIELD_NUMBER: _builtins.int
+    AGENT_WAITING_FIELD_NUMBER: _builtins.int
     AGENT_ENDED_FIELD_NUMBER: _builtins.int
     SUBTASK_STARTED_FIELD_NUMBER: _builtins.int
     SUBTASK_COMPLETED_FIELD_NUMBER: _builtins.int
@@ -317,6 +318,10 @@ class Event(_message.Message):
         """agent.started"""
 
     @_builtins.property
+    def agent_waiting(self) -> Global___AgentWaiting:
+        """agent.waiting"""
+
+    @_builtins.property
     def agent_ended(self) -> Global___AgentEnded:
         """agent.ended"""
 
@@ -453,6 +458,7 @@ class Event(_message.Message):
         compaction_started: Global___CompactionStarted | None = ...,
         compaction_completed: Global___CompactionCompleted | None = ...,
         agent_started: Global___AgentStarted | None = ...,
+        agent_waiting: Global___AgentWaiting | None = ...,
         agent_ended: Global___AgentEnded | None = ...,
         subtask_started: Global___SubtaskStarted | None = ...,
         subtask_completed: Global___SubtaskCompleted | None = ...,
@@ -474,11 +480,11 @@ class Event(_message.Message):
         swarm_activated: Global___SwarmActivated | None = ...,
         swarm_completed: Global___SwarmCompleted | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "agent_waiting", b"agent_waiting", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "agent_waiting", b"agent_waiting", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics", "feedback_given", "server_state", "tools_changed", "swarm_activated", "swarm_completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_waiting", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics", "feedback_given", "server_state", "tools_changed", "swarm_activated", "swarm_completed"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -527,6 +533,46 @@ class AgentStarted(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AgentStarted: _TypeAlias = AgentStarted  # noqa: Y015
+
+@_typing.final
+class AgentWaiting(_message.Message):
+    """AgentWaiting: the run that a call started is parked, and does not continue by itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    CHILD_VERSION_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call."""
+    run_id: _builtins.str
+    """The run, in the same namespace."""
+    agent: _builtins.str
+    """Name of the sub-agent."""
+    child_version: _builtins.int
+    """Version of the child's record with its park."""
+    @_builtins.property
+    def reason(self) -> _run_pb2.StopReason:
+        """Why. details.run_id is the run below it that waits; empty: it waits itself."""
+
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        agent: _builtins.str = ...,
+        reason: _run_pb2.StopReason | None = ...,
+        child_version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "call_id", b"call_id", "child_version", b"child_version", "reason", b"reason", "run_id", b"run_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AgentWaiting: _TypeAlias = AgentWaiting  # noqa: Y015
 
 @_typing.final
 class AgentEnded(_message.Message):

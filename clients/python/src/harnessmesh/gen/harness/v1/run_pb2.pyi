@@ -350,6 +350,7 @@ class StopDetails(_message.Message):
     WORK_ITEMS_VERIFIED_FIELD_NUMBER: _builtins.int
     WORK_COMPLETE_RETRIES_EXHAUSTED_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
+    STOPPING_FIELD_NUMBER: _builtins.int
     turn: _builtins.int
     """The turn at which it was decided."""
     work_complete_called: _builtins.bool
@@ -364,6 +365,8 @@ class StopDetails(_message.Message):
     """A run parked with kind agent: the run below it that waits for an answer or a resume. Empty while
     something below it works or continues by itself.
     """
+    stopping: _builtins.bool
+    """A run parked with kind agent: it is being stopped, and ends or is parked otherwise once everything below it has stopped."""
     def __init__(
         self,
         *,
@@ -373,10 +376,11 @@ class StopDetails(_message.Message):
         work_items_verified: _builtins.bool = ...,
         work_complete_retries_exhausted: _builtins.bool = ...,
         run_id: _builtins.str = ...,
+        stopping: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract_verified", b"contract_verified", "run_id", b"run_id", "turn", b"turn", "work_complete_called", b"work_complete_called", "work_complete_retries_exhausted", b"work_complete_retries_exhausted", "work_items_verified", b"work_items_verified"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contract_verified", b"contract_verified", "run_id", b"run_id", "stopping", b"stopping", "turn", b"turn", "work_complete_called", b"work_complete_called", "work_complete_retries_exhausted", b"work_complete_retries_exhausted", "work_items_verified", b"work_items_verified"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -323,6 +323,7 @@ class Snapshot(_message.Message):
     CHILDREN_FIELD_NUMBER: _builtins.int
     STOPPING_FIELD_NUMBER: _builtins.int
     GRAPHS_FIELD_NUMBER: _builtins.int
+    SHORT_FIELD_NUMBER: _builtins.int
     ANSWER_SENT_BACK_FIELD_NUMBER: _builtins.int
     QUALITY_FIELD_NUMBER: _builtins.int
     TASK_FIELD_NUMBER: _builtins.int
@@ -400,6 +401,10 @@ class Snapshot(_message.Message):
     """Rejections for a missing or wrong output in this segment."""
     answer_model: _builtins.str
     """PROVIDER:NAME of the model that made the last response; empty before."""
+    short: _builtins.str
+    """The budget (tokens, cost or runs) of which a call that waits for its start needs more than the run has left, and may get
+    from its parent; empty: none.
+    """
     answer_sent_back: _builtins.bool
     """The answer was sent back for its length in this segment."""
     tier: _builtins.str
@@ -590,7 +595,7 @@ class Snapshot(_message.Message):
 
     @_builtins.property
     def children(self) -> _containers.RepeatedCompositeFieldContainer[_tree_pb2.Child]:
-        """The children, in the order of their calls; at most 64."""
+        """The children of all segments, in the order of their calls; at most 64 in a segment."""
 
     @_builtins.property
     def stopping(self) -> Global___Stopping:
@@ -706,6 +711,7 @@ class Snapshot(_message.Message):
         children: _abc.Iterable[_tree_pb2.Child] | None = ...,
         stopping: Global___Stopping | None = ...,
         graphs: _abc.Iterable[_tree_pb2.Graph] | None = ...,
+        short: _builtins.str = ...,
         answer_sent_back: _builtins.bool = ...,
         quality: _quality_pb2.QualityState | None = ...,
         task: _quality_pb2.Task | None = ...,
@@ -720,7 +726,7 @@ class Snapshot(_message.Message):
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["activity", b"activity", "answer", b"answer", "changed_files", b"changed_files", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "expire_time", b"expire_time", "goal", b"goal", "hooks", b"hooks", "jit", b"jit", "mcp", b"mcp", "output", b"output", "parent", b"parent", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "running_since", b"running_since", "spent", b"spent", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "token_budget", b"token_budget", "trace", b"trace", "turn", b"turn", "wake_at", b"wake_at", "work_item_ledger", b"work_item_ledger"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "entitlements", b"entitlements", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "features", b"features", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "mcp", b"mcp", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "skills", b"skills", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "tier", b"tier", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accepted", b"accepted", "activity", b"activity", "answer", b"answer", "answer_model", b"answer_model", "answer_sent_back", b"answer_sent_back", "answered_by", b"answered_by", "answered_calls", b"answered_calls", "autonomous", b"autonomous", "background_commands", b"background_commands", "changed_files", b"changed_files", "children", b"children", "client_tools", b"client_tools", "compaction_plan", b"compaction_plan", "config", b"config", "continuation_count", b"continuation_count", "conversation_bytes", b"conversation_bytes", "coverage_ledger", b"coverage_ledger", "create_time", b"create_time", "definition", b"definition", "doom_loop", b"doom_loop", "drained_items", b"drained_items", "entitlements", b"entitlements", "expire_time", b"expire_time", "failed_tries", b"failed_tries", "fallback_models", b"fallback_models", "features", b"features", "first_sequence", b"first_sequence", "goal", b"goal", "goal_preview", b"goal_preview", "granted_tools", b"granted_tools", "grants", b"grants", "graphs", b"graphs", "hooks", b"hooks", "inbox_cursor", b"inbox_cursor", "instruction_files", b"instruction_files", "items_shown", b"items_shown", "items_shown_turn", b"items_shown_turn", "jit", b"jit", "max_turns", b"max_turns", "mcp", b"mcp", "message_count", b"message_count", "mode", b"mode", "model", b"model", "model_adjustments", b"model_adjustments", "output", b"output", "output_problem", b"output_problem", "output_rejections", b"output_rejections", "parent", b"parent", "park_version", b"park_version", "paused_phase", b"paused_phase", "pending_tool_calls", b"pending_tool_calls", "pending_tools", b"pending_tools", "phase", b"phase", "progress_tracker", b"progress_tracker", "quality", b"quality", "reasoning", b"reasoning", "rejected_count", b"rejected_count", "rejected_kind", b"rejected_kind", "running_since", b"running_since", "segment", b"segment", "short", b"short", "skills", b"skills", "spent", b"spent", "started_by", b"started_by", "status", b"status", "stop_reason", b"stop_reason", "stopping", b"stopping", "summary", b"summary", "task", b"task", "task_contract", b"task_contract", "tier", b"tier", "token_budget", b"token_budget", "told_controls", b"told_controls", "told_turn", b"told_turn", "tool_rules", b"tool_rules", "tool_usage", b"tool_usage", "tools_digest", b"tools_digest", "trace", b"trace", "turn", b"turn", "turn_count", b"turn_count", "wake_at", b"wake_at", "work_complete_retries", b"work_complete_retries", "work_item_ledger", b"work_item_ledger", "workflow", b"workflow", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -738,8 +744,11 @@ class Stopping(_message.Message):
     CANCEL_FIELD_NUMBER: _builtins.int
     FINISH_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_NUMBER: _builtins.int
+    EXCEEDED_FIELD_NUMBER: _builtins.int
     caller: _builtins.str
     """The caller that asked for it."""
+    exceeded: _builtins.str
+    """With interrupt: the budget that is used up, such as wall_clock. The run is parked for it, and not as interrupted. Empty: none."""
     @_builtins.property
     def interrupt(self) -> _inbox_pb2.Interrupt:
         """Why: exactly one of the three is set. Children become idle."""
@@ -759,10 +768,11 @@ class Stopping(_message.Message):
         cancel: _inbox_pb2.Cancel | None = ...,
         finish: Global___Finish | None = ...,
         caller: _builtins.str = ...,
+        exceeded: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["cancel", b"cancel", "finish", b"finish", "interrupt", b"interrupt"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cancel", b"cancel", "finish", b"finish", "interrupt", b"interrupt"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller", b"caller", "cancel", b"cancel", "exceeded", b"exceeded", "finish", b"finish", "interrupt", b"interrupt"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1267,6 +1277,7 @@ class Spent(_message.Message):
     RUNS_FIELD_NUMBER: _builtins.int
     RUNS_BEFORE_SEGMENT_FIELD_NUMBER: _builtins.int
     RUNS_REFUSED_FIELD_NUMBER: _builtins.int
+    CHILDREN_BEFORE_SEGMENT_FIELD_NUMBER: _builtins.int
     tool_calls: _builtins.int
     """Tool calls in the segment."""
     tool_calls_total: _builtins.int
@@ -1281,6 +1292,8 @@ class Spent(_message.Message):
     """Those when the segment began."""
     runs_refused: _builtins.int
     """Calls that got no run since the segment began or the budget of runs was extended."""
+    children_before_segment: _builtins.int
+    """Children that the run had when the segment began."""
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
         """Model usage in the run."""
@@ -1311,10 +1324,11 @@ class Spent(_message.Message):
         runs: _builtins.int = ...,
         runs_before_segment: _builtins.int = ...,
         runs_refused: _builtins.int = ...,
+        children_before_segment: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "active_before_segment", b"active_before_segment", "usage", b"usage", "usage_before_segment", b"usage_before_segment"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "active_before_segment", b"active_before_segment", "model_calls", b"model_calls", "runs", b"runs", "runs_before_segment", b"runs_before_segment", "runs_refused", b"runs_refused", "tool_calls", b"tool_calls", "tool_calls_total", b"tool_calls_total", "turns", b"turns", "usage", b"usage", "usage_before_segment", b"usage_before_segment"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active", b"active", "active_before_segment", b"active_before_segment", "children_before_segment", b"children_before_segment", "model_calls", b"model_calls", "runs", b"runs", "runs_before_segment", b"runs_before_segment", "runs_refused", b"runs_refused", "tool_calls", b"tool_calls", "tool_calls_total", b"tool_calls_total", "turns", b"turns", "usage", b"usage", "usage_before_segment", b"usage_before_segment"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

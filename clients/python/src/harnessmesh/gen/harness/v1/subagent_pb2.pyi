@@ -86,7 +86,7 @@ class SubAgent(_message.Message):
 
     @_builtins.property
     def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubAgent]:
-        """The agents to which it delegates in turn; at most 16, 4 levels deep."""
+        """The agents to which it delegates in turn; at most 16, 3 levels deep."""
 
     def __init__(
         self,

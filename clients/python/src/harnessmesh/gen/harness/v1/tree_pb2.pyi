@@ -166,6 +166,8 @@ class Child(_message.Message):
     RUNS_BEFORE_FIELD_NUMBER: _builtins.int
     PLANS_FIELD_NUMBER: _builtins.int
     MODE_ORDER_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
+    REFUSED_ORDER_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Its run, in the same namespace."""
     call_id: _builtins.str
@@ -200,6 +202,8 @@ class Child(_message.Message):
     """The newest order has it be in plan mode, because the parent is."""
     mode_order: _builtins.int
     """Number of the order that changes its mode of work and nothing else, if it is the newest."""
+    refused_order: _builtins.int
+    """Number of the order that gives it no further runs: calls for which it has none left get an error. 0: there is none."""
     @_builtins.property
     def lease(self) -> _config_pb2.Budgets:
         """What it may use up before it asks for more; unset: no limit."""
@@ -215,6 +219,12 @@ class Child(_message.Message):
     @_builtins.property
     def usage_before(self) -> _content_pb2.Usage:
         """What it had used when it was continued; its lease is from there."""
+
+    @_builtins.property
+    def deadline(self) -> _timestamp_pb2.Timestamp:
+        """When a call in the background is over at the latest; unset: never, or it has ended or was ordered to end. Other calls have
+        theirs themselves.
+        """
 
     def __init__(
         self,
@@ -239,10 +249,12 @@ class Child(_message.Message):
         runs_before: _builtins.int = ...,
         plans: _builtins.bool = ...,
         mode_order: _builtins.int = ...,
+        deadline: _timestamp_pb2.Timestamp | None = ...,
+        refused_order: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "lease", b"lease", "report", b"report", "usage_before", b"usage_before"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "lease", b"lease", "report", b"report", "usage_before", b"usage_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continue_order", b"continue_order", "continued_by", b"continued_by", "lease", b"lease", "mode_order", b"mode_order", "order", b"order", "overdue", b"overdue", "plans", b"plans", "report", b"report", "run_id", b"run_id", "runs_before", b"runs_before", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continue_order", b"continue_order", "continued_by", b"continued_by", "deadline", b"deadline", "lease", b"lease", "mode_order", b"mode_order", "order", b"order", "overdue", b"overdue", "plans", b"plans", "refused_order", b"refused_order", "report", b"report", "run_id", b"run_id", "runs_before", b"runs_before", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -417,6 +429,7 @@ class ChildReport(_message.Message):
     ABSENT_FIELD_NUMBER: _builtins.int
     RUNS_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
+    SHORT_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """The child."""
     call_id: _builtins.str
@@ -435,6 +448,8 @@ class ChildReport(_message.Message):
     """There is no such run any more: the sender of an order reports so."""
     runs: _builtins.int
     """Runs that were started below it so far."""
+    short: _builtins.str
+    """The budget (tokens, cost or runs) of which a call of it needs more than it has left; empty: none."""
     @_builtins.property
     def reason(self) -> _run_pb2.StopReason:
         """Why it is parked or ended."""
@@ -467,10 +482,11 @@ class ChildReport(_message.Message):
         absent: _builtins.bool = ...,
         runs: _builtins.int = ...,
         files: Global___ChangedFiles | None = ...,
+        short: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "files", b"files", "reason", b"reason", "usage", b"usage"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "files", b"files", "order", b"order", "reason", b"reason", "run_id", b"run_id", "runs", b"runs", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["absent", b"absent", "accepted", b"accepted", "answer", b"answer", "call_id", b"call_id", "files", b"files", "order", b"order", "reason", b"reason", "run_id", b"run_id", "runs", b"runs", "short", b"short", "status", b"status", "turns", b"turns", "usage", b"usage", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
