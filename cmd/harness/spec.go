@@ -34,7 +34,7 @@ type specFlags struct {
 	Allow        []string      `placeholder:"TOOL" help:"Tool that needs no approval; repeatable."`
 	MaxTurns     *uint32       `placeholder:"N" help:"Turns after which the run ends. Default: 50."`
 	MaxToolCalls *uint32       `placeholder:"N" help:"Tool calls after which the run parks. Default: 300."`
-	MaxRuns      *uint32       `placeholder:"N" help:"Runs of sub-agents that it may start, at all levels; 0 for none. Default: no limit."`
+	MaxRuns      *uint32       `placeholder:"N" help:"Runs of sub-agents that it may start, at all levels; 0 for none. Default: 64."`
 	Entitlement  []string      `placeholder:"NAME" help:"Entitlement of the run, such as has_synthesis_swarm; repeatable. Only without a token, which has its own."`
 	Timeout      *durationFlag `placeholder:"D" help:"Running time after which the run parks, such as 90s or 1h30m."`
 }

@@ -152,7 +152,7 @@ func TestExtendReplacesWhatIsSet(t *testing.T) {
 	s := &harnessv1.Snapshot{Config: runstate.Resolve(nil, 0)}
 	runstate.ExtendBudgets(s, nil)
 	runstate.ExtendBudgets(s, &harnessv1.Budgets{})
-	if got := s.GetConfig().GetBudgets(); !proto.Equal(got, &harnessv1.Budgets{ToolCalls: proto.Uint32(300), AllowUnpriced: proto.Bool(false)}) {
+	if got := s.GetConfig().GetBudgets(); !proto.Equal(got, &harnessv1.Budgets{ToolCalls: proto.Uint32(300), AllowUnpriced: proto.Bool(false), Runs: proto.Uint32(64)}) {
 		t.Errorf("nothing was extended, and now %v", got)
 	}
 	all := &harnessv1.Budgets{

@@ -15,6 +15,7 @@ import (
 const (
 	DefaultMaxTurns       = 50
 	DefaultMaxToolCalls   = 300
+	defaultRuns           = 64
 	DefaultWindow         = 128_000
 	defaultMaxNudges      = 2
 	defaultMaxRetries     = 3
@@ -92,6 +93,7 @@ func Resolve(c *harnessv1.LoopConfig, window uint32) *harnessv1.LoopConfig {
 	}
 	unset(&r.Budgets.ToolCalls, DefaultMaxToolCalls)
 	unset(&r.Budgets.AllowUnpriced, false)
+	unset(&r.Budgets.Runs, defaultRuns)
 	resolveSupervision(r)
 	resolveQuality(r)
 	return r

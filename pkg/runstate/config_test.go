@@ -31,7 +31,7 @@ func defaults() *harnessv1.LoopConfig {
 			IdleTimeout: durationpb.New(120 * time.Second), Streaming: proto.Bool(true), OutageRetry: durationpb.New(time.Minute),
 		},
 		Tools:   &harnessv1.ToolConfig{Timeout: durationpb.New(120 * time.Second), ShownTokens: proto.Uint32(10_000), Yolo: proto.Bool(false), Wait: proto.Bool(true), ApprovalTimeout: durationpb.New(168 * time.Hour), AnswerTimeout: durationpb.New(168 * time.Hour)},
-		Budgets: &harnessv1.Budgets{ToolCalls: proto.Uint32(300), AllowUnpriced: proto.Bool(false)},
+		Budgets: &harnessv1.Budgets{ToolCalls: proto.Uint32(300), AllowUnpriced: proto.Bool(false), Runs: proto.Uint32(64)},
 
 		Stall:     &harnessv1.StallConfig{Enabled: proto.Bool(true), Threshold: proto.Uint32(3)},
 		DoomLoop:  &harnessv1.DoomLoopConfig{Enabled: proto.Bool(true), MaxCorrections: proto.Uint32(3)},

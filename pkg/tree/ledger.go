@@ -8,6 +8,30 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
+// Room returns how many children a run may still have in its segment.
+func Room(s *harnessv1.Snapshot) int {
+	n := len(s.GetChildren())
+	return max(0, min(MaxChildren-(n-min(n, int(s.GetSpent().GetChildrenBeforeSegment()))), maxLedger-n))
+}
+
+// BeginSegment has the children of another segment count from zero, and keeps of those that have ended only what their continuation
+// and their deletion need. It changes s.
+func BeginSegment(s *harnessv1.Snapshot) {
+	if len(s.GetChildren()) == 0 {
+		return
+	}
+	if s.Spent == nil {
+		s.Spent = &harnessv1.Spent{}
+	}
+	s.Spent.ChildrenBeforeSegment = uint32(len(s.GetChildren())) //nolint:gosec // at most maxLedger
+	for _, c := range s.GetChildren() {
+		if r := c.GetReport(); Ended(c) && (c.GetTold() || !c.GetBackground()) {
+			c.Lease, c.Arguments, c.Deadline, r.Files = nil, nil, nil, nil
+			r.Reason = &harnessv1.StopReason{Kind: r.GetReason().GetKind()}
+		}
+	}
+}
+
 // queued reports whether a child has yet to be started, or continued.
 func queued(c *harnessv1.Child) bool {
 	return c.GetWant() == harnessv1.ChildWant_CHILD_WANT_UNSPECIFIED

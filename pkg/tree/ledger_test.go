@@ -1,6 +1,8 @@
 package tree_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,5 +54,42 @@ func TestTheLedgerNamesTheRunOfEachCall(t *testing.T) {
 	}
 	if n := len(tree.InBackground(stored)); n != 1 {
 		t.Errorf("%d children in the background, want 1", n)
+	}
+}
+
+// TestChildrenCountInASegment: a run may start 64 children for each message of its user, and its state stays small whatever they
+// were.
+func TestChildrenCountInASegment(t *testing.T) {
+	s := &harnessv1.Snapshot{FirstSequence: 7}
+	segments := 0
+	for ; tree.Room(s) > 0 && segments < 9; segments++ {
+		if room := tree.Room(s); room != tree.MaxChildren {
+			t.Fatalf("segment %d has room for %d", segments, room)
+		}
+		for i := range tree.MaxChildren {
+			call := fmt.Sprintf("%d-%d", segments, i)
+			s.Children = append(s.Children, &harnessv1.Child{
+				RunId: tree.ID(parent, 7, call), CallId: call, Agent: "look", Want: work, Order: 1, Lease: &harnessv1.Budgets{Tokens: proto.Uint64(1)},
+				Report: &harnessv1.ChildReport{
+					RunId: tree.ID(parent, 7, call), Version: 9, Order: 1, Status: done, Usage: &harnessv1.Usage{InputTokens: 1000},
+					Reason: &harnessv1.StopReason{Kind: "agent_done", Message: strings.Repeat("m", 160)}, Files: &harnessv1.ChangedFiles{Paths: []string{strings.Repeat("p", 400)}},
+				},
+			})
+		}
+		if tree.Room(s) != 0 {
+			t.Errorf("segment %d has room for %d more", segments, tree.Room(s))
+		}
+		tree.BeginSegment(s)
+	}
+	if size := proto.Size(s); segments != 4 || size > 48<<10 {
+		t.Errorf("%d segments, %d bytes", segments, size)
+	}
+	if c := s.GetChildren()[0]; !tree.Ended(c) || c.GetReport().GetVersion() != 9 || c.GetReport().GetUsage().GetInputTokens() != 1000 {
+		t.Errorf("of a child is left %v", c)
+	}
+	untold := &harnessv1.Snapshot{Children: []*harnessv1.Child{{RunId: "a-1", Want: work, Order: 1, Background: true, Report: &harnessv1.ChildReport{Status: done, Files: &harnessv1.ChangedFiles{Paths: []string{"a"}}}}}}
+	tree.BeginSegment(untold)
+	if untold.GetChildren()[0].GetReport().GetFiles() == nil {
+		t.Error("a result that the model does not know yet is lost")
 	}
 }

@@ -35,13 +35,14 @@ import (
 
 // Bounds of a tree.
 const (
-	// MaxChildren bounds the children of a run.
+	// MaxChildren bounds the children that a run has in a segment, and maxLedger those of all segments, which its state lists.
 	MaxChildren = 64
+	maxLedger   = 256
 	// MaxAtWork bounds the children of a run that work at the same time; others start when
 	// these end.
 	MaxAtWork = 8
 	// MaxDepth is the number of levels below a root.
-	MaxDepth = 4
+	MaxDepth = 3
 	// MaxAgents bounds the sub-agents of an agent.
 	MaxAgents = 16
 	// MaxTasks bounds the tasks of a graph.

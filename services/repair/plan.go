@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // openSegment starts the work on a user message.
@@ -19,6 +20,7 @@ func (d *decision) openSegment(message string) error {
 		}
 	}
 	runstate.OpenSegment(d.s)
+	tree.BeginSegment(d.s)
 	d.Turn = presentTurn(d.s)
 	preview := content.Cut(message, content.MaxPreview)
 	d.s.GoalPreview = preview

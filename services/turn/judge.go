@@ -456,8 +456,9 @@ func (j *judgement) prepareDelegation(prepared *harnessv1.PreparedCall, name, ar
 		return err.Error()
 	}
 	more := tree.Needs(name, d)
-	if made := len(j.s.Snapshot.GetChildren()) + j.delegated; more > 0 && made+more > tree.MaxChildren {
-		return fmt.Sprintf("This run has called sub-agents %d times, and may call them %d times. Do the rest yourself, or continue one that has ended.", made, tree.MaxChildren)
+	if left := tree.Room(j.s.Snapshot) - j.delegated; more > left {
+		return fmt.Sprintf("The call needs %d sub-agents, and until the next message of the user this run may start %d more. "+
+			"Do the rest yourself, or continue one that has ended.", more, max(0, left))
 	}
 	j.delegated += more
 	prepared.Delegation = d
