@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -94,24 +95,29 @@ type Batch struct {
 
 // Schedule starts the children that are wanted and may work now, in the order of their
 // calls: at most MaxAtWork, and one at a time of those that write to the same files. It ends and
-// starts layers of graphs. agents are the run's sub-agents. It changes s.
-func Schedule(s *harnessv1.Snapshot, run runlog.Run, agents []*harnessv1.SubAgent) Batch {
+// starts layers of graphs. A child for which nothing is left of the budgets of a run with a parent keeps waiting for its start, because
+// the parent may give more, unless final is true: the parent has refused that. agents are the run's sub-agents. It changes s.
+func Schedule(s *harnessv1.Snapshot, run runlog.Run, agents []*harnessv1.SubAgent, final bool) Batch {
 	var all Batch
 	if s.GetStopping() != nil {
 		return all
+	}
+	final = final || s.GetParent() == nil
+	if s.Short = ""; !final {
+		s.Short = lacking(s)
 	}
 	for {
 		for _, g := range s.GetGraphs() {
 			all.Events = append(all.Events, advance(s, run, g, agents)...)
 		}
-		if again := start(s, agents, &all); !again {
+		if again := start(s, agents, final, &all); !again {
 			return all
 		}
 	}
 }
 
 // start starts queued children. It reports whether a task of a graph has failed for want of a budget.
-func start(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, all *Batch) (failed bool) {
+func start(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, final bool, all *Batch) (failed bool) {
 	working, writing := 0, false
 	for _, c := range s.GetChildren() {
 		if !queued(c) && !Ended(c) {
@@ -124,8 +130,12 @@ func start(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, all *Batch) (fai
 			continue
 		}
 		lease, broke := Lease(s, Lookup(agents, c.GetAgent()), c)
+		if broke != "" && !final {
+			s.Short = cmp.Or(s.GetShort(), broke)
+			continue
+		}
 		if broke != "" {
-			if broke == "runs" {
+			if broke == "runs" && s.GetParent() == nil {
 				runstate.RefuseRun(s)
 			}
 			if _, task := taskOf(s, c); task != nil {
@@ -150,6 +160,16 @@ func start(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, all *Batch) (fai
 		all.Events = append(all.Events, started(c))
 	}
 	return failed
+}
+
+// lacking returns the budget of which a child needs more than the run has for it; empty if none does.
+func lacking(s *harnessv1.Snapshot) string {
+	for _, c := range Wanted(s) {
+		if !queued(c) && !Ended(c) && c.GetWant() == harnessv1.ChildWant_CHILD_WANT_WORK && c.GetReport().GetOrder() == c.GetOrder() && Lacks(c) != "" {
+			return Lacks(c)
+		}
+	}
+	return ""
 }
 
 // unqueue gives up the start of a child, or its continuation. It changes c.

@@ -163,7 +163,7 @@ func TestGraph(t *testing.T) {
 		{"id":"last","agent":"look","prompt":"p5","after":["end"]}]}`)
 	var layers []string
 	run := func() {
-		for _, e := range tree.Schedule(s, parent, agents).Events {
+		for _, e := range tree.Schedule(s, parent, agents, false).Events {
 			switch {
 			case e.GetSubtaskStarted() != nil:
 				layers = append(layers, "start "+e.GetSubtaskStarted().GetTitle())

@@ -1,6 +1,7 @@
 package tree
 
 import (
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -69,17 +70,27 @@ func least[T uint32 | uint64 | float64](limit *T, other T) *T {
 	return &other
 }
 
-// More returns a greater lease for a child that has used up a part of the present one, by the rule of Lease.
-// ok is false if nothing is left of what it has used up, or if its definition allows no more.
+// Lacks returns the budget of which a child needs more than its lease, by its newest report: it has used it up, or one of its calls
+// waits for it. Empty: none.
+func Lacks(c *harnessv1.Child) string {
+	r := c.GetReport()
+	if name, used := strings.CutPrefix(r.GetReason().GetKind(), budgetExceeded); used {
+		return name
+	}
+	return r.GetShort()
+}
+
+// More returns a greater lease for a child that lacks a budget, by the rule of Lease.
+// ok is false if nothing is left of that, or if its definition allows no more.
 func More(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (lease *harnessv1.Budgets, ok bool) {
-	lease, left, r := proto.CloneOf(c.GetLease()), remaining(s), c.GetReport()
+	lease, left, r, which := proto.CloneOf(c.GetLease()), remaining(s), c.GetReport(), Lacks(c)
 	if lease == nil {
 		return nil, false
 	}
 	used := usedSince(c.GetUsageBefore(), r.GetUsage())
 	grown := map[string]bool{}
 	if lease.Tokens != nil && left.Tokens != nil {
-		most := runstate.TotalTokens(used) + share(left.GetTokens(), minTokens)
+		most := base(which == "tokens", runstate.TotalTokens(used), lease.GetTokens()) + share(left.GetTokens(), minTokens)
 		if def.GetBudgets().GetTokens() > 0 {
 			most = min(most, def.GetBudgets().GetTokens())
 		}
@@ -87,7 +98,7 @@ func More(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (l
 		lease.Tokens = proto.Uint64(max(most, lease.GetTokens()))
 	}
 	if lease.CostUsd != nil && left.CostUsd != nil {
-		most := float64(used.GetCostMicroUsd())/1e6 + share(left.GetCostUsd(), minCost)
+		most := base(which == "cost", float64(used.GetCostMicroUsd())/1e6, lease.GetCostUsd()) + share(left.GetCostUsd(), minCost)
 		if def.GetBudgets().GetCostUsd() > 0 {
 			most = min(most, def.GetBudgets().GetCostUsd())
 		}
@@ -95,14 +106,35 @@ func More(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (l
 		lease.CostUsd = proto.Float64(max(most, lease.GetCostUsd()))
 	}
 	if lease.Runs != nil && left.Runs != nil {
-		most := runsOf(c) + share(left.GetRuns(), minRuns)
+		most := base(which == "runs", runsOf(c), lease.GetRuns()) + share(left.GetRuns(), minRuns)
 		if limit := def.GetBudgets(); limit != nil && limit.Runs != nil {
 			most = min(most, limit.GetRuns())
 		}
 		grown["runs"] = most > lease.GetRuns()
 		lease.Runs = proto.Uint32(max(most, lease.GetRuns()))
 	}
-	return lease, grown[strings.TrimPrefix(r.GetReason().GetKind(), budgetExceeded)]
+	return lease, grown[which]
+}
+
+// base returns from where a lease grows: from what is used of it, or, if all of it is needed, from all of it.
+func base[T uint32 | uint64 | float64](lacks bool, used, lease T) T {
+	if lacks {
+		return max(used, lease)
+	}
+	return used
+}
+
+// Refuses reports whether a child that lacks runs, and gets no greater lease, never gets one: its definition allows no more, or
+// nothing more comes from above and nothing below works that might leave some. final is true if nothing comes from above: the run is a root,
+// or its parent has refused it more.
+func Refuses(s *harnessv1.Snapshot, c *harnessv1.Child, final bool) bool {
+	if Lacks(c) != "runs" {
+		return false // of a budget that a user can extend, the run is parked for it
+	}
+	if left := remaining(s); left.Runs == nil || left.GetRuns() > 0 {
+		return true
+	}
+	return final && !slices.ContainsFunc(Wanted(s), func(o *harnessv1.Child) bool { return !Idle(o) })
 }
 
 // runsOf returns how many runs a child has started since its lease began.

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
@@ -36,7 +37,7 @@ func TestLeasesOfRuns(t *testing.T) {
 		refused uint32
 	}{{0, nil, 1}, {1, []uint32{0}, 1}, {2, []uint32{1}, 1}, {5, []uint32{1, 1, 0}, 0}, {41, []uint32{10, 7, 5}, 0}} {
 		s := withRuns(c.budget, 3)
-		scheduled := tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates})
+		scheduled := tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false)
 		var taken uint32
 		for i, lease := range c.leases {
 			if got := s.GetChildren()[i].GetLease(); got.Runs == nil || got.GetRuns() != lease {
@@ -61,7 +62,7 @@ func TestLeasesOfRuns(t *testing.T) {
 // TestRunsOfChildrenCount once, and a child that has used up its share gets more.
 func TestRunsOfChildrenCount(t *testing.T) {
 	s := withRuns(41, 1)
-	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates})
+	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false)
 	c := tree.Find(s, "a")
 	told := func(version uint64, runs uint32) {
 		tree.Take(s, &harnessv1.ChildReport{
@@ -134,5 +135,71 @@ func TestResultNamesTheFiles(t *testing.T) {
 		if got, _ := tree.ResultText(c, "x"); got != want+"\n\nx" {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// TestShortRunsAreAskedOfTheParent: in a run with a parent a call for which no run is left waits, and its park asks for more; only
+// when the parent has refused that, it gets nothing.
+func TestShortRunsAreAskedOfTheParent(t *testing.T) {
+	s := withRuns(1, 2)
+	s.Parent, s.Status = &harnessv1.Parent{RunId: "up", Order: 1}, parked
+	scheduled := tree.Schedule(s, parent, agents, false)
+	if len(scheduled.Broke) != 0 || s.GetShort() != "runs" || tree.Find(s, "a").GetOrder() != 1 || tree.Find(s, "b").GetOrder() != 0 || len(tree.Wanted(s)) != 2 {
+		t.Fatalf("short of %q, children %v", s.GetShort(), s.GetChildren())
+	}
+	asks := func() (kind, short string) {
+		s.StopReason = tree.WaitReason(s, 1)
+		r, _, _ := tree.ReportOf(parent, 3, &harnessv1.Step{To: runlog.Park, Snapshot: s})
+		return r.GetReason().GetKind(), r.GetShort()
+	}
+	if kind, short := asks(); kind != runstate.KindAgent || short != "runs" {
+		t.Errorf("while the first works it reports %s, short of %q", kind, short)
+	}
+	report(t, s, "a", 3, 1, done, "agent_done")
+	tree.Schedule(s, parent, agents, false)
+	if kind, short := asks(); kind != "budget_exceeded:runs" || short != "runs" {
+		t.Errorf("then it reports %s, short of %q", kind, short)
+	}
+	more := proto.CloneOf(s)
+	more.Config.Budgets.Runs = proto.Uint32(2)
+	if tree.Schedule(more, parent, agents, false); more.GetShort() != "" || tree.Find(more, "b").GetOrder() != 1 {
+		t.Errorf("with more it does not start: %v", more.GetChildren())
+	}
+	if scheduled := tree.Schedule(s, parent, agents, true); len(scheduled.Broke) != 1 || s.GetShort() != "" || s.GetSpent().GetRunsRefused() != 0 {
+		t.Errorf("refused: %v, %v", scheduled.Broke, s.GetSpent())
+	}
+}
+
+// TestChildThatLacksIsAskedFor: what a run cannot give a child it asks of its own parent.
+func TestChildThatLacksIsAskedFor(t *testing.T) {
+	s := withRuns(1, 1)
+	s.Parent = &harnessv1.Parent{RunId: "up", Order: 1}
+	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false)
+	c := tree.Find(s, "a")
+	tree.Take(s, &harnessv1.ChildReport{RunId: c.GetRunId(), Version: 3, Order: 1, Status: parked, Reason: &harnessv1.StopReason{Kind: runstate.KindAgent}, Short: "runs"})
+	if _, ok := tree.More(s, delegates, c); ok || tree.Lacks(c) != "runs" || tree.Refuses(s, c, false) {
+		t.Error("it is given or refused what its parent may have")
+	}
+	if tree.Schedule(s, parent, nil, false); s.GetShort() != "runs" {
+		t.Errorf("it is short of %q", s.GetShort())
+	}
+	if tree.Refuses(s, c, true) {
+		t.Error("it is refused more while something below it works")
+	}
+	tree.Take(s, &harnessv1.ChildReport{RunId: c.GetRunId(), Version: 4, Order: 1, Status: parked, Reason: &harnessv1.StopReason{Kind: "budget_exceeded:runs"}, Short: "runs"})
+	if !tree.Refuses(s, c, true) {
+		t.Error("it waits for ever")
+	}
+	tree.Refuse(c)
+	if item := tree.OrderItem(parent, c, nil); !item.GetRefused() || item.GetResume() == nil || item.GetOrder() != 2 {
+		t.Errorf("the order is %v", item)
+	}
+	tokens := &harnessv1.Child{Agent: "look", CallId: "a", Want: work, Order: 1, Lease: &harnessv1.Budgets{Tokens: proto.Uint64(30_000)}, Report: &harnessv1.ChildReport{
+		Status: parked, Order: 1, Short: "tokens", Reason: &harnessv1.StopReason{Kind: runstate.KindAgent}, Usage: &harnessv1.Usage{InputTokens: 1_000},
+	}}
+	s = withRuns(9, 1)
+	s.Config.Budgets.Tokens, s.Children = proto.Uint64(200_000), []*harnessv1.Child{tokens}
+	if more, ok := tree.More(s, delegates, tokens); !ok || more.GetTokens() != 30_000+(200_000-29_000)/4 {
+		t.Errorf("short of tokens for a call it gets %v, %v", more, ok)
 	}
 }

@@ -85,6 +85,12 @@ func Extend(c *harnessv1.Child, lease *harnessv1.Budgets) {
 	order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
 }
 
+// Refuse orders a child that lacks runs to continue without. It changes c.
+func Refuse(c *harnessv1.Child) {
+	order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
+	c.RefusedOrder = c.GetOrder()
+}
+
 // Due returns the children to whom the orders of a snapshot are to be sent: those that were
 // not sent, and no report has confirmed.
 func Due(s *harnessv1.Snapshot) []*harnessv1.Child {
@@ -169,6 +175,7 @@ func OrderItem(parent runlog.Run, c *harnessv1.Child, prompt *harnessv1.Content)
 			item.Input = &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: prompt}}
 			break
 		}
+		item.Refused = c.GetRefusedOrder() == c.GetOrder()
 		item.Input = &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: c.GetLease()}}
 	}
 	return item

@@ -24,6 +24,9 @@ func ReportOf(run runlog.Run, version uint64, step *harnessv1.Step) (report *har
 		Status: s.GetStatus(), Reason: briefly(s.GetStopReason()), Accepted: s.GetAccepted(), Turns: s.GetTurnCount(), Usage: proto.CloneOf(s.GetSpent().GetUsage()),
 		Runs: s.GetSpent().GetRuns(), Files: proto.CloneOf(s.GetChangedFiles()),
 	}
+	if !ended(s.GetStatus()) {
+		report.Short = s.GetShort()
+	}
 	if ended(s.GetStatus()) {
 		answer = AnswerOf(s)
 	}

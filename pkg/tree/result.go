@@ -53,9 +53,12 @@ func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 	}
 	var working []string
 	var first *harnessv1.Child
+	short := false
 	for _, c := range awaited(s) {
 		switch {
 		case Ended(c):
+		case queued(c) && s.GetShort() != "":
+			short = true
 		case queued(c) || !Idle(c):
 			working = append(working, c.GetAgent())
 		case first == nil:
@@ -63,6 +66,9 @@ func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 		}
 	}
 	switch {
+	case len(working) == 0 && short:
+		reason.Kind = budgetExceeded + s.GetShort()
+		reason.Message = fmt.Sprintf("A call of a sub-agent waits: this run has nothing left of its share of the budget of %s.", s.GetShort())
 	case len(working) == 0 && first != nil:
 		r := first.GetReport().GetReason()
 		reason.Details.RunId, reason.Message = r.GetDetails().GetRunId(), r.GetMessage() // of a run below the child

@@ -31,6 +31,11 @@ func TestCheckToolsOfSubAgents(t *testing.T) {
 		}
 	}
 	names := append(harnesstool.Names(), "read_file")
+	caller := agent("read_file", "inner")
+	caller.Agents[1].Agents[0].Agents = []*harnessv1.SubAgent{{Name: "inner"}}
+	if err := CheckTools(caller, names); err != nil {
+		t.Errorf("its sub-agent among its tools: %v", err)
+	}
 	if err := CheckTools(agent("read_file", "ask_user", "mcp__files__read"), names); err != nil {
 		t.Error(err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
 // Namespace returns the namespace of a request.
@@ -289,7 +290,7 @@ func checkSubAgentTools(field string, agents []*harnessv1.SubAgent, names []stri
 	for i, a := range agents {
 		at := fmt.Sprintf("%s[%d]", field, i)
 		for j, name := range a.GetTools() {
-			if !namesTool(name, names, servers) {
+			if !namesTool(name, names, servers) && tree.Lookup(a.GetAgents(), name) == nil {
 				return fault.Invalid(fmt.Sprintf("%s.tools[%d]", at, j), "unknown tool %q: must be one of %s", name, strings.Join(names, ", "))
 			}
 		}

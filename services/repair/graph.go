@@ -1,6 +1,8 @@
 package repair
 
 import (
+	"fmt"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
@@ -9,13 +11,15 @@ import (
 // delegate starts the sub-agents that may work now, and answers for graphs that are over.
 func (d *decision) delegate() error {
 	tree.StartSwarms(d.s, d.now)
-	scheduled := tree.Schedule(d.s, d.run(), d.made.Agents)
+	scheduled := tree.Schedule(d.s, d.run(), d.made.Agents, d.refused)
 	d.Emit(scheduled.Events...)
 	for _, c := range scheduled.Broke {
 		if call := find(runstate.AwaitedCalls(d.s), tree.StartedBy(c)); call != nil {
 			runstate.RecordAnswer(d.s, call.GetCallId(), "")
 			d.repairCall(call, tree.BrokeText, "not started")
+			continue
 		}
+		d.addResults(fmt.Sprintf("Run %s of %s, which was to work in the background, has no result. %s", c.GetRunId(), c.GetAgent(), tree.BrokeText))
 	}
 	if len(scheduled.Broke) > 0 {
 		d.resumeIfAnswered("agent")

@@ -77,6 +77,8 @@ type decision struct {
 	interrupter, canceller string
 	// halted: the parent wants the run idle.
 	halted bool
+	// refused: the parent gives no further runs, and calls for which none is left get an error.
+	refused bool
 
 	resumed string // the cause that resumes a parked run; empty while it stays parked
 	applied uint32 // items that had an effect

@@ -76,7 +76,7 @@ func (d *decision) applyOrder(item *harnessv1.InboxItem) (kind, refusal string, 
 		d.cancel, d.canceller = input.Cancel, d.caller
 	case *harnessv1.InboxItem_Resume:
 		runstate.ExtendBudgets(d.s, input.Resume.GetBudgets())
-		d.interrupt, d.resumed = nil, "resume"
+		d.interrupt, d.resumed, d.refused = nil, "resume", item.GetRefused()
 	default:
 		return kind, "this program does not know such an order", nil
 	}
@@ -108,7 +108,7 @@ func (d *decision) applyReport(r *harnessv1.ChildReport) (refusal string, err er
 		}
 		return "", d.endAgent(c, r.GetAnswer())
 	case runstate.Ended(d.s):
-	case strings.HasPrefix(r.GetReason().GetKind(), "budget_exceeded:") && d.extend(c):
+	case d.extend(c):
 	case d.s.GetStopping() == nil && tree.BeginsWaiting(c, last):
 		d.Emit(event.AgentWaiting(c))
 	}
@@ -241,9 +241,9 @@ func (d *decision) addResults(text string) {
 	d.Append(m)
 }
 
-// extend gives a child that has used up its lease more, and reports whether the run has more.
+// extend gives a child more that has used up its lease, or needs more for a call, and reports whether the run has more.
 func (d *decision) extend(c *harnessv1.Child) bool {
-	if d.s.GetStopping() != nil || c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK {
+	if d.s.GetStopping() != nil || c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK || tree.Lacks(c) == "" || c.GetReport().GetOrder() != c.GetOrder() {
 		return false
 	}
 	lease, ok := tree.More(d.s, tree.Lookup(d.made.Agents, c.GetAgent()), c)
@@ -251,6 +251,17 @@ func (d *decision) extend(c *harnessv1.Child) bool {
 		tree.Extend(c, lease)
 	}
 	return ok
+}
+
+// extendAll gives all children more that lack something, as far as the run has it by now: others may have ended, or its parent has given
+// it more. Those for which there never is any continue without.
+func (d *decision) extendAll() {
+	for _, c := range tree.Wanted(d.s) {
+		lacks := !tree.Ended(c) && tree.Lacks(c) != "" && c.GetWant() == harnessv1.ChildWant_CHILD_WANT_WORK && c.GetReport().GetOrder() == c.GetOrder()
+		if lacks && !d.extend(c) && tree.Refuses(d.s, c, d.s.GetParent() == nil || d.refused) {
+			tree.Refuse(c)
+		}
+	}
 }
 
 // overdue has the child of a call end whose deadline has passed. It reports whether the
@@ -305,12 +316,8 @@ func (d *decision) routeTree() (decided bool, err error) {
 	case s.GetParent().GetHalted() && s.GetPausedPhase() != unpaused:
 		return true, d.park() // until its parent wants it to work
 	}
+	d.extendAll()
 	if d.resumed == "resume" || d.resumed == causeMessage {
-		for _, c := range tree.Wanted(s) {
-			if strings.HasPrefix(c.GetReport().GetReason().GetKind(), "budget_exceeded:") && tree.Idle(c) {
-				d.extend(c)
-			}
-		}
 		tree.Continue(s, d.resumed == "resume")
 	}
 	if err := d.delegate(); err != nil || !waits {

@@ -89,3 +89,66 @@ func TestAgentWaitingIsReported(t *testing.T) {
 		t.Errorf("halted: %s", events(o))
 	}
 }
+
+// TestRunsFlowDown: a child that is short of runs for a call gets more while it works; if there is none up to the root and nothing
+// works, it is told to continue without.
+func TestRunsFlowDown(t *testing.T) {
+	leads := func(budget uint32, children ...string) *harnessv1.Snapshot {
+		s := delegated(children...)
+		s.Config.Budgets.Runs, s.Spent.Runs = &budget, uint32(len(children))
+		for _, c := range s.GetChildren() {
+			c.Lease.Runs = proto.Uint32(1)
+		}
+		return s
+	}
+	short := func(r *harnessv1.ChildReport) { r.Short, r.Runs = "runs", 1 }
+	o := drain(t, leads(9, "lead"), reported("c1", 5, 1, parkedRun, runstate.KindAgent, short))
+	if c := child(o, "c1"); c.GetOrder() != 2 || c.GetLease().GetRuns() != 2 || c.GetRefusedOrder() != 0 || verdict(o) != "park agent" {
+		t.Errorf("%s: %v", verdict(o), c)
+	}
+	// Another child holds what is left, and then returns it.
+	o = drain(t, leads(4, "lead", "lead"), reported("c1", 5, 1, parkedRun, "budget_exceeded:runs", short))
+	if c := child(o, "c1"); c.GetOrder() != 1 || events(o) != "agent.waiting input.accepted" {
+		t.Errorf("while another works: %v", c)
+	}
+	o = drain(t, o.GetStep().GetSnapshot(), reported("c2", 7, 1, doneRun, "agent_done"))
+	if c := child(o, "c1"); c.GetOrder() != 2 || c.GetLease().GetRuns() != 2 {
+		t.Errorf("once it has ended: %v", c)
+	}
+	o = drain(t, leads(2, "lead"), reported("c1", 5, 1, parkedRun, "budget_exceeded:runs", short))
+	if c := child(o, "c1"); c.GetOrder() != 2 || c.GetRefusedOrder() != 2 || c.GetWant() != work {
+		t.Errorf("nothing is left: %v", c)
+	}
+	middle := leads(1, "lead")
+	middle.Parent = &harnessv1.Parent{RunId: "up", Order: 1}
+	o = drain(t, middle, reported("c1", 5, 1, parkedRun, "budget_exceeded:runs", short))
+	if c := child(o, "c1"); c.GetOrder() != 1 || o.GetStep().GetSnapshot().GetShort() != "runs" || verdict(o) != "park budget_exceeded:runs" {
+		t.Errorf("in a run with a parent: %s, %v", verdict(o), c)
+	}
+	refused := &harnessv1.InboxItem{Order: 2, Refused: true, Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: &harnessv1.Budgets{Runs: proto.Uint32(1)}}}}
+	o = drain(t, o.GetStep().GetSnapshot(), refused)
+	if c := child(o, "c1"); c.GetOrder() != 2 || c.GetRefusedOrder() != 2 {
+		t.Errorf("its parent has refused more: %v", c)
+	}
+}
+
+// TestRefusedCallsAreAnswered: a call that waits for a run gets an error once the parent has refused more, also one in the background.
+func TestRefusedCallsAreAnswered(t *testing.T) {
+	for _, background := range []bool{false, true} {
+		s := delegated("look")
+		s.Parent = &harnessv1.Parent{RunId: "up", Order: 1}
+		s.Config.Budgets.Runs, s.Short = proto.Uint32(0), "runs"
+		c := s.Children[0]
+		c.Want, c.Order, c.Sent, c.Background = harnessv1.ChildWant_CHILD_WANT_UNSPECIFIED, 0, 0, background
+		if background {
+			s.PendingToolCalls = nil
+		}
+		o := drain(t, s, &harnessv1.InboxItem{Order: 2, Refused: true, Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{}}})
+		if len(o.GetAppended()) != 1 || !strings.Contains(content.Text(o.GetAppended()[0].GetContent()), "nothing is left of this run's budget") {
+			t.Errorf("background %v: %s, %v", background, verdict(o), o.GetAppended())
+		}
+		if got := o.GetStep().GetSnapshot(); got.GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING || len(runstate.AwaitedCalls(got)) != 0 {
+			t.Errorf("background %v: it is %v", background, got.GetStatus())
+		}
+	}
+}

@@ -52,6 +52,7 @@ func TestTreesOnOneSlot(t *testing.T) {
 	}
 	clientTool(t, m, leaf)
 	budgetOfRuns(t, m, leaf)
+	sharedRuns(t, m, leaf)
 	inheritedMode(t, m)
 }
 
@@ -78,6 +79,41 @@ func budgetOfRuns(t *testing.T, m *meshtest.Mesh, leaf *harnessv1.SubAgent) {
 	got := texts(entries, "leaf")
 	if len(got) != 3 || resumed != 1 || strings.Count(strings.Join(got, "\n"), "It is so.") != 2 || !strings.Contains(strings.Join(got, "\n"), "was not started") {
 		t.Errorf("after %d resumes the results are %q", resumed, got)
+	}
+}
+
+// sharedRuns checks that a sub-agent whose share of the runs is too small for its calls gets more while its callers have it, and
+// that only calls for which none is left up to the root get an error.
+func sharedRuns(t *testing.T, m *meshtest.Mesh, leaf *harnessv1.SubAgent) {
+	t.Helper()
+	for budget, want := range map[uint32]int{9: 4, 3: 2} {
+		name := fmt.Sprint("shared", budget)
+		s := scenario{name: name, script: `turns:
+  - {calls: [{name: middle, arguments: {prompt: Look.}}]}
+  - {text: All looked., calls: [{name: work_complete, arguments: {summary: looked}}]}
+`, edit: func(s *harnessv1.RunSpec) {
+			s.Agent.Agents = []*harnessv1.SubAgent{looker("four", `turns:
+  - calls:
+      - {name: leaf, arguments: {prompt: Look.}}
+      - {name: leaf, arguments: {prompt: Look.}}
+      - {name: leaf, arguments: {prompt: Look.}}
+      - {name: leaf, arguments: {prompt: Look.}}
+  - {text: Four looked., calls: [{name: work_complete, arguments: {summary: looked}}]}
+`, leaf)}
+			s.Agent.Agents[0].Name = "middle"
+			s.Config.Budgets = &harnessv1.Budgets{Runs: &budget}
+		}}
+		_, entries := s.through(t.Context(), t, m, name)
+		children := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren()
+		got := texts(m.Ended(runlog.Run{Namespace: "default", ID: children[0].GetRunId()}, 0), "leaf")
+		looked, refused := 0, 0
+		for _, text := range got {
+			looked += strings.Count(text, "It is so.")
+			refused += strings.Count(text, "was not started")
+		}
+		if looked != want || looked+refused != 4 {
+			t.Errorf("of %d runs, the results are %q", budget, got)
+		}
 	}
 }
 
