@@ -45,7 +45,7 @@ type serveCmd struct {
 	Metrics            string        `placeholder:"ADDR" help:"HTTP address of /metrics for Prometheus, /healthz and /readyz, such as 127.0.0.1:9464; serves no secrets. Default: none."`
 	Data               string        `placeholder:"DIR" help:"Data directory. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness, which processes of a mesh with --nats share."`
 	Scripts            string        `placeholder:"DIR" help:"Folder of scripted models (script:FILE), for the gateway, the turn role and the inference role: runs that are started over the network can use its files, and no others. Default: none."`
-	AllowTarget        []string      `placeholder:"HOST:PORT" help:"Service that runs may name in hooks, checks, context providers and summarizers (grpc) if they are started over the network with a token; repeatable. Default: none."`
+	AllowTarget        []string      `placeholder:"HOST:PORT" help:"Service that runs may name in hooks, checks, context providers, tool services and summarizers (grpc) if they are started over the network with a token; repeatable. Default: none."`
 	SandboxLeast       string        `enum:"off,kernel,full" default:"off" placeholder:"off|kernel|full" help:"Least level at which the tool host runs commands. A host below it is not ready."`
 	SandboxPrivateHost []string      `placeholder:"HOST" help:"Host whose addresses are private that commands may reach if their run names it too, such as proxy.corp.example:8080; repeatable."`
 	ToolService        []string      `name:"tool-service" sep:"none" placeholder:"NAME=HOST:PORT" help:"Tool service whose tools all runs of the tool host have; ,trust=hints counts what it says of their effects, ,timeout=D bounds a call; repeatable."`

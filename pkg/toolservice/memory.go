@@ -16,9 +16,9 @@ import (
 
 // Memory keeps the keys of calls with their results, also when the process dies.
 type Memory interface {
-	// Begin stores that a call begins. result is the stored result of an earlier call with the
+	// Start stores that a call begins. result is the stored result of an earlier call with the
 	// key; begun: an earlier one began, and its end was not stored.
-	Begin(key string) (result *harnessv1.ToolServiceResult, begun bool, err error)
+	Start(key string) (result *harnessv1.ToolServiceResult, begun bool, err error)
 	// End stores the result of a call.
 	End(key string, result *harnessv1.ToolServiceResult) error
 }
@@ -38,8 +38,8 @@ type folder string
 // keyForm is the form of keys, which name files.
 var keyForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{1,128}$`) })
 
-// Begin implements Memory.
-func (f folder) Begin(key string) (*harnessv1.ToolServiceResult, bool, error) {
+// Start implements Memory.
+func (f folder) Start(key string) (*harnessv1.ToolServiceResult, bool, error) {
 	if !keyForm().MatchString(key) {
 		return nil, false, fmt.Errorf("key %q: expected hexadecimal digits", key)
 	}

@@ -102,15 +102,15 @@ type Service struct {
 
 	mu     sync.Mutex
 	closed bool
-	calls  map[string]*running
+	calls  map[string]*execution
 	// ended are the keys of calls that have ended and of those that were cancelled before they
 	// ran, the oldest first; the latter have no call.
 	ended   []string
 	running sync.WaitGroup
 }
 
-// running is a call.
-type running struct {
+// execution is a call.
+type execution struct {
 	stop context.CancelCauseFunc
 	// done is closed when the call has ended; result is set before. A call that was cancelled
 	// before it ran has no result.
@@ -131,7 +131,7 @@ func New(config Config) (*Service, error) {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	s := &Service{config: config, tools: map[string]Tool{}, calls: map[string]*running{}}
+	s := &Service{config: config, tools: map[string]Tool{}, calls: map[string]*execution{}}
 	for _, t := range config.Tools {
 		switch _, twice := s.tools[t.Name]; {
 		case t.Name == "" || len(t.Name) > 256:
@@ -211,7 +211,7 @@ func (s *Service) Execute(r *harnessv1.ToolServiceExecuteRequest, stream grpc.Se
 }
 
 // join returns the call of a key, which it starts if it is new, and what receives its output.
-func (s *Service) join(r *harnessv1.ToolServiceExecuteRequest) (*running, chan string, error) {
+func (s *Service) join(r *harnessv1.ToolServiceExecuteRequest) (*execution, chan string, error) {
 	t, found := s.tools[r.GetTool()]
 	switch {
 	case r.GetKey() == "":
@@ -232,7 +232,7 @@ func (s *Service) join(r *harnessv1.ToolServiceExecuteRequest) (*running, chan s
 		}
 		ctx, stop := context.WithCancelCause(context.Background())
 		bounded, cancel := context.WithTimeout(ctx, timeout)
-		c = &running{stop: stop, done: make(chan struct{}), streams: map[chan string]bool{}}
+		c = &execution{stop: stop, done: make(chan struct{}), streams: map[chan string]bool{}}
 		s.calls[r.GetKey()] = c
 		s.running.Go(func() {
 			defer cancel()
@@ -261,14 +261,14 @@ func (s *Service) keep(key string) {
 }
 
 // leave ends the output of a call for one stream.
-func (c *running) leave(output chan string) {
+func (c *execution) leave(output chan string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.streams, output)
 }
 
 // show sends a text to all streams of a call. One that is slow misses it.
-func (c *running) show(text string) {
+func (c *execution) show(text string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for output := range c.streams {
@@ -280,10 +280,10 @@ func (c *running) show(text string) {
 }
 
 // run runs a call, unless the memory has its result.
-func (s *Service) run(ctx context.Context, t Tool, c *running, r *harnessv1.ToolServiceExecuteRequest) *harnessv1.ToolServiceResult {
+func (s *Service) run(ctx context.Context, t Tool, c *execution, r *harnessv1.ToolServiceExecuteRequest) *harnessv1.ToolServiceResult {
 	memory := s.config.Memory
 	if memory != nil {
-		known, begun, err := memory.Begin(r.GetKey())
+		known, begun, err := memory.Start(r.GetKey())
 		switch {
 		case err != nil:
 			s.config.Logger.Error("call not run: its key cannot be stored", "key", r.GetKey(), "error", err)
@@ -328,7 +328,7 @@ func (s *Service) Cancel(ctx context.Context, r *harnessv1.ToolServiceCancelRequ
 	s.mu.Lock()
 	c := s.calls[r.GetKey()]
 	if c == nil { // no later request runs it
-		c = &running{stop: func(error) {}, done: make(chan struct{}), streams: map[chan string]bool{}}
+		c = &execution{stop: func(error) {}, done: make(chan struct{}), streams: map[chan string]bool{}}
 		close(c.done)
 		s.calls[r.GetKey()] = c
 		s.keep(r.GetKey())

@@ -166,7 +166,7 @@ func TestMemoryOutlivesTheService(t *testing.T) {
 		t.Fatal(r, err)
 	}
 	for _, k := range []string{"0b", "0c"} { // as if the service had died in the call
-		if _, begun, err := memory().Begin(k); begun || err != nil {
+		if _, begun, err := memory().Start(k); begun || err != nil {
 			t.Fatal(begun, err)
 		}
 	}

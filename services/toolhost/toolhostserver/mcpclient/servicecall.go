@@ -21,7 +21,7 @@ import (
 )
 
 // ErrHostCloses is the cause of the end of a call whose tool host closes. A service that remembers
-// keys is not told to cancel the call then: the next host asks for its result.
+// keys receives no Cancel then: the next host asks for its result.
 var ErrHostCloses = errors.New("the tool host is closing")
 
 // errNoResult: the stream of a call ended without a result.
