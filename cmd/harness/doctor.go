@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,8 @@ type doctorCmd struct {
 	NATSCreds string        `name:"nats-creds" placeholder:"FILE" help:"File with the credentials of a NATS user: JWT and key, or one line USER:PASSWORD."`
 	NATSWait  *durationFlag `name:"nats-wait" placeholder:"D" help:"How long to wait for NATS. Default: 3s."`
 	Data      string        `placeholder:"DIR" help:"Data directory, without a mesh. Default: $$XDG_DATA_HOME/harness, else ~/.local/share/harness."`
+	Agent     string        `placeholder:"FILE" help:"Agent file whose servers over HTTP are connected to, without a mesh."`
+	MCP       []string      `name:"mcp" placeholder:"FILE" help:"File with servers under the key mcpServers, the same; repeatable."`
 	Output    string        `enum:"text,json" default:"text" help:"Format of the output: text or json."`
 
 	natsTLS
@@ -92,6 +95,9 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	defer stop()
 	if c.here(a) {
 		return c.examine(ctx, a)
+	}
+	if c.Agent != "" || len(c.MCP) > 0 {
+		return follow.ExitError, errors.New("--agent, --mcp: are for a machine without a mesh: use harness mcp list --server ADDR")
 	}
 	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds, TLS: c.files(), Name: "harness doctor", Logger: a.log}
 	if c.NATSWait != nil {

@@ -21,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -111,6 +112,11 @@ func (c *doctorCmd) examine(ctx context.Context, a *app) (int, error) {
 		e.Problems = append(e.Problems, fmt.Sprintf("%s are free for %s: a run may need more than %s; delete runs with `harness delete --older-than 30d`, or use another --data",
 			bytesText(free), e.Data.Dir, bytesText(leastFree)))
 	}
+	servers, err := c.examineServers(ctx, a, e.Data.Dir)
+	if err != nil {
+		return follow.ExitError, err
+	}
+	e.Problems = append(e.Problems, servers...)
 	if err := c.showExamination(a, e); err != nil {
 		return follow.ExitError, err
 	}
@@ -118,6 +124,21 @@ func (c *doctorCmd) examine(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, nil
 	}
 	return follow.ExitDone, nil
+}
+
+// examineServers connects to the servers over HTTP of the files, and returns what is wrong with them.
+func (c *doctorCmd) examineServers(ctx context.Context, a *app, data string) (problems []string, err error) {
+	if c.Agent == "" && len(c.MCP) == 0 {
+		return nil, nil
+	}
+	flags := &serverFlags{Agent: c.Agent, MCP: c.MCP, Workspace: ".", remote: true, tokens: tokensOf(data)}
+	_, described, err := flags.describe(ctx, a, true)
+	for _, d := range described {
+		if d.GetState() != harnessv1.McpServerState_MCP_SERVER_STATE_READY {
+			problems = append(problems, fmt.Sprintf("server %s: %s", d.GetServer(), cmp.Or(d.GetMessage(), "it did not respond")))
+		}
+	}
+	return problems, err
 }
 
 // keyRows returns the providers of the catalogue of which the environment has a variable.

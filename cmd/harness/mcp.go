@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,10 +9,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
@@ -25,9 +29,11 @@ import (
 
 // mcpCmd groups the commands for servers of tools.
 type mcpCmd struct {
-	List  mcpListCmd  `cmd:"" help:"Start the servers of an agent, and list their tools as a run has them."`
-	Lock  mcpLockCmd  `cmd:"" help:"Pin the present definitions of the tools, next to the agent file."`
-	Serve mcpServeCmd `cmd:"" help:"Serve runs over MCP on stdin and stdout: start, wait, answer, cancel."`
+	List   mcpListCmd   `cmd:"" help:"Start the servers of an agent, and list their tools as a run has them."`
+	Lock   mcpLockCmd   `cmd:"" help:"Pin the present definitions of the tools, next to the agent file."`
+	Login  mcpLoginCmd  `cmd:"" help:"Sign in at a server of tools, for all runs of the namespace."`
+	Logout mcpLogoutCmd `cmd:"" help:"Sign out of a server of tools, and remove its token."`
+	Serve  mcpServeCmd  `cmd:"" help:"Serve runs over MCP on stdin and stdout: start, wait, answer, cancel."`
 }
 
 // serverFlags name servers.
@@ -36,7 +42,24 @@ type serverFlags struct {
 	MCP       []string `name:"mcp" placeholder:"FILE" help:"File with servers under the key mcpServers, such as .mcp.json; repeatable."`
 	Service   []string `name:"tool-service" sep:"none" placeholder:"NAME=HOST:PORT" help:"Tool service, as in serve; repeatable."`
 	Workspace string   `placeholder:"DIR" default:"." help:"Directory in which processes of servers work."`
+
+	// remote leaves out servers that are programs. tokens is the folder of the tokens.
+	remote    bool
+	tokens    string
+	namespace string
 }
+
+// files returns the agent with its servers.
+func (c *serverFlags) files() (*agentfile.File, error) {
+	file, err := (&specFlags{Agent: c.Agent, MCP: c.MCP, ToolService: c.Service}).files(true)
+	if err == nil && len(file.Agent.GetMcp()) == 0 {
+		err = errors.New("there are no servers: name a file with --agent or --mcp, or a --tool-service")
+	}
+	return file, err
+}
+
+// tokensOf returns the folder of the tokens of a data directory.
+func tokensOf(data string) string { return filepath.Join(data, "tools", "servers", "tokens") }
 
 // describeTime bounds how long servers may take to start.
 const describeTime = 30 * time.Second
@@ -44,19 +67,21 @@ const describeTime = 30 * time.Second
 // describe starts the servers and returns them with how they are; without their pins if unpinned
 // is set.
 func (c *serverFlags) describe(ctx context.Context, a *app, unpinned bool) ([]*harnessv1.McpServer, []*harnessv1.DescribedServer, error) {
-	flags := &specFlags{Agent: c.Agent, MCP: c.MCP, ToolService: c.Service}
-	file, err := flags.files(true)
+	file, err := c.files()
 	if err != nil {
 		return nil, nil, err
 	}
 	servers := file.Agent.GetMcp()
+	if c.remote {
+		servers = slices.DeleteFunc(slices.Clone(servers), func(s *harnessv1.McpServer) bool { return s.GetUrl() == "" })
+	}
 	if unpinned {
 		for _, s := range servers {
 			s.Pins = nil
 		}
 	}
 	if len(servers) == 0 {
-		return nil, nil, errors.New("there are no servers: name a file with --agent or --mcp, or a --tool-service")
+		return nil, nil, nil
 	}
 	workspace, err := filepath.Abs(c.Workspace)
 	if err != nil {
@@ -71,7 +96,7 @@ func (c *serverFlags) describe(ctx context.Context, a *app, unpinned bool) ([]*h
 		return nil, nil, err
 	}
 	defer os.RemoveAll(dir)
-	host, err := toolhostserver.New(toolhostserver.Config{Dir: dir, Withheld: models.Variables(), Logger: a.log})
+	host, err := toolhostserver.New(toolhostserver.Config{Dir: dir, Tokens: c.tokens, Withheld: models.Variables(), Logger: a.log})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -79,7 +104,7 @@ func (c *serverFlags) describe(ctx context.Context, a *app, unpinned bool) ([]*h
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
 	r, err := host.DescribeServers(ctx, &harnessv1.DescribeServersRequest{
-		Namespace: "default", RunId: "list", FirstSequence: 1, Workspace: workspace, Servers: servers, Sandbox: file.Config.GetSandbox(), Local: true,
+		Namespace: cmp.Or(c.namespace, "default"), RunId: "list", FirstSequence: 1, Workspace: workspace, Servers: servers, Sandbox: file.Config.GetSandbox(), Local: true,
 		Wait: durationpb.New(describeTime),
 	})
 	if err != nil {
@@ -91,10 +116,18 @@ func (c *serverFlags) describe(ctx context.Context, a *app, unpinned bool) ([]*h
 // mcpListCmd lists tools.
 type mcpListCmd struct {
 	serverFlags `embed:""`
+	target      `embed:""`
 	Output      string `enum:"text,json" default:"text" help:"Format: a table (text) or one object (json)."`
 }
 
 func (c *mcpListCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return follow.ExitError, err
+	}
+	if c.Server != "" {
+		return c.signIns(ctx, a)
+	}
+	c.tokens, c.namespace = tokensOf(c.Data), c.Namespace
 	servers, described, err := c.describe(ctx, a, false)
 	if err != nil {
 		return follow.ExitError, err
@@ -137,6 +170,59 @@ func (c *mcpListCmd) run(ctx context.Context, a *app) (int, error) {
 	return code, w.Flush()
 }
 
+// signIns lists the sign-ins of a mesh, whose tool host starts no server for that.
+func (c *mcpListCmd) signIns(ctx context.Context, a *app) (int, error) {
+	file, err := c.files()
+	if err != nil {
+		return follow.ExitError, err
+	}
+	session, err := c.connect(ctx, a, backend.Store)
+	if err != nil {
+		return before(err)
+	}
+	defer func() { a.disconnect(ctx, session) }()
+	ctx, stop := a.cancelOnSignal(ctx)
+	defer stop()
+	type row struct {
+		Server   string `json:"server"`
+		SignedIn bool   `json:"signed_in"`
+		Message  string `json:"message,omitempty"`
+	}
+	rows := []row{}
+	for _, server := range file.Agent.GetMcp() {
+		if server.GetUrl() == "" {
+			continue
+		}
+		subject, err := subjectOf(a, server)
+		if err != nil {
+			return follow.ExitError, err
+		}
+		r, err := session.Client.GetSignIn(ctx, &harnessv1.GetSignInRequest{Namespace: c.Namespace, Subject: subject})
+		switch {
+		case status.Code(err) == codes.FailedPrecondition:
+			rows = append(rows, row{server.GetName(), false, status.Convert(err).Message()})
+		case err != nil:
+			return follow.ExitError, err
+		case r.GetState().GetSignedIn():
+			rows = append(rows, row{server.GetName(), true, strings.TrimPrefix(validText(r.GetState()), ", ")})
+		default:
+			rows = append(rows, row{server.GetName(), false, "harness mcp login " + server.GetName() + " signs in, if the server requires it"})
+		}
+	}
+	if c.Output == "json" {
+		return follow.ExitDone, json.NewEncoder(a.out).Encode(rows)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
+	for _, r := range rows {
+		state := "not signed in"
+		if r.SignedIn {
+			state = "signed in"
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\n", oneLine(r.Server), state, oneLine(r.Message))
+	}
+	return follow.ExitDone, w.Flush()
+}
+
 // mcpLockCmd pins definitions.
 type mcpLockCmd struct {
 	serverFlags `embed:""`
@@ -145,6 +231,9 @@ type mcpLockCmd struct {
 func (c *mcpLockCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Agent == "" {
 		return follow.ExitError, errors.New("--agent: missing: the pins lie next to the agent file")
+	}
+	if data, err := backend.DefaultData(a.env); err == nil {
+		c.tokens = tokensOf(data)
 	}
 	servers, described, err := c.describe(ctx, a, true)
 	if err != nil {

@@ -102,6 +102,12 @@ func New(t testing.TB, handler http.Handler) *Server {
 	return s
 }
 
+// Rename gives the server the name localhost instead of its address, and returns NAME:PORT.
+func (s *Server) Rename() string {
+	s.URL = strings.Replace(s.URL, "127.0.0.1", "localhost", 1)
+	return strings.TrimPrefix(s.URL, "http://")
+}
+
 // Resource returns the address of the resource.
 func (s *Server) Resource() string { return s.URL + "/mcp" }
 

@@ -137,6 +137,8 @@ func (d *decoder) foreignServer(file *File, name, n *yaml.Node) {
 		switch key.Value {
 		case "command", "args", "env", "url", "headers":
 			d.field(s.ProtoReflect(), key, value, path+"."+key.Value)
+		case "oauth": // other programs write clientId and have keys that do not matter
+			d.foreignOAuth(s, value)
 		case "type", "transport":
 			if value.Value == "sse" {
 				d.errorf(value, "%s: servers over HTTP with SSE are not supported: use one over streamable HTTP", name.Value)
@@ -148,6 +150,21 @@ func (d *decoder) foreignServer(file *File, name, n *yaml.Node) {
 	if !disabled {
 		file.Agent.Mcp = append(file.Agent.Mcp, s)
 	}
+}
+
+// foreignOAuth reads the client and the scopes of a sign-in.
+func (d *decoder) foreignOAuth(s *harnessv1.McpServer, n *yaml.Node) {
+	s.Oauth = &harnessv1.McpOAuth{}
+	d.mapping(n, "oauth", func(key, value *yaml.Node) {
+		switch key.Value {
+		case "client_id", "clientId":
+			s.Oauth.ClientId = value.Value
+		case "client_secret", "clientSecret":
+			s.Oauth.ClientSecret = value.Value
+		case "scopes":
+			d.list(value, "scopes", func(_ int, item *yaml.Node) { s.Oauth.Scopes = append(s.Oauth.Scopes, item.Value) })
+		}
+	})
 }
 
 // LoadServers adds the servers of a file with the key mcpServers.

@@ -36,6 +36,8 @@ func TestServers(t *testing.T) {
 		"tool services":     {"mcp: {git: {command: g}}\ntool_services:\n  billing: 127.0.0.1:9000\n  pay: {grpc: 'pay.example:1', trust: hints, idempotent: [look], headers: {authorization: 'Bearer ${T}'}}", `name: "git" command: "g"|name: "billing" grpc: "127.0.0.1:9000"|name: "pay" grpc: "pay.example:1" trust: "hints" idempotent: "look" headers { key: "authorization" value: "Bearer ${T}" }`},
 		"a list of these":   {"tool_services: [{name: pay, grpc: 'pay.example:1', timeout: 5s}]", `name: "pay" grpc: "pay.example:1" timeout { seconds: 5 }`},
 		"another program's": {"mcp: .mcp.json", `name: "git" command: "git-server" args: "-v" env { key: "TOKEN" value: "${TOKEN}" }|name: "web" url: "https://example.com/mcp" headers { key: "Authorization" value: "Bearer ${T}" }`},
+		"a sign-in": {"mcp:\n  - {name: web, url: 'https://example.com/mcp', oauth: {client_id: me, client_secret: '${S}', scopes: [a, b]}}",
+			`name: "web" url: "https://example.com/mcp" oauth { client_id: "me" client_secret: "${S}" scopes: "a" scopes: "b" }`},
 	} {
 		file, err := agentfile.Parse("agent.yaml", []byte(c.text), read)
 		if err != nil {
@@ -61,18 +63,19 @@ func TestServers(t *testing.T) {
 		"mcp:\n  a: {command: x, trust: all}":                        "must be hints",
 		"mcp: missing.json":                                          "cannot be read",
 		"mcp:\n  - {name: a, command: x}\n  - {name: a, command: x}": "duplicate server",
-		"skills: 3":                                                                "skills",
-		"mcp:\n  a: {grpc: 'x:1'}":                                                 "below tool_services",
-		"tool_services:\n  a: {command: x}":                                        "missing grpc",
-		"tool_services: 3":                                                         "expected a list of services",
-		"tool_services:\n  a: x":                                                   "must be HOST:PORT",
-		"tool_services:\n  mcp: 'x:1'":                                             "another name",
-		"tool_services:\n  mcp_x: 'x:1'":                                           "another name",
-		"tool_services:\n  a: {grpc: 'x:1', command: y}":                           "leave out one of them",
-		"tool_services:\n  a: {grpc: 'x:1', network: none}":                        "only a server with command",
-		"tool_services:\n  a: {host: true}":                                        "unknown field",
-		"mcp: {a: {command: x}}\ntool_services: {a: 'x:1'}":                        "duplicate server",
-		"tools: [{name: billing__pay, policy: deny}]\ntool_services: {a: 'x:1:2'}": "must be HOST:PORT",
+		"skills: 3":                                                                  "skills",
+		"mcp:\n  a: {grpc: 'x:1'}":                                                   "below tool_services",
+		"tool_services:\n  a: {command: x}":                                          "missing grpc",
+		"tool_services: 3":                                                           "expected a list of services",
+		"tool_services:\n  a: x":                                                     "must be HOST:PORT",
+		"tool_services:\n  mcp: 'x:1'":                                               "another name",
+		"tool_services:\n  mcp_x: 'x:1'":                                             "another name",
+		"tool_services:\n  a: {grpc: 'x:1', command: y}":                             "leave out one of them",
+		"tool_services:\n  a: {grpc: 'x:1', network: none}":                          "only a server with command",
+		"tool_services:\n  a: {host: true}":                                          "unknown field",
+		"mcp: {a: {command: x}}\ntool_services: {a: 'x:1'}":                          "duplicate server",
+		"tools: [{name: billing__pay, policy: deny}]\ntool_services: {a: 'x:1:2'}":   "must be HOST:PORT",
+		"mcp:\n  a: {url: 'https://x/', oauth: {client_id: a, client_secret: open}}": "must be a variable",
 	} {
 		if _, err := agentfile.Parse("agent.yaml", []byte(text), read); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %s", text, err, want)
@@ -123,5 +126,17 @@ tools: [{name: http_request, policy: allow, host: api.example.com}]
 	}
 	if !proto.Equal(file.Agent.GetWeb(), want) || file.Agent.GetTools()[0].GetHost() != "api.example.com" {
 		t.Errorf("%v", file.Agent)
+	}
+}
+
+// TestSignInOfAnotherProgram: its client and scopes count, and its further keys do not matter.
+func TestSignInOfAnotherProgram(t *testing.T) {
+	const text = `{"mcpServers": {"web": {"url": "https://example.com/mcp", "oauth": {"clientId": "me", "callbackPort": 1, "scopes": ["a"]}}}}`
+	file, err := agentfile.Parse("agent.yaml", []byte("mcp: x.json"), func(string) ([]byte, error) { return []byte(text), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := file.Agent.GetMcp()[0].GetOauth(), (&harnessv1.McpOAuth{ClientId: "me", Scopes: []string{"a"}}); !proto.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }
