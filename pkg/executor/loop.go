@@ -189,6 +189,9 @@ func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 		err = l.commit(ctx, task, outcome)
 	}
 	describe(ctx, e.Run, span, outcome, err)
+	if err == nil {
+		logSegment(ctx, logger, outcome.GetStep())
+	}
 	if d.waited > 0 {
 		span.SetAttributes(spans.WaitedMS.Int64(d.waited.Milliseconds()))
 	}

@@ -86,6 +86,9 @@ func describe(ctx context.Context, run runlog.Run, span trace.Span, outcome *har
 		span.SetAttributes(compacted(c, step.GetSnapshot().GetTokenBudget().GetUsedTokens())...)
 		spanOfPass(ctx, run, outcome)
 	}
+	if v := verdictOfSegment(step); v != nil {
+		spanOfSegment(ctx, run, v)
+	}
 }
 
 // compacted returns the tokens of a compaction. Freed tokens are no longer in the

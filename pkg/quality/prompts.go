@@ -90,6 +90,14 @@ func WithPrompt(r *harnessv1.JobRequest, id, text string) {
 	}
 }
 
+// Configure sets the model of a request and its time limit.
+func Configure(r *harnessv1.JobRequest, c *harnessv1.QualityConfig) {
+	r.Model = c.GetModel()
+	if t := c.GetTimeout(); t != nil {
+		r.Timeout = durationpb.New(t.AsDuration())
+	}
+}
+
 // part is text of a prompt that is data for the model.
 type part struct{ name, text string }
 

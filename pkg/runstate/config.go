@@ -29,6 +29,7 @@ const (
 	defaultClear          = 100
 	defaultExternalize    = 1_000
 	defaultSummaryWait    = 120 * time.Second
+	defaultQualityTimeout = 20 * time.Second
 	defaultTries          = 5
 	defaultBackoffInitial = 500 * time.Millisecond
 	defaultBackoffMax     = 30 * time.Second
@@ -151,6 +152,7 @@ func resolveQuality(r *harnessv1.LoopConfig) {
 	unset(&r.Quality.Enabled, false)
 	unset(&r.Quality.Iterations, 1)
 	unset(&r.Quality.RetryOnFallback, false)
+	unsetDuration(&r.Quality.Timeout, defaultQualityTimeout)
 }
 
 // resolveSupervision sets the defaults of what supervises and guides the agent.

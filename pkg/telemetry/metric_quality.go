@@ -12,6 +12,10 @@ import (
 // tenths are upper bounds of scores from 0 to 1.
 var tenths = []float64{0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
+// entropies are upper bounds of an entropy in bits: pairs of words of an answer have up to
+// about 12, categories of issues up to 3.5.
+var entropies = []float64{0, 0.5, 1, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 14}
+
 // fallbackMark begins what a judge that did not answer is recorded with.
 const fallbackMark = "[is_fallback]"
 
@@ -27,17 +31,25 @@ var (
 		Description: "Attempts after the first of a segment.", Attributes: []string{"reason"}}
 	qualityHealed = Instrument{Name: "harness.quality.healed", Kind: Counter, Unit: "{segment}",
 		Description: "Segments with several attempts that ended. outcome: healed, or degraded if none was good enough.", Attributes: []string{"outcome"}}
+	qualityDuration = Instrument{Name: "harness.quality.segment.duration", Kind: Histogram, Unit: "s", Buckets: long,
+		Description: "Time from the start of a judged segment to its verdict. level: simple, medium or complex.", Attributes: []string{"kind", "level"}}
+	qualityBits = Instrument{Name: "harness.quality.answer.entropy", Kind: Histogram, Unit: "{bit}", Buckets: entropies,
+		Description: "Entropy of the pairs of neighbouring words in an answer, in bits a pair.", Attributes: []string{"kind"}}
+	qualityIssueBits = Instrument{Name: "harness.quality.issue.entropy", Kind: Histogram, Unit: "{bit}", Buckets: entropies,
+		Description: "Entropy of the categories of issues in the last 20 segments of a profile, in bits.", Attributes: nil}
+	qualityRepetitive = Instrument{Name: "harness.quality.repetitive", Kind: Counter, Unit: "{answer}",
+		Description: "Answers with at least 200 words and fewer than 3 distinct in 10 pairs of neighbouring words.", Attributes: []string{"kind"}}
 )
 
 // qualityInstruments returns the instruments of quality.
 func qualityInstruments() []Instrument {
-	return []Instrument{qualityScore, qualityCostShare, qualityFallbacks, qualityRetries, qualityHealed}
+	return []Instrument{qualityScore, qualityCostShare, qualityFallbacks, qualityRetries, qualityHealed, qualityDuration, qualityBits, qualityIssueBits, qualityRepetitive}
 }
 
 // qualityMetrics measure judging.
 type qualityMetrics struct {
-	score, costShare           histogram
-	fallbacks, retries, healed counter
+	score, costShare, duration, bits, issueBits histogram
+	fallbacks, retries, healed, repetitive      counter
 }
 
 // create creates the instruments.
@@ -45,13 +57,13 @@ func (q *qualityMetrics) create(meter metric.Meter) (errs []error) {
 	for _, h := range []struct {
 		of Instrument
 		to *histogram
-	}{{qualityScore, &q.score}, {qualityCostShare, &q.costShare}} {
+	}{{qualityScore, &q.score}, {qualityCostShare, &q.costShare}, {qualityDuration, &q.duration}, {qualityBits, &q.bits}, {qualityIssueBits, &q.issueBits}} {
 		errs = append(errs, h.to.create(meter, h.of))
 	}
 	for _, c := range []struct {
 		of Instrument
 		to *counter
-	}{{qualityFallbacks, &q.fallbacks}, {qualityRetries, &q.retries}, {qualityHealed, &q.healed}} {
+	}{{qualityFallbacks, &q.fallbacks}, {qualityRetries, &q.retries}, {qualityHealed, &q.healed}, {qualityRepetitive, &q.repetitive}} {
 		errs = append(errs, c.to.create(meter, c.of))
 	}
 	return errs
@@ -59,6 +71,9 @@ func (q *qualityMetrics) create(meter metric.Meter) (errs []error) {
 
 // knownKinds are the built-in kinds of work. Agents name further ones, which are no labels.
 var knownKinds = map[string]bool{"chat": true, "synthesis": true, "recommendation": true, "drafting": true, "full_pipeline": true}
+
+// knownLevels are the levels of complexity.
+var knownLevels = map[string]bool{"simple": true, "medium": true, "complex": true}
 
 // stored counts what the events of a record report, and the verdict of a result.
 func (q *qualityMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
@@ -86,6 +101,7 @@ func (q *qualityMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
 		kind = Other
 	}
 	q.score.record(ctx, v.GetCombined(), kind)
+	q.scan(ctx, v, kind)
 	switch {
 	case v.GetAttempts() <= max(v.GetIterations(), 1):
 	case v.GetDegraded():
@@ -96,5 +112,25 @@ func (q *qualityMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
 	spent := rec.GetStep().GetSnapshot().GetSpent()
 	if all, before := spent.GetUsage().GetCostMicroUsd(), spent.GetUsageBeforeSegment().GetCostMicroUsd(); all > before {
 		q.costShare.record(ctx, min(float64(v.GetUsage().GetCostMicroUsd())/float64(all-before), 1))
+	}
+}
+
+// scan measures how long a segment took, and how varied its answer and its profile's issues are.
+func (q *qualityMetrics) scan(ctx context.Context, v *harnessv1.QualityVerdict, kind string) {
+	if v.GetDuration() != nil {
+		level := strings.ToLower(v.GetLevel())
+		if !knownLevels[level] {
+			level = Other
+		}
+		q.duration.record(ctx, v.GetDuration().AsDuration().Seconds(), kind, level)
+	}
+	if v.GetVariety() != nil {
+		q.bits.record(ctx, v.GetVariety().GetBits(), kind)
+	}
+	if v.IssueBits != nil {
+		q.issueBits.record(ctx, v.GetIssueBits())
+	}
+	if v.GetRepetitive() {
+		q.repetitive.add(ctx, 1, kind)
 	}
 }

@@ -196,6 +196,8 @@ func TestPartsOfAnAgent(t *testing.T) {
 		{"spec.config.quality.model", false, withQuality(&harnessv1.QualityConfig{Model: "nowhere"})},
 		{"spec.config.quality.iterations", false, withQuality(&harnessv1.QualityConfig{Iterations: proto.Uint32(0)})},
 		{"spec.config.quality.iterations", false, withQuality(&harnessv1.QualityConfig{Iterations: proto.Uint32(6)})},
+		{"spec.config.quality.timeout", false, withQuality(&harnessv1.QualityConfig{Timeout: durationpb.New(999 * time.Millisecond)})},
+		{"spec.config.quality.timeout", false, withQuality(&harnessv1.QualityConfig{Timeout: durationpb.New(601 * time.Second)})},
 		{"spec.config.quality.retry.max_attempts_synthesis", false, withQuality(&harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{MaxAttemptsSynthesis: proto.Uint32(0)}})},
 		{"spec.config.quality.retry.max_attempts_chat", false, withQuality(&harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{MaxAttemptsChat: proto.Uint32(11)}})},
 		{"spec.config.quality.retry.max_attempts_default", false, withQuality(&harnessv1.QualityConfig{Retry: &harnessv1.QualityRetryConfig{MaxAttemptsDefault: proto.Uint32(11)}})},

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -21,6 +22,8 @@ const (
 	MaxProfile    = 256
 	maxIterations = 5
 	maxAttempts   = 10
+	minJudgeTime  = time.Second
+	maxJudgeTime  = 10 * time.Minute
 	maxTitle      = 300
 	maxURI        = 2000
 )
@@ -98,6 +101,9 @@ func checkQualityConfig(c *harnessv1.QualityConfig) error {
 	}
 	if c.Iterations != nil && (c.GetIterations() < 1 || c.GetIterations() > maxIterations) {
 		return fault.Invalid(field+".iterations", "%d: must be 1 to %d", c.GetIterations(), maxIterations)
+	}
+	if t := c.GetTimeout(); t != nil && (t.AsDuration() < minJudgeTime || t.AsDuration() > maxJudgeTime) {
+		return fault.Invalid(field+".timeout", "%s: must be %s to %s", t.AsDuration(), minJudgeTime, maxJudgeTime)
 	}
 	r := c.GetRetry()
 	if r == nil {

@@ -121,7 +121,7 @@ func (d *decision) ask(w *workPlan, segment uint32, requests []*harnessv1.JobReq
 	}
 	for _, r := range requests {
 		w.texts.Use(r)
-		r.Model = d.s.GetConfig().GetQuality().GetModel()
+		quality.Configure(r, d.s.GetConfig().GetQuality())
 		r.Key = quality.JobKey(d.s.GetFirstSequence(), segment, 0, r.GetPurpose(), r)
 	}
 	states, err := agent.Jobs(d.in, requests)

@@ -1,6 +1,8 @@
 package stopdecision
 
 import (
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -33,6 +35,7 @@ func (d *decision) countSegment() error {
 	profile.Problem = p.GetProblem()
 	d.Emit(event.QualityProfile(profile))
 	if n := p.GetNumber(); n > 0 {
+		v.IssueBits = proto.Float64(p.GetIssueBits())
 		if m := quality.Milestone(n-1, n, p); m != nil {
 			d.Emit(event.QualityMilestone(m))
 		}

@@ -17,8 +17,11 @@ func TestSegmentIsCountedInItsProfile(t *testing.T) {
 	j := qualityRun(t, quality.Drafting)
 	j.artifacts("document")
 	j.s.Quality.Profile, j.s.Quality.Refused = "p", true
-	j.profile = &harnessv1.ProfileState{TotalRuns: 12, ScoredRuns: 12, ScoreSum: 6, Number: 10, Thumbs: 3}
+	j.profile = &harnessv1.ProfileState{TotalRuns: 12, ScoredRuns: 12, ScoreSum: 6, Number: 10, Thumbs: 3, IssueBits: 1.5}
 	o := j.decide()
+	if v := o.GetStep().GetResult().GetQuality(); v.GetIssueBits() != 1.5 {
+		t.Errorf("verdict %v", v)
+	}
 	if eventNames(o) != atEnd {
 		t.Fatalf("events %s", eventNames(o))
 	}

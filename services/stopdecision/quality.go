@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
@@ -35,6 +36,7 @@ type exam struct {
 	goal     string
 	attempt  *harnessv1.QualityAttempt
 	issues   []string
+	variety  *harnessv1.AnswerFigures
 }
 
 // qualityGate decides if the work is not good and another attempt may help, or if another
@@ -192,6 +194,7 @@ func (d *decision) examine(verify bool) (*exam, error) {
 		Fallback: x.verdict.Fallback, Verified: x.verified,
 	}
 	x.issues = firstIssues(append(slices.Clone(x.contract.GetIssues()), x.verdict.Issues...))
+	x.variety = out.GetAnswer()
 	return x, nil
 }
 
@@ -232,7 +235,8 @@ func (d *decision) verify(x *exam, out *harnessv1.OutputSeen, attempt uint32) er
 	for _, p := range perspectives {
 		r := quality.VerifyJob(x.goal, out.GetText(), artifacts, p, calibration)
 		d.texts(x.kind).Use(r)
-		r.Purpose, r.Model = quality.PurposeVerify, d.s.GetConfig().GetQuality().GetModel()
+		r.Purpose = quality.PurposeVerify
+		quality.Configure(r, d.s.GetConfig().GetQuality())
 		r.Key = quality.JobKey(d.s.GetFirstSequence(), d.s.GetSegment(), attempt, r.GetPurpose(), r)
 		requests = append(requests, r)
 	}
@@ -297,6 +301,10 @@ func (d *decision) keep(x *exam) {
 	ledger := runstate.OwnLedger(d.s)
 	best := &harnessv1.AttemptArtifacts{
 		Attempt: x.attempt.GetNumber(), Answer: proto.CloneOf(d.s.GetAnswer()), Summary: proto.CloneOf(d.s.GetSummary()), Issues: x.issues, Scores: x.scores,
+		Variety: proto.CloneOf(x.variety),
+	}
+	if x.verified && x.verdict.Fallback {
+		best.FallbackFeedback = x.verdict.Feedback
 	}
 	for _, a := range ledger.GetArtifacts() {
 		best.Artifacts = append(best.Artifacts, proto.CloneOf(a))
@@ -329,6 +337,8 @@ func (d *decision) deliver(x *exam, best *harnessv1.QualityAttempt, degraded boo
 	v := &harnessv1.QualityVerdict{
 		Kind: q.GetKind(), Level: q.GetLevel(), Attempts: uint32(len(q.GetAttempts())), Delivered: best.GetNumber(), Combined: best.GetCombined(), //nolint:gosec // few
 		ContractPassed: best.GetContractPassed(), Degraded: degraded, Scores: kept.GetScores(), Usage: proto.CloneOf(q.GetUsage()), Iterations: q.GetIteration(),
+		Variety: kept.GetVariety(), Repetitive: quality.Repetitive(kept.GetVariety()), FallbackFeedback: kept.GetFallbackFeedback(),
+		Duration: durationpb.New(max(d.in.GetNow().AsTime().Sub(q.GetStartTime().AsTime()), 0)),
 	}
 	if best.GetVerified() && !best.GetFallback() {
 		v.VerifierScore = proto.Float64(best.GetScore())

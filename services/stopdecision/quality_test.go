@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -39,6 +40,9 @@ func TestGoodWorkIsAccepted(t *testing.T) {
 	if v.GetKind() != quality.Drafting || v.GetAttempts() != 1 || v.GetDelivered() != 1 || v.GetVerifierScore() != 0.9 || v.GetCombined() != 0.95 || !v.GetContractPassed() ||
 		v.GetDegraded() ||
 		len(v.GetScores()) != 1 || v.GetUsage().GetInputTokens() != 100 || v.GetIterations() != 1 {
+		t.Errorf("the verdict is %v", v)
+	}
+	if v.GetDuration().AsDuration() != 90*time.Second || v.GetRepetitive() || v.IssueBits != nil {
 		t.Errorf("the verdict is %v", v)
 	}
 	if u := o.GetStep().GetSnapshot().GetSpent().GetUsage(); u.GetInputTokens() != 100 || u.GetOutputTokens() != 10 {
@@ -113,13 +117,15 @@ func TestRetry(t *testing.T) {
 	first := j.asked[0].GetKey()
 	seen := j.seen
 	j.next(o, 2)
+	seen.Answer = &harnessv1.AnswerFigures{Words: 300, Distinct: 0.2, Bits: 5}
 	j.seen, j.verifier = seen, scored(0.9) // the same output: the verifier judges again
 	j.artifacts("document")
 	o = j.decide()
 	if verdict(o) != "DONE agent_done true" || j.asked[0].GetKey() == first || o.GetEvents()[0].GetQualityContract().GetAttempt() != 2 {
 		t.Errorf("%s, contract %v", verdict(o), o.GetEvents()[0])
 	}
-	if v := o.GetStep().GetResult().GetQuality(); v.GetAttempts() != 2 || v.GetDelivered() != 2 || v.GetUsage().GetInputTokens() != 200 {
+	if v := o.GetStep().GetResult().GetQuality(); v.GetAttempts() != 2 || v.GetDelivered() != 2 || v.GetUsage().GetInputTokens() != 200 ||
+		v.GetVariety().GetBits() != 5 || !v.GetRepetitive() {
 		t.Errorf("the verdict is %v", v)
 	}
 }
@@ -150,9 +156,13 @@ func TestBestIsDelivered(t *testing.T) {
 				}
 				j.artifacts(map[string][]string{"d": {"document"}, "i": {"insight"}}[c.documents[i]]...)
 				j.verifier = scored(score)
+				j.seen.Answer = &harnessv1.AnswerFigures{Words: uint32(i + 1)} //nolint:gosec // few
 				o = j.decide()
 			}
 			r, s := o.GetStep().GetResult(), o.GetStep().GetSnapshot()
+			if r.GetQuality().GetVariety().GetWords() != c.best {
+				t.Errorf("the variety is %v", r.GetQuality().GetVariety())
+			}
 			if verdict(o) != c.want || delivered(o) != c.delivered || r.GetQuality().GetDelivered() != c.best || !r.GetQuality().GetDegraded() {
 				t.Errorf("%s: %s, %v", verdict(o), delivered(o), r.GetQuality())
 			}

@@ -40,38 +40,54 @@ const (
 
 // Attributes of this project.
 const (
-	RunID         = attribute.Key("harness.run.id")
-	Namespace     = attribute.Key("harness.namespace")
-	TurnNumber    = attribute.Key("harness.turn")        // number, from 1
-	Chapter       = attribute.Key("harness.chapter")     // number of the trace, from 0
-	Version       = attribute.Key("harness.version")     // of the step that was received
-	Executor      = attribute.Key("harness.executor")    // its name
-	StepTo        = attribute.Key("harness.to")          // addressee of the next step
-	Outcome       = attribute.Key("harness.outcome")     // committed, lost, put_back or failed
-	Redelivered   = attribute.Key("harness.redelivered") // the step was delivered before
-	WaitedMS      = attribute.Key("harness.waited_ms")   // for something outside, without a slot of the worker
-	Attempt       = attribute.Key("harness.attempt")     // of a turn, from 1
-	Status        = attribute.Key("harness.status")      // of the run, as done
-	Reason        = attribute.Key("harness.reason")      // kind of the stop reason
-	Cause         = attribute.Key("harness.cause")       // what a link leads to
-	Try           = attribute.Key("harness.try")         // of the model, from 1
-	CostMicroUSD  = attribute.Key("harness.cost_micro_usd")
-	ToolOutcome   = attribute.Key("harness.tool.outcome")
-	TokensBefore  = attribute.Key("harness.compaction.tokens_before")
-	TokensAfter   = attribute.Key("harness.compaction.tokens_after")
-	TokensFreed   = attribute.Key("harness.compaction.tokens_freed")
-	JobPurpose    = attribute.Key("harness.job.purpose")
-	JobKey        = attribute.Key("harness.job.key")
-	JobTries      = attribute.Key("harness.job.tries")             // in all
-	Strategies    = attribute.Key("harness.compaction.strategies") // that freed something, in order
-	PassLevel     = attribute.Key("harness.compaction.level")      // soft or blocking
-	PassNumber    = attribute.Key("harness.compaction.pass")       // in the run, from 1
-	SummaryError  = attribute.Key("harness.compaction.error")      // why a summary could not be used
-	HookID        = attribute.Key("harness.hook.id")
-	HookTopic     = attribute.Key("harness.hook.topic")
-	CheckOutput   = attribute.Key("harness.check.output")
-	CheckStatus   = attribute.Key("harness.check.status") // of the requirement, as met
-	AlreadyExists = attribute.Key("harness.existed")      // the run was there already
+	RunID             = attribute.Key("harness.run.id")
+	Namespace         = attribute.Key("harness.namespace")
+	TurnNumber        = attribute.Key("harness.turn")        // number, from 1
+	Chapter           = attribute.Key("harness.chapter")     // number of the trace, from 0
+	Version           = attribute.Key("harness.version")     // of the step that was received
+	Executor          = attribute.Key("harness.executor")    // its name
+	StepTo            = attribute.Key("harness.to")          // addressee of the next step
+	Outcome           = attribute.Key("harness.outcome")     // committed, lost, put_back or failed
+	Redelivered       = attribute.Key("harness.redelivered") // the step was delivered before
+	WaitedMS          = attribute.Key("harness.waited_ms")   // for something outside, without a slot of the worker
+	Attempt           = attribute.Key("harness.attempt")     // of a turn, from 1
+	Status            = attribute.Key("harness.status")      // of the run, as done
+	Reason            = attribute.Key("harness.reason")      // kind of the stop reason
+	Cause             = attribute.Key("harness.cause")       // what a link leads to
+	Try               = attribute.Key("harness.try")         // of the model, from 1
+	CostMicroUSD      = attribute.Key("harness.cost_micro_usd")
+	ToolOutcome       = attribute.Key("harness.tool.outcome")
+	TokensBefore      = attribute.Key("harness.compaction.tokens_before")
+	TokensAfter       = attribute.Key("harness.compaction.tokens_after")
+	TokensFreed       = attribute.Key("harness.compaction.tokens_freed")
+	JobPurpose        = attribute.Key("harness.job.purpose")
+	JobKey            = attribute.Key("harness.job.key")
+	JobTries          = attribute.Key("harness.job.tries")             // in all
+	Strategies        = attribute.Key("harness.compaction.strategies") // that freed something, in order
+	PassLevel         = attribute.Key("harness.compaction.level")      // soft or blocking
+	PassNumber        = attribute.Key("harness.compaction.pass")       // in the run, from 1
+	SummaryError      = attribute.Key("harness.compaction.error")      // why a summary could not be used
+	HookID            = attribute.Key("harness.hook.id")
+	HookTopic         = attribute.Key("harness.hook.topic")
+	CheckOutput       = attribute.Key("harness.check.output")
+	CheckStatus       = attribute.Key("harness.check.status")            // of the requirement, as met
+	QualityKind       = attribute.Key("harness.quality.kind")            // of the work
+	QualityLevel      = attribute.Key("harness.quality.level")           // simple, medium or complex
+	QualityAttempts   = attribute.Key("harness.quality.attempts")        // that were made
+	QualityDelivered  = attribute.Key("harness.quality.delivered")       // number of the attempt that is delivered
+	QualityIterations = attribute.Key("harness.quality.iterations")      // that were made
+	QualityCombined   = attribute.Key("harness.quality.combined")        // score of that attempt, 0 to 1
+	QualityVerifier   = attribute.Key("harness.quality.verifier_score")  // 0 to 1; not set if none answered
+	QualityContract   = attribute.Key("harness.quality.contract_passed") // by that attempt
+	QualityDegraded   = attribute.Key("harness.quality.degraded")        // no attempt was good enough
+	QualityScores     = attribute.Key("harness.quality.scores")          // NAME=SCORE, 0 to 100
+	QualityDuration   = attribute.Key("harness.quality.duration_ms")     // of the segment
+	AnswerWords       = attribute.Key("harness.quality.answer.words")
+	AnswerDistinct    = attribute.Key("harness.quality.answer.distinct") // share of the pairs of words, 0 to 1
+	AnswerBits        = attribute.Key("harness.quality.answer.bits")     // a pair of words
+	AnswerRepetitive  = attribute.Key("harness.quality.answer.repetitive")
+	IssueBits         = attribute.Key("harness.quality.issue_bits") // of the profile's last 20 segments
+	AlreadyExists     = attribute.Key("harness.existed")            // the run was there already
 )
 
 // Operations.
@@ -80,6 +96,7 @@ const (
 	Chat        = "chat"
 	ExecuteTool = "execute_tool"
 	Compact     = "compact"
+	Judge       = "judge"
 )
 
 // RunAttributes returns the attributes that identify the spans of a run.

@@ -91,7 +91,10 @@ type QualityConfig struct {
 	// worthless. Default false.
 	RetryOnFallback *bool `protobuf:"varint,4,opt,name=retry_on_fallback,json=retryOnFallback,proto3,oneof" json:"retry_on_fallback,omitempty"`
 	// Limits of attempts, for kinds of work that do not set their own.
-	Retry         *QualityRetryConfig `protobuf:"bytes,5,opt,name=retry,proto3" json:"retry,omitempty"`
+	Retry *QualityRetryConfig `protobuf:"bytes,5,opt,name=retry,proto3" json:"retry,omitempty"`
+	// Time limit of a call that classifies, plans or judges, with both tries: 1 s to 10 min.
+	// Unset: 20 s.
+	Timeout       *durationpb.Duration `protobuf:"bytes,6,opt,name=timeout,proto3" json:"timeout,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -157,6 +160,13 @@ func (x *QualityConfig) GetRetryOnFallback() bool {
 func (x *QualityConfig) GetRetry() *QualityRetryConfig {
 	if x != nil {
 		return x.Retry
+	}
+	return nil
+}
+
+func (x *QualityConfig) GetTimeout() *durationpb.Duration {
+	if x != nil {
+		return x.Timeout
 	}
 	return nil
 }
@@ -1402,9 +1412,13 @@ type AttemptArtifacts struct {
 	// What was wrong, at most 20.
 	Issues []string `protobuf:"bytes,5,rep,name=issues,proto3" json:"issues,omitempty"`
 	// Its scores.
-	Scores        []*QualityScored `protobuf:"bytes,6,rep,name=scores,proto3" json:"scores,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Scores []*QualityScored `protobuf:"bytes,6,rep,name=scores,proto3" json:"scores,omitempty"`
+	// How varied the answer is.
+	Variety *AnswerFigures `protobuf:"bytes,7,opt,name=variety,proto3" json:"variety,omitempty"`
+	// Why no verifier has answered; empty if one has, or none was called.
+	FallbackFeedback string `protobuf:"bytes,8,opt,name=fallback_feedback,json=fallbackFeedback,proto3" json:"fallback_feedback,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *AttemptArtifacts) Reset() {
@@ -1479,6 +1493,20 @@ func (x *AttemptArtifacts) GetScores() []*QualityScored {
 	return nil
 }
 
+func (x *AttemptArtifacts) GetVariety() *AnswerFigures {
+	if x != nil {
+		return x.Variety
+	}
+	return nil
+}
+
+func (x *AttemptArtifacts) GetFallbackFeedback() string {
+	if x != nil {
+		return x.FallbackFeedback
+	}
+	return ""
+}
+
 // QualityVerdict is what judging a segment came to.
 type QualityVerdict struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1506,9 +1534,22 @@ type QualityVerdict struct {
 	Iterations uint32 `protobuf:"varint,11,opt,name=iterations,proto3" json:"iterations,omitempty"`
 	// Share of judging in the cost of the segment, in hundredths, 0 to 100, rounded half up. Unset if
 	// no price is known.
-	CostShare     *uint32 `protobuf:"varint,12,opt,name=cost_share,json=costShare,proto3,oneof" json:"cost_share,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	CostShare *uint32 `protobuf:"varint,12,opt,name=cost_share,json=costShare,proto3,oneof" json:"cost_share,omitempty"`
+	// How varied the delivered answer is; unset in records of older processes.
+	Variety *AnswerFigures `protobuf:"bytes,13,opt,name=variety,proto3" json:"variety,omitempty"`
+	// The delivered answer has at least 200 words, and fewer than 3 in 10 pairs of neighbouring
+	// words are distinct.
+	Repetitive bool `protobuf:"varint,14,opt,name=repetitive,proto3" json:"repetitive,omitempty"`
+	// Entropy of the categories of what was wrong in the last 20 segments of the profile, this
+	// one included, in bits; unset if the segment was not counted in a profile.
+	IssueBits *float64 `protobuf:"fixed64,15,opt,name=issue_bits,json=issueBits,proto3,oneof" json:"issue_bits,omitempty"`
+	// Time from the start of the segment to the verdict.
+	Duration *durationpb.Duration `protobuf:"bytes,16,opt,name=duration,proto3" json:"duration,omitempty"`
+	// Why no verifier has judged the delivered attempt, such as "[is_fallback] no response within
+	// 20s"; empty if one has, or none was called.
+	FallbackFeedback string `protobuf:"bytes,17,opt,name=fallback_feedback,json=fallbackFeedback,proto3" json:"fallback_feedback,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *QualityVerdict) Reset() {
@@ -1623,6 +1664,41 @@ func (x *QualityVerdict) GetCostShare() uint32 {
 		return *x.CostShare
 	}
 	return 0
+}
+
+func (x *QualityVerdict) GetVariety() *AnswerFigures {
+	if x != nil {
+		return x.Variety
+	}
+	return nil
+}
+
+func (x *QualityVerdict) GetRepetitive() bool {
+	if x != nil {
+		return x.Repetitive
+	}
+	return false
+}
+
+func (x *QualityVerdict) GetIssueBits() float64 {
+	if x != nil && x.IssueBits != nil {
+		return *x.IssueBits
+	}
+	return 0
+}
+
+func (x *QualityVerdict) GetDuration() *durationpb.Duration {
+	if x != nil {
+		return x.Duration
+	}
+	return nil
+}
+
+func (x *QualityVerdict) GetFallbackFeedback() string {
+	if x != nil {
+		return x.FallbackFeedback
+	}
+	return ""
 }
 
 // JobRequest asks for a call of a model that is no turn.
@@ -4229,7 +4305,7 @@ var File_harness_v1_quality_proto protoreflect.FileDescriptor
 const file_harness_v1_quality_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/quality.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\"\x81\x02\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\"\xb6\x02\n" +
 	"\rQualityConfig\x12\x1d\n" +
 	"\aenabled\x18\x01 \x01(\bH\x00R\aenabled\x88\x01\x01\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\x12#\n" +
@@ -4237,7 +4313,8 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"iterations\x18\x03 \x01(\rH\x01R\n" +
 	"iterations\x88\x01\x01\x12/\n" +
 	"\x11retry_on_fallback\x18\x04 \x01(\bH\x02R\x0fretryOnFallback\x88\x01\x01\x124\n" +
-	"\x05retry\x18\x05 \x01(\v2\x1e.harness.v1.QualityRetryConfigR\x05retryB\n" +
+	"\x05retry\x18\x05 \x01(\v2\x1e.harness.v1.QualityRetryConfigR\x05retry\x123\n" +
+	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\atimeoutB\n" +
 	"\n" +
 	"\b_enabledB\r\n" +
 	"\v_iterationsB\x14\n" +
@@ -4362,14 +4439,16 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\x06issues\x18\b \x03(\tR\x06issues\x121\n" +
 	"\x06scores\x18\t \x03(\v2\x19.harness.v1.QualityScoredR\x06scores\x12\x1a\n" +
 	"\bverified\x18\n" +
-	" \x01(\bR\bverified\"\x87\x02\n" +
+	" \x01(\bR\bverified\"\xe9\x02\n" +
 	"\x10AttemptArtifacts\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\rR\aattempt\x122\n" +
 	"\tartifacts\x18\x02 \x03(\v2\x14.harness.v1.ArtifactR\tartifacts\x12+\n" +
 	"\x06answer\x18\x03 \x01(\v2\x13.harness.v1.ContentR\x06answer\x12-\n" +
 	"\asummary\x18\x04 \x01(\v2\x13.harness.v1.ContentR\asummary\x12\x16\n" +
 	"\x06issues\x18\x05 \x03(\tR\x06issues\x121\n" +
-	"\x06scores\x18\x06 \x03(\v2\x19.harness.v1.QualityScoredR\x06scores\"\xc3\x03\n" +
+	"\x06scores\x18\x06 \x03(\v2\x19.harness.v1.QualityScoredR\x06scores\x123\n" +
+	"\avariety\x18\a \x01(\v2\x19.harness.v1.AnswerFiguresR\avariety\x12+\n" +
+	"\x11fallback_feedback\x18\b \x01(\tR\x10fallbackFeedback\"\xaf\x05\n" +
 	"\x0eQualityVerdict\x12\x12\n" +
 	"\x04kind\x18\x01 \x01(\tR\x04kind\x12\x14\n" +
 	"\x05level\x18\x02 \x01(\tR\x05level\x12\x1a\n" +
@@ -4386,9 +4465,18 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"iterations\x18\v \x01(\rR\n" +
 	"iterations\x12\"\n" +
 	"\n" +
-	"cost_share\x18\f \x01(\rH\x01R\tcostShare\x88\x01\x01B\x11\n" +
+	"cost_share\x18\f \x01(\rH\x01R\tcostShare\x88\x01\x01\x123\n" +
+	"\avariety\x18\r \x01(\v2\x19.harness.v1.AnswerFiguresR\avariety\x12\x1e\n" +
+	"\n" +
+	"repetitive\x18\x0e \x01(\bR\n" +
+	"repetitive\x12\"\n" +
+	"\n" +
+	"issue_bits\x18\x0f \x01(\x01H\x02R\tissueBits\x88\x01\x01\x125\n" +
+	"\bduration\x18\x10 \x01(\v2\x19.google.protobuf.DurationR\bduration\x12+\n" +
+	"\x11fallback_feedback\x18\x11 \x01(\tR\x10fallbackFeedbackB\x11\n" +
 	"\x0f_verifier_scoreB\r\n" +
-	"\v_cost_share\"\xc9\x02\n" +
+	"\v_cost_shareB\r\n" +
+	"\v_issue_bits\"\xc9\x02\n" +
 	"\n" +
 	"JobRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x18\n" +
@@ -4689,69 +4777,73 @@ var file_harness_v1_quality_proto_goTypes = []any{
 	nil,                           // 50: harness.v1.ProfileState.IssuesEntry
 	nil,                           // 51: harness.v1.QualityContract.ArtifactCountsEntry
 	nil,                           // 52: harness.v1.ContextMetrics.CallsPerToolEntry
-	(*Content)(nil),               // 53: harness.v1.Content
-	(*Usage)(nil),                 // 54: harness.v1.Usage
-	(*timestamppb.Timestamp)(nil), // 55: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 56: google.protobuf.Duration
+	(*durationpb.Duration)(nil),   // 53: google.protobuf.Duration
+	(*Content)(nil),               // 54: harness.v1.Content
+	(*Usage)(nil),                 // 55: harness.v1.Usage
+	(*timestamppb.Timestamp)(nil), // 56: google.protobuf.Timestamp
 	(*structpb.Struct)(nil),       // 57: google.protobuf.Struct
 }
 var file_harness_v1_quality_proto_depIdxs = []int32{
 	2,  // 0: harness.v1.QualityConfig.retry:type_name -> harness.v1.QualityRetryConfig
-	4,  // 1: harness.v1.Task.sources:type_name -> harness.v1.Source
-	6,  // 2: harness.v1.WorkKind.counts:type_name -> harness.v1.ArtifactCount
-	48, // 3: harness.v1.WorkKind.prompts:type_name -> harness.v1.WorkKind.PromptsEntry
-	53, // 4: harness.v1.Artifact.content:type_name -> harness.v1.Content
-	8,  // 5: harness.v1.Artifact.citations:type_name -> harness.v1.Citation
-	53, // 6: harness.v1.Artifact.data:type_name -> harness.v1.Content
-	9,  // 7: harness.v1.QualityState.expected:type_name -> harness.v1.Expected
-	13, // 8: harness.v1.QualityState.attempts:type_name -> harness.v1.QualityAttempt
-	15, // 9: harness.v1.QualityState.verdict:type_name -> harness.v1.QualityVerdict
-	54, // 10: harness.v1.QualityState.usage:type_name -> harness.v1.Usage
-	55, // 11: harness.v1.QualityState.start_time:type_name -> google.protobuf.Timestamp
-	12, // 12: harness.v1.QualityState.results:type_name -> harness.v1.ToolResultFigures
-	0,  // 13: harness.v1.QualityState.thumb:type_name -> harness.v1.Thumb
-	49, // 14: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
-	53, // 15: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
-	53, // 16: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
-	39, // 17: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
-	7,  // 18: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
-	53, // 19: harness.v1.AttemptArtifacts.answer:type_name -> harness.v1.Content
-	53, // 20: harness.v1.AttemptArtifacts.summary:type_name -> harness.v1.Content
-	39, // 21: harness.v1.AttemptArtifacts.scores:type_name -> harness.v1.QualityScored
-	39, // 22: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
-	54, // 23: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
-	56, // 24: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
-	24, // 25: harness.v1.JobRequest.prompt_used:type_name -> harness.v1.Prompt
-	54, // 26: harness.v1.JobState.usage:type_name -> harness.v1.Usage
-	55, // 27: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
-	19, // 28: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
-	20, // 29: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
-	22, // 30: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
-	50, // 31: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
-	26, // 32: harness.v1.ProfileState.mismatches:type_name -> harness.v1.Mismatch
-	24, // 33: harness.v1.ProfileState.prompts:type_name -> harness.v1.Prompt
-	55, // 34: harness.v1.Prompt.set_time:type_name -> google.protobuf.Timestamp
-	24, // 35: harness.v1.StoredPrompts.prompts:type_name -> harness.v1.Prompt
-	0,  // 36: harness.v1.Mismatch.thumb:type_name -> harness.v1.Thumb
-	23, // 37: harness.v1.StoredProfile.state:type_name -> harness.v1.ProfileState
-	28, // 38: harness.v1.StoredProfile.counted:type_name -> harness.v1.CountedSegment
-	29, // 39: harness.v1.StoredProfile.thumbed:type_name -> harness.v1.ThumbedSegment
-	30, // 40: harness.v1.StoredProfile.recent:type_name -> harness.v1.SegmentIssues
-	0,  // 41: harness.v1.ThumbedSegment.thumb:type_name -> harness.v1.Thumb
-	32, // 42: harness.v1.ProfileChange.count:type_name -> harness.v1.ProfileCount
-	33, // 43: harness.v1.ProfileChange.thumb:type_name -> harness.v1.ProfileThumb
-	0,  // 44: harness.v1.ProfileThumb.thumb:type_name -> harness.v1.Thumb
-	9,  // 45: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
-	57, // 46: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
-	51, // 47: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
-	57, // 48: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
-	46, // 49: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
-	52, // 50: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
-	51, // [51:51] is the sub-list for method output_type
-	51, // [51:51] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	53, // 1: harness.v1.QualityConfig.timeout:type_name -> google.protobuf.Duration
+	4,  // 2: harness.v1.Task.sources:type_name -> harness.v1.Source
+	6,  // 3: harness.v1.WorkKind.counts:type_name -> harness.v1.ArtifactCount
+	48, // 4: harness.v1.WorkKind.prompts:type_name -> harness.v1.WorkKind.PromptsEntry
+	54, // 5: harness.v1.Artifact.content:type_name -> harness.v1.Content
+	8,  // 6: harness.v1.Artifact.citations:type_name -> harness.v1.Citation
+	54, // 7: harness.v1.Artifact.data:type_name -> harness.v1.Content
+	9,  // 8: harness.v1.QualityState.expected:type_name -> harness.v1.Expected
+	13, // 9: harness.v1.QualityState.attempts:type_name -> harness.v1.QualityAttempt
+	15, // 10: harness.v1.QualityState.verdict:type_name -> harness.v1.QualityVerdict
+	55, // 11: harness.v1.QualityState.usage:type_name -> harness.v1.Usage
+	56, // 12: harness.v1.QualityState.start_time:type_name -> google.protobuf.Timestamp
+	12, // 13: harness.v1.QualityState.results:type_name -> harness.v1.ToolResultFigures
+	0,  // 14: harness.v1.QualityState.thumb:type_name -> harness.v1.Thumb
+	49, // 15: harness.v1.ToolResultFigures.by_tool:type_name -> harness.v1.ToolResultFigures.ByToolEntry
+	54, // 16: harness.v1.QualityAttempt.answer:type_name -> harness.v1.Content
+	54, // 17: harness.v1.QualityAttempt.summary:type_name -> harness.v1.Content
+	39, // 18: harness.v1.QualityAttempt.scores:type_name -> harness.v1.QualityScored
+	7,  // 19: harness.v1.AttemptArtifacts.artifacts:type_name -> harness.v1.Artifact
+	54, // 20: harness.v1.AttemptArtifacts.answer:type_name -> harness.v1.Content
+	54, // 21: harness.v1.AttemptArtifacts.summary:type_name -> harness.v1.Content
+	39, // 22: harness.v1.AttemptArtifacts.scores:type_name -> harness.v1.QualityScored
+	20, // 23: harness.v1.AttemptArtifacts.variety:type_name -> harness.v1.AnswerFigures
+	39, // 24: harness.v1.QualityVerdict.scores:type_name -> harness.v1.QualityScored
+	55, // 25: harness.v1.QualityVerdict.usage:type_name -> harness.v1.Usage
+	20, // 26: harness.v1.QualityVerdict.variety:type_name -> harness.v1.AnswerFigures
+	53, // 27: harness.v1.QualityVerdict.duration:type_name -> google.protobuf.Duration
+	53, // 28: harness.v1.JobRequest.timeout:type_name -> google.protobuf.Duration
+	24, // 29: harness.v1.JobRequest.prompt_used:type_name -> harness.v1.Prompt
+	55, // 30: harness.v1.JobState.usage:type_name -> harness.v1.Usage
+	56, // 31: harness.v1.JobState.asked:type_name -> google.protobuf.Timestamp
+	19, // 32: harness.v1.OutputSeen.document:type_name -> harness.v1.DocumentFigures
+	20, // 33: harness.v1.OutputSeen.answer:type_name -> harness.v1.AnswerFigures
+	22, // 34: harness.v1.QuotesSeen.quotes:type_name -> harness.v1.QuoteSeen
+	50, // 35: harness.v1.ProfileState.issues:type_name -> harness.v1.ProfileState.IssuesEntry
+	26, // 36: harness.v1.ProfileState.mismatches:type_name -> harness.v1.Mismatch
+	24, // 37: harness.v1.ProfileState.prompts:type_name -> harness.v1.Prompt
+	56, // 38: harness.v1.Prompt.set_time:type_name -> google.protobuf.Timestamp
+	24, // 39: harness.v1.StoredPrompts.prompts:type_name -> harness.v1.Prompt
+	0,  // 40: harness.v1.Mismatch.thumb:type_name -> harness.v1.Thumb
+	23, // 41: harness.v1.StoredProfile.state:type_name -> harness.v1.ProfileState
+	28, // 42: harness.v1.StoredProfile.counted:type_name -> harness.v1.CountedSegment
+	29, // 43: harness.v1.StoredProfile.thumbed:type_name -> harness.v1.ThumbedSegment
+	30, // 44: harness.v1.StoredProfile.recent:type_name -> harness.v1.SegmentIssues
+	0,  // 45: harness.v1.ThumbedSegment.thumb:type_name -> harness.v1.Thumb
+	32, // 46: harness.v1.ProfileChange.count:type_name -> harness.v1.ProfileCount
+	33, // 47: harness.v1.ProfileChange.thumb:type_name -> harness.v1.ProfileThumb
+	0,  // 48: harness.v1.ProfileThumb.thumb:type_name -> harness.v1.Thumb
+	9,  // 49: harness.v1.QualityComplexity.expected:type_name -> harness.v1.Expected
+	57, // 50: harness.v1.QualityPlanSelected.breakdown:type_name -> google.protobuf.Struct
+	51, // 51: harness.v1.QualityContract.artifact_counts:type_name -> harness.v1.QualityContract.ArtifactCountsEntry
+	57, // 52: harness.v1.QualityScored.breakdown:type_name -> google.protobuf.Struct
+	46, // 53: harness.v1.ContextMetrics.largest_result:type_name -> harness.v1.LargestResult
+	52, // 54: harness.v1.ContextMetrics.calls_per_tool:type_name -> harness.v1.ContextMetrics.CallsPerToolEntry
+	55, // [55:55] is the sub-list for method output_type
+	55, // [55:55] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_quality_proto_init() }

@@ -58,6 +58,7 @@ class QualityConfig(_message.Message):
     ITERATIONS_FIELD_NUMBER: _builtins.int
     RETRY_ON_FALLBACK_FIELD_NUMBER: _builtins.int
     RETRY_FIELD_NUMBER: _builtins.int
+    TIMEOUT_FIELD_NUMBER: _builtins.int
     enabled: _builtins.bool
     """Work is classified before it begins and judged before it counts as done. Default false."""
     model: _builtins.str
@@ -74,6 +75,12 @@ class QualityConfig(_message.Message):
     def retry(self) -> Global___QualityRetryConfig:
         """Limits of attempts, for kinds of work that do not set their own."""
 
+    @_builtins.property
+    def timeout(self) -> _duration_pb2.Duration:
+        """Time limit of a call that classifies, plans or judges, with both tries: 1 s to 10 min.
+        Unset: 20 s.
+        """
+
     def __init__(
         self,
         *,
@@ -82,10 +89,11 @@ class QualityConfig(_message.Message):
         iterations: _builtins.int | None = ...,
         retry_on_fallback: _builtins.bool | None = ...,
         retry: Global___QualityRetryConfig | None = ...,
+        timeout: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_enabled", b"_enabled", "_iterations", b"_iterations", "_retry_on_fallback", b"_retry_on_fallback", "enabled", b"enabled", "iterations", b"iterations", "retry", b"retry", "retry_on_fallback", b"retry_on_fallback"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_enabled", b"_enabled", "_iterations", b"_iterations", "_retry_on_fallback", b"_retry_on_fallback", "enabled", b"enabled", "iterations", b"iterations", "retry", b"retry", "retry_on_fallback", b"retry_on_fallback", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_enabled", b"_enabled", "_iterations", b"_iterations", "_retry_on_fallback", b"_retry_on_fallback", "enabled", b"enabled", "iterations", b"iterations", "model", b"model", "retry", b"retry", "retry_on_fallback", b"retry_on_fallback"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_enabled", b"_enabled", "_iterations", b"_iterations", "_retry_on_fallback", b"_retry_on_fallback", "enabled", b"enabled", "iterations", b"iterations", "model", b"model", "retry", b"retry", "retry_on_fallback", b"retry_on_fallback", "timeout", b"timeout"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__enabled: _TypeAlias = _typing.Literal["enabled"]  # noqa: Y015
     _WhichOneofArgType__enabled: _TypeAlias = _typing.Literal["_enabled", b"_enabled"]  # noqa: Y015
@@ -812,8 +820,12 @@ class AttemptArtifacts(_message.Message):
     SUMMARY_FIELD_NUMBER: _builtins.int
     ISSUES_FIELD_NUMBER: _builtins.int
     SCORES_FIELD_NUMBER: _builtins.int
+    VARIETY_FIELD_NUMBER: _builtins.int
+    FALLBACK_FEEDBACK_FIELD_NUMBER: _builtins.int
     attempt: _builtins.int
     """Number of the attempt, from 1."""
+    fallback_feedback: _builtins.str
+    """Why no verifier has answered; empty if one has, or none was called."""
     @_builtins.property
     def artifacts(self) -> _containers.RepeatedCompositeFieldContainer[Global___Artifact]:
         """The artifacts, in order."""
@@ -834,6 +846,10 @@ class AttemptArtifacts(_message.Message):
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityScored]:
         """Its scores."""
 
+    @_builtins.property
+    def variety(self) -> Global___AnswerFigures:
+        """How varied the answer is."""
+
     def __init__(
         self,
         *,
@@ -843,10 +859,12 @@ class AttemptArtifacts(_message.Message):
         summary: _content_pb2.Content | None = ...,
         issues: _abc.Iterable[_builtins.str] | None = ...,
         scores: _abc.Iterable[Global___QualityScored] | None = ...,
+        variety: Global___AnswerFigures | None = ...,
+        fallback_feedback: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "summary", b"summary"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "summary", b"summary", "variety", b"variety"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "artifacts", b"artifacts", "attempt", b"attempt", "issues", b"issues", "scores", b"scores", "summary", b"summary"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "artifacts", b"artifacts", "attempt", b"attempt", "fallback_feedback", b"fallback_feedback", "issues", b"issues", "scores", b"scores", "summary", b"summary", "variety", b"variety"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -870,6 +888,11 @@ class QualityVerdict(_message.Message):
     USAGE_FIELD_NUMBER: _builtins.int
     ITERATIONS_FIELD_NUMBER: _builtins.int
     COST_SHARE_FIELD_NUMBER: _builtins.int
+    VARIETY_FIELD_NUMBER: _builtins.int
+    REPETITIVE_FIELD_NUMBER: _builtins.int
+    ISSUE_BITS_FIELD_NUMBER: _builtins.int
+    DURATION_FIELD_NUMBER: _builtins.int
+    FALLBACK_FEEDBACK_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
     """Kind of the work."""
     level: _builtins.str
@@ -892,6 +915,18 @@ class QualityVerdict(_message.Message):
     """Share of judging in the cost of the segment, in hundredths, 0 to 100, rounded half up. Unset if
     no price is known.
     """
+    repetitive: _builtins.bool
+    """The delivered answer has at least 200 words, and fewer than 3 in 10 pairs of neighbouring
+    words are distinct.
+    """
+    issue_bits: _builtins.float
+    """Entropy of the categories of what was wrong in the last 20 segments of the profile, this
+    one included, in bits; unset if the segment was not counted in a profile.
+    """
+    fallback_feedback: _builtins.str
+    """Why no verifier has judged the delivered attempt, such as "[is_fallback] no response within
+    20s"; empty if one has, or none was called.
+    """
     @_builtins.property
     def scores(self) -> _containers.RepeatedCompositeFieldContainer[Global___QualityScored]:
         """The scores."""
@@ -899,6 +934,14 @@ class QualityVerdict(_message.Message):
     @_builtins.property
     def usage(self) -> _content_pb2.Usage:
         """What judging used in the segment. It is a part of the usage of the run."""
+
+    @_builtins.property
+    def variety(self) -> Global___AnswerFigures:
+        """How varied the delivered answer is; unset in records of older processes."""
+
+    @_builtins.property
+    def duration(self) -> _duration_pb2.Duration:
+        """Time from the start of the segment to the verdict."""
 
     def __init__(
         self,
@@ -915,17 +958,26 @@ class QualityVerdict(_message.Message):
         usage: _content_pb2.Usage | None = ...,
         iterations: _builtins.int = ...,
         cost_share: _builtins.int | None = ...,
+        variety: Global___AnswerFigures | None = ...,
+        repetitive: _builtins.bool = ...,
+        issue_bits: _builtins.float | None = ...,
+        duration: _duration_pb2.Duration | None = ...,
+        fallback_feedback: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_share", b"_cost_share", "_verifier_score", b"_verifier_score", "cost_share", b"cost_share", "usage", b"usage", "verifier_score", b"verifier_score"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_cost_share", b"_cost_share", "_issue_bits", b"_issue_bits", "_verifier_score", b"_verifier_score", "cost_share", b"cost_share", "duration", b"duration", "issue_bits", b"issue_bits", "usage", b"usage", "variety", b"variety", "verifier_score", b"verifier_score"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_share", b"_cost_share", "_verifier_score", b"_verifier_score", "attempts", b"attempts", "combined", b"combined", "contract_passed", b"contract_passed", "cost_share", b"cost_share", "degraded", b"degraded", "delivered", b"delivered", "iterations", b"iterations", "kind", b"kind", "level", b"level", "scores", b"scores", "usage", b"usage", "verifier_score", b"verifier_score"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_cost_share", b"_cost_share", "_issue_bits", b"_issue_bits", "_verifier_score", b"_verifier_score", "attempts", b"attempts", "combined", b"combined", "contract_passed", b"contract_passed", "cost_share", b"cost_share", "degraded", b"degraded", "delivered", b"delivered", "duration", b"duration", "fallback_feedback", b"fallback_feedback", "issue_bits", b"issue_bits", "iterations", b"iterations", "kind", b"kind", "level", b"level", "repetitive", b"repetitive", "scores", b"scores", "usage", b"usage", "variety", b"variety", "verifier_score", b"verifier_score"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__cost_share: _TypeAlias = _typing.Literal["cost_share"]  # noqa: Y015
     _WhichOneofArgType__cost_share: _TypeAlias = _typing.Literal["_cost_share", b"_cost_share"]  # noqa: Y015
+    _WhichOneofReturnType__issue_bits: _TypeAlias = _typing.Literal["issue_bits"]  # noqa: Y015
+    _WhichOneofArgType__issue_bits: _TypeAlias = _typing.Literal["_issue_bits", b"_issue_bits"]  # noqa: Y015
     _WhichOneofReturnType__verifier_score: _TypeAlias = _typing.Literal["verifier_score"]  # noqa: Y015
     _WhichOneofArgType__verifier_score: _TypeAlias = _typing.Literal["_verifier_score", b"_verifier_score"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__cost_share) -> _WhichOneofReturnType__cost_share | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__issue_bits) -> _WhichOneofReturnType__issue_bits | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__verifier_score) -> _WhichOneofReturnType__verifier_score | None: ...
 
