@@ -46,8 +46,8 @@ func TestSnapshotStaysSmall(t *testing.T) {
 	}{{"five attempts", 5, 1}, {"all attempts of all iterations", 10, 5}} {
 		t.Run(c.name, func(t *testing.T) {
 			j := qualityRun(t, quality.FullPipeline)
-			j.s.Config.Quality.Iterations, j.s.MaxTurns = proto.Uint32(uint32(c.iterations)), 100                            //nolint:gosec // few
-			j.s.Config.Quality.Retry = &harnessv1.QualityRetryConfig{MaxAttemptsSynthesis: proto.Uint32(uint32(c.attempts))} //nolint:gosec // few
+			j.s.Config.Quality.Iterations, j.s.MaxTurns = proto.Uint32(uint32(c.iterations)), 100
+			j.s.Config.Quality.Retry = &harnessv1.QualityRetryConfig{MaxAttemptsSynthesis: proto.Uint32(uint32(c.attempts))}
 			j.s.Config.Quality.RetryOnFallback = proto.Bool(true)
 			kinds := slices.Repeat([]string{"insight", "recommendation", "document", "insight"}, 50)
 			blobs := map[string][]byte{}
@@ -76,7 +76,7 @@ func TestSnapshotStaysSmall(t *testing.T) {
 				}
 				j.s.Quality.Attempt = 1 // a severe gap does not end the attempts
 				if n%c.attempts == 0 {
-					j.s.Quality.Attempt = uint32(c.attempts) //nolint:gosec // few
+					j.s.Quality.Attempt = uint32(c.attempts)
 				}
 				o = j.decide()
 				s := o.GetStep().GetSnapshot()
@@ -241,7 +241,7 @@ func TestNoneDeliveredIsBelowAnEarlierOne(t *testing.T) {
 				at--
 			}
 			v := o.GetStep().GetResult().GetQuality()
-			if v.GetCombined() != best || v.GetDelivered() != uint32(at) || delivered(o) != fmt.Sprintf("answer %d, summary %d, secret answer %d", at, at, at) { //nolint:gosec // few
+			if v.GetCombined() != best || v.GetDelivered() != uint32(at) || delivered(o) != fmt.Sprintf("answer %d, summary %d, secret answer %d", at, at, at) {
 				r.Fatalf("of %v %s is delivered: %v", combined, delivered(o), v)
 			}
 			if limit := int(j.s.GetConfig().GetQuality().GetIterations()); iterations != min(limit-1, 1) || accepted > limit {
@@ -325,7 +325,7 @@ func TestAttemptsOfOlderPrograms(t *testing.T) {
 	j := qualityRun(t, quality.Drafting)
 	j.artifacts("document")
 	for n, combined := range []float64{0.5, 0.97, 0.6} {
-		a, kept := old(uint32(n+1), combined) //nolint:gosec // few
+		a, kept := old(uint32(n+1), combined)
 		j.s.Quality.Attempts, j.s.WorkItemLedger.Attempts = append(j.s.Quality.Attempts, a), append(j.s.WorkItemLedger.Attempts, kept)
 	}
 	o := j.decide()

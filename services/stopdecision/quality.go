@@ -382,5 +382,5 @@ func costShare(s *harnessv1.Snapshot) *uint32 {
 	if all == 0 {
 		return nil
 	}
-	return proto.Uint32(uint32(min((200*s.GetQuality().GetUsage().GetCostMicroUsd()+all)/(2*all), 100))) //nolint:gosec // at most 100
+	return proto.Uint32(uint32(min((200*s.GetQuality().GetUsage().GetCostMicroUsd()+all)/(2*all), 100)))
 }
