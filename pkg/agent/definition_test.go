@@ -136,3 +136,22 @@ func TestCallPayload(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// TestRulesGoBeforeThePolicyOfAServer: it holds for all tools of the server that no rule of the
+// agent names.
+func TestRulesGoBeforeThePolicyOfAServer(t *testing.T) {
+	allow, deny := harnessv1.ToolDecision_TOOL_DECISION_ALLOW, harnessv1.ToolDecision_TOOL_DECISION_DENY
+	stored, _ := agent.StoredForm(&harnessv1.RunSpec{Agent: &harnessv1.AgentSpec{
+		Mcp:   []*harnessv1.McpServer{{Name: "s", Command: "c", Policy: deny}},
+		Tools: []*harnessv1.ToolRule{{Name: "mcp__s__get_*", Policy: allow}},
+	}})
+	p, err := policy.Compile(stored.GetTools())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]harnessv1.ToolDecision{"mcp__s__get_a": allow, "mcp__s__put_a": deny, "mcp__other__put_a": allow} {
+		if got, why := p.Decide(&harnessv1.ToolSpec{Name: name}, "{}", policy.Exemptions{}); got != want {
+			t.Errorf("%s: %v, %s", name, got, why)
+		}
+	}
+}

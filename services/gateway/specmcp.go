@@ -54,6 +54,13 @@ func checkServers(servers []*harnessv1.McpServer) error {
 		}
 		names[server.GetName()] = true
 	}
+	for i, server := range servers {
+		for n, other := range servers {
+			if n != i && server.GetPolicy() != harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED && strings.HasPrefix(mcptool.Prefix(other), mcptool.Prefix(server)) {
+				return fault.Invalid(at(field, i)+".policy", "the names of the tools of the server %s begin like those of %s: rename one of them", other.GetName(), server.GetName())
+			}
+		}
+	}
 	return nil
 }
 

@@ -26,7 +26,7 @@ func (d *decision) seeServers() error {
 	before := d.s.GetMcp()
 	d.s.Mcp = proto.CloneOf(seen.GetState())
 	if before == nil {
-		mcptool.SetFinder(d.s.Mcp, seen.GetTokens(), seen.GetIncomplete(), d.s.GetConfig().GetContext().GetMaxInputTokens())
+		mcptool.SetFinder(d.s.Mcp, seen.GetTokens(), seen.GetIncomplete() || slices.ContainsFunc(d.made.Mcp, mcptool.Searches), d.s.GetConfig().GetContext().GetMaxInputTokens())
 		d.serverTools = seen.GetTokens()
 	} else {
 		d.s.Mcp.Hidden, d.s.Mcp.Finder = before.GetHidden(), before.GetFinder()

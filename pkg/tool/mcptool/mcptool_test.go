@@ -194,6 +194,27 @@ func TestToolsOfServices(t *testing.T) {
 	}
 }
 
+// TestToolsThatAreSearched: a server with load search has its tools found, however few they are,
+// and they need no room in requests.
+func TestToolsThatAreSearched(t *testing.T) {
+	searching := server()
+	searching.Load = harnessv1.McpLoad_MCP_LOAD_SEARCH
+	got := selected(searching, nil, false, described(definition("a", "A")))
+	if shape(got) != "mcp__s__a late" || got.Tokens != 0 || !mcptool.Searches(searching) || mcptool.Searches(server()) {
+		t.Errorf("%s, %d tokens", shape(got), got.Tokens)
+	}
+}
+
+// TestRules: the policy of a server is a rule for its tools alone.
+func TestRules(t *testing.T) {
+	asking := server()
+	asking.Policy = harnessv1.ToolDecision_TOOL_DECISION_ALLOW
+	rules := mcptool.Rules([]*harnessv1.McpServer{server(), asking})
+	if len(rules) != 1 || rules[0].GetName() != "mcp__s__*" || rules[0].GetPolicy() != asking.GetPolicy() || rules[0].GetReason() == "" {
+		t.Errorf("%v", rules)
+	}
+}
+
 func TestSetFinder(t *testing.T) {
 	for _, c := range []struct {
 		tokens, window uint32

@@ -43,7 +43,7 @@ type Selection struct {
 	Servers []*harnessv1.McpServerStatus
 	// Changes are the differences from the tools before.
 	Changes []*harnessv1.McpServerChange
-	// Tokens of the definitions of all tools.
+	// Tokens of the definitions of all tools but those that are found by find_tools in any case.
 	Tokens uint32
 }
 
@@ -59,7 +59,9 @@ func Select(input Input) *Selection {
 	}
 	var specs []*harnessv1.ToolSpec
 	for _, t := range o.out.Tools.GetTools() {
-		specs = append(specs, t.GetSpec())
+		if !t.GetLate() {
+			specs = append(specs, t.GetSpec())
+		}
 	}
 	o.out.Tokens = runstate.ToolTokens(specs)
 	return o.out
@@ -195,7 +197,7 @@ func (o *selector) fresh(server *harnessv1.McpServer, d, approved *harnessv1.Mcp
 		return nil, "another tool has the name " + spec.GetName()
 	}
 	o.names[spec.GetName()] = true
-	t = &harnessv1.McpTool{Server: server.GetName(), Definition: d, Spec: spec, Late: !o.first()}
+	t = &harnessv1.McpTool{Server: server.GetName(), Definition: d, Spec: spec, Late: !o.first() || Searches(server)}
 	if approved != nil && approved.GetDigest() != d.GetDigest() {
 		t.Change, t.Unapproved = &harnessv1.McpChange{Digest: d.GetDigest(), Difference: Difference(approved, d)}, true
 	}
@@ -252,10 +254,27 @@ func Searched(s *harnessv1.McpState) []string {
 	return names
 }
 
+// Searches reports whether the tools of a server are found by find_tools alone, however few.
+func Searches(server *harnessv1.McpServer) bool {
+	return server.GetLoad() == harnessv1.McpLoad_MCP_LOAD_SEARCH
+}
+
 // SetFinder decides, at the start of a run, whether the tools of its servers are found by find_tools alone:
-// all of them if their definitions need more than MaxShare of the window, in tokens. Those
-// of servers that come later are in any case, so the run can search then too.
-func SetFinder(s *harnessv1.McpState, tokens uint32, incomplete bool, window uint32) {
+// all of them if their definitions need more than MaxShare of the window, in tokens. Those of
+// servers that come later, or that have load SEARCH, are in any case; later reports that there are
+// such servers, so the run can search.
+func SetFinder(s *harnessv1.McpState, tokens uint32, later bool, window uint32) {
 	s.Hidden = float64(tokens) > MaxShare*float64(window)
-	s.Finder = s.GetHidden() || incomplete
+	s.Finder = s.GetHidden() || later
+}
+
+// Rules returns the rules that the settings of servers mean, which precede those of an agent.
+func Rules(servers []*harnessv1.McpServer) []*harnessv1.ToolRule {
+	var rules []*harnessv1.ToolRule
+	for _, s := range servers {
+		if s.GetPolicy() != harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED {
+			rules = append(rules, &harnessv1.ToolRule{Name: Prefix(s) + "*", Policy: s.GetPolicy(), Reason: "the policy of the server " + s.GetName() + " decides"})
+		}
+	}
+	return rules
 }

@@ -26,6 +26,7 @@ func init() {
 		"harness.v1.WebCredential.headers":      (*decoder).texts,
 		"harness.v1.McpServer.pins":             (*decoder).texts,
 		"harness.v1.McpServer.network":          (*decoder).network,
+		"harness.v1.McpServer.command":          (*decoder).command,
 		"harness.v1.SubAgent.contract":          (*decoder).namedContract,
 	}
 	fileForms = map[protoreflect.FullName]func(*decoder, protoreflect.Message, *yaml.Node, *yaml.Node, string){

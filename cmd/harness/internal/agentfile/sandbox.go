@@ -2,7 +2,7 @@ package agentfile
 
 import "go.yaml.in/yaml/v3"
 
-// sandbox reads the sandbox. Its network may be written as none, all, or a list of hosts, and
+// sandbox reads the sandbox. Its network may be written as none, all, a list of hosts, or allow with such a list, and
 // its level as auto, which is the default.
 func (d *decoder) sandbox(file *File, key, value *yaml.Node) {
 	d.mark("spec.config.sandbox", value)
@@ -40,6 +40,11 @@ func network(n *yaml.Node) *yaml.Node {
 		return at(yaml.MappingNode, "!!map", "", text("mode"), text(n.Value))
 	case yaml.SequenceNode:
 		return at(yaml.MappingNode, "!!map", "", text("mode"), text("hosts"), text("hosts"), n)
+	case yaml.MappingNode:
+		if len(n.Content) == 2 && n.Content[0].Value == "allow" && resolve(n.Content[1]).Kind == yaml.SequenceNode {
+			return network(resolve(n.Content[1]))
+		}
+		return n
 	default:
 		return n
 	}

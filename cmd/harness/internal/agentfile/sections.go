@@ -31,6 +31,10 @@ func (d *decoder) agent(file *File, root *yaml.Node) {
 				return
 			}
 		}
+		if key.Value == "project" {
+			d.errorf(key, "project: writing projects are not built: leave it out")
+			return
+		}
 		text := ""
 		if key.Value == "required_outputs" || key.Value == "requirements" {
 			text = ": a contract belongs in a separate file, or below contract"

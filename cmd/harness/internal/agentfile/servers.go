@@ -27,6 +27,25 @@ func (d *decoder) texts(m protoreflect.Message, f protoreflect.FieldDescriptor, 
 	})
 }
 
+// command reads the program of a server, or a list of it and its arguments.
+func (d *decoder) command(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, path string) {
+	program := n
+	if n.Kind == yaml.SequenceNode {
+		if len(n.Content) == 0 {
+			d.errorf(n, "command: expected a program, or a list of it and its arguments")
+			return
+		}
+		rest := *n
+		program, rest.Content = resolve(n.Content[0]), n.Content[1:]
+		if len(rest.Content) > 0 {
+			d.field(m, &yaml.Node{Kind: yaml.ScalarNode, Value: "args", Line: n.Line, Column: n.Column}, &rest, path+".args")
+		}
+	}
+	if v, ok := d.value(f, nil, program, path); ok {
+		m.Set(f, v)
+	}
+}
+
 // network reads the network of a server, which may be written as that of the sandbox.
 func (d *decoder) network(m protoreflect.Message, f protoreflect.FieldDescriptor, n *yaml.Node, path string) {
 	d.message(m.Mutable(f).Message(), network(n), path, string(f.Name()))
@@ -91,6 +110,9 @@ func (d *decoder) server(file *File, key, n *yaml.Node, section string) *harness
 	if key != nil {
 		s.Name = key.Value
 	}
+	if command, args := value(n, "command"), value(n, "args"); args != nil && command != nil && command.Kind == yaml.SequenceNode {
+		d.errorf(args, "args: the list command has the arguments: leave out args")
+	}
 	d.message(s.ProtoReflect(), n, serverPath(file), section)
 	file.Agent.Mcp = append(file.Agent.Mcp, s)
 	return s
@@ -106,6 +128,16 @@ func (d *decoder) program(file *File, key, n *yaml.Node) {
 	if s := d.server(file, key, n, "mcp"); s.GetGrpc() != "" {
 		d.errorf(n, "mcp: grpc is the address of a tool service: write it below tool_services")
 	}
+}
+
+// value returns the value of a field of a mapping; nil if there is none.
+func value(n *yaml.Node, name string) *yaml.Node {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == name {
+			return resolve(n.Content[i+1])
+		}
+	}
+	return nil
 }
 
 // serverFile reads the servers of a file of other programs.

@@ -55,7 +55,13 @@ func TestServers(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"mcp:\n  a: {command: x, url: 'http://x/'}": "leave out one of them",
+		"mcp:\n  a: {command: x, url: 'http://x/'}":                    "leave out one of them",
+		"mcp:\n  a: {command: [x, y], args: [z]}":                      "leave out args",
+		"mcp:\n  a: {args: [z], command: [x, y]}":                      "leave out args",
+		"mcp:\n  a: {command: []}":                                     "expected a program",
+		"mcp:\n  a: {command: x, policy: never}":                       "expected one of",
+		"mcp:\n  a: {command: x, load: eager}":                         "expected one of",
+		"mcp:\n  a: {command: x, policy: allow}\n  a__b: {command: x}": "rename one of them",
 		"mcp:\n  a: {}":                                              "neither command nor url",
 		"mcp:\n  a: {comand: x}":                                     "unknown field",
 		"mcp:\n  'a b': {command: x}":                                "must match",

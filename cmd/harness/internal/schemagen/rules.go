@@ -22,6 +22,13 @@ var forms = map[protoreflect.FullName]func(object) object{
 	},
 	"harness.v1.SandboxConfig.network": network,
 	"harness.v1.McpServer.network":     network,
+	"harness.v1.McpServer.command": func(text object) object {
+		description := text["description"]
+		delete(text, "description")
+		return object{"description": description, "oneOf": []any{text, object{
+			"type": "array", "minItems": 1, "items": object{"type": "string"}, "description": "The program and its arguments; there are no args then.",
+		}}}
+	},
 	// A rule's name may also match those of several tools.
 	"harness.v1.ToolRule.name": func(text object) object {
 		text["pattern"] = `^[A-Za-z0-9_*-]{1,64}$`
@@ -147,9 +154,11 @@ func kind(name string, must []any, may ...string) object {
 
 // network is the schema of a network: none, all, hosts, or its fields.
 func network(fields object) object {
+	hosts := object{"type": "array", "items": object{"type": "string"}, "minItems": 1, "maxItems": sandbox.MaxHosts, "description": "The hosts that commands reach."}
 	return object{"oneOf": []any{
 		object{"type": "string", "enum": []any{"none", "all"}},
-		object{"type": "array", "items": object{"type": "string"}, "minItems": 1, "maxItems": sandbox.MaxHosts, "description": "The hosts that commands reach."},
+		hosts,
+		object{"type": "object", "properties": object{"allow": hosts}, "required": []any{"allow"}, "additionalProperties": false},
 		fields,
 	}}
 }

@@ -22,6 +22,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// McpLoad is how a model gets the tools of a server.
+type McpLoad int32
+
+const (
+	// Not set: AUTO.
+	McpLoad_MCP_LOAD_UNSPECIFIED McpLoad = 0
+	// The model is shown them, unless the definitions of all servers that it is shown need more
+	// than a tenth of the window.
+	McpLoad_MCP_LOAD_AUTO McpLoad = 1
+	// The model finds them by find_tools and calls them by call_tool.
+	McpLoad_MCP_LOAD_SEARCH McpLoad = 2
+)
+
+// Enum value maps for McpLoad.
+var (
+	McpLoad_name = map[int32]string{
+		0: "MCP_LOAD_UNSPECIFIED",
+		1: "MCP_LOAD_AUTO",
+		2: "MCP_LOAD_SEARCH",
+	}
+	McpLoad_value = map[string]int32{
+		"MCP_LOAD_UNSPECIFIED": 0,
+		"MCP_LOAD_AUTO":        1,
+		"MCP_LOAD_SEARCH":      2,
+	}
+)
+
+func (x McpLoad) Enum() *McpLoad {
+	p := new(McpLoad)
+	*p = x
+	return p
+}
+
+func (x McpLoad) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (McpLoad) Descriptor() protoreflect.EnumDescriptor {
+	return file_harness_v1_mcp_proto_enumTypes[0].Descriptor()
+}
+
+func (McpLoad) Type() protoreflect.EnumType {
+	return &file_harness_v1_mcp_proto_enumTypes[0]
+}
+
+func (x McpLoad) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use McpLoad.Descriptor instead.
+func (McpLoad) EnumDescriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{0}
+}
+
 // McpServerState is how a server is.
 type McpServerState int32
 
@@ -67,11 +121,11 @@ func (x McpServerState) String() string {
 }
 
 func (McpServerState) Descriptor() protoreflect.EnumDescriptor {
-	return file_harness_v1_mcp_proto_enumTypes[0].Descriptor()
+	return file_harness_v1_mcp_proto_enumTypes[1].Descriptor()
 }
 
 func (McpServerState) Type() protoreflect.EnumType {
-	return &file_harness_v1_mcp_proto_enumTypes[0]
+	return &file_harness_v1_mcp_proto_enumTypes[1]
 }
 
 func (x McpServerState) Number() protoreflect.EnumNumber {
@@ -80,7 +134,7 @@ func (x McpServerState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use McpServerState.Descriptor instead.
 func (McpServerState) EnumDescriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{0}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{1}
 }
 
 // McpServer is a server whose tools a run has: one of the Model Context Protocol, or a
@@ -127,7 +181,12 @@ type McpServer struct {
 	// It is the ToolService of this name that the operator of the tool host has set up. The gateway
 	// adds one for each to every run whose agent has no server of this name, and removes those
 	// that a request has.
-	Host          bool `protobuf:"varint,16,opt,name=host,proto3" json:"host,omitempty"`
+	Host bool `protobuf:"varint,16,opt,name=host,proto3" json:"host,omitempty"`
+	// What is decided about calls of its tools: a rule for all of them, before those of the agent,
+	// which therefore go before it. Unset: its tools ask, unless trust says otherwise.
+	Policy ToolDecision `protobuf:"varint,20,opt,name=policy,proto3,enum=harness.v1.ToolDecision" json:"policy,omitempty"`
+	// How the model gets its tools. Default AUTO.
+	Load          McpLoad `protobuf:"varint,21,opt,name=load,proto3,enum=harness.v1.McpLoad" json:"load,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -272,6 +331,20 @@ func (x *McpServer) GetHost() bool {
 		return x.Host
 	}
 	return false
+}
+
+func (x *McpServer) GetPolicy() ToolDecision {
+	if x != nil {
+		return x.Policy
+	}
+	return ToolDecision_TOOL_DECISION_UNSPECIFIED
+}
+
+func (x *McpServer) GetLoad() McpLoad {
+	if x != nil {
+		return x.Load
+	}
+	return McpLoad_MCP_LOAD_UNSPECIFIED
 }
 
 // McpOAuth is how a person signs in at a server with OAuth.
@@ -869,7 +942,7 @@ type McpTool struct {
 	Definition *McpDefinition `protobuf:"bytes,2,opt,name=definition,proto3" json:"definition,omitempty"`
 	// What the model sees.
 	Spec *ToolSpec `protobuf:"bytes,3,opt,name=spec,proto3" json:"spec,omitempty"`
-	// Only find_tools lists it: it came after the first request.
+	// Only find_tools lists it: it came after the first request, or its server has load SEARCH.
 	Late bool `protobuf:"varint,4,opt,name=late,proto3" json:"late,omitempty"`
 	// The server defines it differently by now, which no person has approved.
 	Change *McpChange `protobuf:"bytes,5,opt,name=change,proto3" json:"change,omitempty"`
@@ -1413,7 +1486,7 @@ var File_harness_v1_mcp_proto protoreflect.FileDescriptor
 const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/mcp.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xd4\x05\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xaf\x06\n" +
 	"\tMcpServer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acommand\x18\x02 \x01(\tR\acommand\x12\x12\n" +
@@ -1433,7 +1506,9 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\x04pins\x18\r \x03(\v2\x1f.harness.v1.McpServer.PinsEntryR\x04pins\x12*\n" +
 	"\x05oauth\x18\x0e \x01(\v2\x14.harness.v1.McpOAuthR\x05oauth\x12\x12\n" +
 	"\x04grpc\x18\x0f \x01(\tR\x04grpc\x12\x12\n" +
-	"\x04host\x18\x10 \x01(\bR\x04host\x1a6\n" +
+	"\x04host\x18\x10 \x01(\bR\x04host\x120\n" +
+	"\x06policy\x18\x14 \x01(\x0e2\x18.harness.v1.ToolDecisionR\x06policy\x12'\n" +
+	"\x04load\x18\x15 \x01(\x0e2\x13.harness.v1.McpLoadR\x04load\x1a6\n" +
 	"\bEnvEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1535,7 +1610,11 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\x05local\x18\a \x01(\bR\x05local\x12\x1e\n" +
 	"\n" +
 	"remembered\x18\b \x01(\bR\n" +
-	"remembered*\xae\x01\n" +
+	"remembered*K\n" +
+	"\aMcpLoad\x12\x18\n" +
+	"\x14MCP_LOAD_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rMCP_LOAD_AUTO\x10\x01\x12\x13\n" +
+	"\x0fMCP_LOAD_SEARCH\x10\x02*\xae\x01\n" +
 	"\x0eMcpServerState\x12 \n" +
 	"\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1a\n" +
 	"\x16MCP_SERVER_STATE_READY\x10\x01\x12\x1d\n" +
@@ -1555,64 +1634,68 @@ func file_harness_v1_mcp_proto_rawDescGZIP() []byte {
 	return file_harness_v1_mcp_proto_rawDescData
 }
 
-var file_harness_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_harness_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_harness_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_harness_v1_mcp_proto_goTypes = []any{
-	(McpServerState)(0),         // 0: harness.v1.McpServerState
-	(*McpServer)(nil),           // 1: harness.v1.McpServer
-	(*McpOAuth)(nil),            // 2: harness.v1.McpOAuth
-	(*SignInSubject)(nil),       // 3: harness.v1.SignInSubject
-	(*SignInStart)(nil),         // 4: harness.v1.SignInStart
-	(*SignInReturn)(nil),        // 5: harness.v1.SignInReturn
-	(*SignInState)(nil),         // 6: harness.v1.SignInState
-	(*McpServerStatus)(nil),     // 7: harness.v1.McpServerStatus
-	(*McpLeftOut)(nil),          // 8: harness.v1.McpLeftOut
-	(*McpDefinition)(nil),       // 9: harness.v1.McpDefinition
-	(*McpTool)(nil),             // 10: harness.v1.McpTool
-	(*McpChange)(nil),           // 11: harness.v1.McpChange
-	(*McpTools)(nil),            // 12: harness.v1.McpTools
-	(*McpState)(nil),            // 13: harness.v1.McpState
-	(*McpSeen)(nil),             // 14: harness.v1.McpSeen
-	(*McpServerChange)(nil),     // 15: harness.v1.McpServerChange
-	(*McpCall)(nil),             // 16: harness.v1.McpCall
-	nil,                         // 17: harness.v1.McpServer.EnvEntry
-	nil,                         // 18: harness.v1.McpServer.HeadersEntry
-	nil,                         // 19: harness.v1.McpServer.PinsEntry
-	nil,                         // 20: harness.v1.SignInSubject.VariablesEntry
-	(*durationpb.Duration)(nil), // 21: google.protobuf.Duration
-	(*SandboxNetwork)(nil),      // 22: harness.v1.SandboxNetwork
-	(*ToolSpec)(nil),            // 23: harness.v1.ToolSpec
-	(*Content)(nil),             // 24: harness.v1.Content
-	(*SandboxConfig)(nil),       // 25: harness.v1.SandboxConfig
+	(McpLoad)(0),                // 0: harness.v1.McpLoad
+	(McpServerState)(0),         // 1: harness.v1.McpServerState
+	(*McpServer)(nil),           // 2: harness.v1.McpServer
+	(*McpOAuth)(nil),            // 3: harness.v1.McpOAuth
+	(*SignInSubject)(nil),       // 4: harness.v1.SignInSubject
+	(*SignInStart)(nil),         // 5: harness.v1.SignInStart
+	(*SignInReturn)(nil),        // 6: harness.v1.SignInReturn
+	(*SignInState)(nil),         // 7: harness.v1.SignInState
+	(*McpServerStatus)(nil),     // 8: harness.v1.McpServerStatus
+	(*McpLeftOut)(nil),          // 9: harness.v1.McpLeftOut
+	(*McpDefinition)(nil),       // 10: harness.v1.McpDefinition
+	(*McpTool)(nil),             // 11: harness.v1.McpTool
+	(*McpChange)(nil),           // 12: harness.v1.McpChange
+	(*McpTools)(nil),            // 13: harness.v1.McpTools
+	(*McpState)(nil),            // 14: harness.v1.McpState
+	(*McpSeen)(nil),             // 15: harness.v1.McpSeen
+	(*McpServerChange)(nil),     // 16: harness.v1.McpServerChange
+	(*McpCall)(nil),             // 17: harness.v1.McpCall
+	nil,                         // 18: harness.v1.McpServer.EnvEntry
+	nil,                         // 19: harness.v1.McpServer.HeadersEntry
+	nil,                         // 20: harness.v1.McpServer.PinsEntry
+	nil,                         // 21: harness.v1.SignInSubject.VariablesEntry
+	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
+	(*SandboxNetwork)(nil),      // 23: harness.v1.SandboxNetwork
+	(ToolDecision)(0),           // 24: harness.v1.ToolDecision
+	(*ToolSpec)(nil),            // 25: harness.v1.ToolSpec
+	(*Content)(nil),             // 26: harness.v1.Content
+	(*SandboxConfig)(nil),       // 27: harness.v1.SandboxConfig
 }
 var file_harness_v1_mcp_proto_depIdxs = []int32{
-	17, // 0: harness.v1.McpServer.env:type_name -> harness.v1.McpServer.EnvEntry
-	18, // 1: harness.v1.McpServer.headers:type_name -> harness.v1.McpServer.HeadersEntry
-	21, // 2: harness.v1.McpServer.timeout:type_name -> google.protobuf.Duration
-	22, // 3: harness.v1.McpServer.network:type_name -> harness.v1.SandboxNetwork
-	19, // 4: harness.v1.McpServer.pins:type_name -> harness.v1.McpServer.PinsEntry
-	2,  // 5: harness.v1.McpServer.oauth:type_name -> harness.v1.McpOAuth
-	1,  // 6: harness.v1.SignInSubject.server:type_name -> harness.v1.McpServer
-	20, // 7: harness.v1.SignInSubject.variables:type_name -> harness.v1.SignInSubject.VariablesEntry
-	21, // 8: harness.v1.SignInStart.valid:type_name -> google.protobuf.Duration
-	21, // 9: harness.v1.SignInState.valid:type_name -> google.protobuf.Duration
-	0,  // 10: harness.v1.McpServerStatus.state:type_name -> harness.v1.McpServerState
-	8,  // 11: harness.v1.McpServerStatus.left_out:type_name -> harness.v1.McpLeftOut
-	9,  // 12: harness.v1.McpTool.definition:type_name -> harness.v1.McpDefinition
-	23, // 13: harness.v1.McpTool.spec:type_name -> harness.v1.ToolSpec
-	11, // 14: harness.v1.McpTool.change:type_name -> harness.v1.McpChange
-	10, // 15: harness.v1.McpTools.tools:type_name -> harness.v1.McpTool
-	24, // 16: harness.v1.McpState.tools:type_name -> harness.v1.Content
-	7,  // 17: harness.v1.McpState.servers:type_name -> harness.v1.McpServerStatus
-	13, // 18: harness.v1.McpSeen.state:type_name -> harness.v1.McpState
-	15, // 19: harness.v1.McpSeen.changes:type_name -> harness.v1.McpServerChange
-	1,  // 20: harness.v1.McpCall.server:type_name -> harness.v1.McpServer
-	25, // 21: harness.v1.McpCall.sandbox:type_name -> harness.v1.SandboxConfig
-	22, // [22:22] is the sub-list for method output_type
-	22, // [22:22] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	18, // 0: harness.v1.McpServer.env:type_name -> harness.v1.McpServer.EnvEntry
+	19, // 1: harness.v1.McpServer.headers:type_name -> harness.v1.McpServer.HeadersEntry
+	22, // 2: harness.v1.McpServer.timeout:type_name -> google.protobuf.Duration
+	23, // 3: harness.v1.McpServer.network:type_name -> harness.v1.SandboxNetwork
+	20, // 4: harness.v1.McpServer.pins:type_name -> harness.v1.McpServer.PinsEntry
+	3,  // 5: harness.v1.McpServer.oauth:type_name -> harness.v1.McpOAuth
+	24, // 6: harness.v1.McpServer.policy:type_name -> harness.v1.ToolDecision
+	0,  // 7: harness.v1.McpServer.load:type_name -> harness.v1.McpLoad
+	2,  // 8: harness.v1.SignInSubject.server:type_name -> harness.v1.McpServer
+	21, // 9: harness.v1.SignInSubject.variables:type_name -> harness.v1.SignInSubject.VariablesEntry
+	22, // 10: harness.v1.SignInStart.valid:type_name -> google.protobuf.Duration
+	22, // 11: harness.v1.SignInState.valid:type_name -> google.protobuf.Duration
+	1,  // 12: harness.v1.McpServerStatus.state:type_name -> harness.v1.McpServerState
+	9,  // 13: harness.v1.McpServerStatus.left_out:type_name -> harness.v1.McpLeftOut
+	10, // 14: harness.v1.McpTool.definition:type_name -> harness.v1.McpDefinition
+	25, // 15: harness.v1.McpTool.spec:type_name -> harness.v1.ToolSpec
+	12, // 16: harness.v1.McpTool.change:type_name -> harness.v1.McpChange
+	11, // 17: harness.v1.McpTools.tools:type_name -> harness.v1.McpTool
+	26, // 18: harness.v1.McpState.tools:type_name -> harness.v1.Content
+	8,  // 19: harness.v1.McpState.servers:type_name -> harness.v1.McpServerStatus
+	14, // 20: harness.v1.McpSeen.state:type_name -> harness.v1.McpState
+	16, // 21: harness.v1.McpSeen.changes:type_name -> harness.v1.McpServerChange
+	2,  // 22: harness.v1.McpCall.server:type_name -> harness.v1.McpServer
+	27, // 23: harness.v1.McpCall.sandbox:type_name -> harness.v1.SandboxConfig
+	24, // [24:24] is the sub-list for method output_type
+	24, // [24:24] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_mcp_proto_init() }
@@ -1628,7 +1711,7 @@ func file_harness_v1_mcp_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_mcp_proto_rawDesc), len(file_harness_v1_mcp_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   0,

@@ -10,7 +10,7 @@ import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
 import type { SandboxConfig, SandboxNetwork } from "./sandbox_pb.js";
 import { file_harness_v1_sandbox } from "./sandbox_pb.js";
-import type { ToolSpec } from "./tool_pb.js";
+import type { ToolDecision, ToolSpec } from "./tool_pb.js";
 import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
@@ -18,7 +18,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/mcp.proto.
  */
 export const file_harness_v1_mcp: GenFile = /*@__PURE__*/
-  fileDesc("ChRoYXJuZXNzL3YxL21jcC5wcm90bxIKaGFybmVzcy52MSK7BAoJTWNwU2VydmVyEgwKBG5hbWUYASABKAkSDwoHY29tbWFuZBgCIAEoCRIMCgRhcmdzGAMgAygJEisKA2VudhgEIAMoCzIeLmhhcm5lc3MudjEuTWNwU2VydmVyLkVudkVudHJ5EgsKA3VybBgFIAEoCRIzCgdoZWFkZXJzGAYgAygLMiIuaGFybmVzcy52MS5NY3BTZXJ2ZXIuSGVhZGVyc0VudHJ5Eg4KBnNoYXJlZBgHIAEoCBINCgV0cnVzdBgIIAEoCRINCgV0b29scxgJIAMoCRISCgppZGVtcG90ZW50GAogAygJEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHbmV0d29yaxgMIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmsSLQoEcGlucxgNIAMoCzIfLmhhcm5lc3MudjEuTWNwU2VydmVyLlBpbnNFbnRyeRIjCgVvYXV0aBgOIAEoCzIULmhhcm5lc3MudjEuTWNwT0F1dGgSDAoEZ3JwYxgPIAEoCRIMCgRob3N0GBAgASgIGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaLgoMSGVhZGVyc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEaKwoJUGluc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEiRAoITWNwT0F1dGgSEQoJY2xpZW50X2lkGAEgASgJEhUKDWNsaWVudF9zZWNyZXQYAiABKAkSDgoGc2NvcGVzGAMgAygJIqUBCg1TaWduSW5TdWJqZWN0EiUKBnNlcnZlchgBIAEoCzIVLmhhcm5lc3MudjEuTWNwU2VydmVyEjsKCXZhcmlhYmxlcxgCIAMoCzIoLmhhcm5lc3MudjEuU2lnbkluU3ViamVjdC5WYXJpYWJsZXNFbnRyeRowCg5WYXJpYWJsZXNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBInQKC1NpZ25JblN0YXJ0EhkKEWF1dGhvcml6YXRpb25fdXJsGAEgASgJEg0KBXN0YXRlGAIgASgJEhEKCWxlZGdlcl9pZBgDIAEoCRIoCgV2YWxpZBgEIAEoCzIZLmdvb2dsZS5wcm90b2J1Zi5EdXJhdGlvbiJdCgxTaWduSW5SZXR1cm4SDQoFc3RhdGUYASABKAkSEQoJbGVkZ2VyX2lkGAIgASgJEgwKBGNvZGUYAyABKAkSDgoGaXNzdWVyGAQgASgJEg0KBWVycm9yGAUgASgJInsKC1NpZ25JblN0YXRlEhEKCXNpZ25lZF9pbhgBIAEoCBIPCgdyZW5ld2VkGAIgASgIEigKBXZhbGlkGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmlzc3VlchgEIAEoCRIOCgZzY29wZXMYBSADKAkilgEKD01jcFNlcnZlclN0YXR1cxIOCgZzZXJ2ZXIYASABKAkSKQoFc3RhdGUYAiABKA4yGi5oYXJuZXNzLnYxLk1jcFNlcnZlclN0YXRlEg8KB21lc3NhZ2UYAyABKAkSDQoFdG9vbHMYBCABKA0SKAoIbGVmdF9vdXQYBSADKAsyFi5oYXJuZXNzLnYxLk1jcExlZnRPdXQiKgoKTWNwTGVmdE91dBIMCgR0b29sGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJwCg1NY3BEZWZpbml0aW9uEgwKBHRvb2wYASABKAkSDQoFdGl0bGUYAiABKAkSEwoLZGVzY3JpcHRpb24YAyABKAkSDgoGc2NoZW1hGAQgASgJEg0KBWhpbnRzGAUgASgJEg4KBmRpZ2VzdBgGIAEoCSLDAQoHTWNwVG9vbBIOCgZzZXJ2ZXIYASABKAkSLQoKZGVmaW5pdGlvbhgCIAEoCzIZLmhhcm5lc3MudjEuTWNwRGVmaW5pdGlvbhIiCgRzcGVjGAMgASgLMhQuaGFybmVzcy52MS5Ub29sU3BlYxIMCgRsYXRlGAQgASgIEiUKBmNoYW5nZRgFIAEoCzIVLmhhcm5lc3MudjEuTWNwQ2hhbmdlEgwKBGdvbmUYBiABKAgSEgoKdW5hcHByb3ZlZBgHIAEoCCIvCglNY3BDaGFuZ2USDgoGZGlnZXN0GAEgASgJEhIKCmRpZmZlcmVuY2UYAiABKAkiLgoITWNwVG9vbHMSIgoFdG9vbHMYASADKAsyEy5oYXJuZXNzLnYxLk1jcFRvb2wimwEKCE1jcFN0YXRlEiIKBXRvb2xzGAEgASgLMhMuaGFybmVzcy52MS5Db250ZW50Eg4KBmRpZ2VzdBgCIAEoCRIOCgZmaW5kZXIYAyABKAgSLAoHc2VydmVycxgEIAMoCzIbLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdHVzEg0KBWxvY2FsGAUgASgIEg4KBmhpZGRlbhgGIAEoCCKAAQoHTWNwU2VlbhIjCgVzdGF0ZRgBIAEoCzIULmhhcm5lc3MudjEuTWNwU3RhdGUSLAoHY2hhbmdlcxgCIAMoCzIbLmhhcm5lc3MudjEuTWNwU2VydmVyQ2hhbmdlEg4KBnRva2VucxgDIAEoDRISCgppbmNvbXBsZXRlGAQgASgIIlIKD01jcFNlcnZlckNoYW5nZRIOCgZzZXJ2ZXIYASABKAkSDQoFYWRkZWQYAiADKAkSDwoHY2hhbmdlZBgDIAMoCRIPCgdyZW1vdmVkGAQgAygJIsABCgdNY3BDYWxsEiUKBnNlcnZlchgBIAEoCzIVLmhhcm5lc3MudjEuTWNwU2VydmVyEgwKBHRvb2wYAiABKAkSDgoGc2NoZW1hGAMgASgJEg8KB2RpZ2VzdHMYBCADKAkSEAoIYXBwcm92ZWQYBSABKAgSKgoHc2FuZGJveBgGIAEoCzIZLmhhcm5lc3MudjEuU2FuZGJveENvbmZpZxINCgVsb2NhbBgHIAEoCBISCgpyZW1lbWJlcmVkGAggASgIKq4BCg5NY3BTZXJ2ZXJTdGF0ZRIgChxNQ1BfU0VSVkVSX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWTUNQX1NFUlZFUl9TVEFURV9SRUFEWRABEh0KGU1DUF9TRVJWRVJfU1RBVEVfU1RBUlRJTkcQAhIbChdNQ1BfU0VSVkVSX1NUQVRFX0ZBSUxFRBADEiIKHk1DUF9TRVJWRVJfU1RBVEVfTkVFRFNfU0lHTl9JThAEQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_content, file_harness_v1_sandbox, file_harness_v1_tool]);
+  fileDesc("ChRoYXJuZXNzL3YxL21jcC5wcm90bxIKaGFybmVzcy52MSKIBQoJTWNwU2VydmVyEgwKBG5hbWUYASABKAkSDwoHY29tbWFuZBgCIAEoCRIMCgRhcmdzGAMgAygJEisKA2VudhgEIAMoCzIeLmhhcm5lc3MudjEuTWNwU2VydmVyLkVudkVudHJ5EgsKA3VybBgFIAEoCRIzCgdoZWFkZXJzGAYgAygLMiIuaGFybmVzcy52MS5NY3BTZXJ2ZXIuSGVhZGVyc0VudHJ5Eg4KBnNoYXJlZBgHIAEoCBINCgV0cnVzdBgIIAEoCRINCgV0b29scxgJIAMoCRISCgppZGVtcG90ZW50GAogAygJEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHbmV0d29yaxgMIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmsSLQoEcGlucxgNIAMoCzIfLmhhcm5lc3MudjEuTWNwU2VydmVyLlBpbnNFbnRyeRIjCgVvYXV0aBgOIAEoCzIULmhhcm5lc3MudjEuTWNwT0F1dGgSDAoEZ3JwYxgPIAEoCRIMCgRob3N0GBAgASgIEigKBnBvbGljeRgUIAEoDjIYLmhhcm5lc3MudjEuVG9vbERlY2lzaW9uEiEKBGxvYWQYFSABKA4yEy5oYXJuZXNzLnYxLk1jcExvYWQaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARorCglQaW5zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJECghNY3BPQXV0aBIRCgljbGllbnRfaWQYASABKAkSFQoNY2xpZW50X3NlY3JldBgCIAEoCRIOCgZzY29wZXMYAyADKAkipQEKDVNpZ25JblN1YmplY3QSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISOwoJdmFyaWFibGVzGAIgAygLMiguaGFybmVzcy52MS5TaWduSW5TdWJqZWN0LlZhcmlhYmxlc0VudHJ5GjAKDlZhcmlhYmxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLU2lnbkluU3RhcnQSGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSDQoFc3RhdGUYAiABKAkSEQoJbGVkZ2VyX2lkGAMgASgJEigKBXZhbGlkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIl0KDFNpZ25JblJldHVybhINCgVzdGF0ZRgBIAEoCRIRCglsZWRnZXJfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSDQoFZXJyb3IYBSABKAkiewoLU2lnbkluU3RhdGUSEQoJc2lnbmVkX2luGAEgASgIEg8KB3JlbmV3ZWQYAiABKAgSKAoFdmFsaWQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGaXNzdWVyGAQgASgJEg4KBnNjb3BlcxgFIAMoCSKWAQoPTWNwU2VydmVyU3RhdHVzEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRINCgV0b29scxgEIAEoDRIoCghsZWZ0X291dBgFIAMoCzIWLmhhcm5lc3MudjEuTWNwTGVmdE91dCIqCgpNY3BMZWZ0T3V0EgwKBHRvb2wYASABKAkSDgoGcmVhc29uGAIgASgJInAKDU1jcERlZmluaXRpb24SDAoEdG9vbBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIOCgZzY2hlbWEYBCABKAkSDQoFaGludHMYBSABKAkSDgoGZGlnZXN0GAYgASgJIsMBCgdNY3BUb29sEg4KBnNlcnZlchgBIAEoCRItCgpkZWZpbml0aW9uGAIgASgLMhkuaGFybmVzcy52MS5NY3BEZWZpbml0aW9uEiIKBHNwZWMYAyABKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEgwKBGxhdGUYBCABKAgSJQoGY2hhbmdlGAUgASgLMhUuaGFybmVzcy52MS5NY3BDaGFuZ2USDAoEZ29uZRgGIAEoCBISCgp1bmFwcHJvdmVkGAcgASgIIi8KCU1jcENoYW5nZRIOCgZkaWdlc3QYASABKAkSEgoKZGlmZmVyZW5jZRgCIAEoCSIuCghNY3BUb29scxIiCgV0b29scxgBIAMoCzITLmhhcm5lc3MudjEuTWNwVG9vbCKbAQoITWNwU3RhdGUSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGZGlnZXN0GAIgASgJEg4KBmZpbmRlchgDIAEoCBIsCgdzZXJ2ZXJzGAQgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJTdGF0dXMSDQoFbG9jYWwYBSABKAgSDgoGaGlkZGVuGAYgASgIIoABCgdNY3BTZWVuEiMKBXN0YXRlGAEgASgLMhQuaGFybmVzcy52MS5NY3BTdGF0ZRIsCgdjaGFuZ2VzGAIgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJDaGFuZ2USDgoGdG9rZW5zGAMgASgNEhIKCmluY29tcGxldGUYBCABKAgiUgoPTWNwU2VydmVyQ2hhbmdlEg4KBnNlcnZlchgBIAEoCRINCgVhZGRlZBgCIAMoCRIPCgdjaGFuZ2VkGAMgAygJEg8KB3JlbW92ZWQYBCADKAkiwAEKB01jcENhbGwSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISDAoEdG9vbBgCIAEoCRIOCgZzY2hlbWEYAyABKAkSDwoHZGlnZXN0cxgEIAMoCRIQCghhcHByb3ZlZBgFIAEoCBIqCgdzYW5kYm94GAYgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEg0KBWxvY2FsGAcgASgIEhIKCnJlbWVtYmVyZWQYCCABKAgqSwoHTWNwTG9hZBIYChRNQ1BfTE9BRF9VTlNQRUNJRklFRBAAEhEKDU1DUF9MT0FEX0FVVE8QARITCg9NQ1BfTE9BRF9TRUFSQ0gQAiquAQoOTWNwU2VydmVyU3RhdGUSIAocTUNQX1NFUlZFUl9TVEFURV9VTlNQRUNJRklFRBAAEhoKFk1DUF9TRVJWRVJfU1RBVEVfUkVBRFkQARIdChlNQ1BfU0VSVkVSX1NUQVRFX1NUQVJUSU5HEAISGwoXTUNQX1NFUlZFUl9TVEFURV9GQUlMRUQQAxIiCh5NQ1BfU0VSVkVSX1NUQVRFX05FRURTX1NJR05fSU4QBEJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_harness_v1_content, file_harness_v1_sandbox, file_harness_v1_tool]);
 
 /**
  * McpServer is a server whose tools a run has: one of the Model Context Protocol, or a
@@ -147,6 +147,21 @@ export type McpServer = Message<"harness.v1.McpServer"> & {
    * @generated from field: bool host = 16;
    */
   host: boolean;
+
+  /**
+   * What is decided about calls of its tools: a rule for all of them, before those of the agent,
+   * which therefore go before it. Unset: its tools ask, unless trust says otherwise.
+   *
+   * @generated from field: harness.v1.ToolDecision policy = 20;
+   */
+  policy: ToolDecision;
+
+  /**
+   * How the model gets its tools. Default AUTO.
+   *
+   * @generated from field: harness.v1.McpLoad load = 21;
+   */
+  load: McpLoad;
 };
 
 /**
@@ -522,7 +537,7 @@ export type McpTool = Message<"harness.v1.McpTool"> & {
   spec?: ToolSpec | undefined;
 
   /**
-   * Only find_tools lists it: it came after the first request.
+   * Only find_tools lists it: it came after the first request, or its server has load SEARCH.
    *
    * @generated from field: bool late = 4;
    */
@@ -818,6 +833,41 @@ export const McpCallSchema: GenMessage<McpCall> = /*@__PURE__*/
   messageDesc(file_harness_v1_mcp, 15);
 
 /**
+ * McpLoad is how a model gets the tools of a server.
+ *
+ * @generated from enum harness.v1.McpLoad
+ */
+export enum McpLoad {
+  /**
+   * Not set: AUTO.
+   *
+   * @generated from enum value: MCP_LOAD_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The model is shown them, unless the definitions of all servers that it is shown need more
+   * than a tenth of the window.
+   *
+   * @generated from enum value: MCP_LOAD_AUTO = 1;
+   */
+  AUTO = 1,
+
+  /**
+   * The model finds them by find_tools and calls them by call_tool.
+   *
+   * @generated from enum value: MCP_LOAD_SEARCH = 2;
+   */
+  SEARCH = 2,
+}
+
+/**
+ * Describes the enum harness.v1.McpLoad.
+ */
+export const McpLoadSchema: GenEnum<McpLoad> = /*@__PURE__*/
+  enumDesc(file_harness_v1_mcp, 0);
+
+/**
  * McpServerState is how a server is.
  *
  * @generated from enum harness.v1.McpServerState
@@ -863,5 +913,5 @@ export enum McpServerState {
  * Describes the enum harness.v1.McpServerState.
  */
 export const McpServerStateSchema: GenEnum<McpServerState> = /*@__PURE__*/
-  enumDesc(file_harness_v1_mcp, 0);
+  enumDesc(file_harness_v1_mcp, 1);
 

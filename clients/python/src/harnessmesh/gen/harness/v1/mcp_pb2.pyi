@@ -23,6 +23,34 @@ else:
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class _McpLoad:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _McpLoadEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_McpLoad.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    MCP_LOAD_UNSPECIFIED: _McpLoad.ValueType  # 0
+    """Not set: AUTO."""
+    MCP_LOAD_AUTO: _McpLoad.ValueType  # 1
+    """The model is shown them, unless the definitions of all servers that it is shown need more
+    than a tenth of the window.
+    """
+    MCP_LOAD_SEARCH: _McpLoad.ValueType  # 2
+    """The model finds them by find_tools and calls them by call_tool."""
+
+class McpLoad(_McpLoad, metaclass=_McpLoadEnumTypeWrapper):
+    """McpLoad is how a model gets the tools of a server."""
+
+MCP_LOAD_UNSPECIFIED: McpLoad.ValueType  # 0
+"""Not set: AUTO."""
+MCP_LOAD_AUTO: McpLoad.ValueType  # 1
+"""The model is shown them, unless the definitions of all servers that it is shown need more
+than a tenth of the window.
+"""
+MCP_LOAD_SEARCH: McpLoad.ValueType  # 2
+"""The model finds them by find_tools and calls them by call_tool."""
+Global___McpLoad: _TypeAlias = McpLoad  # noqa: Y015
+
 class _McpServerState:
     ValueType = _typing.NewType("ValueType", _builtins.int)
     V: _TypeAlias = ValueType  # noqa: Y015
@@ -139,6 +167,8 @@ class McpServer(_message.Message):
     OAUTH_FIELD_NUMBER: _builtins.int
     GRPC_FIELD_NUMBER: _builtins.int
     HOST_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
+    LOAD_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Unique in the agent. Matches [A-Za-z0-9_-]{1,40}; that of a ToolService does not begin with
     mcp_ and is not mcp.
@@ -162,6 +192,12 @@ class McpServer(_message.Message):
     adds one for each to every run whose agent has no server of this name, and removes those
     that a request has.
     """
+    policy: _tool_pb2.ToolDecision.ValueType
+    """What is decided about calls of its tools: a rule for all of them, before those of the agent,
+    which therefore go before it. Unset: its tools ask, unless trust says otherwise.
+    """
+    load: Global___McpLoad.ValueType
+    """How the model gets its tools. Default AUTO."""
     @_builtins.property
     def args(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its arguments, at most 64."""
@@ -224,10 +260,12 @@ class McpServer(_message.Message):
         oauth: Global___McpOAuth | None = ...,
         grpc: _builtins.str = ...,
         host: _builtins.bool = ...,
+        policy: _tool_pb2.ToolDecision.ValueType = ...,
+        load: Global___McpLoad.ValueType = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["network", b"network", "oauth", b"oauth", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["args", b"args", "command", b"command", "env", b"env", "grpc", b"grpc", "headers", b"headers", "host", b"host", "idempotent", b"idempotent", "name", b"name", "network", b"network", "oauth", b"oauth", "pins", b"pins", "shared", b"shared", "timeout", b"timeout", "tools", b"tools", "trust", b"trust", "url", b"url"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["args", b"args", "command", b"command", "env", b"env", "grpc", b"grpc", "headers", b"headers", "host", b"host", "idempotent", b"idempotent", "load", b"load", "name", b"name", "network", b"network", "oauth", b"oauth", "pins", b"pins", "policy", b"policy", "shared", b"shared", "timeout", b"timeout", "tools", b"tools", "trust", b"trust", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -559,7 +597,7 @@ class McpTool(_message.Message):
     server: _builtins.str
     """The server."""
     late: _builtins.bool
-    """Only find_tools lists it: it came after the first request."""
+    """Only find_tools lists it: it came after the first request, or its server has load SEARCH."""
     gone: _builtins.bool
     """The server has it no more."""
     unapproved: _builtins.bool
