@@ -60,6 +60,7 @@ type Hints struct {
 	ReadOnly    bool  `json:"readOnlyHint,omitempty"`
 	Destructive *bool `json:"destructiveHint,omitempty"`
 	Idempotent  bool  `json:"idempotentHint,omitempty"`
+	OpenWorld   bool  `json:"openWorldHint,omitempty"`
 
 	ParallelSafe bool   `json:"parallelSafeHint,omitempty"`
 	Explores     bool   `json:"exploresHint,omitempty"`
@@ -115,6 +116,9 @@ func annotations(server *harnessv1.McpServer, d *harnessv1.McpDefinition) *harne
 		h := HintsOf(d)
 		a.Idempotent = h.Idempotent || h.ReadOnly
 		a.Reads, a.Writes, a.ParallelSafe = h.ReadOnly, !h.ReadOnly, h.ReadOnly
+		if h.OpenWorld { // another call may return something else
+			a.Durability = harnessv1.Durability_DURABILITY_NON_REPLAYABLE
+		}
 		a.Asks = !h.ReadOnly && (h.Destructive == nil || *h.Destructive)
 		if IsService(server) {
 			a.ParallelSafe, a.Explores = h.ParallelSafe, h.Explores

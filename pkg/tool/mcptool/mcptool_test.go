@@ -151,6 +151,17 @@ func TestHintsCountOnlyIfTrusted(t *testing.T) {
 	if a := trusted.GetAnnotations(); a.GetWrites() || a.GetAsks() || !a.GetReads() || !a.GetIdempotent() || !a.GetParallelSafe() {
 		t.Errorf("trusted: %v", a)
 	}
+	d.Hints = `{"openWorldHint":true}`
+	for want, of := range map[harnessv1.Durability]*harnessv1.McpServer{
+		harnessv1.Durability_DURABILITY_ANCHORING: server(), harnessv1.Durability_DURABILITY_NON_REPLAYABLE: trusting,
+	} {
+		if spec, _ := mcptool.Spec(of, d); spec.GetAnnotations().GetDurability() != want {
+			t.Errorf("open world: %v, want %v", spec.GetAnnotations(), want)
+		}
+	}
+	if a := trusted.GetAnnotations(); a.GetDurability() != harnessv1.Durability_DURABILITY_ANCHORING {
+		t.Errorf("without the hint: %v", a)
+	}
 	own := server()
 	own.Idempotent = []string{"a"}
 	named, _ := mcptool.Spec(own, d)
