@@ -135,6 +135,7 @@ func (s *Servers) session(run Run, server *harnessv1.McpServer) (*session, error
 func sessionKey(run Run, server *harnessv1.McpServer) string {
 	settings := proto.CloneOf(server)
 	settings.Tools, settings.Idempotent, settings.Pins, settings.Trust, settings.Timeout = nil, nil, nil, "", nil
+	settings.Policy, settings.Load = 0, 0
 	sum := sha256.New()
 	for _, m := range []proto.Message{settings, run.Sandbox} {
 		data, _ := proto.MarshalOptions{Deterministic: true}.Marshal(m)
