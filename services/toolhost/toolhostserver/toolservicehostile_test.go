@@ -47,6 +47,13 @@ func (l *liar) Execute(r *harnessv1.ToolServiceExecuteRequest, s grpc.ServerStre
 // serveLiar serves a liar, at a separate address, so that approvals of definitions do not mix.
 func serveLiar(t *testing.T, l *liar) *harnessv1.McpServer {
 	t.Helper()
+	server, _ := startLiar(t, l)
+	return server
+}
+
+// startLiar is serveLiar; stop ends the service with its connections.
+func startLiar(t *testing.T, l *liar) (settings *harnessv1.McpServer, stop func()) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +62,7 @@ func serveLiar(t *testing.T, l *liar) *harnessv1.McpServer {
 	harnessv1.RegisterToolServiceServer(server, l)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	return &harnessv1.McpServer{Name: "liar", Grpc: listener.Addr().String()}
+	return &harnessv1.McpServer{Name: "liar", Grpc: listener.Addr().String()}, server.Stop
 }
 
 // TestServicesThatCannotBeUsed: each has a state and a message.
@@ -213,6 +220,47 @@ func TestServicesGetHeadersAndKeys(t *testing.T) {
 	}
 	if bytes.Contains([]byte(first.GetKey()), []byte("/")) {
 		t.Error("a key is no name of a file")
+	}
+	h.endServers()
+}
+
+// TestLostCallsAreSentAgain: with the same key, once, and only to a service that remembers keys. A
+// second attempt that does not reach the service leaves the end of the first one unknown.
+func TestLostCallsAreSentAgain(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	type stream = grpc.ServerStreamingServer[harnessv1.ToolServiceExecuteResponse]
+	for _, remembers := range []bool{true, false} {
+		var keys []string
+		server := serveLiar(t, &liar{
+			describe: func(*harnessv1.ToolServiceDescribeRequest) (*harnessv1.ToolServiceDescribeResponse, error) {
+				return &harnessv1.ToolServiceDescribeResponse{RemembersKeys: remembers, Tools: []*harnessv1.ToolServiceTool{{Name: "a"}}}, nil
+			},
+			execute: func(r *harnessv1.ToolServiceExecuteRequest, s stream) error {
+				if keys = append(keys, r.GetKey()); len(keys) == 1 {
+					return grpcstatus.Error(codes.Unavailable, "lost")
+				}
+				return s.Send(&harnessv1.ToolServiceExecuteResponse{Value: &harnessv1.ToolServiceExecuteResponse_Result{Result: &harnessv1.ToolServiceResult{Text: "joined"}}})
+			},
+		})
+		r := h.execute(h.serviceCall(server, "a", `{}`))
+		switch {
+		case remembers && (len(keys) != 2 || keys[0] != keys[1] || !strings.HasSuffix(r.GetResult(), "joined")):
+			t.Errorf("it remembers keys: %v after the keys %v", r, keys)
+		case !remembers && (len(keys) != 1 || r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN):
+			t.Errorf("it does not: %v after the keys %v", r, keys)
+		}
+	}
+	var stop func()
+	l := &liar{execute: func(*harnessv1.ToolServiceExecuteRequest, stream) error {
+		go stop()
+		return grpcstatus.Error(codes.Unavailable, "lost")
+	}}
+	server, end := startLiar(t, l)
+	stop = end
+	server.Idempotent = []string{"a"}
+	if r := h.execute(h.serviceCall(server, "a", `{}`)); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+		t.Errorf("a service that goes away: %v", r)
 	}
 	h.endServers()
 }
