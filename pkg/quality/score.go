@@ -145,9 +145,10 @@ func (s Scored) quotesFound(saved []*harnessv1.Artifact) *float64 {
 		if !slices.ContainsFunc(saved, func(a *harnessv1.Artifact) bool { return a.GetId() == q.GetArtifact() }) {
 			continue
 		}
-		all++
+		n := max(int(q.GetCount()), 1)
+		all += n
 		if q.GetFound() {
-			found++
+			found += n
 		}
 	}
 	if all == 0 {

@@ -106,38 +106,58 @@ func firstRunes(text string, n int) string {
 }
 
 // quotes looks up the quotes of the artifacts in those sources that are files of the workspace.
-// A source that cannot be read is left out.
+// A source that cannot be read is left out. One source is in memory at a time.
 func (o *observer) quotes(ctx context.Context) (*harnessv1.Observation, error) {
 	src, seen := &sources{observer: o}, &harnessv1.QuotesSeen{}
-	cited := map[string]bool{}
-	saved := quality.Current(src.snapshot().GetWorkItemLedger().GetArtifacts())
-	for _, a := range saved {
+	bySource, saved := map[string][]quote{}, quality.Current(src.snapshot().GetWorkItemLedger().GetArtifacts())
+	for i, a := range saved {
 		for _, c := range a.GetCitations() {
-			cited[c.GetSource()] = cited[c.GetSource()] || c.GetQuote() != ""
+			if strings.TrimSpace(c.GetQuote()) != "" {
+				bySource[c.GetSource()] = append(bySource[c.GetSource()], quote{artifact: i, text: c.GetQuote()})
+			}
 		}
 	}
-	texts := map[string]string{}
+	found, missing := make([]*harnessv1.QuoteSeen, len(saved)), make([]*harnessv1.QuoteSeen, len(saved))
 	for _, s := range src.snapshot().GetTask().GetSources() {
-		if s.GetPath() == "" || !cited[s.GetId()] {
+		if s.GetPath() == "" || len(bySource[s.GetId()]) == 0 {
 			continue
 		}
 		file, err := src.File(ctx, s.GetPath(), maxSource)
 		if err != nil {
 			return nil, err
 		}
-		if file.GetExists() {
-			texts[s.GetId()] = quality.Fold(file.GetText())
-			seen.Read = append(seen.Read, s.GetId())
+		if !file.GetExists() {
+			continue
+		}
+		seen.Read = append(seen.Read, s.GetId())
+		text := quality.Fold(file.GetText())
+		for _, q := range bySource[s.GetId()] {
+			sums, is := missing, quality.QuotedIn(text, q.text)
+			if is {
+				sums = found
+			}
+			sum := sums[q.artifact]
+			if sum == nil {
+				sum = &harnessv1.QuoteSeen{Artifact: saved[q.artifact].GetId(), Source: s.GetId(), Found: is}
+				sums[q.artifact] = sum
+			}
+			if sum.Count++; sum.GetSource() != s.GetId() {
+				sum.Source = ""
+			}
 		}
 	}
-	for _, a := range saved {
-		for _, c := range a.GetCitations() {
-			if text, read := texts[c.GetSource()]; read && c.GetQuote() != "" {
-				seen.Quotes = append(seen.Quotes, &harnessv1.QuoteSeen{
-					Artifact: a.GetId(), Source: c.GetSource(), Found: strings.Contains(text, quality.Fold(c.GetQuote())),
-				})
+	for i := range saved {
+		for _, sum := range []*harnessv1.QuoteSeen{found[i], missing[i]} {
+			if sum != nil {
+				seen.Quotes = append(seen.Quotes, sum)
 			}
 		}
 	}
 	return &harnessv1.Observation{Value: &harnessv1.Observation_Quotes{Quotes: seen}}, nil
+}
+
+// quote is a quote of an artifact, by its place among those of the segment.
+type quote struct {
+	artifact int
+	text     string
 }

@@ -2161,7 +2161,8 @@ type QuotesSeen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sources whose text could be read.
 	Read []string `protobuf:"bytes,1,rep,name=read,proto3" json:"read,omitempty"`
-	// By artifact and citation, in order: the quotes that could be looked up.
+	// By artifact, in order, those that were found first: the quotes that could be looked up. At
+	// most two for each artifact.
 	Quotes        []*QuoteSeen `protobuf:"bytes,2,rep,name=quotes,proto3" json:"quotes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2211,15 +2212,17 @@ func (x *QuotesSeen) GetQuotes() []*QuoteSeen {
 	return nil
 }
 
-// QuoteSeen is how a quote was found.
+// QuoteSeen is how quotes of an artifact were found.
 type QuoteSeen struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The artifact.
 	Artifact string `protobuf:"bytes,1,opt,name=artifact,proto3" json:"artifact,omitempty"`
-	// The source.
+	// The source; empty: several.
 	Source string `protobuf:"bytes,2,opt,name=source,proto3" json:"source,omitempty"`
 	// The source has these words.
-	Found         bool `protobuf:"varint,3,opt,name=found,proto3" json:"found,omitempty"`
+	Found bool `protobuf:"varint,3,opt,name=found,proto3" json:"found,omitempty"`
+	// Quotes of the artifact that were, or were not, found; 0 counts as 1.
+	Count         uint32 `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2273,6 +2276,13 @@ func (x *QuoteSeen) GetFound() bool {
 		return x.Found
 	}
 	return false
+}
+
+func (x *QuoteSeen) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
 }
 
 // ProfileState is what outlives the runs of a profile.
@@ -4521,11 +4531,12 @@ const file_harness_v1_quality_proto_rawDesc = "" +
 	"\n" +
 	"QuotesSeen\x12\x12\n" +
 	"\x04read\x18\x01 \x03(\tR\x04read\x12-\n" +
-	"\x06quotes\x18\x02 \x03(\v2\x15.harness.v1.QuoteSeenR\x06quotes\"U\n" +
+	"\x06quotes\x18\x02 \x03(\v2\x15.harness.v1.QuoteSeenR\x06quotes\"k\n" +
 	"\tQuoteSeen\x12\x1a\n" +
 	"\bartifact\x18\x01 \x01(\tR\bartifact\x12\x16\n" +
 	"\x06source\x18\x02 \x01(\tR\x06source\x12\x14\n" +
-	"\x05found\x18\x03 \x01(\bR\x05found\"\xb1\x03\n" +
+	"\x05found\x18\x03 \x01(\bR\x05found\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\rR\x05count\"\xb1\x03\n" +
 	"\fProfileState\x12\x1d\n" +
 	"\n" +
 	"total_runs\x18\x01 \x01(\x04R\ttotalRuns\x12\x1b\n" +

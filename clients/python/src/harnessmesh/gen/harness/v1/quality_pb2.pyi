@@ -1219,7 +1219,9 @@ class QuotesSeen(_message.Message):
 
     @_builtins.property
     def quotes(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuoteSeen]:
-        """By artifact and citation, in order: the quotes that could be looked up."""
+        """By artifact, in order, those that were found first: the quotes that could be looked up. At
+        most two for each artifact.
+        """
 
     def __init__(
         self,
@@ -1237,29 +1239,33 @@ Global___QuotesSeen: _TypeAlias = QuotesSeen  # noqa: Y015
 
 @_typing.final
 class QuoteSeen(_message.Message):
-    """QuoteSeen is how a quote was found."""
+    """QuoteSeen is how quotes of an artifact were found."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     ARTIFACT_FIELD_NUMBER: _builtins.int
     SOURCE_FIELD_NUMBER: _builtins.int
     FOUND_FIELD_NUMBER: _builtins.int
+    COUNT_FIELD_NUMBER: _builtins.int
     artifact: _builtins.str
     """The artifact."""
     source: _builtins.str
-    """The source."""
+    """The source; empty: several."""
     found: _builtins.bool
     """The source has these words."""
+    count: _builtins.int
+    """Quotes of the artifact that were, or were not, found; 0 counts as 1."""
     def __init__(
         self,
         *,
         artifact: _builtins.str = ...,
         source: _builtins.str = ...,
         found: _builtins.bool = ...,
+        count: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifact", b"artifact", "found", b"found", "source", b"source"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["artifact", b"artifact", "count", b"count", "found", b"found", "source", b"source"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
