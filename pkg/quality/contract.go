@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 // minChars is the least length of an output that scaling leaves, in code points.
@@ -127,7 +128,7 @@ func Evaluate(k Kind, expected *harnessv1.Expected, multiplier uint32, p Produce
 		}
 	}
 	if r.citations {
-		cited := p.Marked || slices.ContainsFunc(p.Artifacts, hasQuote)
+		cited := p.Marked || slices.ContainsFunc(p.Artifacts, workitem.HasQuote)
 		check(cited, "citations "+presence(cited), issueCitations+" — have 0, minimum 1: save artifacts with direct quotes from sources")
 	}
 	if r.artifacts {
@@ -148,11 +149,6 @@ func Evaluate(k Kind, expected *harnessv1.Expected, multiplier uint32, p Produce
 // countIssue names a kind of artifact of which there are too few.
 func countIssue(kind string, have, want uint32) string {
 	return fmt.Sprintf("Insufficient %s: %d created (minimum %d)", plural(kind), have, want)
-}
-
-// hasQuote reports whether an artifact has a citation with words of its source.
-func hasQuote(a *harnessv1.Artifact) bool {
-	return slices.ContainsFunc(a.GetCitations(), func(c *harnessv1.Citation) bool { return strings.TrimSpace(c.GetQuote()) != "" })
 }
 
 func presence(found bool) string {

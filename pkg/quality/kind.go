@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 // Perspectives of verifiers.
@@ -263,7 +264,7 @@ func checkArtifacts(k *harnessv1.WorkKind) error {
 		return fmt.Errorf("artifact_kinds: %d exceed %d", n, maxKindArtifacts)
 	}
 	for _, kind := range k.GetArtifactKinds() {
-		if !kindName.MatchString(kind) {
+		if !workitem.IsKind(kind) {
 			return fmt.Errorf("artifact kind %q: expected a lower-case letter, then at most 31 of a-z, 0-9 and _", kind)
 		}
 	}

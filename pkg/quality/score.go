@@ -10,6 +10,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 const (
@@ -72,7 +73,7 @@ func Scores(s Scored) []*harnessv1.QualityScored {
 func (s Scored) insightParts(r requirement) []component {
 	insights := s.of(Insight)
 	return []component{
-		{"quoted", 0.25, share(insights, hasQuote)},
+		{"quoted", 0.25, share(insights, workitem.HasQuote)},
 		{"quotes_found", 0.20, s.quotesFound(insights)},
 		{"sources", 0.20, s.cited(insights)},
 		{"count", 0.15, ratio(len(insights), uint64(r.count(Insight)))},

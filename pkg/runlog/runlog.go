@@ -63,6 +63,8 @@ import (
 //     refuse calls of servers as unknown, and could not give the specialists of a swarm their tasks.
 //   - 14: tool services. A program that reads only schema 13 would give their tools the names of other
 //     servers' tools, and start them as programs.
+//   - 15: contracts that count artifacts. A program that reads only an older schema would refuse such a
+//     contract, and let no run save artifacts that is not judged.
 //   - 16: answers of attempts in the list of work, artifacts of earlier segments, prompts of kinds. A
 //     program that reads only schema 12 would deliver a better attempt without its answer.
 const Schema = 16

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
@@ -27,6 +29,17 @@ const (
 	maxData        = 16 << 10
 	maxKindOfTitle = 200
 )
+
+var kindFormat = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`) })
+
+// IsKind reports whether a text can be the kind of an artifact: a lower-case letter, then at
+// most 31 of a-z, 0-9 and _.
+func IsKind(text string) bool { return kindFormat().MatchString(text) }
+
+// HasQuote reports whether an artifact has a citation with words of its source.
+func HasQuote(a *harnessv1.Artifact) bool {
+	return slices.ContainsFunc(a.GetCitations(), func(c *harnessv1.Citation) bool { return strings.TrimSpace(c.GetQuote()) != "" })
+}
 
 // saveArguments are the arguments of SaveArtifact. They have passed the schema.
 type saveArguments struct {

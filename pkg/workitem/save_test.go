@@ -205,6 +205,31 @@ func TestSaveChecksNarrationAsWorkItemsDo(t *testing.T) {
 	}
 }
 
+func TestKindsOfArtifacts(t *testing.T) {
+	for text, want := range map[string]bool{
+		"finding": true, "a": true, "a_2": true, strings.Repeat("a", 32): true,
+		"": false, " ": false, "Finding": false, "2a": false, "_a": false, "a-b": false, "a b": false, "a\n": false, strings.Repeat("a", 33): false,
+	} {
+		if workitem.IsKind(text) != want {
+			t.Errorf("%q: want %t", text, want)
+		}
+	}
+}
+
+// TestHasQuote: a source without words of it is no quote.
+func TestHasQuote(t *testing.T) {
+	quoting := func(quotes ...string) *harnessv1.Artifact {
+		a := &harnessv1.Artifact{}
+		for _, q := range quotes {
+			a.Citations = append(a.Citations, &harnessv1.Citation{Source: "s1", Quote: q})
+		}
+		return a
+	}
+	if workitem.HasQuote(quoting()) || workitem.HasQuote(quoting("", " \n\t")) || !workitem.HasQuote(quoting("", "words")) {
+		t.Error("quotes are not what counts")
+	}
+}
+
 // TestSavedArtifactsAreDeliverables with their kind, before those of work items.
 func TestSavedArtifactsAreDeliverables(t *testing.T) {
 	l := &ledger{}

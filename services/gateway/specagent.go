@@ -119,13 +119,36 @@ func checkContract(s *harnessv1.RunSpec) error {
 				"required, but the agent is autonomous, so no user can answer it: put the answer into the goal, or leave autonomous out")
 		}
 	}
-	if s.GetConfig().GetWorkItems().GetEnabled() {
+	if err := checkMaySave(field, s); err != nil {
+		return err
+	}
+	if s.GetConfig().GetWorkItems().GetEnabled() || s.GetConfig().GetQuality().GetEnabled() || len(contract.ArtifactKinds(c)) > 0 {
 		return nil
 	}
 	for i, o := range c.GetRequiredOutputs() {
 		if strings.HasPrefix(o.GetPredicate().GetIn(), "artifact:") {
 			return fault.Invalid(at(field+".required_outputs", i)+".predicate.in",
-				"names an artifact, and the run has no work items: set spec.config.work_items.enabled")
+				"names an artifact, and the run has neither work items nor saved artifacts: set spec.config.work_items.enabled or spec.config.quality.enabled, "+
+					"or add an output that counts artifacts")
+		}
+	}
+	return nil
+}
+
+// checkMaySave refuses a contract that counts artifacts if the rules of the agent deny every call
+// that saves one.
+func checkMaySave(field string, s *harnessv1.RunSpec) error {
+	rules, err := policy.Compile(s.GetAgent().GetTools())
+	if err != nil || rules.Restricts(workitem.SaveArtifact) {
+		return err
+	}
+	if d, _ := rules.Decide(&harnessv1.ToolSpec{Name: workitem.SaveArtifact}, "{}", policy.Exemptions{}); d != harnessv1.ToolDecision_TOOL_DECISION_DENY {
+		return nil
+	}
+	for i, o := range s.GetContract().GetRequiredOutputs() {
+		if o.GetPredicate().GetType() == harnessv1.PredicateType_PREDICATE_TYPE_ARTIFACT_COUNT && !o.GetOptional() {
+			return fault.Invalid(at(field+".required_outputs", i)+".predicate.type",
+				"counts artifacts, and the rules of the agent deny %s: allow it after the rule that denies it", workitem.SaveArtifact)
 		}
 	}
 	return nil

@@ -126,6 +126,12 @@ func TestPartsOfAnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	type spec = harnessv1.RunSpec
+	counted := func(p *harnessv1.Predicate) func(*spec) {
+		return func(s *spec) {
+			p.Type = harnessv1.PredicateType_PREDICATE_TYPE_ARTIFACT_COUNT
+			s.Contract.RequiredOutputs[0].Predicate = p
+		}
+	}
 	provider := func(p *harnessv1.ContextProvider) func(*spec) {
 		return func(s *spec) { s.Agent.ContextProviders[1] = p }
 	}
@@ -227,6 +233,22 @@ func TestPartsOfAnAgent(t *testing.T) {
 		{"spec.contract.required_outputs[1].predicate.in", false, func(s *spec) {
 			s.Config.WorkItems, s.Agent.WorkItemTemplates = nil, nil
 		}},
+		{"spec.contract.required_outputs[0].predicate.kind", false, counted(&harnessv1.Predicate{Kind: "Odd kind"})},
+		{"spec.contract.required_outputs[0].predicate.kind", false, counted(&harnessv1.Predicate{})},
+		{"spec.contract.required_outputs[0].predicate.min", false, counted(&harnessv1.Predicate{Kind: "finding", Min: proto.Uint32(0)})},
+		{"spec.contract.required_outputs[0].predicate.min", false, counted(&harnessv1.Predicate{Kind: "finding", Min: proto.Uint32(201)})},
+		{"spec.contract.required_outputs[0].predicate.type", false, func(s *spec) {
+			counted(&harnessv1.Predicate{Kind: "finding"})(s)
+			s.Agent.Tools = append(s.Agent.Tools, &harnessv1.ToolRule{Name: "save_*", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY})
+		}},
+		{"spec.agent.agents[0].contract.required_outputs[0].predicate.min", false, func(s *spec) {
+			counted(&harnessv1.Predicate{Kind: "finding", Min: proto.Uint32(0)})(s)
+			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore", Contract: s.GetContract()}}
+			s.Contract = nil
+		}},
+		{"spec.agent.agents[0].agents[0].contract.required_outputs", false, func(s *spec) {
+			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore", Agents: []*harnessv1.SubAgent{{Name: "research", Contract: &harnessv1.TaskContract{}}}}}
+		}},
 		{"spec.contract.required_outputs[2].predicate.cel", false, func(s *spec) { s.Contract.RequiredOutputs[2].Predicate.Cel = "turn" }},
 		{"spec", true, func(s *spec) {
 			for i := range 4 {
@@ -237,6 +259,41 @@ func TestPartsOfAnAgent(t *testing.T) {
 		r := wholeStart()
 		c.change(r.GetSpec())
 		t.Run(c.field, func(t *testing.T) { refusedAt(t, CheckStart(r), c.field, c.size) })
+	}
+}
+
+// TestContractsMayNameSavedArtifacts where a run saves some: its work is judged, or its contract
+// counts artifacts. A rule that denies some calls of save_artifact is no obstacle.
+func TestContractsMayNameSavedArtifacts(t *testing.T) {
+	count := func(s *harnessv1.RunSpec) {
+		s.Contract.RequiredOutputs[0].Predicate = &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_ARTIFACT_COUNT, Kind: "finding"}
+	}
+	rule := func(r *harnessv1.ToolRule) func(*harnessv1.RunSpec) {
+		return func(s *harnessv1.RunSpec) {
+			count(s)
+			s.Agent.Tools = append(s.Agent.Tools, r)
+		}
+	}
+	for name, change := range map[string]func(*harnessv1.RunSpec){
+		"judged":          func(s *harnessv1.RunSpec) { s.Config.Quality = &harnessv1.QualityConfig{Enabled: proto.Bool(true)} },
+		"counted":         count,
+		"denied in part":  rule(&harnessv1.ToolRule{Name: "save_artifact", When: "args.kind == 'letter'", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY}),
+		"asked":           rule(&harnessv1.ToolRule{Name: "*", Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK}),
+		"denied, allowed": rule(&harnessv1.ToolRule{Name: "save_artifact", Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW}),
+		"optional, denied": func(s *harnessv1.RunSpec) {
+			rule(&harnessv1.ToolRule{Name: "save_artifact", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY})(s)
+			s.Contract.RequiredOutputs[0].Optional = true
+		},
+	} {
+		r := wholeStart()
+		r.GetSpec().Config.WorkItems, r.GetSpec().Agent.WorkItemTemplates = nil, nil
+		if name == "denied, allowed" {
+			r.GetSpec().Agent.Tools = append(r.GetSpec().Agent.Tools, &harnessv1.ToolRule{Name: "*", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY})
+		}
+		change(r.GetSpec())
+		if err := CheckStart(r); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -238,11 +238,3 @@ func (d *decision) kinds() []*harnessv1.WorkKind {
 	}
 	return d.made.Kinds
 }
-
-// artifactKinds returns the kinds of artifacts that the run saves; none if its work is not judged.
-func (d *decision) artifactKinds(own []*harnessv1.WorkKind) []string {
-	if d.s.GetQuality() == nil {
-		return nil
-	}
-	return quality.ArtifactKinds(quality.KindOf(d.s.GetQuality().GetKind(), own, len(d.s.GetTask().GetSources())))
-}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"slices"
-	"strconv"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -116,7 +114,7 @@ func (d *decision) initialise(environment *harnessv1.Environment) error {
 	if err := d.openSegment(content.Text(spec.GetGoal())); err != nil {
 		return err
 	}
-	if text := contractText(s.GetTaskContract(), s.GetAutonomous()); text != "" {
+	if text := contractText(s.GetTaskContract(), s.GetTask(), s.GetAutonomous()); text != "" {
 		m := runstate.GuidanceMessage(text)
 		m.Kept = true
 		d.AppendTo(0, m)
@@ -160,7 +158,7 @@ func (d *decision) tools(spec *harnessv1.RunSpec, environment *harnessv1.Environ
 		WorkItems: d.s.GetConfig().GetWorkItems().GetEnabled(), Questions: !d.s.GetAutonomous(), Compaction: d.s.GetConfig().GetContext().GetCompaction(),
 		OutputSchema:  spec.GetOutputSchema(),
 		Wait:          d.s.GetConfig().GetTools().GetWait(),
-		ArtifactKinds: d.artifactKinds(spec.GetAgent().GetKinds()),
+		ArtifactKinds: d.made.ArtifactKinds(d.s),
 		Servers:       mcptool.Searched(d.s.GetMcp()),
 	})
 	all := slices.Concat(environment.GetTools(), harness, tree.Tools(d.made.Agents), spec.GetClientTools())
@@ -210,94 +208,4 @@ func (d *decision) contexts(spec *harnessv1.RunSpec) []Section {
 		sections = append(sections, Section{Name: p.GetName(), Text: text})
 	}
 	return sections
-}
-
-// contractText tells the model what its work is checked against, and which questions are
-// open.
-func contractText(c *harnessv1.TaskContract, autonomous bool) string {
-	var parts []string
-	for _, part := range []string{outputsText(c), questionsText(c, autonomous)} {
-		if part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "\n\n")
-}
-
-// questionsText tells the model the questions of a contract.
-func questionsText(c *harnessv1.TaskContract, autonomous bool) string {
-	if len(c.GetQuestions()) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	if autonomous {
-		b.WriteString("These questions are open, and no user can be asked. Decide them as well as you can, and name what you assumed in your summary.")
-	} else {
-		b.WriteString("Only the user can answer these questions. Those marked required are put to the user at the latest when you first call work_complete; " +
-			"the answers come as messages, and your work is checked after them. Ask with ask_user before you do work that depends on an answer.")
-	}
-	for i, q := range c.GetQuestions() {
-		if b.Len() > maxQuestionsText {
-			b.WriteString("\n… and " + strconv.Itoa(len(c.GetQuestions())-i) + " more.")
-			break
-		}
-		b.WriteString("\n- " + q.GetId() + ": " + content.Cut(q.GetQuestion(), maxQuestionText))
-		if q.GetRequired() {
-			b.WriteString(" [required]")
-		}
-	}
-	return b.String()
-}
-
-// Bounds of questionsText and of a question in it, in bytes.
-const (
-	maxQuestionsText = 8 << 10
-	maxQuestionText  = 600
-)
-
-// outputsText tells the model which outputs of a contract are checked.
-func outputsText(c *harnessv1.TaskContract) string {
-	if len(c.GetRequiredOutputs()) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("This work counts as done only when the following is there. It is checked each time you call work_complete.")
-	for i, o := range c.GetRequiredOutputs() {
-		if i == maxOutputs || b.Len() > maxContractText {
-			b.WriteString("\n… and " + strconv.Itoa(len(c.GetRequiredOutputs())-i) + " more; what is missing of them is told when you call work_complete.")
-			break
-		}
-		b.WriteString("\n- " + o.GetId() + ": " + o.GetDescription())
-		if how := howChecked(o.GetPredicate()); how != "" {
-			b.WriteString(" (" + how + ")")
-		}
-		if o.GetOptional() {
-			b.WriteString(" [optional]")
-		}
-	}
-	return b.String()
-}
-
-// Bounds of outputsText: outputs, and bytes.
-const (
-	maxOutputs      = 60
-	maxContractText = 8 << 10
-)
-
-// howChecked describes how an output is verified, if that helps to produce it.
-func howChecked(p *harnessv1.Predicate) string {
-	switch p.GetType() {
-	case harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS:
-		return "the file " + p.GetPath()
-	case harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT:
-		return "text that matches " + content.Cut(p.GetPattern(), 200) + " in " + cmp.Or(p.GetIn(), "response")
-	case harnessv1.PredicateType_PREDICATE_TYPE_TOOL_RESULT_SUCCESS:
-		return "a successful call of " + p.GetTool()
-	case harnessv1.PredicateType_PREDICATE_TYPE_COMMAND_SUCCEEDS:
-		return "this command succeeds: " + content.Cut(p.GetCommand(), 400)
-	case harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID:
-		return p.GetIn() + " is valid under a JSON Schema"
-	default:
-		return ""
-	}
 }

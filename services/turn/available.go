@@ -67,7 +67,7 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 	all = append(all, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: AsksUser(s, definition),
 		Compaction: s.GetConfig().GetContext().GetCompaction(), OutputSchema: definition.OutputSchema, Wait: Waits(s, definition),
-		ArtifactKinds: artifactKinds(s, definition), Servers: mcptool.Searched(s.GetMcp()),
+		ArtifactKinds: definition.ArtifactKinds(s), Servers: mcptool.Searched(s.GetMcp()),
 	})...)
 	taken := map[string]bool{}
 	for _, t := range all {

@@ -2,13 +2,17 @@ package turn_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
@@ -58,7 +62,13 @@ func TestAvailableToolsFollowTheRun(t *testing.T) {
 		}, "read_file work_complete read_artifact get_weather"},
 		"without waits":      {func(s *harnessv1.Snapshot) { s.Config.Tools.Wait = proto.Bool(false) }, "read_file work_complete ask_user read_artifact get_weather"},
 		"without compaction": {func(s *harnessv1.Snapshot) { s.Config.Context.Compaction = proto.Bool(false) }, "read_file work_complete ask_user wait read_artifact get_weather"},
-		"in plan mode":       {func(s *harnessv1.Snapshot) { s.Mode = "plan" }, "work_complete ask_user wait read_artifact"},
+		"counting artifacts": {counting, "read_file save_artifact work_complete ask_user wait read_artifact get_weather"},
+		"counting in a contract that is off": {func(s *harnessv1.Snapshot) {
+			counting(s)
+			s.Config.Contract = &harnessv1.ContractConfig{Enabled: proto.Bool(false)}
+		}, "read_file work_complete ask_user wait read_artifact get_weather"},
+		"counting in plan mode": {func(s *harnessv1.Snapshot) { counting(s); s.Mode = "plan" }, "save_artifact work_complete ask_user wait read_artifact"},
+		"in plan mode":          {func(s *harnessv1.Snapshot) { s.Mode = "plan" }, "work_complete ask_user wait read_artifact"},
 		"all asked": {func(s *harnessv1.Snapshot) {
 			s.ToolRules = append(s.ToolRules, rule("*", harnessv1.ToolDecision_TOOL_DECISION_ASK))
 		}, "read_file work_complete ask_user wait read_artifact get_weather"},
@@ -72,6 +82,79 @@ func TestAvailableToolsFollowTheRun(t *testing.T) {
 		if strings.Join(got, " ") != c.want {
 			t.Errorf("%s: available are %v, want %s", name, got, c.want)
 		}
+	}
+}
+
+// counting gives a run a contract that counts findings and documents.
+func counting(s *harnessv1.Snapshot) {
+	s.TaskContract = contract.Resolve(&harnessv1.TaskContract{})
+	for _, kind := range []string{"finding", "document"} {
+		s.TaskContract.RequiredOutputs = append(s.TaskContract.RequiredOutputs, &harnessv1.RequiredOutput{
+			Id: kind, Predicate: &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_ARTIFACT_COUNT, Kind: kind},
+		})
+	}
+}
+
+// TestSaveArtifactTakesWhatCounts: the kinds of the run's work first, if it is judged, then those
+// of its contract, each once.
+func TestSaveArtifactTakesWhatCounts(t *testing.T) {
+	judged := func(s *harnessv1.Snapshot) { s.Quality = &harnessv1.QualityState{Kind: quality.Synthesis} }
+	for name, c := range map[string]struct {
+		change []func(*harnessv1.Snapshot)
+		takes  string
+	}{
+		"counting":            {[]func(*harnessv1.Snapshot){counting}, "finding document"},
+		"judged":              {[]func(*harnessv1.Snapshot){judged}, "insight recommendation document"},
+		"judged and counting": {[]func(*harnessv1.Snapshot){judged, counting}, "insight recommendation document finding"},
+	} {
+		s := snapshot()
+		for _, change := range c.change {
+			change(s)
+		}
+		set := withClients(t, s)
+		var takes []string
+		for _, kind := range []string{"insight", "recommendation", "document", "finding", "letter"} {
+			if set.Validate("save_artifact", `{"kind":"`+kind+`","title":"T","content":"C"}`) == nil {
+				takes = append(takes, kind)
+			}
+		}
+		definition, err := agent.FromStep(&harnessv1.Step{Snapshot: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := definition.ArtifactKinds(s)
+		slices.SortFunc(takes, func(a, b string) int { return slices.Index(got, a) - slices.Index(got, b) })
+		if strings.Join(got, " ") != c.takes || !slices.Equal(takes, got) {
+			t.Errorf("%s: kinds %v, and it takes %v", name, got, takes)
+		}
+	}
+}
+
+// TestSavedArtifactsOfAContract: without quality they are in the journal, in the ledger after the
+// turn and deliverables; narration is refused as in work items.
+func TestSavedArtifactsOfAContract(t *testing.T) {
+	s := snapshot()
+	counting(s)
+	w := newWorker(t, s,
+		call("a", "save_artifact", `{"kind":"finding","title":"Prices","content":"Prices rose by 4 %.","citations":[{"source":"s1","quote":"by 4 %"}]}`),
+		call("b", "save_artifact", `{"kind":"finding","title":"Prices","content":"I have completed the task. I read all of the files and wrote the report."}`))
+	w.state.Tools = &turn.ToolSet{Set: withClients(t, s)}
+	o := w.mustEnd()
+	got := o.GetStep().GetSnapshot()
+	if a := got.GetWorkItemLedger().GetArtifacts(); len(a) != 1 || a[0].GetId() != "a1" || a[0].GetKind() != "finding" || len(a[0].GetCitations()) != 1 || got.GetQuality() != nil {
+		t.Errorf("the ledger is %v", got.GetWorkItemLedger())
+	}
+	if d := runstate.Result(got, noon).GetDeliverables(); len(d) != 1 || d[0].GetItemId() != "a1" || d[0].GetKind() != "finding" || content.Text(d[0].GetContent()) != "Prices rose by 4 %." {
+		t.Errorf("deliverables %v", d)
+	}
+	refused := ""
+	for _, m := range append(appendedBy(w.journal), o.GetAppended()...) {
+		if m.GetRole() == harnessv1.Role_ROLE_TOOL && m.GetToolCallId() == "b" {
+			refused = content.Text(m.GetContent())
+		}
+	}
+	if !strings.Contains(refused, "Not stored") {
+		t.Errorf("the narration: %q", refused)
 	}
 }
 

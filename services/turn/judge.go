@@ -73,7 +73,7 @@ type reply struct {
 
 func newJudgement(s *State, p *Progress, d *runstate.Draft) *judgement {
 	j := &judgement{s: s, p: p, draft: d, waiting: len(s.Snapshot.GetPendingToolCalls())}
-	if s.Snapshot.GetConfig().GetWorkItems().GetEnabled() || len(artifactKinds(s.Snapshot, s.Definition)) > 0 {
+	if s.Snapshot.GetConfig().GetWorkItems().GetEnabled() || len(s.Definition.ArtifactKinds(s.Snapshot)) > 0 {
 		j.ledger = proto.CloneOf(s.Snapshot.GetWorkItemLedger())
 		if j.ledger == nil {
 			j.ledger = &harnessv1.WorkItemLedger{}

@@ -3,22 +3,12 @@ package turn
 import (
 	"unicode/utf8"
 
-	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
-
-// artifactKinds returns the kinds of artifacts that a run saves; none if its work is not
-// judged.
-func artifactKinds(s *harnessv1.Snapshot, definition *agent.Definition) []string {
-	if s.GetQuality() == nil {
-		return nil
-	}
-	return quality.ArtifactKinds(quality.KindOf(s.GetQuality().GetKind(), definition.Kinds, len(s.GetTask().GetSources())))
-}
 
 // NewMonitor returns what reads the text of a turn after that of its attempt; nil if
 // nothing of it is to be read. Written is the text of Written.

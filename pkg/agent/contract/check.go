@@ -24,8 +24,11 @@ type Sources interface {
 	Messages(ctx context.Context) ([]*harnessv1.Message, error)
 	// Text returns the text of a content, inline or a blob.
 	Text(ctx context.Context, content *harnessv1.Content) (string, error)
-	// Artifact returns the text of a work item's artifact.
-	Artifact(ctx context.Context, itemID string) (text string, found bool, err error)
+	// Artifact returns the text of the artifact of a work item or, if no work item with the id
+	// has one, of the saved artifact with the id.
+	Artifact(ctx context.Context, id string) (text string, found bool, err error)
+	// Saved returns the saved artifacts. Their contents may be blobs.
+	Saved() []*harnessv1.Artifact
 	// File describes a file below the workspace, with up to textBytes of its text.
 	File(ctx context.Context, path string, textBytes uint32) (*harnessv1.CheckFileResponse, error)
 	// Command runs a command with sh -c in the workspace.
@@ -83,6 +86,8 @@ func (o *output) check(ctx context.Context, src Sources) (*harnessv1.Requirement
 			return o.checkState(ctx, src)
 		}
 		return o.checkRemote(ctx, src)
+	case artifactCount:
+		return o.checkSaved(src), nil
 	default: // always_true: nothing verifies it
 	}
 	coverage := met("model_judgement", "", "nothing is verified: this is the model's own word")
@@ -124,7 +129,7 @@ func read(ctx context.Context, src Sources, in place) (document, *harnessv1.Requ
 			return document{}, nil, err
 		}
 		if !found {
-			return document{}, unmet("work item %s has no artifact yet", in.name), nil
+			return document{}, unmet("there is no artifact %s yet, neither saved nor of a work item", in.name), nil
 		}
 		return document{text: text, digest: digest(text)}, nil, nil
 	case inFile:

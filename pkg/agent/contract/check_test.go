@@ -93,7 +93,7 @@ func TestCheckOfEachPredicate(t *testing.T) {
 		{"response in any case", done, memory{response: "So: All Tests pass."}, isMet, false, "All Tests pass", "text " + digest("So: All Tests pass.")},
 		{"another response", done, memory{response: "No.", messages: []*harnessv1.Message{messageFrom(assistant, ordinary, "all tests pass")}}, isUnmet, false, "the last response", ""},
 		{"artifact", artifact, memory{artifacts: map[string]string{"w1": "summary: x"}}, isMet, false, "summary", "text " + digest("summary: x")},
-		{"no artifact", artifact, memory{}, isUnmet, false, "w1 has no artifact", ""},
+		{"no artifact", artifact, memory{}, isUnmet, false, "no artifact w1 yet", ""},
 		{"valid document", schema, memory{files: map[string]string{"r.json": `{"n": 1}`}}, isMet, false, "valid", "document " + digest(`{"n": 1}`)},
 		{"document of another shape", schema, memory{files: map[string]string{"r.json": `{"n": "1"}`}}, isUnmet, false, "n: got string, want integer", ""},
 		{"no JSON", schema, memory{files: map[string]string{"r.json": `{"n": 1} x`}}, isUnmet, false, "not valid JSON", ""},

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 // Limits of a contract.
@@ -32,6 +33,8 @@ const (
 	MaxQuestions = 32
 	// MaxEncoded bounds the contract as encoded protobuf, in bytes.
 	MaxEncoded = 96 << 10
+	// MaxCount bounds the artifacts that the required outputs count, because a run saves no more.
+	MaxCount = workitem.MaxArtifacts
 )
 
 // Defaults of a contract.
@@ -55,7 +58,8 @@ const response = "response"
 
 // Resolve returns a copy with its defaults filled in: requirement lines become outputs
 // R1, R2 and so on after the given ones, a missing predicate becomes ALWAYS_TRUE, the
-// default text of CONTAINS_TEXT the response, and the acceptability is complete.
+// default text of CONTAINS_TEXT the response, the default number of ARTIFACT_COUNT 1, and the
+// acceptability is complete.
 // Resolving again changes nothing. Resolve(nil) is nil.
 func Resolve(c *harnessv1.TaskContract) *harnessv1.TaskContract {
 	if c == nil {
@@ -72,6 +76,9 @@ func Resolve(c *harnessv1.TaskContract) *harnessv1.TaskContract {
 		}
 		if o.Predicate.Type == harnessv1.PredicateType_PREDICATE_TYPE_CONTAINS_TEXT && o.Predicate.In == "" {
 			o.Predicate.In = response
+		}
+		if o.Predicate.Type == artifactCount && o.Predicate.Min == nil {
+			o.Predicate.Min = proto.Uint32(1)
 		}
 	}
 	if r.Acceptability == nil {
@@ -134,6 +141,15 @@ func (c *Contract) Proto() *harnessv1.TaskContract { return c.contract }
 // NeedsConversation reports whether an output is about the messages of the run,
 // beyond the last response.
 func (c *Contract) NeedsConversation() bool { return c.needs }
+
+// ArtifactKinds returns the kinds of artifacts that outputs count, in the order of the contract;
+// none for a nil contract.
+func (c *Contract) ArtifactKinds() []string {
+	if c == nil {
+		return nil
+	}
+	return ArtifactKinds(c.contract)
+}
 
 // Cheap reports whether the check of an output runs no command and calls no service.
 func (c *Contract) Cheap(id string) bool {

@@ -5,6 +5,7 @@ import (
 	"strconv"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
 // Limits of a gap report, which is in an event and in the model's next request.
@@ -200,6 +201,8 @@ func suggestion(o *harnessv1.RequiredOutput, seen *harnessv1.RequirementCoverage
 		return "Make this command exit with 0; it is run again when you next finish: " + clip(p.GetCommand(), 120) + id
 	case schemaValid:
 		return "Make " + placeOf(p).String() + " valid JSON that fits its schema" + id
+	case artifactCount:
+		return "Save with " + workitem.SaveArtifact + ": " + CountText(p) + id
 	case custom:
 		if p.GetCel() != "" {
 			return "Make this hold: " + clip(p.GetCel(), 160) + id

@@ -19,6 +19,8 @@ func TestGapTextNamesWhatIsMissingAndWhatToDo(t *testing.T) {
 		{"id": "push", "predicate": {"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "run_command", "arguments": [{"name": "command", "pattern": "push"}]}},
 		{"id": "tests", "predicate": {"type": "PREDICATE_TYPE_COMMAND_SUCCEEDS", "command": "make test"}},
 		{"id": "data", "predicate": {"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "artifact:w1", "schema": "{}"}},
+		{"id": "findings", "predicate": {"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "finding", "min": 3, "cited": true}},
+		{"id": "letter", "predicate": {"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "letter"}},
 		{"id": "enough", "predicate": {"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes > 2"}},
 		{"id": "fine", "predicate": {"type": "PREDICATE_TYPE_ALWAYS_TRUE"}},
 		{"id": "dark", "predicate": {"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:1"}}],
@@ -26,12 +28,13 @@ func TestGapTextNamesWhatIsMissingAndWhatToDo(t *testing.T) {
 	l := NewLedger(c)
 	Record(l, []*harnessv1.RequirementCoverage{
 		{RequirementId: "report", Status: isUnmet, Why: "report.md: does not exist"}, {RequirementId: "fine", Status: isMet, Confidence: 1},
+		{RequirementId: "findings", Status: isUnmet, Why: "have 2 of kind finding with a quote (and 1 without), want 3"},
 		{RequirementId: "dark", Unknown: true, Why: "the check gave no answer: refused"},
 	}, 3)
 	got := GapText(isConsistent(t, c, l).Gap)
 	const want = `The work does not count as done yet: its contract is not fulfilled.
 
-Not met (9):
+Not met (11):
 - report (The report exists): report.md: does not exist
 - cites: not looked at yet
 - said: not looked at yet
@@ -39,6 +42,8 @@ Not met (9):
 - push: not looked at yet
 - tests: not looked at yet
 - data: not looked at yet
+- findings: have 2 of kind finding with a quote (and 1 without), want 3
+- letter: not looked at yet
 - enough: not looked at yet
 - dark: the check gave no answer: refused
 
@@ -52,7 +57,9 @@ What to do:
 - Bring about a tool result or an answer that matches /ok/ (seen).
 - Call run_command with command matching /push/ and make it succeed; only the latest such call counts (push).
 - Make this command exit with 0; it is run again when you next finish: make test (tests).
-- Make the artifact of w1 valid JSON that fits its schema (data).
+- Make the artifact w1 valid JSON that fits its schema (data).
+- Save with save_artifact: at least 3 artifacts of kind finding, each with a citation that quotes its source (findings).
+- Save with save_artifact: at least 1 artifact of kind letter (letter).
 - Make this hold: writes > 2 (enough).
 - dark could not be checked. It is checked again when you next finish; mend what stands in its way if you can.
 

@@ -30,7 +30,7 @@ const (
 // place names a text to check. The zero value is the last response.
 type place struct {
 	kind placeKind
-	// name is the id of the work item of an artifact, or the path of a file.
+	// name is the id of a work item or of a saved artifact, or the path of a file.
 	name string
 }
 
@@ -39,7 +39,7 @@ func (p place) String() string {
 	case inTranscript:
 		return "the conversation"
 	case inArtifact:
-		return "the artifact of " + p.name
+		return "the artifact " + p.name
 	case inFile:
 		return "the file " + p.name
 	default:
@@ -69,7 +69,7 @@ func parsePlace(field, in string) (place, error) {
 		return place{kind: inTranscript}, nil
 	case kind == "artifact" && named:
 		if !itemID().MatchString(name) {
-			return place{}, fault.Invalid(field, "invalid work item id %q: it must match [A-Za-z0-9_.-]{1,32}", clip(name, 80))
+			return place{}, fault.Invalid(field, "invalid id of a work item or saved artifact %q: it must match [A-Za-z0-9_.-]{1,32}", clip(name, 80))
 		}
 		return place{kind: inArtifact, name: name}, nil
 	case kind == "file" && named:

@@ -30,6 +30,8 @@ const (
 	schemaValid  = harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID
 	custom       = harnessv1.PredicateType_PREDICATE_TYPE_CUSTOM
 	alwaysTrue   = harnessv1.PredicateType_PREDICATE_TYPE_ALWAYS_TRUE
+
+	artifactCount = harnessv1.PredicateType_PREDICATE_TYPE_ARTIFACT_COUNT
 )
 
 // output is an output with its compiled predicate. A nil output has no predicate.
@@ -75,6 +77,8 @@ var uses = map[harnessv1.PredicateType]string{
 	schemaValid:  "in schema",
 	custom:       "?cel ?grpc ?timeout",
 	alwaysTrue:   "",
+
+	artifactCount: "kind ?min ?cited",
 }
 
 // compileOutput checks and compiles the predicate of an output. field is the path of the
@@ -113,6 +117,8 @@ func compileOutput(field string, spec *harnessv1.RequiredOutput) (*output, error
 		}
 	case custom:
 		err = o.compileCustom(field, p)
+	case artifactCount:
+		err = checkCount(field, p)
 	default: // always_true has no fields
 	}
 	if err != nil {
@@ -126,7 +132,7 @@ func checkFields(field string, p *harnessv1.Predicate) error {
 	used, known := uses[p.GetType()]
 	if !known {
 		return fault.Invalid(field+".type", "missing or unknown type: expected FILE_EXISTS, CONTAINS_TEXT, TOOL_RESULT_SUCCESS, "+
-			"COMMAND_SUCCEEDS, JSON_SCHEMA_VALID, CUSTOM or ALWAYS_TRUE")
+			"COMMAND_SUCCEEDS, JSON_SCHEMA_VALID, ARTIFACT_COUNT, CUSTOM or ALWAYS_TRUE")
 	}
 	names := strings.Fields(used)
 	for _, f := range []struct {
@@ -136,6 +142,7 @@ func checkFields(field string, p *harnessv1.Predicate) error {
 		{"path", strings.TrimSpace(p.GetPath()) != ""}, {"in", p.GetIn() != ""}, {"pattern", p.GetPattern() != ""},
 		{"tool", p.GetTool() != ""}, {"arguments", len(p.GetArguments()) > 0}, {"command", strings.TrimSpace(p.GetCommand()) != ""},
 		{"schema", strings.TrimSpace(p.GetSchema()) != ""}, {"cel", p.GetCel() != ""}, {"grpc", p.GetGrpc() != ""}, {"timeout", p.GetTimeout() != nil},
+		{"kind", p.GetKind() != ""}, {"min", p.Min != nil}, {"cited", p.GetCited()},
 	} {
 		must, may := false, false
 		for _, name := range names {

@@ -14,6 +14,7 @@ type memory struct {
 	messages  []*harnessv1.Message
 	blobs     map[string]string
 	artifacts map[string]string
+	saved     []*harnessv1.Artifact
 	files     map[string]string
 	largest   int // Bytes of a file that are handed out; 0: all.
 	command   *harnessv1.CheckCommandResponse
@@ -46,6 +47,8 @@ func (m *memory) Artifact(_ context.Context, id string) (string, bool, error) {
 	text, found := m.artifacts[id]
 	return text, found, m.err
 }
+
+func (m *memory) Saved() []*harnessv1.Artifact { return m.saved }
 
 func (m *memory) File(_ context.Context, path string, textBytes uint32) (*harnessv1.CheckFileResponse, error) {
 	if m.err != nil {

@@ -25,6 +25,9 @@ func Validate(c *harnessv1.TaskContract) error {
 	if _, err := checkOutputs(c); err != nil {
 		return err
 	}
+	if err := checkCounts(c); err != nil {
+		return err
+	}
 	return checkConfidence(c)
 }
 

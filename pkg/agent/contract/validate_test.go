@@ -29,13 +29,24 @@ func with(predicate string) string {
 	return `{"required_outputs": [{"id": "o", "predicate": ` + predicate + `}]}`
 }
 
+// counting returns a contract with an output for each number of artifacts of one kind, as JSON.
+func counting(numbers ...string) string {
+	var outputs []string
+	for i, n := range numbers {
+		outputs = append(outputs, fmt.Sprintf(`{"id": "o%d", "predicate": {"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "a", "min": %s}}`, i, n))
+	}
+	return `{"required_outputs": [` + strings.Join(outputs, ",") + `]}`
+}
+
 func TestResolveFillsInDefaults(t *testing.T) {
 	c := parse(t, `{"goal": "g", "requirements": ["first", "second"], "stored": {"inline": "x"},
-		"required_outputs": [{"id": "a"}, {"id": "b", "predicate": {"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "x"}}]}`)
+		"required_outputs": [{"id": "a"}, {"id": "b", "predicate": {"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "x"}},
+			{"id": "c", "predicate": {"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "x"}}]}`)
 	before := proto.CloneOf(c)
 	want := parse(t, `{"goal": "g", "acceptability": {"max_unknowns": 0, "min_confidence": 0.6, "allow_partial": false}, "required_outputs": [
 		{"id": "a", "predicate": {"type": "PREDICATE_TYPE_ALWAYS_TRUE"}},
 		{"id": "b", "predicate": {"type": "PREDICATE_TYPE_CONTAINS_TEXT", "pattern": "x", "in": "response"}},
+		{"id": "c", "predicate": {"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "x", "min": 1}},
 		{"id": "R1", "description": "first", "predicate": {"type": "PREDICATE_TYPE_ALWAYS_TRUE"}},
 		{"id": "R2", "description": "second", "predicate": {"type": "PREDICATE_TYPE_ALWAYS_TRUE"}}]}`)
 	r := Resolve(c)
@@ -76,6 +87,9 @@ func TestValidateAcceptsVerifiableContracts(t *testing.T) {
 		with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "writes > 0 && work_items.exists(w, w.has_artifact)"}`),
 		with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "[::1]:9000", "timeout": "0.5s"}`),
 		with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE"}`),
+		with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "finding"}`),
+		with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "a_2", "min": 200, "cited": true}`),
+		counting(`200`, `200`), // of the same kind: one artifact counts for both
 		`{"acceptability": {"max_unknowns": 1, "min_confidence": 0.6}, "requirements": ["x"]}`,
 		`{"acceptability": {"min_confidence": 1}, "required_outputs": [{"id": "o", "optional": true}, {"id": "f", "predicate": {"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a"}}]}`,
 	} {
@@ -170,6 +184,19 @@ func TestValidateNamesTheFieldAndWhatToDo(t *testing.T) {
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": ":80"}`), p + ".grpc", "HOST:PORT"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:99999"}`), p + ".grpc", "HOST:PORT"},
 		{with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:1", "timeout": "301s"}`), p + ".timeout", "5m"},
+		{with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT"}`), p + ".kind", "is required for ARTIFACT_COUNT"},
+		{with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": " "}`), p + ".kind", "does not match"},
+		{with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "Finding"}`), p + ".kind", "does not match"},
+		{with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "a b"}`), p + ".kind", "does not match"},
+		{with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "` + strings.Repeat("a", 33) + `"}`), p + ".kind", "does not match"},
+		{with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "a", "min": 0}`), p + ".min", "is 0, must be between 1 and 200"},
+		{with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "a", "min": 201}`), p + ".min", "is 201, must be between 1 and 200"},
+		{with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "a", "min": 1, "path": "a"}`), p + ".path", "is not valid for ARTIFACT_COUNT"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a", "kind": "a"}`), p + ".kind", "is not valid for FILE_EXISTS"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a", "min": 0}`), p + ".min", "is not valid for FILE_EXISTS"},
+		{with(`{"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a", "cited": true}`), p + ".cited", "is not valid for FILE_EXISTS"},
+		{`{"required_outputs": [{"id": "a", "predicate": {"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "a", "min": 200}},
+			{"id": "b", "predicate": {"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "b"}}]}`, "required_outputs[1].predicate.min", "count 201 artifacts, and a run saves at most 200"},
 		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "path": "a"}`), p + ".path", "is not valid for"},
 		{with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE", "arguments": [{}]}`), p + ".arguments", "is not valid for"},
 	} {
@@ -213,6 +240,7 @@ func FuzzValidate(f *testing.F) {
 		with(`{"type": "PREDICATE_TYPE_TOOL_RESULT_SUCCESS", "tool": "a", "arguments": [{"name": "a.b", "pattern": "^x"}]}`),
 		with(`{"type": "PREDICATE_TYPE_JSON_SCHEMA_VALID", "in": "file:a", "schema": "{\"$ref\": \"#\", \"pattern\": \"a\"}"}`),
 		with(`{"type": "PREDICATE_TYPE_CUSTOM", "cel": "turn > 1"}`), with(`{"type": "PREDICATE_TYPE_CUSTOM", "grpc": "a:1"}`),
+		with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "finding", "cited": true}`), counting(`3`, `150`),
 	} {
 		encoded, err := proto.Marshal(parse(f, text))
 		if err != nil {
@@ -222,6 +250,7 @@ func FuzzValidate(f *testing.F) {
 	}
 	w := &memory{
 		response: "aaa", messages: []*harnessv1.Message{calls([3]string{"1", "a", `{"a": {"b": "x"}}`}), answers("1", "a", false)},
+		saved:     []*harnessv1.Artifact{{Id: "a1", Kind: "finding", Content: inline("x"), Citations: []*harnessv1.Citation{{Source: "s", Quote: "x"}}}},
 		artifacts: map[string]string{"w1": `{"a": 1}`}, files: map[string]string{"a": `{"a": [1]}`},
 	}
 	f.Fuzz(func(t *testing.T, encoded []byte) {

@@ -163,6 +163,10 @@ func custom(cel string) *harnessv1.Predicate {
 	return &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_CUSTOM, Cel: cel}
 }
 
+func count(kind string, least uint32, cited bool) *harnessv1.Predicate {
+	return &harnessv1.Predicate{Type: harnessv1.PredicateType_PREDICATE_TYPE_ARTIFACT_COUNT, Kind: kind, Min: proto.Uint32(least), Cited: cited}
+}
+
 // TestStopDecisionChecksEveryKindOfOutput: each output is observed under its own key,
 // texts in blobs included, and the run ends when all are met.
 func TestStopDecisionChecksEveryKindOfOutput(t *testing.T) {
@@ -188,25 +192,39 @@ func TestStopDecisionChecksEveryKindOfOutput(t *testing.T) {
 	s.Answer = b.Blob(long)
 	s.WorkItemLedger = &harnessv1.WorkItemLedger{Items: []*harnessv1.WorkItem{
 		{Id: "w1", Title: "One", Status: harnessv1.WorkItemStatus_WORK_ITEM_STATUS_DONE, Artifact: b.Blob("the report")},
+		{Id: "w2", Title: "Two", Status: harnessv1.WorkItemStatus_WORK_ITEM_STATUS_DONE},
+	}, Artifacts: []*harnessv1.Artifact{
+		{Id: "a1", Kind: "finding", Content: b.Blob(`{"n": 1}`), Citations: []*harnessv1.Citation{{Source: "s1", Quote: "n"}}},
+		{Id: "w1", Kind: "finding", Content: content.Inline("saved under the id of a work item with an artifact")},
+		{Id: "w2", Kind: "finding", Content: content.Inline("saved under the id of a work item without one")},
 	}}
 	s.MessageCount = 2
 	want := map[string]harnessv1.RequirementStatus{
 		"command": met, "fails": unmet, "file": met, "absent": unmet, "text": met, "response": met, "tail": met, "transcript": met, "artifact": met,
 		"no-artifact": unmet, "cel": met, "service": met,
+		"saved": met, "saved-document": met, "items-first": unmet, "no-item-artifact": met, "findings": met, "cited": met, "more-cited": unmet, "letters": unmet,
 	}
 	agreeAll(s, map[string]*harnessv1.Predicate{
-		"command":     commandSucceeds("test -f made.txt"),
-		"fails":       commandSucceeds("echo broken >&2; exit 3"),
-		"file":        {Type: harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS, Path: "made.txt"},
-		"absent":      {Type: harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS, Path: "absent.txt"},
-		"text":        containsText("file:made.txt", "by hand"),
-		"response":    containsText("response", "all tests pass"),
-		"tail":        custom(`response.endsWith("Really.")`),
-		"transcript":  containsText("transcript", "in the first record"),
-		"artifact":    containsText("artifact:w1", "the report"),
-		"no-artifact": containsText("artifact:w9", "."),
-		"cel":         custom(`turn == 2 && files_changed == 0 && artifacts["w1"] == "the report"`),
-		"service":     {Type: harnessv1.PredicateType_PREDICATE_TYPE_CUSTOM, Grpc: pool},
+		"command":          commandSucceeds("test -f made.txt"),
+		"fails":            commandSucceeds("echo broken >&2; exit 3"),
+		"file":             {Type: harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS, Path: "made.txt"},
+		"absent":           {Type: harnessv1.PredicateType_PREDICATE_TYPE_FILE_EXISTS, Path: "absent.txt"},
+		"text":             containsText("file:made.txt", "by hand"),
+		"response":         containsText("response", "all tests pass"),
+		"tail":             custom(`response.endsWith("Really.")`),
+		"transcript":       containsText("transcript", "in the first record"),
+		"artifact":         containsText("artifact:w1", "the report"),
+		"no-artifact":      containsText("artifact:w9", "."),
+		"saved":            containsText("artifact:a1", `"n"`),
+		"saved-document":   {Type: harnessv1.PredicateType_PREDICATE_TYPE_JSON_SCHEMA_VALID, In: "artifact:a1", Schema: `{"required":["n"]}`},
+		"items-first":      containsText("artifact:w1", "saved under"),
+		"no-item-artifact": containsText("artifact:w2", "saved under"),
+		"findings":         count("finding", 3, false),
+		"cited":            count("finding", 1, true),
+		"more-cited":       count("finding", 2, true),
+		"letters":          count("letter", 1, false),
+		"cel":              custom(`turn == 2 && files_changed == 0 && artifacts["w1"] == "the report"`),
+		"service":          {Type: harnessv1.PredicateType_PREDICATE_TYPE_CUSTOM, Grpc: pool},
 	})
 	b.PutJournal(&harnessv1.Journal{Entry: &harnessv1.Journal_TurnStarted{TurnStarted: &harnessv1.TurnStarted{TurnNumber: 2}}},
 		&harnessv1.Message{Id: 1, Role: harnessv1.Role_ROLE_ASSISTANT, Content: b.Blob("This is in the first record.")})
@@ -218,6 +236,10 @@ func TestStopDecisionChecksEveryKindOfOutput(t *testing.T) {
 		if c := check(t, got, id); c.GetStatus() != status {
 			t.Errorf("%s: %v, want %s", id, c, status)
 		}
+	}
+	if e := check(t, got, "cited").GetEvidence(); len(e) != 1 || e[0].GetText() != "1 of finding: a1" ||
+		e[0].GetDigest() != content.Digest([]byte("a1 "+content.Digest([]byte(`{"n": 1}`))+"\n")) {
+		t.Errorf("evidence of an artifact in a blob: %v", e)
 	}
 	if got.GetTo() != "repair" || !strings.Contains(check(t, got, "fails").GetWhy(), "broken") {
 		t.Errorf("committed %v", got)

@@ -49,15 +49,29 @@ func (s *sources) Text(ctx context.Context, c *harnessv1.Content) (string, error
 	return string(data), err
 }
 
-// Artifact returns the text of a work item's artifact.
-func (s *sources) Artifact(ctx context.Context, itemID string) (text string, found bool, err error) {
-	for _, item := range s.snapshot().GetWorkItemLedger().GetItems() {
-		if item.GetId() == itemID && item.GetArtifact() != nil {
-			text, err = s.Text(ctx, item.GetArtifact())
-			return text, err == nil, err
+// Artifact returns the text of the artifact of a work item, else of a saved artifact.
+func (s *sources) Artifact(ctx context.Context, id string) (text string, found bool, err error) {
+	var artifact *harnessv1.Content
+	for _, saved := range s.Saved() {
+		if saved.GetId() == id {
+			artifact = saved.GetContent()
 		}
 	}
-	return "", false, nil
+	for _, item := range s.snapshot().GetWorkItemLedger().GetItems() {
+		if item.GetId() == id && item.GetArtifact() != nil {
+			artifact = item.GetArtifact()
+		}
+	}
+	if artifact == nil {
+		return "", false, nil
+	}
+	text, err = s.Text(ctx, artifact)
+	return text, err == nil, err
+}
+
+// Saved returns the saved artifacts.
+func (s *sources) Saved() []*harnessv1.Artifact {
+	return s.snapshot().GetWorkItemLedger().GetArtifacts()
 }
 
 // File returns what the tool host finds at a path.

@@ -161,7 +161,7 @@ func TestContractTextInWhatIsNotThere(t *testing.T) {
 	s := live.Play(t, live.Replies(contractFinish("first"), contractFinish("second")), itemsOn, contractTurns(2),
 		contractOf(contractText("item", "artifact:w1", "x"), contractText("file", "file:none.md", "x")))
 	s.Want("DONE max_turns")
-	itemsHas(t, "the gap report", contractToldGap(t, s, 1), "w1 has no artifact", "none.md")
+	itemsHas(t, "the gap report", contractToldGap(t, s, 1), "no artifact w1 yet", "none.md")
 	itemsEqual(t, "the state", contractStatuses(s.State()), "item UNMET", "file UNMET")
 }
 

@@ -3,6 +3,7 @@ package schemagen
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
@@ -17,8 +18,16 @@ var forms = map[protoreflect.FullName]func(object) object{
 	},
 	"harness.v1.AgentSpec.agents": subAgents,
 	"harness.v1.SubAgent.agents":  subAgents,
-	"harness.v1.SubAgent.contract": func(contract object) object {
-		return object{"oneOf": []any{filePath("Path of a contract file, from this file's directory."), contract}}
+	"harness.v1.SubAgent.contract": func(fields object) object {
+		return object{"oneOf": []any{filePath("Path of a contract file, from this file's directory."), fields}}
+	},
+	"harness.v1.Predicate.kind": func(text object) object {
+		text["pattern"] = `^[a-z][a-z0-9_]{0,31}$`
+		return text
+	},
+	"harness.v1.Predicate.min": func(count object) object {
+		count["minimum"], count["maximum"] = 1, contract.MaxCount
+		return count
 	},
 	"harness.v1.SandboxConfig.network": network,
 	"harness.v1.McpServer.network":     network,
@@ -119,6 +128,7 @@ var rules = map[string]object{
 		kind("COMMAND_SUCCEEDS", []any{"command"}, "timeout"),
 		kind("JSON_SCHEMA_VALID", []any{"in", "schema"}),
 		kind("CUSTOM", nil, "cel", "grpc", "timeout"),
+		kind("ARTIFACT_COUNT", []any{"kind"}, "min", "cited"),
 		kind("ALWAYS_TRUE", nil),
 	}},
 }

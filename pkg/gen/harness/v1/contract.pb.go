@@ -42,6 +42,8 @@ const (
 	PredicateType_PREDICATE_TYPE_CUSTOM PredicateType = 6
 	// Nothing is verified; the model's word is recorded as what it is.
 	PredicateType_PREDICATE_TYPE_ALWAYS_TRUE PredicateType = 7
+	// At least min artifacts of kind are saved with save_artifact.
+	PredicateType_PREDICATE_TYPE_ARTIFACT_COUNT PredicateType = 8
 )
 
 // Enum value maps for PredicateType.
@@ -55,6 +57,7 @@ var (
 		5: "PREDICATE_TYPE_JSON_SCHEMA_VALID",
 		6: "PREDICATE_TYPE_CUSTOM",
 		7: "PREDICATE_TYPE_ALWAYS_TRUE",
+		8: "PREDICATE_TYPE_ARTIFACT_COUNT",
 	}
 	PredicateType_value = map[string]int32{
 		"PREDICATE_TYPE_UNSPECIFIED":         0,
@@ -65,6 +68,7 @@ var (
 		"PREDICATE_TYPE_JSON_SCHEMA_VALID":   5,
 		"PREDICATE_TYPE_CUSTOM":              6,
 		"PREDICATE_TYPE_ALWAYS_TRUE":         7,
+		"PREDICATE_TYPE_ARTIFACT_COUNT":      8,
 	}
 )
 
@@ -341,7 +345,8 @@ type Predicate struct {
 	// FILE_EXISTS: path below the workspace.
 	Path string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	// CONTAINS_TEXT: response, transcript, artifact:ID or file:PATH; default response.
-	// JSON_SCHEMA_VALID: artifact:ID or file:PATH. A response is the agent's last text.
+	// JSON_SCHEMA_VALID: artifact:ID or file:PATH. A response is the agent's last text. The ID
+	// is that of a work item with an artifact, else that of a saved artifact.
 	In string `protobuf:"bytes,3,opt,name=in,proto3" json:"in,omitempty"`
 	// CONTAINS_TEXT: RE2, case-insensitive.
 	Pattern string `protobuf:"bytes,4,opt,name=pattern,proto3" json:"pattern,omitempty"`
@@ -358,7 +363,14 @@ type Predicate struct {
 	// CUSTOM: HOST:PORT of a CheckService.
 	Grpc string `protobuf:"bytes,10,opt,name=grpc,proto3" json:"grpc,omitempty"`
 	// COMMAND_SUCCEEDS, CUSTOM by grpc: time that it may take. Default 120 s, 5 s.
-	Timeout       *durationpb.Duration `protobuf:"bytes,11,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Timeout *durationpb.Duration `protobuf:"bytes,11,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// ARTIFACT_COUNT: kind of the artifacts, such as finding. Matches [a-z][a-z0-9_]{0,31}.
+	Kind string `protobuf:"bytes,12,opt,name=kind,proto3" json:"kind,omitempty"`
+	// ARTIFACT_COUNT: least number of artifacts, 1 to 200. Default 1. What the required
+	// outputs of a contract count is at most 200 together.
+	Min *uint32 `protobuf:"varint,13,opt,name=min,proto3,oneof" json:"min,omitempty"`
+	// ARTIFACT_COUNT: only artifacts with a citation that has a quote count. Default false.
+	Cited         bool `protobuf:"varint,14,opt,name=cited,proto3" json:"cited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -468,6 +480,27 @@ func (x *Predicate) GetTimeout() *durationpb.Duration {
 		return x.Timeout
 	}
 	return nil
+}
+
+func (x *Predicate) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Predicate) GetMin() uint32 {
+	if x != nil && x.Min != nil {
+		return *x.Min
+	}
+	return 0
+}
+
+func (x *Predicate) GetCited() bool {
+	if x != nil {
+		return x.Cited
+	}
+	return false
 }
 
 // ArgumentMatch is a condition on one argument of a call.
@@ -658,9 +691,12 @@ func (x *Acceptability) GetAllowPartial() bool {
 // Evidence is the basis of a status.
 type Evidence struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// file, text, tool_call, command, document, expression, service or model_judgement.
+	// file, text, tool_call, command, document, artifacts, expression, service or
+	// model_judgement.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// SHA-256 of the file, text or document in lower-case hexadecimal, else empty.
+	// SHA-256 of the file, text or document in lower-case hexadecimal, else empty. For
+	// artifacts that of a line for each one that counts, in the order in which they were saved:
+	// its id, a space, and the SHA-256 of its content.
 	Digest string `protobuf:"bytes,2,opt,name=digest,proto3" json:"digest,omitempty"`
 	// For people, at most 128 bytes.
 	Text string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
@@ -1331,7 +1367,7 @@ const file_harness_v1_contract_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x123\n" +
 	"\tpredicate\x18\x03 \x01(\v2\x15.harness.v1.PredicateR\tpredicate\x12\x1a\n" +
-	"\boptional\x18\x04 \x01(\bR\boptional\"\xd2\x02\n" +
+	"\boptional\x18\x04 \x01(\bR\boptional\"\x9b\x03\n" +
 	"\tPredicate\x12-\n" +
 	"\x04type\x18\x01 \x01(\x0e2\x19.harness.v1.PredicateTypeR\x04type\x12\x12\n" +
 	"\x04path\x18\x02 \x01(\tR\x04path\x12\x0e\n" +
@@ -1344,7 +1380,11 @@ const file_harness_v1_contract_proto_rawDesc = "" +
 	"\x03cel\x18\t \x01(\tR\x03cel\x12\x12\n" +
 	"\x04grpc\x18\n" +
 	" \x01(\tR\x04grpc\x123\n" +
-	"\atimeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\atimeout\"=\n" +
+	"\atimeout\x18\v \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
+	"\x04kind\x18\f \x01(\tR\x04kind\x12\x15\n" +
+	"\x03min\x18\r \x01(\rH\x00R\x03min\x88\x01\x01\x12\x14\n" +
+	"\x05cited\x18\x0e \x01(\bR\x05citedB\x06\n" +
+	"\x04_min\"=\n" +
 	"\rArgumentMatch\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\apattern\x18\x02 \x01(\tR\apattern\"h\n" +
@@ -1409,7 +1449,7 @@ const file_harness_v1_contract_proto_rawDesc = "" +
 	"\x05state\x18\a \x01(\tR\x05state\x12\x1c\n" +
 	"\tworkspace\x18\b \x01(\tR\tworkspace\"L\n" +
 	"\rCheckResponse\x12;\n" +
-	"\bcoverage\x18\x01 \x01(\v2\x1f.harness.v1.RequirementCoverageR\bcoverage*\x9f\x02\n" +
+	"\bcoverage\x18\x01 \x01(\v2\x1f.harness.v1.RequirementCoverageR\bcoverage*\xc2\x02\n" +
 	"\rPredicateType\x12\x1e\n" +
 	"\x1aPREDICATE_TYPE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aPREDICATE_TYPE_FILE_EXISTS\x10\x01\x12 \n" +
@@ -1418,7 +1458,8 @@ const file_harness_v1_contract_proto_rawDesc = "" +
 	"\x1fPREDICATE_TYPE_COMMAND_SUCCEEDS\x10\x04\x12$\n" +
 	" PREDICATE_TYPE_JSON_SCHEMA_VALID\x10\x05\x12\x19\n" +
 	"\x15PREDICATE_TYPE_CUSTOM\x10\x06\x12\x1e\n" +
-	"\x1aPREDICATE_TYPE_ALWAYS_TRUE\x10\a*\xb7\x01\n" +
+	"\x1aPREDICATE_TYPE_ALWAYS_TRUE\x10\a\x12!\n" +
+	"\x1dPREDICATE_TYPE_ARTIFACT_COUNT\x10\b*\xb7\x01\n" +
 	"\x11RequirementStatus\x12\"\n" +
 	"\x1eREQUIREMENT_STATUS_UNSPECIFIED\x10\x00\x12\x1c\n" +
 	"\x18REQUIREMENT_STATUS_UNMET\x10\x01\x12\x1a\n" +
@@ -1497,6 +1538,7 @@ func file_harness_v1_contract_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
+	file_harness_v1_contract_proto_msgTypes[2].OneofWrappers = []any{}
 	file_harness_v1_contract_proto_msgTypes[4].OneofWrappers = []any{}
 	file_harness_v1_contract_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}

@@ -26,7 +26,7 @@ from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb
 from harnessmesh.gen.harness.v1 import content_pb2 as harness_dot_v1_dot_content__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/contract.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\"\xf8\x01\n\x0cTaskContract\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04goal\x18\x02 \x01(\t\x12\x34\n\x10required_outputs\x18\x03 \x03(\x0b\x32\x1a.harness.v1.RequiredOutput\x12+\n\tquestions\x18\x04 \x03(\x0b\x32\x18.harness.v1.UserQuestion\x12\x30\n\racceptability\x18\x05 \x01(\x0b\x32\x19.harness.v1.Acceptability\x12\x14\n\x0crequirements\x18\x06 \x03(\t\x12#\n\x06stored\x18\x0f \x01(\x0b\x32\x13.harness.v1.Content\"m\n\x0eRequiredOutput\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12(\n\tpredicate\x18\x03 \x01(\x0b\x32\x15.harness.v1.Predicate\x12\x10\n\x08optional\x18\x04 \x01(\x08\"\x83\x02\n\tPredicate\x12\'\n\x04type\x18\x01 \x01(\x0e\x32\x19.harness.v1.PredicateType\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\n\n\x02in\x18\x03 \x01(\t\x12\x0f\n\x07pattern\x18\x04 \x01(\t\x12\x0c\n\x04tool\x18\x05 \x01(\t\x12,\n\targuments\x18\x06 \x03(\x0b\x32\x19.harness.v1.ArgumentMatch\x12\x0f\n\x07\x63ommand\x18\x07 \x01(\t\x12\x0e\n\x06schema\x18\x08 \x01(\t\x12\x0b\n\x03\x63\x65l\x18\t \x01(\t\x12\x0c\n\x04grpc\x18\n \x01(\t\x12*\n\x07timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\".\n\rArgumentMatch\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07pattern\x18\x02 \x01(\t\"P\n\x0cUserQuestion\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x15\n\x08required\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x0b\n\t_required\"\x99\x01\n\rAcceptability\x12\x19\n\x0cmax_unknowns\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emin_confidence\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x1a\n\rallow_partial\x18\x03 \x01(\x08H\x02\x88\x01\x01\x42\x0f\n\r_max_unknownsB\x11\n\x0f_min_confidenceB\x10\n\x0e_allow_partial\"K\n\x08\x45vidence\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x13\n\x0bturn_number\x18\x04 \x01(\r\"\xb6\x01\n\x13RequirementCoverage\x12\x16\n\x0erequirement_id\x18\x01 \x01(\t\x12-\n\x06status\x18\x02 \x01(\x0e\x32\x1d.harness.v1.RequirementStatus\x12&\n\x08\x65vidence\x18\x03 \x03(\x0b\x32\x14.harness.v1.Evidence\x12\x12\n\nconfidence\x18\x04 \x01(\x01\x12\x0b\n\x03why\x18\x05 \x01(\t\x12\x0f\n\x07unknown\x18\x06 \x01(\x08\"\\\n\x0eQuestionAnswer\x12\x13\n\x0bquestion_id\x18\x01 \x01(\t\x12#\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x13.harness.v1.Content\x12\x10\n\x08\x64\x65\x63lined\x18\x03 \x01(\x08\"\xd6\x01\n\x0e\x43overageLedger\x12\x35\n\x0crequirements\x18\x01 \x03(\x0b\x32\x1f.harness.v1.RequirementCoverage\x12+\n\x07\x61nswers\x18\x02 \x03(\x0b\x32\x1a.harness.v1.QuestionAnswer\x12\x13\n\x0bturn_number\x18\x03 \x01(\r\x12&\n\x08\x63overage\x18\x04 \x01(\x0b\x32\x14.harness.v1.Coverage\x12#\n\x06stored\x18\x0f \x01(\x0b\x32\x13.harness.v1.Content\"5\n\x08\x43overage\x12\x0b\n\x03met\x18\x01 \x01(\r\x12\r\n\x05total\x18\x02 \x01(\r\x12\r\n\x05unmet\x18\x03 \x03(\t\"x\n\tGapReport\x12\x38\n\x12unmet_requirements\x18\x01 \x03(\x0b\x32\x1c.harness.v1.UnmetRequirement\x12\x1c\n\x14unanswered_questions\x18\x02 \x03(\t\x12\x13\n\x0bsuggestions\x18\x03 \x03(\t\"@\n\x10UnmetRequirement\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x0b\n\x03why\x18\x03 \x01(\t\"\xb8\x01\n\x0c\x43heckRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\x12*\n\x06output\x18\x04 \x01(\x0b\x32\x1a.harness.v1.RequiredOutput\x12\x0c\n\x04goal\x18\x05 \x01(\t\x12\x10\n\x08response\x18\x06 \x01(\t\x12\r\n\x05state\x18\x07 \x01(\t\x12\x11\n\tworkspace\x18\x08 \x01(\t\"B\n\rCheckResponse\x12\x31\n\x08\x63overage\x18\x01 \x01(\x0b\x32\x1f.harness.v1.RequirementCoverage*\x9f\x02\n\rPredicateType\x12\x1e\n\x1aPREDICATE_TYPE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPREDICATE_TYPE_FILE_EXISTS\x10\x01\x12 \n\x1cPREDICATE_TYPE_CONTAINS_TEXT\x10\x02\x12&\n\"PREDICATE_TYPE_TOOL_RESULT_SUCCESS\x10\x03\x12#\n\x1fPREDICATE_TYPE_COMMAND_SUCCEEDS\x10\x04\x12$\n PREDICATE_TYPE_JSON_SCHEMA_VALID\x10\x05\x12\x19\n\x15PREDICATE_TYPE_CUSTOM\x10\x06\x12\x1e\n\x1aPREDICATE_TYPE_ALWAYS_TRUE\x10\x07*\xb7\x01\n\x11RequirementStatus\x12\"\n\x1eREQUIREMENT_STATUS_UNSPECIFIED\x10\x00\x12\x1c\n\x18REQUIREMENT_STATUS_UNMET\x10\x01\x12\x1a\n\x16REQUIREMENT_STATUS_MET\x10\x02\x12$\n REQUIREMENT_STATUS_PARTIALLY_MET\x10\x03\x12\x1e\n\x1aREQUIREMENT_STATUS_SKIPPED\x10\x04\x32L\n\x0c\x43heckService\x12<\n\x05\x43heck\x12\x18.harness.v1.CheckRequest\x1a\x19.harness.v1.CheckResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x19harness/v1/contract.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\"\xf8\x01\n\x0cTaskContract\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04goal\x18\x02 \x01(\t\x12\x34\n\x10required_outputs\x18\x03 \x03(\x0b\x32\x1a.harness.v1.RequiredOutput\x12+\n\tquestions\x18\x04 \x03(\x0b\x32\x18.harness.v1.UserQuestion\x12\x30\n\racceptability\x18\x05 \x01(\x0b\x32\x19.harness.v1.Acceptability\x12\x14\n\x0crequirements\x18\x06 \x03(\t\x12#\n\x06stored\x18\x0f \x01(\x0b\x32\x13.harness.v1.Content\"m\n\x0eRequiredOutput\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12(\n\tpredicate\x18\x03 \x01(\x0b\x32\x15.harness.v1.Predicate\x12\x10\n\x08optional\x18\x04 \x01(\x08\"\xba\x02\n\tPredicate\x12\'\n\x04type\x18\x01 \x01(\x0e\x32\x19.harness.v1.PredicateType\x12\x0c\n\x04path\x18\x02 \x01(\t\x12\n\n\x02in\x18\x03 \x01(\t\x12\x0f\n\x07pattern\x18\x04 \x01(\t\x12\x0c\n\x04tool\x18\x05 \x01(\t\x12,\n\targuments\x18\x06 \x03(\x0b\x32\x19.harness.v1.ArgumentMatch\x12\x0f\n\x07\x63ommand\x18\x07 \x01(\t\x12\x0e\n\x06schema\x18\x08 \x01(\t\x12\x0b\n\x03\x63\x65l\x18\t \x01(\t\x12\x0c\n\x04grpc\x18\n \x01(\t\x12*\n\x07timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0c\n\x04kind\x18\x0c \x01(\t\x12\x10\n\x03min\x18\r \x01(\rH\x00\x88\x01\x01\x12\r\n\x05\x63ited\x18\x0e \x01(\x08\x42\x06\n\x04_min\".\n\rArgumentMatch\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07pattern\x18\x02 \x01(\t\"P\n\x0cUserQuestion\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08question\x18\x02 \x01(\t\x12\x15\n\x08required\x18\x03 \x01(\x08H\x00\x88\x01\x01\x42\x0b\n\t_required\"\x99\x01\n\rAcceptability\x12\x19\n\x0cmax_unknowns\x18\x01 \x01(\rH\x00\x88\x01\x01\x12\x1b\n\x0emin_confidence\x18\x02 \x01(\x01H\x01\x88\x01\x01\x12\x1a\n\rallow_partial\x18\x03 \x01(\x08H\x02\x88\x01\x01\x42\x0f\n\r_max_unknownsB\x11\n\x0f_min_confidenceB\x10\n\x0e_allow_partial\"K\n\x08\x45vidence\x12\x0c\n\x04kind\x18\x01 \x01(\t\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x0c\n\x04text\x18\x03 \x01(\t\x12\x13\n\x0bturn_number\x18\x04 \x01(\r\"\xb6\x01\n\x13RequirementCoverage\x12\x16\n\x0erequirement_id\x18\x01 \x01(\t\x12-\n\x06status\x18\x02 \x01(\x0e\x32\x1d.harness.v1.RequirementStatus\x12&\n\x08\x65vidence\x18\x03 \x03(\x0b\x32\x14.harness.v1.Evidence\x12\x12\n\nconfidence\x18\x04 \x01(\x01\x12\x0b\n\x03why\x18\x05 \x01(\t\x12\x0f\n\x07unknown\x18\x06 \x01(\x08\"\\\n\x0eQuestionAnswer\x12\x13\n\x0bquestion_id\x18\x01 \x01(\t\x12#\n\x06\x61nswer\x18\x02 \x01(\x0b\x32\x13.harness.v1.Content\x12\x10\n\x08\x64\x65\x63lined\x18\x03 \x01(\x08\"\xd6\x01\n\x0e\x43overageLedger\x12\x35\n\x0crequirements\x18\x01 \x03(\x0b\x32\x1f.harness.v1.RequirementCoverage\x12+\n\x07\x61nswers\x18\x02 \x03(\x0b\x32\x1a.harness.v1.QuestionAnswer\x12\x13\n\x0bturn_number\x18\x03 \x01(\r\x12&\n\x08\x63overage\x18\x04 \x01(\x0b\x32\x14.harness.v1.Coverage\x12#\n\x06stored\x18\x0f \x01(\x0b\x32\x13.harness.v1.Content\"5\n\x08\x43overage\x12\x0b\n\x03met\x18\x01 \x01(\r\x12\r\n\x05total\x18\x02 \x01(\r\x12\r\n\x05unmet\x18\x03 \x03(\t\"x\n\tGapReport\x12\x38\n\x12unmet_requirements\x18\x01 \x03(\x0b\x32\x1c.harness.v1.UnmetRequirement\x12\x1c\n\x14unanswered_questions\x18\x02 \x03(\t\x12\x13\n\x0bsuggestions\x18\x03 \x03(\t\"@\n\x10UnmetRequirement\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x02 \x01(\t\x12\x0b\n\x03why\x18\x03 \x01(\t\"\xb8\x01\n\x0c\x43heckRequest\x12\x11\n\tnamespace\x18\x01 \x01(\t\x12\x0e\n\x06run_id\x18\x02 \x01(\t\x12\x17\n\x0fidempotency_key\x18\x03 \x01(\t\x12*\n\x06output\x18\x04 \x01(\x0b\x32\x1a.harness.v1.RequiredOutput\x12\x0c\n\x04goal\x18\x05 \x01(\t\x12\x10\n\x08response\x18\x06 \x01(\t\x12\r\n\x05state\x18\x07 \x01(\t\x12\x11\n\tworkspace\x18\x08 \x01(\t\"B\n\rCheckResponse\x12\x31\n\x08\x63overage\x18\x01 \x01(\x0b\x32\x1f.harness.v1.RequirementCoverage*\xc2\x02\n\rPredicateType\x12\x1e\n\x1aPREDICATE_TYPE_UNSPECIFIED\x10\x00\x12\x1e\n\x1aPREDICATE_TYPE_FILE_EXISTS\x10\x01\x12 \n\x1cPREDICATE_TYPE_CONTAINS_TEXT\x10\x02\x12&\n\"PREDICATE_TYPE_TOOL_RESULT_SUCCESS\x10\x03\x12#\n\x1fPREDICATE_TYPE_COMMAND_SUCCEEDS\x10\x04\x12$\n PREDICATE_TYPE_JSON_SCHEMA_VALID\x10\x05\x12\x19\n\x15PREDICATE_TYPE_CUSTOM\x10\x06\x12\x1e\n\x1aPREDICATE_TYPE_ALWAYS_TRUE\x10\x07\x12!\n\x1dPREDICATE_TYPE_ARTIFACT_COUNT\x10\x08*\xb7\x01\n\x11RequirementStatus\x12\"\n\x1eREQUIREMENT_STATUS_UNSPECIFIED\x10\x00\x12\x1c\n\x18REQUIREMENT_STATUS_UNMET\x10\x01\x12\x1a\n\x16REQUIREMENT_STATUS_MET\x10\x02\x12$\n REQUIREMENT_STATUS_PARTIALLY_MET\x10\x03\x12\x1e\n\x1aREQUIREMENT_STATUS_SKIPPED\x10\x04\x32L\n\x0c\x43heckService\x12<\n\x05\x43heck\x12\x18.harness.v1.CheckRequest\x1a\x19.harness.v1.CheckResponseBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,40 +34,40 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'harness.v1.contract_pb2', _
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1'
-  _globals['_PREDICATETYPE']._serialized_start=2081
-  _globals['_PREDICATETYPE']._serialized_end=2368
-  _globals['_REQUIREMENTSTATUS']._serialized_start=2371
-  _globals['_REQUIREMENTSTATUS']._serialized_end=2554
+  _globals['_PREDICATETYPE']._serialized_start=2136
+  _globals['_PREDICATETYPE']._serialized_end=2458
+  _globals['_REQUIREMENTSTATUS']._serialized_start=2461
+  _globals['_REQUIREMENTSTATUS']._serialized_end=2644
   _globals['_TASKCONTRACT']._serialized_start=100
   _globals['_TASKCONTRACT']._serialized_end=348
   _globals['_REQUIREDOUTPUT']._serialized_start=350
   _globals['_REQUIREDOUTPUT']._serialized_end=459
   _globals['_PREDICATE']._serialized_start=462
-  _globals['_PREDICATE']._serialized_end=721
-  _globals['_ARGUMENTMATCH']._serialized_start=723
-  _globals['_ARGUMENTMATCH']._serialized_end=769
-  _globals['_USERQUESTION']._serialized_start=771
-  _globals['_USERQUESTION']._serialized_end=851
-  _globals['_ACCEPTABILITY']._serialized_start=854
-  _globals['_ACCEPTABILITY']._serialized_end=1007
-  _globals['_EVIDENCE']._serialized_start=1009
-  _globals['_EVIDENCE']._serialized_end=1084
-  _globals['_REQUIREMENTCOVERAGE']._serialized_start=1087
-  _globals['_REQUIREMENTCOVERAGE']._serialized_end=1269
-  _globals['_QUESTIONANSWER']._serialized_start=1271
-  _globals['_QUESTIONANSWER']._serialized_end=1363
-  _globals['_COVERAGELEDGER']._serialized_start=1366
-  _globals['_COVERAGELEDGER']._serialized_end=1580
-  _globals['_COVERAGE']._serialized_start=1582
-  _globals['_COVERAGE']._serialized_end=1635
-  _globals['_GAPREPORT']._serialized_start=1637
-  _globals['_GAPREPORT']._serialized_end=1757
-  _globals['_UNMETREQUIREMENT']._serialized_start=1759
-  _globals['_UNMETREQUIREMENT']._serialized_end=1823
-  _globals['_CHECKREQUEST']._serialized_start=1826
-  _globals['_CHECKREQUEST']._serialized_end=2010
-  _globals['_CHECKRESPONSE']._serialized_start=2012
-  _globals['_CHECKRESPONSE']._serialized_end=2078
-  _globals['_CHECKSERVICE']._serialized_start=2556
-  _globals['_CHECKSERVICE']._serialized_end=2632
+  _globals['_PREDICATE']._serialized_end=776
+  _globals['_ARGUMENTMATCH']._serialized_start=778
+  _globals['_ARGUMENTMATCH']._serialized_end=824
+  _globals['_USERQUESTION']._serialized_start=826
+  _globals['_USERQUESTION']._serialized_end=906
+  _globals['_ACCEPTABILITY']._serialized_start=909
+  _globals['_ACCEPTABILITY']._serialized_end=1062
+  _globals['_EVIDENCE']._serialized_start=1064
+  _globals['_EVIDENCE']._serialized_end=1139
+  _globals['_REQUIREMENTCOVERAGE']._serialized_start=1142
+  _globals['_REQUIREMENTCOVERAGE']._serialized_end=1324
+  _globals['_QUESTIONANSWER']._serialized_start=1326
+  _globals['_QUESTIONANSWER']._serialized_end=1418
+  _globals['_COVERAGELEDGER']._serialized_start=1421
+  _globals['_COVERAGELEDGER']._serialized_end=1635
+  _globals['_COVERAGE']._serialized_start=1637
+  _globals['_COVERAGE']._serialized_end=1690
+  _globals['_GAPREPORT']._serialized_start=1692
+  _globals['_GAPREPORT']._serialized_end=1812
+  _globals['_UNMETREQUIREMENT']._serialized_start=1814
+  _globals['_UNMETREQUIREMENT']._serialized_end=1878
+  _globals['_CHECKREQUEST']._serialized_start=1881
+  _globals['_CHECKREQUEST']._serialized_end=2065
+  _globals['_CHECKRESPONSE']._serialized_start=2067
+  _globals['_CHECKRESPONSE']._serialized_end=2133
+  _globals['_CHECKSERVICE']._serialized_start=2646
+  _globals['_CHECKSERVICE']._serialized_end=2722
 # @@protoc_insertion_point(module_scope)

@@ -43,6 +43,8 @@ class _PredicateTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Predica
     """cel is true for the state, or the service at grpc confirms it."""
     PREDICATE_TYPE_ALWAYS_TRUE: _PredicateType.ValueType  # 7
     """Nothing is verified; the model's word is recorded as what it is."""
+    PREDICATE_TYPE_ARTIFACT_COUNT: _PredicateType.ValueType  # 8
+    """At least min artifacts of kind are saved with save_artifact."""
 
 class PredicateType(_PredicateType, metaclass=_PredicateTypeEnumTypeWrapper):
     """PredicateType selects how an output is verified."""
@@ -63,6 +65,8 @@ PREDICATE_TYPE_CUSTOM: PredicateType.ValueType  # 6
 """cel is true for the state, or the service at grpc confirms it."""
 PREDICATE_TYPE_ALWAYS_TRUE: PredicateType.ValueType  # 7
 """Nothing is verified; the model's word is recorded as what it is."""
+PREDICATE_TYPE_ARTIFACT_COUNT: PredicateType.ValueType  # 8
+"""At least min artifacts of kind are saved with save_artifact."""
 Global___PredicateType: _TypeAlias = PredicateType  # noqa: Y015
 
 class _RequirementStatus:
@@ -214,6 +218,9 @@ class Predicate(_message.Message):
     CEL_FIELD_NUMBER: _builtins.int
     GRPC_FIELD_NUMBER: _builtins.int
     TIMEOUT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    MIN_FIELD_NUMBER: _builtins.int
+    CITED_FIELD_NUMBER: _builtins.int
     type: Global___PredicateType.ValueType
     """The kind of check."""
     path: _builtins.str
@@ -230,6 +237,14 @@ class Predicate(_message.Message):
     """CUSTOM: a CEL expression of type bool; docs/contract.md has its variables."""
     grpc: _builtins.str
     """CUSTOM: HOST:PORT of a CheckService."""
+    kind: _builtins.str
+    """ARTIFACT_COUNT: kind of the artifacts, such as finding. Matches [a-z][a-z0-9_]{0,31}."""
+    min: _builtins.int
+    """ARTIFACT_COUNT: least number of artifacts, 1 to 200. Default 1. What the required
+    outputs of a contract count is at most 200 together.
+    """
+    cited: _builtins.bool
+    """ARTIFACT_COUNT: only artifacts with a citation that has a quote count. Default false."""
     @_builtins.property
     def arguments(self) -> _containers.RepeatedCompositeFieldContainer[Global___ArgumentMatch]:
         """TOOL_RESULT_SUCCESS: only calls whose arguments match all of these."""
@@ -251,12 +266,17 @@ class Predicate(_message.Message):
         cel: _builtins.str = ...,
         grpc: _builtins.str = ...,
         timeout: _duration_pb2.Duration | None = ...,
+        kind: _builtins.str = ...,
+        min: _builtins.int | None = ...,
+        cited: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["timeout", b"timeout"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_min", b"_min", "min", b"min", "timeout", b"timeout"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "cel", b"cel", "command", b"command", "grpc", b"grpc", "in", b"in", "path", b"path", "pattern", b"pattern", "schema", b"schema", "timeout", b"timeout", "tool", b"tool", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_min", b"_min", "arguments", b"arguments", "cel", b"cel", "cited", b"cited", "command", b"command", "grpc", b"grpc", "in", b"in", "kind", b"kind", "min", b"min", "path", b"path", "pattern", b"pattern", "schema", b"schema", "timeout", b"timeout", "tool", b"tool", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__min: _TypeAlias = _typing.Literal["min"]  # noqa: Y015
+    _WhichOneofArgType__min: _TypeAlias = _typing.Literal["_min", b"_min"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__min) -> _WhichOneofReturnType__min | None: ...
 
 Global___Predicate: _TypeAlias = Predicate  # noqa: Y015
 
@@ -373,9 +393,14 @@ class Evidence(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     TURN_NUMBER_FIELD_NUMBER: _builtins.int
     kind: _builtins.str
-    """file, text, tool_call, command, document, expression, service or model_judgement."""
+    """file, text, tool_call, command, document, artifacts, expression, service or
+    model_judgement.
+    """
     digest: _builtins.str
-    """SHA-256 of the file, text or document in lower-case hexadecimal, else empty."""
+    """SHA-256 of the file, text or document in lower-case hexadecimal, else empty. For
+    artifacts that of a line for each one that counts, in the order in which they were saved:
+    its id, a space, and the SHA-256 of its content.
+    """
     text: _builtins.str
     """For people, at most 128 bytes."""
     turn_number: _builtins.int
