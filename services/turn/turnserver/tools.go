@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -92,7 +93,9 @@ type setKey struct {
 	items      bool // work items
 	compaction bool
 	mode       string
-	definition string // digest; empty without user-defined modes and an output schema
+	definition string // digest; empty if nothing of the definition decides
+	artifacts  string // kinds that the run saves
+	skills     bool
 	servers    string // state of the servers
 	waits      bool
 }
@@ -124,9 +127,9 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 	key := setKey{
 		clients: s.GetClientTools().GetBlob().GetDigest(), questions: turn.AsksUser(s, definition),
 		items: s.GetConfig().GetWorkItems().GetEnabled(), compaction: s.GetConfig().GetContext().GetCompaction(), mode: runstate.Mode(s),
-		waits: turn.Waits(s, definition),
+		waits: turn.Waits(s, definition), artifacts: strings.Join(definition.ArtifactKinds(s), " "), skills: s.GetSkills(),
 	}
-	if len(definition.Modes) > 0 || definition.Output != nil || len(definition.Agents) > 0 || len(definition.OnlyTools) > 0 || definition.ReadOnly {
+	if len(definition.Modes) > 0 || definition.Output != nil || definition.Web != nil || len(definition.Agents) > 0 || len(definition.OnlyTools) > 0 || definition.ReadOnly {
 		key.definition = definition.Digest
 	}
 	if m := s.GetMcp(); m != nil {
