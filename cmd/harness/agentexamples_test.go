@@ -17,8 +17,14 @@ type exampleRun struct {
 
 func newExample(t *testing.T, name string) exampleRun {
 	t.Helper()
+	return newExampleOf(t, filepath.Join("../../examples/agents", name))
+}
+
+// newExampleOf copies a folder with an agent, its script and its workspace.
+func newExampleOf(t *testing.T, from string) exampleRun {
+	t.Helper()
 	dir := t.TempDir()
-	if err := os.CopyFS(dir, os.DirFS(filepath.Join("../../examples/agents", name))); err != nil {
+	if err := os.CopyFS(dir, os.DirFS(from)); err != nil {
 		t.Fatal(err)
 	}
 	return exampleRun{dir}
