@@ -60,14 +60,22 @@ func visit(t *testing.T, site *oauthtest.Server, address string) {
 	to := site.Agree(address)
 	other := *to
 	other.RawQuery = "state=other&code=x"
-	for u, want := range map[string]int{other.String(): http.StatusNotFound, strings.Replace(to.String(), "/callback", "/", 1): http.StatusNotFound} {
-		if response, err := http.Get(u); err != nil || response.StatusCode != want {
-			t.Errorf("%s: %v, %v", u, response, err)
+	get := func(u string) int {
+		response, err := http.Get(u)
+		if err != nil {
+			t.Error(err)
+			return 0
+		}
+		_ = response.Body.Close()
+		return response.StatusCode
+	}
+	for _, u := range []string{other.String(), strings.Replace(to.String(), "/callback", "/", 1)} {
+		if got := get(u); got != http.StatusNotFound {
+			t.Errorf("%s: %d", u, got)
 		}
 	}
-	response, err := http.Get(to.String())
-	if err != nil || response.StatusCode != http.StatusOK {
-		t.Errorf("%v, %v", response, err)
+	if got := get(to.String()); got != http.StatusOK {
+		t.Errorf("%d", got)
 	}
 }
 

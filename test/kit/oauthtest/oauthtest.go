@@ -40,8 +40,8 @@ type Settings struct {
 	AuthorizationServer string
 	// NoMetadata leaves out the metadata of the resource and of the authorization server.
 	NoMetadata bool
-	// TokenRedirect is where the token endpoint redirects to.
-	TokenRedirect string
+	// TokenRedirect makes the token endpoint redirect to an address that fails the test.
+	TokenRedirect bool
 	// TokenStatus makes the token endpoint fail, and TokenError with this error.
 	TokenStatus int
 	TokenError  string
@@ -94,6 +94,7 @@ func New(t testing.TB, handler http.Handler) *Server {
 	mux.HandleFunc("/authorize", s.authorize)
 	mux.HandleFunc("/token", s.token)
 	mux.HandleFunc("/revoke", s.revoke)
+	mux.HandleFunc("/elsewhere", func(_ http.ResponseWriter, r *http.Request) { t.Errorf("%s followed a redirect", r.Method) })
 	s.Server = httptest.NewServer(mux)
 	t.Cleanup(func() {
 		s.CloseClientConnections()
@@ -269,8 +270,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 		return
 	}
-	if set.TokenRedirect != "" {
-		http.Redirect(w, r, set.TokenRedirect, http.StatusTemporaryRedirect)
+	if set.TokenRedirect {
+		http.Redirect(w, r, "/elsewhere", http.StatusTemporaryRedirect)
 		return
 	}
 	if set.TokenStatus != 0 {

@@ -67,7 +67,7 @@ func (s store) read(key string) (*grant, error) {
 
 // write replaces the grant of an account. The caller has locked it.
 func (s store) write(key string, g *grant) error {
-	data, err := json.MarshalIndent(g, "", "  ")
+	data, err := json.MarshalIndent(g, "", "  ") //nolint:gosec // the file is for tokens, and its user alone can read it
 	if err != nil {
 		return err
 	}
