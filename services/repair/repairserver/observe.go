@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
@@ -151,7 +152,7 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 		if err != nil {
 			return nil, err
 		}
-		environment, err := o.s.environment(ctx, workspace, o.definition.Skills)
+		environment, err := o.s.environment(ctx, workspace, o.definition.Skills, access.IsPerson(o.task.Step().GetRepairTrigger().GetCaller()))
 		if err != nil {
 			return nil, err
 		}
@@ -220,12 +221,13 @@ func (s *Server) context(ctx context.Context, run runlog.Run, spec *harnessv1.Ru
 	return &harnessv1.ContextText{Error: fmt.Sprintf("context provider %q not found in the agent", name)}
 }
 
-// environment describes a workspace; an empty one has no environment.
-func (s *Server) environment(ctx context.Context, workspace string, skills []string) (*harnessv1.Environment, error) {
+// environment describes a workspace; an empty one has no environment. person is true if a local
+// person has started the run.
+func (s *Server) environment(ctx context.Context, workspace string, skills []string, person bool) (*harnessv1.Environment, error) {
 	if workspace == "" {
 		return &harnessv1.Environment{}, nil
 	}
-	r, err := s.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace, SkillFolders: skills})
+	r, err := s.toolHost.DescribeWorkspace(ctx, &harnessv1.DescribeWorkspaceRequest{Workspace: workspace, SkillFolders: skills, UserSkills: person})
 	switch status.Code(err) {
 	case codes.OK:
 		return r.GetEnvironment(), nil

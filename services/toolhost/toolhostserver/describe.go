@@ -43,6 +43,6 @@ func (s *Server) DescribeWorkspace(ctx context.Context, req *harnessv1.DescribeW
 		Listing:          listing,
 		InstructionFiles: s.instructions(ctx, r),
 		Tools:            s.tools.Specs(),
-		Skills:           s.skills(r, req.GetSkillFolders()),
+		Skills:           s.skills(r, req.GetSkillFolders(), req.GetUserSkills()),
 	}}, ctx.Err()
 }

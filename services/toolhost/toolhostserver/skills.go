@@ -29,9 +29,9 @@ const (
 var skillFolders = []string{".agents/skills", ".claude/skills"}
 
 // skills returns the skills of a workspace: those of its folder and of each above it up to the
-// repository's root, then those of the user, then those of named folders. The first with a name
-// counts. A folder of a repository that leads out of it is none.
-func (s *Server) skills(r repository, named []string) []*harnessv1.Skill {
+// repository's root, with own those of the user of this process, then those of named folders. The
+// first with a name counts. A folder of a repository that leads out of it is none.
+func (s *Server) skills(r repository, named []string, own bool) []*harnessv1.Skill {
 	var found []*harnessv1.Skill
 	names := map[string]bool{}
 	add := func(folder, within string) {
@@ -51,7 +51,7 @@ func (s *Server) skills(r repository, named []string) []*harnessv1.Skill {
 			break
 		}
 	}
-	if home, err := os.UserHomeDir(); err == nil {
+	if home, err := os.UserHomeDir(); err == nil && own {
 		for _, folder := range skillFolders {
 			add(filepath.Join(home, folder), "")
 		}
@@ -118,12 +118,12 @@ func readIn(folder, path string) (string, error) {
 }
 
 // useSkill returns the text of a skill, or a file of its folder.
-func (s *Server) useSkill(dir string, named []string, name, path string) tools.Result {
+func (s *Server) useSkill(dir string, named []string, own bool, name, path string) tools.Result {
 	r, err := findRepository(dir)
 	if err != nil {
 		return tools.Failed("The workspace cannot be used: " + workspace.Reason(err) + ".")
 	}
-	all := s.skills(r, named)
+	all := s.skills(r, named, own)
 	i := slices.IndexFunc(all, func(k *harnessv1.Skill) bool { return k.GetName() == name })
 	if i < 0 {
 		var names []string

@@ -49,7 +49,7 @@ func TestSkills(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r, err := h.DescribeWorkspace(context.Background(), &harnessv1.DescribeWorkspaceRequest{Workspace: work, SkillFolders: []string{named}})
+	r, err := h.DescribeWorkspace(context.Background(), &harnessv1.DescribeWorkspaceRequest{Workspace: work, SkillFolders: []string{named}, UserSkills: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,9 +76,24 @@ func TestSkills(t *testing.T) {
 		{map[string]any{"name": "named"}, "Yes.", false},
 	} {
 		req := h.request(tree.SkillTool, "", c.arguments)
-		req.Workspace, req.SkillFolders = work, []string{named}
+		req.Workspace, req.SkillFolders, req.UserSkills = work, []string{named}, true
 		if r := h.execute(req); r.GetIsError() != c.failed || !strings.Contains(r.GetResult(), c.want) {
 			t.Errorf("%v: %v", c.arguments, r)
 		}
+	}
+	// The holder of a token has none of the user who runs the tool host.
+	r, err = h.DescribeWorkspace(context.Background(), &harnessv1.DescribeWorkspaceRequest{Workspace: work})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range r.GetEnvironment().GetSkills() {
+		if s.GetName() == "own" {
+			t.Error("a run that was started with a token is shown the skills of the host's user")
+		}
+	}
+	req := h.request(tree.SkillTool, "", map[string]any{"name": "own"})
+	req.Workspace = work
+	if r := h.execute(req); !r.GetIsError() {
+		t.Errorf("a run that was started with a token reads a skill of the host's user: %v", r)
 	}
 }

@@ -90,6 +90,7 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 		Shown:         a.Call.Shown,
 		Mcp:           t.serverCall(a.Call.Tool),
 		SkillFolders:  t.state.Definition.Skills,
+		UserSkills:    access.IsPerson(s.GetStartedBy()),
 		Web:           t.state.WebCall(a.Call.Tool, access.IsPerson(s.GetStartedBy())),
 	}
 	if a.Call.Level != sandbox.Auto {

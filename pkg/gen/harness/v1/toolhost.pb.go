@@ -583,7 +583,9 @@ type DescribeWorkspaceRequest struct {
 	// How commands of the run are to be confined; unset: the defaults.
 	Sandbox *SandboxConfig `protobuf:"bytes,2,opt,name=sandbox,proto3" json:"sandbox,omitempty"`
 	// Folders whose folders are skills too; absolute paths, at most 16.
-	SkillFolders  []string `protobuf:"bytes,3,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
+	SkillFolders []string `protobuf:"bytes,3,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
+	// The skills of the user who runs the tool host count too: a local person has started the run.
+	UserSkills    bool `protobuf:"varint,4,opt,name=user_skills,json=userSkills,proto3" json:"user_skills,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -637,6 +639,13 @@ func (x *DescribeWorkspaceRequest) GetSkillFolders() []string {
 		return x.SkillFolders
 	}
 	return nil
+}
+
+func (x *DescribeWorkspaceRequest) GetUserSkills() bool {
+	if x != nil {
+		return x.UserSkills
+	}
+	return false
 }
 
 // DescribeWorkspaceResponse describes a workspace.
@@ -730,7 +739,9 @@ type ExecuteToolRequest struct {
 	// For the tool skill: as in DescribeWorkspaceRequest.
 	SkillFolders []string `protobuf:"bytes,14,rep,name=skill_folders,json=skillFolders,proto3" json:"skill_folders,omitempty"`
 	// For web tools: the settings of the agent. Unset: they are refused.
-	Web           *WebCall `protobuf:"bytes,15,opt,name=web,proto3" json:"web,omitempty"`
+	Web *WebCall `protobuf:"bytes,15,opt,name=web,proto3" json:"web,omitempty"`
+	// For the tool skill: as in DescribeWorkspaceRequest.
+	UserSkills    bool `protobuf:"varint,16,opt,name=user_skills,json=userSkills,proto3" json:"user_skills,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -868,6 +879,13 @@ func (x *ExecuteToolRequest) GetWeb() *WebCall {
 		return x.Web
 	}
 	return nil
+}
+
+func (x *ExecuteToolRequest) GetUserSkills() bool {
+	if x != nil {
+		return x.UserSkills
+	}
+	return false
 }
 
 // DescribeServersRequest asks for the servers of a run.
@@ -2499,14 +2517,16 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12\x1b\n" +
 	"\tledger_id\x18\x02 \x01(\tR\bledgerId\x124\n" +
 	"\asandbox\x18\x03 \x01(\v2\x1a.harness.v1.SandboxSupportR\asandbox\x121\n" +
-	"\bservices\x18\x04 \x03(\v2\x15.harness.v1.McpServerR\bservices\"\x92\x01\n" +
+	"\bservices\x18\x04 \x03(\v2\x15.harness.v1.McpServerR\bservices\"\xb3\x01\n" +
 	"\x18DescribeWorkspaceRequest\x12\x1c\n" +
 	"\tworkspace\x18\x01 \x01(\tR\tworkspace\x123\n" +
 	"\asandbox\x18\x02 \x01(\v2\x19.harness.v1.SandboxConfigR\asandbox\x12#\n" +
-	"\rskill_folders\x18\x03 \x03(\tR\fskillFolders\"\x8c\x01\n" +
+	"\rskill_folders\x18\x03 \x03(\tR\fskillFolders\x12\x1f\n" +
+	"\vuser_skills\x18\x04 \x01(\bR\n" +
+	"userSkills\"\x8c\x01\n" +
 	"\x19DescribeWorkspaceResponse\x129\n" +
 	"\venvironment\x18\x01 \x01(\v2\x17.harness.v1.EnvironmentR\venvironment\x124\n" +
-	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xa2\x04\n" +
+	"\aproblem\x18\x02 \x01(\v2\x1a.harness.v1.SandboxProblemR\aproblem\"\xc3\x04\n" +
 	"\x12ExecuteToolRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x17\n" +
@@ -2523,7 +2543,9 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x05shown\x18\f \x03(\v2\x17.harness.v1.FilePreviewR\x05shown\x12%\n" +
 	"\x03mcp\x18\r \x01(\v2\x13.harness.v1.McpCallR\x03mcp\x12#\n" +
 	"\rskill_folders\x18\x0e \x03(\tR\fskillFolders\x12%\n" +
-	"\x03web\x18\x0f \x01(\v2\x13.harness.v1.WebCallR\x03web\"\xbd\x02\n" +
+	"\x03web\x18\x0f \x01(\v2\x13.harness.v1.WebCallR\x03web\x12\x1f\n" +
+	"\vuser_skills\x18\x10 \x01(\bR\n" +
+	"userSkills\"\xbd\x02\n" +
 	"\x16DescribeServersRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +

@@ -321,8 +321,11 @@ class DescribeWorkspaceRequest(_message.Message):
     WORKSPACE_FIELD_NUMBER: _builtins.int
     SANDBOX_FIELD_NUMBER: _builtins.int
     SKILL_FOLDERS_FIELD_NUMBER: _builtins.int
+    USER_SKILLS_FIELD_NUMBER: _builtins.int
     workspace: _builtins.str
     """Absolute path of the workspace."""
+    user_skills: _builtins.bool
+    """The skills of the user who runs the tool host count too: a local person has started the run."""
     @_builtins.property
     def sandbox(self) -> _sandbox_pb2.SandboxConfig:
         """How commands of the run are to be confined; unset: the defaults."""
@@ -337,10 +340,11 @@ class DescribeWorkspaceRequest(_message.Message):
         workspace: _builtins.str = ...,
         sandbox: _sandbox_pb2.SandboxConfig | None = ...,
         skill_folders: _abc.Iterable[_builtins.str] | None = ...,
+        user_skills: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "skill_folders", b"skill_folders", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "skill_folders", b"skill_folders", "user_skills", b"user_skills", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -397,6 +401,7 @@ class ExecuteToolRequest(_message.Message):
     MCP_FIELD_NUMBER: _builtins.int
     SKILL_FOLDERS_FIELD_NUMBER: _builtins.int
     WEB_FIELD_NUMBER: _builtins.int
+    USER_SKILLS_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The run's namespace."""
     run_id: _builtins.str
@@ -420,6 +425,8 @@ class ExecuteToolRequest(_message.Message):
     run by it outside of the sandbox, or agents are set up by it. Unset: such a write is
     refused, also through links.
     """
+    user_skills: _builtins.bool
+    """For the tool skill: as in DescribeWorkspaceRequest."""
     @_builtins.property
     def timeout(self) -> _duration_pb2.Duration:
         """Time that the call may take; unset means 120 s."""
@@ -464,10 +471,11 @@ class ExecuteToolRequest(_message.Message):
         mcp: _mcp_pb2.McpCall | None = ...,
         skill_folders: _abc.Iterable[_builtins.str] | None = ...,
         web: _web_pb2.WebCall | None = ...,
+        user_skills: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["confinement", b"confinement", "mcp", b"mcp", "timeout", b"timeout", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "confinement", b"confinement", "first_sequence", b"first_sequence", "guarded", b"guarded", "ledger_id", b"ledger_id", "mcp", b"mcp", "namespace", b"namespace", "run_id", b"run_id", "shown", b"shown", "skill_folders", b"skill_folders", "timeout", b"timeout", "tool", b"tool", "user_skills", b"user_skills", "web", b"web", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
