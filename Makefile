@@ -128,6 +128,10 @@ bench-once: ## Run each benchmark of the tree once
 gym: ## Run the gym of failing models and write its tables into docs/gym.md
 	$(GO) test ./bench/gym -count=1 -run '^Test(Gym|Trees)$$' -table ../../docs/gym.md
 
+.PHONY: quality
+quality: ## Run models whose work is judged and write the tables into docs/quality-bench.md
+	$(GO) test ./bench/quality -count=1 -run '^TestQuality$$' -table ../../docs/quality-bench.md
+
 .PHONY: clean
 clean: ## Delete what was built, the tools included
 	rm -rf bin .cache test/wire/node_modules
