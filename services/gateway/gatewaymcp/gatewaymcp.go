@@ -13,6 +13,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -41,6 +42,9 @@ type Config struct {
 	Approves func(context.Context) bool
 	// Spec is what runs are started with, apart from what a call says; may be nil.
 	Spec *harnessv1.RunSpec
+	// Fixed: a person has named the agent or the workspace of Spec. A call cannot replace its
+	// instructions and its mode, and names only folders within its workspace.
+	Fixed bool
 	// Namespace of calls that name none; empty: default.
 	Namespace string
 	// Version of the program.
@@ -123,6 +127,18 @@ type startInput struct {
 }
 
 func (s *service) start(ctx context.Context, in startInput) (proto.Message, error) {
+	spec, err := s.spec(in)
+	if err != nil {
+		return nil, err
+	}
+	return s.cfg.Gateway.StartRun(ctx, &harnessv1.StartRunRequest{Namespace: s.namespace(in.Namespace), RunId: in.RunID, RequestId: in.RequestID, Spec: spec})
+}
+
+// spec returns what a call starts a run with.
+func (s *service) spec(in startInput) (*harnessv1.RunSpec, error) {
+	if err := s.checkFixed(in); err != nil {
+		return nil, err
+	}
 	spec := &harnessv1.RunSpec{}
 	if s.cfg.Spec != nil {
 		spec = proto.CloneOf(s.cfg.Spec)
@@ -149,7 +165,34 @@ func (s *service) start(ctx context.Context, in startInput) (proto.Message, erro
 		}
 		spec.Config.Stop.MaxTurns = &in.MaxTurns
 	}
-	return s.cfg.Gateway.StartRun(ctx, &harnessv1.StartRunRequest{Namespace: s.namespace(in.Namespace), RunId: in.RunID, RequestId: in.RequestID, Spec: spec})
+	return spec, nil
+}
+
+// checkFixed refuses a call that replaces what a person has named.
+func (s *service) checkFixed(in startInput) error {
+	if !s.cfg.Fixed {
+		return nil
+	}
+	agent, root := s.cfg.Spec.GetAgent(), s.cfg.Spec.GetWorkspace()
+	switch {
+	case in.Instructions != "" && in.Instructions != agent.GetInstructions():
+		return errors.New("instructions: a person has named the agent of this server: leave them out")
+	case in.Mode != "" && in.Mode != agent.GetMode():
+		return errors.New("mode: a person has named the agent of this server: leave it out")
+	case in.Workspace == "":
+		return nil
+	}
+	relative, err := filepath.Rel(root, filepath.Clean(in.Workspace))
+	if root == "" || !filepath.IsAbs(in.Workspace) || err != nil || relative == ".." || strings.HasPrefix(relative, "../") {
+		return fmt.Errorf("workspace: %q is not within %s, the workspace of this server", content.Clip(in.Workspace, 200), root)
+	}
+	if real, err := filepath.EvalSymlinks(in.Workspace); err == nil { // it is a folder of this machine
+		within, err := filepath.EvalSymlinks(root)
+		if relative, rel := filepath.Rel(within, real); err != nil || rel != nil || relative == ".." || strings.HasPrefix(relative, "../") {
+			return fmt.Errorf("workspace: %q leads out of %s, the workspace of this server", content.Clip(in.Workspace, 200), root)
+		}
+	}
+	return nil
 }
 
 // namespace returns the namespace that a call names.
