@@ -44,6 +44,9 @@ type Request struct {
 	// MaxOutputTokens limits the response, reasoning included, in tokens; 0: the model's
 	// limit. The chat wire sends none: servers do not agree on its member.
 	MaxOutputTokens uint32
+	// Schema is the JSON Schema that the text of the answer is to fit; empty: none. A service
+	// that takes no schemas gets none.
+	Schema string
 	// Streaming requests text while it is written.
 	Streaming bool
 	// IdleTimeout is the silence after which the stream counts as cut.

@@ -116,7 +116,7 @@ func (o *Observer) state(ctx context.Context, run runlog.Run, first uint64, r *h
 
 // create stores the request and the job.
 func (o *Observer) create(ctx context.Context, run runlog.Run, first uint64, r *harnessv1.JobRequest) error {
-	request := &harnessv1.ModelRequest{Model: r.GetModel(), Messages: []*harnessv1.Message{
+	request := &harnessv1.ModelRequest{Model: r.GetModel(), AnswerSchema: r.GetSchema(), Messages: []*harnessv1.Message{
 		{Id: 1, Role: harnessv1.Role_ROLE_SYSTEM, Content: content.Inline(r.GetSystem())},
 		{Id: 2, Role: harnessv1.Role_ROLE_USER, Content: content.Inline(r.GetPrompt())},
 	}}

@@ -108,6 +108,7 @@ func (b *bed) stored(last string) []*harnessv1.Job {
 func request(key string) *harnessv1.JobRequest {
 	return &harnessv1.JobRequest{
 		Key: key, Purpose: "verify", Model: "openai:small", System: "Judge.", Prompt: "The work.", Timeout: durationpb.New(20 * time.Second), MaxTries: 2, MaxOutputTokens: 900,
+		Schema: `{"type":"object"}`,
 	}
 }
 
@@ -139,7 +140,7 @@ func TestJobIsCreatedOnce(t *testing.T) {
 	if err != nil || proto.Unmarshal(data, got) != nil || j.GetRequest().GetPreview() != "" {
 		t.Fatalf("the request is %v, %v", j.GetRequest(), err)
 	}
-	if m := got.GetMessages(); got.GetModel() != "openai:small" || len(m) != 2 || m[0].GetRole() != harnessv1.Role_ROLE_SYSTEM || content.Text(m[0].GetContent()) != "Judge." ||
+	if m := got.GetMessages(); got.GetModel() != "openai:small" || got.GetAnswerSchema() != `{"type":"object"}` || len(m) != 2 || m[0].GetRole() != harnessv1.Role_ROLE_SYSTEM || content.Text(m[0].GetContent()) != "Judge." ||
 		m[1].GetRole() != harnessv1.Role_ROLE_USER || content.Text(m[1].GetContent()) != "The work." {
 		t.Errorf("the model is called %v", got)
 	}

@@ -63,9 +63,11 @@ type Protocol struct {
 	// ModelsPath and Path are where the models are listed and a response is
 	// requested, relative to the base address.
 	ModelsPath, Path string
+	// Schemas reports whether the service takes the JSON Schema of an answer.
+	Schemas bool
 	// Encode returns the body of a request to the named model, as a *wire.Body or as a
 	// value that encoding/json encodes. The opaque parts and media of the request are inline, and all
-	// of them are sent.
+	// of them are sent, and so is its schema.
 	Encode func(req *model.Request, name string) (any, error)
 	// Decode reads a response that came as one JSON object.
 	Decode func(body []byte) (*model.Response, error)

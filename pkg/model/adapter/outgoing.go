@@ -24,7 +24,7 @@ type preparedRequest struct {
 }
 
 // prepare selects the media that are shown and the opaque parts that go back to the
-// target, and loads both.
+// target, and loads both. It removes a schema that is not sent.
 func (p *Provider) prepare(ctx context.Context, req *model.Request, name string) (*preparedRequest, error) {
 	target := opaque.Target{
 		Wire: p.protocol.Wire, Endpoint: p.endpoint(), Model: name, Bound: p.protocol.Bound,
@@ -48,6 +48,9 @@ func (p *Provider) prepare(ctx context.Context, req *model.Request, name string)
 	selected := opaque.Select(shown, req.Tools, target)
 	rest := selected
 	sent := *req
+	if !p.protocol.Schemas || req.Adjusted(harnessv1.Adjustment_ADJUSTMENT_NO_SCHEMA) != nil {
+		sent.Schema = ""
+	}
 	sent.Messages = make([]*harnessv1.Message, len(shown))
 	for i, m := range shown {
 		if len(rest) > 0 && rest[0] == i {
@@ -154,8 +157,8 @@ func Opaque(data []byte) *harnessv1.Opaque {
 	return &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: data}}
 }
 
-// refused classifies the error of a request. Opaque parts can be refused only in a
-// request that has some.
+// refused classifies the error of a request. Opaque parts and a schema can be refused only in
+// a request that has them.
 func (p *Provider) refused(o *preparedRequest, err error) error {
 	var status *wire.StatusError
 	var failed *model.Error
@@ -172,6 +175,9 @@ func (p *Provider) refused(o *preparedRequest, err error) error {
 	case failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED && o.opaque && status != nil && p.protocol.Refusals.unexplained(status):
 		// Services have more texts for opaque parts that do not fit than can be known.
 		failed.Adjustment = harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE
+	case failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED && o.request.Schema != "" && status != nil && p.protocol.Refusals.unexplained(status):
+		// Models of one service differ in the schemas that they take, and in how they refuse one.
+		failed.Adjustment = harnessv1.Adjustment_ADJUSTMENT_NO_SCHEMA
 	}
 	return failed
 }

@@ -41,6 +41,8 @@ type Config struct {
 	Choices []string
 	// Takes returns the images and documents that a model takes; nil: none.
 	Takes func(model string) media.Takes
+	// Schemas sends the JSON Schema of an answer as output_config.format.
+	Schemas bool
 	// Body are additional members of each request, sent as they are written. Members
 	// that the provider sends cannot be among them.
 	Body map[string]json.RawMessage

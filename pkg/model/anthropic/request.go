@@ -76,6 +76,9 @@ func encode(req *model.Request, name string, maxTokens uint32, thinking Thinking
 	r.flushMedia()
 	r.mark()
 	thinking.configure(r, req)
+	if err := r.setFormat(req.Schema); err != nil {
+		return nil, err
+	}
 	return r.body()
 }
 

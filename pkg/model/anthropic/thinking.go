@@ -49,7 +49,8 @@ type thinkingConfig struct {
 
 // outputConfig is the member output_config of a request.
 type outputConfig struct {
-	Effort string `json:"effort"`
+	Effort string        `json:"effort,omitempty"`
+	Format *outputFormat `json:"format,omitempty"`
 }
 
 // configure sets the members of r that configure the thinking. The messages of r

@@ -103,6 +103,7 @@ func (p *parser) dialect(out *Provider) []member {
 		{"reasoning", p.reasoning(&out.Reasoning)},
 		{"effort", choice(p, &out.Effort, EffortField, EffortObject, EffortThinking, EffortSwitch)},
 		{"cache_key", p.flag(&out.CacheKey)},
+		{"answer_schema", p.flag(&out.AnswerSchema)},
 		{"no_stream_options", p.flag(&out.NoStreamOptions)},
 		{"no_user_after_results", p.flag(&out.NoUserAfterResults)},
 		{"short_call_ids", p.flag(&out.ShortCallIDs)},

@@ -102,6 +102,8 @@ type Provider struct {
 	Effort EffortStyle
 	// CacheKey reports whether requests name a key of the prompt cache on WireChat.
 	CacheKey bool
+	// AnswerSchema reports whether requests have the JSON Schema of an answer.
+	AnswerSchema bool
 	// NoStreamOptions leaves stream_options out of requests on WireChat.
 	NoStreamOptions bool
 	// NoUserAfterResults puts a fixed answer between results of calls and a message of the

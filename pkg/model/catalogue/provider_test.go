@@ -33,6 +33,7 @@ const corp = `providers:
     reasoning: {field: reasoning, back: calls, blank: "", signature: true, chunks: true}
     effort: thinking
     cache_key: true
+    answer_schema: true
     no_stream_options: true
     no_user_after_results: true
     short_call_ids: true
@@ -52,7 +53,7 @@ func TestProvider(t *testing.T) {
 		KeyVariable: "CORP_KEY", KeyOptional: true, KeyHeader: "Api-Key", Headers: map[string]string{"X-Team": "a", "X-Second": "${CORP_SECOND}"},
 		TokenCommand: []string{"corp", "token", "--plain"},
 		Reasoning:    catalogue.ReasoningField{Field: "reasoning", Back: catalogue.BackCalls, Blank: &blank, Signature: true, Chunks: true},
-		Effort:       catalogue.EffortThinking, CacheKey: true, NoStreamOptions: true, NoUserAfterResults: true, ShortCallIDs: true,
+		Effort:       catalogue.EffortThinking, CacheKey: true, AnswerSchema: true, NoStreamOptions: true, NoUserAfterResults: true, ShortCallIDs: true,
 		Images: true, PDF: true, ModelsOf: "openai", ModelPrefix: "gw/",
 	}
 	got := *c.Provider("corp")

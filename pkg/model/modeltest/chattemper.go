@@ -22,6 +22,8 @@ type Temper struct {
 	NotEmpty bool
 	// Signatures sends a signature with the first call of each answer and demands it back.
 	Signatures bool
+	// NoSchema refuses the JSON Schema of an answer.
+	NoSchema bool
 	// Members are members of a request that the server takes in addition.
 	Members []string
 	// NoStreamOptions refuses stream_options and reports the usage of each stream.

@@ -194,8 +194,14 @@ func (r *Request) readEffort(o object) error {
 	if json.Unmarshal(raw, &config) != nil {
 		return fmt.Errorf("output_config: Input should be a valid dictionary")
 	}
-	if err := config.extra("output_config.", "effort"); err != nil {
+	if err := config.extra("output_config.", "effort", "format"); err != nil {
 		return err
+	}
+	if err := r.messagesFormat(config); err != nil {
+		return err
+	}
+	if _, ok := config["effort"]; !ok {
+		return nil
 	}
 	efforts := []string{"low", "medium", "high", "xhigh", "max"}
 	if config.text("effort", &r.Thinking.Effort) != nil || !slices.Contains(efforts, r.Thinking.Effort) {

@@ -30,6 +30,8 @@ type Request struct {
 	CacheMarks []string
 	// Thinking is the thinking of the request; in the Messages protocol only.
 	Thinking RequestThinking
+	// Schema is the JSON Schema of the answer; nil if the request has none.
+	Schema json.RawMessage
 	// Returned counts what has come back with the answers; in the chat protocol only.
 	Returned ReturnCount
 
@@ -121,6 +123,9 @@ func (t *Temper) parse(body []byte) (*Request, error) {
 		return nil, fmt.Errorf("we could not parse the JSON body of your request: %w", err)
 	}
 	known := append([]string{"model", "messages", "tools", "stream"}, t.Members...)
+	if !t.NoSchema {
+		known = append(known, "response_format")
+	}
 	if !t.NoStreamOptions {
 		known = append(known, "stream_options")
 	}
@@ -140,6 +145,9 @@ func (t *Temper) parse(body []byte) (*Request, error) {
 		if err := t.parseStreamOptions(raw, r); err != nil {
 			return nil, err
 		}
+	}
+	if err := r.chatFormat(o); err != nil {
+		return nil, err
 	}
 	var messages []object
 	if err := json.Unmarshal(o["messages"], &messages); err != nil || len(messages) == 0 {

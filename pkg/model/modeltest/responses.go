@@ -59,7 +59,7 @@ func ParseResponsesRequest(body []byte) (*Request, error) {
 		return nil, err
 	}
 	r := &Request{Protocol: ProtocolResponses, IncludeUsage: true}
-	for _, parse := range []func(object) error{r.responsesHead, r.responsesReasoning, r.responsesTools, r.responsesInput} {
+	for _, parse := range []func(object) error{r.responsesHead, r.responsesReasoning, r.responsesTools, r.responsesFormat, r.responsesInput} {
 		if err := parse(o); err != nil {
 			return nil, err
 		}

@@ -1,6 +1,7 @@
 package modeltest
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,6 +27,8 @@ type ReceivedRequest struct {
 	Thinking RequestThinking
 	// Returned counts what has come back with the answers; in the chat protocol only.
 	Returned ReturnCount
+	// Schema is the JSON Schema of the answer; nil if the request has none.
+	Schema json.RawMessage
 	// Tokens is the size of the request, as Request.Tokens returns it; only if the server
 	// has a window.
 	Tokens int
@@ -192,6 +195,7 @@ func (s *Server) chat(w http.ResponseWriter, r *http.Request, rec ReceivedReques
 	}
 	rec.Thinking = req.Thinking
 	rec.Returned = req.Returned
+	rec.Schema = req.Schema
 	if !s.fits(w, &rec, req) {
 		return
 	}

@@ -55,6 +55,8 @@ type Config struct {
 	ShortCallIDs bool
 	// CacheKey sends the request's cache key as prompt_cache_key.
 	CacheKey bool
+	// Schemas sends the JSON Schema of an answer as response_format.
+	Schemas bool
 	// Body are additional members of each request, sent as they are written. The effort
 	// replaces members that it sets; in an object, only the member of the object.
 	Body map[string]json.RawMessage

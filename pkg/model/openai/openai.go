@@ -56,6 +56,7 @@ func (c *Config) protocol() adapter.Protocol {
 	d := decoder{reasoning: &c.Reasoning, refusals: &errs}
 	return adapter.Protocol{
 		Name: c.Name, Wire: "chat", Takes: c.Takes, Choices: c.Choices, ModelsPath: "models", Path: "chat/completions",
+		Schemas:   c.Schemas && c.Body[memberFormat] == nil,
 		Encode:    c.encode,
 		Decode:    d.decode,
 		NewStream: func() adapter.Stream { return d.stream() },

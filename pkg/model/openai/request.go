@@ -56,8 +56,40 @@ func (c *Config) encode(req *model.Request, name string) (any, error) {
 		}
 	}
 	c.settings(e.body, req, name)
+	if err := e.format(req.Schema); err != nil {
+		return nil, err
+	}
 	e.end('}')
 	return &e.Body, e.err
+}
+
+// memberFormat is the member with the form of the answer.
+const memberFormat = "response_format"
+
+// responseFormat asks for an answer that fits a schema. It is not strict: a strict schema must
+// require all that it names.
+type responseFormat struct {
+	Type   string       `json:"type"`
+	Schema formatSchema `json:"json_schema"`
+}
+
+type formatSchema struct {
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
+	Strict bool            `json:"strict"`
+}
+
+// format writes the form of the answer, if it has a schema.
+func (e *encoder) format(schema string) error {
+	if schema == "" {
+		return nil
+	}
+	raw, err := adapter.Schema(schema)
+	if err != nil {
+		return err
+	}
+	e.member(memberFormat, responseFormat{Type: "json_schema", Schema: formatSchema{Name: adapter.SchemaName, Schema: raw}})
+	return nil
 }
 
 func (e *encoder) messages(messages []*harnessv1.Message) error {

@@ -31,7 +31,7 @@ func (o *opener) chat() (wire, error) {
 	return openai.New(openai.Config{
 		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header,
 		KeyVariable: a.keyName, BaseVariable: a.addressName, Reasoning: reasoning(p.Reasoning), Effort: openai.EffortStyle(p.Effort),
-		Efforts: o.efforts, Takes: o.takes, Choices: o.choices(), CacheKey: p.CacheKey && a.own, NoStreamOptions: p.NoStreamOptions,
+		Efforts: o.efforts, Takes: o.takes, Choices: o.choices(), CacheKey: p.CacheKey && a.own, Schemas: p.AnswerSchema && a.own, NoStreamOptions: p.NoStreamOptions,
 		NoUserAfterResults: p.NoUserAfterResults, ShortCallIDs: p.ShortCallIDs, Body: p.Body, HTTPClient: o.client,
 	})
 }
@@ -40,7 +40,7 @@ func (o *opener) responses() (wire, error) {
 	p, a := o.described, o.access
 	return responses.New(responses.Config{
 		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header,
-		KeyVariable: a.keyName, BaseVariable: a.addressName, Efforts: o.efforts, Reasons: o.reasons, Takes: o.takes, Choices: o.choices(), Body: p.Body, HTTPClient: o.client,
+		KeyVariable: a.keyName, BaseVariable: a.addressName, Efforts: o.efforts, Reasons: o.reasons, Takes: o.takes, Choices: o.choices(), Schemas: p.AnswerSchema && a.own, Body: p.Body, HTTPClient: o.client,
 	})
 }
 
@@ -67,7 +67,7 @@ func (o *opener) messages() (wire, error) {
 			e := o.entry(name)
 			return anthropic.Thinking{Mode: anthropic.ThinkingMode(e.Thinking), Efforts: e.Efforts, AlwaysOn: e.AlwaysOn}
 		},
-		Reads: o.reads, Takes: o.takes, Choices: o.choices(),
+		Reads: o.reads, Takes: o.takes, Choices: o.choices(), Schemas: p.AnswerSchema && a.own,
 	})
 }
 

@@ -46,6 +46,22 @@ type tool struct {
 	Strict      bool            `json:"strict"`
 }
 
+// memberText is the member with the form of the answer.
+const memberText = "text"
+
+type textOptions struct {
+	Format textFormat `json:"format"`
+}
+
+// textFormat asks for an answer that fits a schema. It is not strict: a strict schema must
+// require all that it names.
+type textFormat struct {
+	Type   string          `json:"type"`
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
+	Strict bool            `json:"strict"`
+}
+
 type reasoningOptions struct {
 	Effort  string `json:"effort,omitempty"`
 	Summary string `json:"summary,omitempty"`
@@ -104,6 +120,13 @@ func (e *encoder) head(req *model.Request, name string) ([]member, []*harnessv1.
 	}
 	if req.Streaming {
 		head = append(head, member{"stream", true})
+	}
+	if req.Schema != "" {
+		schema, err := adapter.Schema(req.Schema)
+		if err != nil {
+			return nil, nil, err
+		}
+		head = append(head, member{memberText, textOptions{textFormat{Type: "json_schema", Name: adapter.SchemaName, Schema: schema}}})
 	}
 	return append(head, e.extra...), messages, nil
 }

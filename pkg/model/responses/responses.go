@@ -72,6 +72,8 @@ type Config struct {
 	Choices []string
 	// Takes returns the images and documents that a model takes. Nil: none.
 	Takes func(model string) media.Takes
+	// Schemas sends the JSON Schema of an answer as text.format.
+	Schemas bool
 	// Body are additional members of each request, sent as they are written. Members
 	// that the provider sends cannot be among them.
 	Body map[string]json.RawMessage
@@ -145,6 +147,7 @@ func (c *Config) protocol() adapter.Protocol {
 	decoder := &decoder{refusals: c.refusals()}
 	return adapter.Protocol{
 		Name: c.Name, Wire: Wire, Takes: c.Takes, Choices: c.Choices, ModelsPath: "models", Path: "responses",
+		Schemas:    c.Schemas && c.Body[memberText] == nil,
 		Encode:     encoder.encode,
 		Decode:     decoder.decode,
 		NewStream:  func() adapter.Stream { return decoder.stream() },

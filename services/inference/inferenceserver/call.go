@@ -75,6 +75,7 @@ func (s *Server) model(job *harnessv1.Job, in *input, p *provider) try {
 		CacheKey: content.Digest([]byte(runOf(job).String()))[:cacheKey],
 		Job:      &model.Job{Purpose: job.GetPurpose(), Number: in.number},
 		Blob:     in.blob,
+		Schema:   in.request.GetAnswerSchema(),
 	}
 	return func(ctx context.Context, c *inference.Call) (*harnessv1.JobResult, *model.Error) {
 		sent.Adjustments = c.Adjustments()

@@ -73,7 +73,7 @@ func contentsOf(m *harnessv1.Message) []*harnessv1.Content {
 // answers are left out, because texts and calls say the same without what only their
 // provider may read.
 func (in *input) forCustom(ctx context.Context) (*harnessv1.ModelRequest, error) {
-	out := &harnessv1.ModelRequest{Model: in.request.GetModel(), Tools: in.request.GetTools()}
+	out := &harnessv1.ModelRequest{Model: in.request.GetModel(), Tools: in.request.GetTools(), AnswerSchema: in.request.GetAnswerSchema()}
 	for _, m := range in.request.GetMessages() {
 		var files []*harnessv1.Part
 		for _, p := range m.GetParts() {

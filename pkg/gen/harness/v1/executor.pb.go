@@ -912,7 +912,10 @@ type ModelRequest struct {
 	// The messages in order; each call has one result, directly after it.
 	Messages []*Message `protobuf:"bytes,2,rep,name=messages,proto3" json:"messages,omitempty"`
 	// The available tools.
-	Tools         []*ToolSpec `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
+	Tools []*ToolSpec `protobuf:"bytes,3,rep,name=tools,proto3" json:"tools,omitempty"`
+	// JSON Schema that the text of the answer is to fit; empty: none. The messages say the same in
+	// words, for models that take no schema.
+	AnswerSchema  string `protobuf:"bytes,4,opt,name=answer_schema,json=answerSchema,proto3" json:"answer_schema,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -966,6 +969,13 @@ func (x *ModelRequest) GetTools() []*ToolSpec {
 		return x.Tools
 	}
 	return nil
+}
+
+func (x *ModelRequest) GetAnswerSchema() string {
+	if x != nil {
+		return x.AnswerSchema
+	}
+	return ""
 }
 
 // TurnRequest asks for a turn to be carried out.
@@ -1397,11 +1407,12 @@ const file_harness_v1_executor_proto_rawDesc = "" +
 	"\x05input\x18\x01 \x01(\v2\x15.harness.v1.StepInputR\x05input\x127\n" +
 	"\fconversation\x18\x02 \x03(\v2\x13.harness.v1.MessageR\fconversation\"E\n" +
 	"\x0fPrepareResponse\x122\n" +
-	"\arequest\x18\x01 \x01(\v2\x18.harness.v1.ModelRequestR\arequest\"\x81\x01\n" +
+	"\arequest\x18\x01 \x01(\v2\x18.harness.v1.ModelRequestR\arequest\"\xa6\x01\n" +
 	"\fModelRequest\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x12/\n" +
 	"\bmessages\x18\x02 \x03(\v2\x13.harness.v1.MessageR\bmessages\x12*\n" +
-	"\x05tools\x18\x03 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"s\n" +
+	"\x05tools\x18\x03 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\x12#\n" +
+	"\ranswer_schema\x18\x04 \x01(\tR\fanswerSchema\"s\n" +
 	"\vTurnRequest\x12+\n" +
 	"\x05input\x18\x01 \x01(\v2\x15.harness.v1.StepInputR\x05input\x127\n" +
 	"\fconversation\x18\x02 \x03(\v2\x13.harness.v1.MessageR\fconversation\"\xd0\x01\n" +

@@ -1714,7 +1714,7 @@ type JobRequest struct {
 	System string `protobuf:"bytes,4,opt,name=system,proto3" json:"system,omitempty"`
 	// The prompt.
 	Prompt string `protobuf:"bytes,5,opt,name=prompt,proto3" json:"prompt,omitempty"`
-	// JSON Schema of the answer.
+	// JSON Schema of the answer; empty: none. It is answer_schema of the request.
 	Schema string `protobuf:"bytes,6,opt,name=schema,proto3" json:"schema,omitempty"`
 	// Time limit of the call.
 	Timeout *durationpb.Duration `protobuf:"bytes,7,opt,name=timeout,proto3" json:"timeout,omitempty"`

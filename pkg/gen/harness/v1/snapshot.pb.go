@@ -267,6 +267,8 @@ const (
 	Adjustment_ADJUSTMENT_NO_SUMMARY Adjustment = 4
 	// No encrypted reasoning is requested.
 	Adjustment_ADJUSTMENT_NO_ENCRYPTED Adjustment = 5
+	// No JSON Schema of the answer is sent. In calls of jobs only, so it is in no record.
+	Adjustment_ADJUSTMENT_NO_SCHEMA Adjustment = 6
 )
 
 // Enum value maps for Adjustment.
@@ -278,6 +280,7 @@ var (
 		3: "ADJUSTMENT_NO_OPAQUE",
 		4: "ADJUSTMENT_NO_SUMMARY",
 		5: "ADJUSTMENT_NO_ENCRYPTED",
+		6: "ADJUSTMENT_NO_SCHEMA",
 	}
 	Adjustment_value = map[string]int32{
 		"ADJUSTMENT_UNSPECIFIED":    0,
@@ -286,6 +289,7 @@ var (
 		"ADJUSTMENT_NO_OPAQUE":      3,
 		"ADJUSTMENT_NO_SUMMARY":     4,
 		"ADJUSTMENT_NO_ENCRYPTED":   5,
+		"ADJUSTMENT_NO_SCHEMA":      6,
 	}
 )
 
@@ -2801,7 +2805,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x19PENDING_CLASS_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fPENDING_CLASS_AWAITING_EXTERNAL\x10\x01\x12 \n" +
 	"\x1cPENDING_CLASS_EFFECT_UNKNOWN\x10\x02\x12\x1a\n" +
-	"\x16PENDING_CLASS_APPROVED\x10\x03*\xb3\x01\n" +
+	"\x16PENDING_CLASS_APPROVED\x10\x03*\xcd\x01\n" +
 	"\n" +
 	"Adjustment\x12\x1a\n" +
 	"\x16ADJUSTMENT_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -2809,7 +2813,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x19ADJUSTMENT_WIRE_RESPONSES\x10\x02\x12\x18\n" +
 	"\x14ADJUSTMENT_NO_OPAQUE\x10\x03\x12\x19\n" +
 	"\x15ADJUSTMENT_NO_SUMMARY\x10\x04\x12\x1b\n" +
-	"\x17ADJUSTMENT_NO_ENCRYPTED\x10\x05BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x17ADJUSTMENT_NO_ENCRYPTED\x10\x05\x12\x18\n" +
+	"\x14ADJUSTMENT_NO_SCHEMA\x10\x06BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_snapshot_proto_rawDescOnce sync.Once

@@ -1103,7 +1103,7 @@ export type JobRequest = Message<"harness.v1.JobRequest"> & {
   prompt: string;
 
   /**
-   * JSON Schema of the answer.
+   * JSON Schema of the answer; empty: none. It is answer_schema of the request.
    *
    * @generated from field: string schema = 6;
    */

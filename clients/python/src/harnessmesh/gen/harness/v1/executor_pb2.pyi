@@ -500,8 +500,13 @@ class ModelRequest(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     MESSAGES_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
+    ANSWER_SCHEMA_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """PROVIDER:NAME."""
+    answer_schema: _builtins.str
+    """JSON Schema that the text of the answer is to fit; empty: none. The messages say the same in
+    words, for models that take no schema.
+    """
     @_builtins.property
     def messages(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Message]:
         """The messages in order; each call has one result, directly after it."""
@@ -516,10 +521,11 @@ class ModelRequest(_message.Message):
         model: _builtins.str = ...,
         messages: _abc.Iterable[_conversation_pb2.Message] | None = ...,
         tools: _abc.Iterable[_tool_pb2.ToolSpec] | None = ...,
+        answer_schema: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["messages", b"messages", "model", b"model", "tools", b"tools"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_schema", b"answer_schema", "messages", b"messages", "model", b"model", "tools", b"tools"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

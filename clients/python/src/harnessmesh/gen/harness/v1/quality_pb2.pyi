@@ -1010,7 +1010,7 @@ class JobRequest(_message.Message):
     prompt: _builtins.str
     """The prompt."""
     schema: _builtins.str
-    """JSON Schema of the answer."""
+    """JSON Schema of the answer; empty: none. It is answer_schema of the request."""
     max_tries: _builtins.int
     """Calls of the model that may be made."""
     max_output_tokens: _builtins.int

@@ -197,6 +197,8 @@ class _AdjustmentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Adjustment
     """No summary of the reasoning is requested."""
     ADJUSTMENT_NO_ENCRYPTED: _Adjustment.ValueType  # 5
     """No encrypted reasoning is requested."""
+    ADJUSTMENT_NO_SCHEMA: _Adjustment.ValueType  # 6
+    """No JSON Schema of the answer is sent. In calls of jobs only, so it is in no record."""
 
 class Adjustment(_Adjustment, metaclass=_AdjustmentEnumTypeWrapper):
     """Adjustment is a change of requests that a provider's refusal asks for."""
@@ -213,6 +215,8 @@ ADJUSTMENT_NO_SUMMARY: Adjustment.ValueType  # 4
 """No summary of the reasoning is requested."""
 ADJUSTMENT_NO_ENCRYPTED: Adjustment.ValueType  # 5
 """No encrypted reasoning is requested."""
+ADJUSTMENT_NO_SCHEMA: Adjustment.ValueType  # 6
+"""No JSON Schema of the answer is sent. In calls of jobs only, so it is in no record."""
 Global___Adjustment: _TypeAlias = Adjustment  # noqa: Y015
 
 @_typing.final
