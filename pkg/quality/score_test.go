@@ -49,6 +49,10 @@ func TestInsightScore(t *testing.T) {
 	}
 	// 0.25·0.5 + 0.20·1 + 0.20·0.25 + 0.15·0.5 + 0.20·0.5 = 0.55
 	checkScore(t, s, 55, map[string]float64{"quoted": 0.5, "quotes_found": 1, "sources": 0.25, "count": 0.5, "verifier": 0.5})
+	s.Quotes.Quotes = []*harnessv1.QuoteSeen{{Artifact: "a1", Found: true, Count: 3}, {Artifact: "a1", Count: 1}, {Artifact: "a3", Count: 9}}
+	// 3 of 4 quotes of insights: 0.125 + 0.15 + 0.05 + 0.075 + 0.1 = 0.50
+	checkScore(t, s, 50, map[string]float64{"quoted": 0.5, "quotes_found": 0.75, "sources": 0.25, "count": 0.5, "verifier": 0.5})
+	s.Quotes.Quotes = []*harnessv1.QuoteSeen{{Artifact: "a1", Found: true}, {Artifact: "a3"}}
 	s.Verifier = nil // 0.45 / 0.80 = 0.5625
 	checkScore(t, s, 56, map[string]float64{"quoted": 0.5, "quotes_found": 1, "sources": 0.25, "count": 0.5, "verifier": -1})
 	s.Quotes = nil // 0.25 / 0.60 = 0.4167

@@ -44,6 +44,7 @@ func TestSavedArtifactsAreCounted(t *testing.T) {
 	}{
 		{"nothing", nil, false, nil, false, "have 0 of kind finding, want 1", ""},
 		{"one", nil, false, []*harnessv1.Artifact{artifact("a1", "finding", "x")}, true, "1 of finding: a1", lines("a1", "x")},
+		{"of an earlier segment", nil, false, []*harnessv1.Artifact{{Id: "a1", Kind: "finding", Content: inline("x"), Earlier: true}}, true, "1 of finding: a1", lines("a1", "x")},
 		{"another kind", nil, false, []*harnessv1.Artifact{artifact("a1", "findings", "x")}, false, "have 0 of kind finding, want 1", ""},
 		{"too few", proto.Uint32(3), false, []*harnessv1.Artifact{artifact("a1", "finding", "x"), artifact("a2", "letter", "y"), artifact("b", "finding", "z")}, false, "have 2 of kind finding, want 3", ""},
 		{"more than enough", proto.Uint32(1), false, []*harnessv1.Artifact{artifact("b", "finding", "x"), artifact("a1", "finding", "y")}, true, "2 of finding: b, a1", lines("b", "x", "a1", "y")},

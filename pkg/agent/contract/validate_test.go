@@ -89,7 +89,7 @@ func TestValidateAcceptsVerifiableContracts(t *testing.T) {
 		with(`{"type": "PREDICATE_TYPE_ALWAYS_TRUE"}`),
 		with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "finding"}`),
 		with(`{"type": "PREDICATE_TYPE_ARTIFACT_COUNT", "kind": "a_2", "min": 200, "cited": true}`),
-		counting(`200`, `200`), // of the same kind: one artifact counts for both
+		counting(`200`, `200`), counting(`100`, `200`), // of the same kind: an artifact counts for both
 		`{"acceptability": {"max_unknowns": 1, "min_confidence": 0.6}, "requirements": ["x"]}`,
 		`{"acceptability": {"min_confidence": 1}, "required_outputs": [{"id": "o", "optional": true}, {"id": "f", "predicate": {"type": "PREDICATE_TYPE_FILE_EXISTS", "path": "a"}}]}`,
 	} {
