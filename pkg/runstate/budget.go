@@ -16,12 +16,6 @@ func ExceededBudget(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn 
 	if b == nil {
 		return nil
 	}
-	reached := func(name string, limit, used float64) *harnessv1.BudgetWarn {
-		if used < limit {
-			return nil
-		}
-		return &harnessv1.BudgetWarn{Budget: name, Limit: limit, Used: used}
-	}
 	if b.Turns != nil {
 		if w := reached("turns", float64(b.GetTurns()), float64(spent.GetTurns())); w != nil {
 			return w
@@ -32,11 +26,8 @@ func ExceededBudget(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn 
 			return w
 		}
 	}
-	if b.GetWallClock() != nil {
-		used := ActiveTime(s, now) - spent.GetActiveBeforeSegment().AsDuration()
-		if w := reached("wall_clock", b.GetWallClock().AsDuration().Seconds(), used.Seconds()); w != nil {
-			return w
-		}
+	if w := ExceededTime(s, now); w != nil {
+		return w
 	}
 	usage, before := spent.GetUsage(), spent.GetUsageBeforeSegment()
 	if b.Tokens != nil {
@@ -55,6 +46,23 @@ func ExceededBudget(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn 
 		return reached("runs", float64(b.GetRuns()), float64(RunsUsed(s)))
 	}
 	return nil
+}
+
+// ExceededTime returns the budget of wall-clock time of the segment if it is used up at now; nil if it is not, or there is none.
+func ExceededTime(s *harnessv1.Snapshot, now time.Time) *harnessv1.BudgetWarn {
+	limit := s.GetConfig().GetBudgets().GetWallClock()
+	if limit == nil {
+		return nil
+	}
+	used := ActiveTime(s, now) - s.GetSpent().GetActiveBeforeSegment().AsDuration()
+	return reached("wall_clock", limit.AsDuration().Seconds(), used.Seconds())
+}
+
+func reached(name string, limit, used float64) *harnessv1.BudgetWarn {
+	if used < limit {
+		return nil
+	}
+	return &harnessv1.BudgetWarn{Budget: name, Limit: limit, Used: used}
 }
 
 // RunsUsed returns how many runs of sub-agents the segment has started, at all levels below.

@@ -65,8 +65,8 @@ func AnswerDeadline(s *harnessv1.Snapshot, kind string, now time.Time) *timestam
 	return timestamppb.New(now.Add(wait))
 }
 
-// FirstDeadline returns the earliest deadline of the awaited calls, or check of a wait; nil if
-// there is none. A wait also ends with the time budget of the run.
+// FirstDeadline returns the earliest deadline of the awaited calls and of children in the background, or check of a wait; nil if
+// there is none. A wait, and the work of sub-agents, also ends with the time budget of the run: s has its stop reason, and its clock runs.
 func FirstDeadline(s *harnessv1.Snapshot) *timestamppb.Timestamp {
 	var first *timestamppb.Timestamp
 	for _, c := range AwaitedCalls(s) {
@@ -77,7 +77,12 @@ func FirstDeadline(s *harnessv1.Snapshot) *timestamppb.Timestamp {
 			first = d
 		}
 	}
-	if at, ok := WallClockDeadline(s); ok && Waits(s) && (first == nil || at.Before(first.AsTime())) {
+	for _, c := range s.GetChildren() {
+		if d := c.GetDeadline(); d != nil && (first == nil || d.AsTime().Before(first.AsTime())) {
+			first = d
+		}
+	}
+	if at, ok := WallClockDeadline(s); ok && (Waits(s) || delegates(s)) && (first == nil || at.Before(first.AsTime())) {
 		first = timestamppb.New(at)
 	}
 	return first

@@ -72,12 +72,21 @@ func IsWaiting(status harnessv1.RunStatus, reason *harnessv1.StopReason) bool {
 // ParkClock stops the clock of a run that is parked at now, unless it waits, or sub-agents work for it: that counts as
 // time spent. It changes s.
 func ParkClock(s *harnessv1.Snapshot, now time.Time) {
-	works := s.GetStopReason().GetKind() == KindAgent && s.GetStopReason().GetDetails().GetRunId() == "" && s.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED
-	if Waits(s) || works {
+	if Waits(s) || delegates(s) {
 		StartClock(s, now)
 		return
 	}
 	StopClock(s, now)
+}
+
+// delegates reports whether a run is parked while sub-agents work for it.
+func delegates(s *harnessv1.Snapshot) bool {
+	return s.GetStopReason().GetKind() == KindAgent && s.GetStopReason().GetDetails().GetRunId() == ""
+}
+
+// WaitsForAgents reports whether a reason is that of a run which is parked because sub-agents work for it, or wait themselves.
+func WaitsForAgents(reason *harnessv1.StopReason) bool {
+	return reason.GetKind() == KindAgent || reason.GetDetails().GetRunId() != ""
 }
 
 // WaitText describes what a call waits for, in one line.

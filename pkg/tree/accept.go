@@ -46,13 +46,16 @@ func Accept(s *harnessv1.Snapshot, run runlog.Run, call *harnessv1.PendingCall, 
 		if c = FindRun(s, d.GetContinueRun()); c == nil || !Ended(c) {
 			return &Reply{Text: fmt.Sprintf("Sub-agent run %s works already; wait for its end.", d.GetContinueRun()), Failed: true}
 		}
-		c.Want, c.ContinuedBy, c.Told, c.Overdue = harnessv1.ChildWant_CHILD_WANT_UNSPECIFIED, call.GetCallId(), false, false
+		c.Want, c.ContinuedBy, c.Told, c.Overdue, c.Deadline = harnessv1.ChildWant_CHILD_WANT_UNSPECIFIED, call.GetCallId(), false, false, nil
 		c.UsageBefore, c.RunsBefore, c.Arguments = proto.CloneOf(c.GetReport().GetUsage()), c.GetReport().GetRuns(), proto.CloneOf(call.GetArguments())
 	} else {
 		s.Children = append(s.Children, c)
 	}
 	if c.Background = d.GetBackground(); !c.GetBackground() {
 		return nil
+	}
+	if def.GetDeadline() != nil {
+		c.Deadline = timestamppb.New(now.Add(def.GetDeadline().AsDuration()))
 	}
 	c.Arguments = proto.CloneOf(call.GetArguments())
 	return &Reply{Text: fmt.Sprintf("The sub-agent works in the background as run %s. Its result comes as a message. "+
@@ -174,7 +177,7 @@ func lacking(s *harnessv1.Snapshot) string {
 
 // unqueue gives up the start of a child, or its continuation. It changes c.
 func unqueue(c *harnessv1.Child) {
-	c.Background, c.Arguments = false, nil
+	c.Background, c.Arguments, c.Deadline = false, nil, nil
 	if c.GetContinuedBy() != "" { // it has ended before
 		c.Want = harnessv1.ChildWant_CHILD_WANT_WORK
 	}

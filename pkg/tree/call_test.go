@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -226,5 +227,26 @@ func TestOnlyReadersExplore(t *testing.T) {
 		if got := strings.Join(writes, " "); got != c.writes {
 			t.Errorf("%q write, expected %q", got, c.writes)
 		}
+	}
+}
+
+// TestDeadlinesOfCalls: a call that waits has its own deadline, one in the background that of its child.
+func TestDeadlinesOfCalls(t *testing.T) {
+	limited := []*harnessv1.SubAgent{{Name: "look", ReadOnly: proto.Bool(true), Deadline: durationpb.New(time.Minute)}}
+	s := &harnessv1.Snapshot{FirstSequence: 7}
+	waits := &harnessv1.PendingCall{CallId: "a", Tool: "look"}
+	tree.Accept(s, parent, waits, limited, time.Unix(0, 0))
+	tree.Accept(s, parent, &harnessv1.PendingCall{CallId: "b", Tool: "look", Delegation: &harnessv1.Delegation{Background: true}}, limited, time.Unix(0, 0))
+	a, b := tree.Find(s, "a"), tree.Find(s, "b")
+	if waits.GetDeadline().GetSeconds() != 60 || a.GetDeadline() != nil || b.GetDeadline().GetSeconds() != 60 {
+		t.Errorf("deadlines are %v, %v and %v", waits.GetDeadline(), a.GetDeadline(), b.GetDeadline())
+	}
+	tree.Schedule(s, parent, limited, false)
+	if tree.EndOverdue(s, time.Unix(59, 0)); b.GetWant() != work {
+		t.Errorf("before it: %v", b)
+	}
+	report(t, s, "b", 3, 1, done, "agent_done")
+	if b.GetDeadline() != nil {
+		t.Error("a child that has ended has a deadline")
 	}
 }

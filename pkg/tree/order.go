@@ -1,6 +1,8 @@
 package tree
 
 import (
+	"time"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
@@ -77,6 +79,20 @@ func End(c *harnessv1.Child) bool {
 		order(c, harnessv1.ChildWant_CHILD_WANT_END)
 	}
 	return true
+}
+
+// EndOverdue orders the children in the background to end whose deadline has passed; one that has yet to be started is not. It
+// changes s.
+func EndOverdue(s *harnessv1.Snapshot, now time.Time) {
+	for _, c := range s.GetChildren() {
+		if c.GetDeadline() == nil || c.GetDeadline().AsTime().After(now) {
+			continue
+		}
+		if c.Deadline = nil; c.GetBackground() && !Ended(c) {
+			c.Overdue = true
+			order(c, harnessv1.ChildWant_CHILD_WANT_END)
+		}
+	}
 }
 
 // Extend gives a child more to use up, and orders it to continue. It changes c.

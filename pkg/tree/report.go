@@ -102,6 +102,9 @@ func Take(s *harnessv1.Snapshot, r *harnessv1.ChildReport) *harnessv1.Child {
 	if !c.GetBackground() || !Ended(c) {
 		taken.Answer = nil
 	}
+	if Ended(c) {
+		c.Deadline = nil
+	}
 	return c
 }
 

@@ -48,7 +48,7 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 func WaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 	reason := &harnessv1.StopReason{Kind: runstate.KindAgent, Details: &harnessv1.StopDetails{Turn: turn}}
 	if s.GetStopping() != nil {
-		reason.Message = "It stops: runs below it are being stopped."
+		reason.Message, reason.Details.Stopping = "It stops: runs below it are being stopped.", true
 		return reason
 	}
 	var working []string

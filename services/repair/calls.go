@@ -116,7 +116,7 @@ func needsApproval(call *harnessv1.PendingCall) bool {
 // resumeIfAnswered resumes a run that is parked only for answers, once it has
 // all of them.
 func (d *decision) resumeIfAnswered(cause string) {
-	if d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.AwaitedCalls(d.s)) == 0 {
+	if d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.AwaitedCalls(d.s)) == 0 && d.s.GetStopping() == nil && !d.stopped() {
 		d.resumed = cause
 	}
 }

@@ -69,6 +69,5 @@ func (d *decision) open() (waits bool, err error) {
 	if err := d.delegate(); err != nil || !tree.Opening(d.s) {
 		return false, err
 	}
-	d.s.StopReason, d.s.ParkVersion, d.s.WakeAt = tree.WaitReason(d.s, d.Turn), 0, nil
-	return true, d.park()
+	return true, d.pauseForAgents()
 }

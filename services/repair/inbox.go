@@ -235,7 +235,7 @@ func (d *decision) applyInterrupt(i *harnessv1.Interrupt) (refusal string) {
 	switch {
 	case runstate.Ended(d.s):
 		return "the run has ended"
-	case d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.AwaitedCalls(d.s)) == 0:
+	case d.s.GetPausedPhase() != unpaused && d.resumed == "" && len(runstate.AwaitedCalls(d.s)) == 0 && !runstate.WaitsForAgents(d.s.GetStopReason()):
 		return "the run rests already"
 	}
 	d.interrupt, d.interrupter = i, d.caller
@@ -294,6 +294,12 @@ func (d *decision) applyResume(resume *harnessv1.Resume, window uint32) (refusal
 func (d *decision) applyTimer(t *harnessv1.TimerFired) (refusal string, err error) {
 	if d.s.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED || t.GetParkVersion() != d.s.GetParkVersion() {
 		return "the park that set the timer is over", nil
+	}
+	if at := d.s.GetWakeAt(); at != nil && at.AsTime().After(d.now) {
+		d.now = at.AsTime() // the timer proves it, even if the clock here is slow
+	}
+	if d.s.GetPausedPhase() != unpaused && runstate.WaitsForAgents(d.s.GetStopReason()) && len(runstate.AwaitedCalls(d.s)) == 0 {
+		return "", nil // of what runs below
 	}
 	if len(runstate.AwaitedCalls(d.s)) > 0 {
 		d.answerExpired()

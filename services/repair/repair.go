@@ -77,6 +77,8 @@ type decision struct {
 	interrupter, canceller string
 	// halted: the parent wants the run idle.
 	halted bool
+	// ordered: resumed is by an order of the parent.
+	ordered bool
 	// refused: the parent gives no further runs, and calls for which none is left get an error.
 	refused bool
 

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -40,6 +42,9 @@ func (d *decision) route() error {
 	case d.interrupt != nil:
 		return d.parkInterrupted()
 	case len(runstate.AwaitedCalls(s)) > 0:
+		if err := d.awaitAgain(); err != nil {
+			return err
+		}
 		return d.parkAgain()
 	case s.GetPausedPhase() != unpaused && d.resumed == "":
 		return d.parkAgain()
@@ -72,6 +77,20 @@ func (d *decision) route() error {
 		}
 	}
 	return d.continueTurn()
+}
+
+// awaitAgain has a run that is resumed wait again for its calls in their turn: the sub-agents of those that it has kept go on. One that
+// waits for a review stays paused.
+func (d *decision) awaitAgain() error {
+	review := func(c *harnessv1.PendingCall) bool { return c.GetKind() == runstate.KindReview }
+	if d.resumed == "" || d.s.GetPausedPhase() != harnessv1.Phase_PHASE_AWAITING_TOOL || slices.ContainsFunc(runstate.AwaitedCalls(d.s), review) {
+		return nil
+	}
+	if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_RESUME); err != nil {
+		return err
+	}
+	d.Emit(event.SessionResume(d.resumed))
+	return nil
 }
 
 // replans reports whether another plan is made before the run continues.
@@ -248,9 +267,11 @@ func (d *decision) pause(reason *harnessv1.StopReason) error {
 	if err := d.endBackground(); err != nil {
 		return err
 	}
-	if d.s.GetPausedPhase() == unpaused {
-		if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
-			return err
+	if paused := d.s.GetPausedPhase() != unpaused; !paused || runstate.WaitsForAgents(d.s.GetStopReason()) {
+		if !paused {
+			if err := d.Enter(harnessv1.PhaseInput_PHASE_INPUT_PAUSE); err != nil {
+				return err
+			}
 		}
 		d.Emit(event.SessionPause(reason))
 		if _, err := d.call(harnessv1.HookTopic_HOOK_TOPIC_ON_PAUSE, "", "", map[string]any{"kind": reason.GetKind(), "message": reason.GetMessage()}); err != nil {
@@ -276,7 +297,7 @@ func (d *decision) endBackground() error {
 
 // parkAgain keeps a parked run parked, for the same reason.
 func (d *decision) parkAgain() error {
-	if len(runstate.AwaitedCalls(d.s)) > 0 {
+	if len(runstate.AwaitedCalls(d.s)) > 0 && !d.stopped() {
 		// The awaited calls and their deadline may have changed. A new deadline makes
 		// a new park, so that the timer of the old one has no effect.
 		if reason := runstate.AwaitReason(d.s, d.Turn); reason.GetKind() == runstate.KindAgent {
@@ -284,6 +305,7 @@ func (d *decision) parkAgain() error {
 		} else if reason != nil {
 			d.s.StopReason = reason
 		}
+		runstate.ParkClock(d.s, d.now)
 		if first := runstate.FirstDeadline(d.s); !proto.Equal(first, d.s.GetWakeAt()) {
 			d.s.WakeAt, d.s.ParkVersion = first, 0
 		}
@@ -292,6 +314,13 @@ func (d *decision) parkAgain() error {
 		return errors.New("repair: the parked run has no stop reason")
 	}
 	return d.park()
+}
+
+// stopped reports whether the run is parked for an interrupt, or for a budget of its own: an answer does not resume it.
+func (d *decision) stopped() bool {
+	reason := d.s.GetStopReason()
+	return d.s.GetPausedPhase() != unpaused && d.resumed == "" && reason.GetDetails().GetRunId() == "" &&
+		(reason.GetKind() == "interrupted" || strings.HasPrefix(reason.GetKind(), "budget_exceeded:"))
 }
 
 func (d *decision) park() error {

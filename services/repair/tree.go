@@ -4,8 +4,6 @@ import (
 	"maps"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -58,8 +56,9 @@ func (d *decision) applyOrder(item *harnessv1.InboxItem) (kind, refusal string, 
 	if item.GetModeChange() != nil {
 		return kind, "", nil
 	}
-	p.Halted, d.halted = false, false
+	p.Halted, d.halted, d.ordered = false, false, true
 	if message, ok := item.GetInput().(*harnessv1.InboxItem_UserMessage); ok {
+		d.ordered = false
 		if err := d.applyMessage(message.UserMessage); err != nil {
 			return kind, "", err
 		}
@@ -273,85 +272,4 @@ func (d *decision) overdue(call *harnessv1.PendingCall) bool {
 	}
 	call.Deadline, c.Overdue = nil, true
 	return true
-}
-
-// routeTree decides where a run goes that has a parent or children: it stops only once
-// everything below it has, and works only while its parent wants it to.
-func (d *decision) routeTree() (decided bool, err error) {
-	s := d.s
-	if err := d.answerWaits(); err != nil {
-		return false, err
-	}
-	if runstate.Ended(s) || s.GetParent() == nil && len(s.GetChildren()) == 0 {
-		return false, nil
-	}
-	stopping := s.GetStopping()
-	switch {
-	case d.cancel != nil:
-	case stopping.GetCancel() != nil:
-		d.cancel, d.canceller = stopping.GetCancel(), stopping.GetCaller()
-	case d.resumed != "" && d.interrupt == nil && !d.halted:
-	case stopping.GetFinish() != nil && d.interrupt == nil:
-		return true, d.finish(stopping)
-	case stopping.GetInterrupt() != nil && d.interrupt == nil:
-		d.interrupt, d.interrupter = stopping.GetInterrupt(), stopping.GetCaller()
-	}
-	if d.halted && d.interrupt == nil {
-		d.interrupt = &harnessv1.Interrupt{Reason: "The run that started it was interrupted."}
-	}
-	s.Stopping = nil
-	waits := d.waitsForBackground()
-	switch {
-	case d.cancel != nil:
-		if !tree.Stop(s, harnessv1.ChildWant_CHILD_WANT_END) {
-			return true, d.parkStopping(&harnessv1.Stopping{Cancel: d.cancel, Caller: d.canceller})
-		}
-		return false, nil
-	case d.interrupt != nil:
-		if !tree.Stop(s, harnessv1.ChildWant_CHILD_WANT_HALT) {
-			return true, d.parkStopping(&harnessv1.Stopping{Interrupt: d.interrupt, Caller: d.interrupter})
-		}
-		d.halted = d.halted || s.GetParent().GetHalted()
-		return false, nil
-	case s.GetParent().GetHalted() && s.GetPausedPhase() != unpaused:
-		return true, d.park() // until its parent wants it to work
-	}
-	d.extendAll()
-	if d.resumed == "resume" || d.resumed == causeMessage {
-		tree.Continue(s, d.resumed == "resume")
-	}
-	if err := d.delegate(); err != nil || !waits {
-		return false, err
-	}
-	s.StopReason, s.ParkVersion, s.WakeAt = tree.WaitReason(s, d.Turn), 0, nil
-	return true, d.park()
-}
-
-// waitsForBackground reports whether the run is parked until a sub-agent in the background ends, and
-// none has.
-func (d *decision) waitsForBackground() bool {
-	s := d.s
-	return s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && s.GetPausedPhase() == unpaused && s.GetStopReason().GetKind() == runstate.KindAgent &&
-		d.resumed == "" && d.failure == nil && len(runstate.AwaitedCalls(s)) == 0 && !tree.Opening(s) &&
-		len(tree.Untold(s)) == 0 && len(tree.InBackground(s)) > 0
-}
-
-// finish ends the run as the stop decision has decided, once everything below it has ended.
-func (d *decision) finish(stopping *harnessv1.Stopping) error {
-	if !tree.Stop(d.s, harnessv1.ChildWant_CHILD_WANT_END) {
-		return d.parkStopping(stopping)
-	}
-	d.s.Stopping = nil
-	t := d.s.GetTurn()
-	d.toStopDecision(&harnessv1.TurnComplete{
-		AgentDone: t.GetAgentDone(), CalledWorkComplete: t.GetCalledWorkComplete(), Retaken: true, Finish: stopping.GetFinish(),
-	})
-	return nil
-}
-
-// parkStopping parks the run until everything below it has stopped.
-func (d *decision) parkStopping(stopping *harnessv1.Stopping) error {
-	d.s.Stopping = proto.CloneOf(stopping)
-	d.s.StopReason, d.s.ParkVersion, d.s.WakeAt = tree.WaitReason(d.s, d.Turn), 0, nil
-	return d.park()
 }

@@ -3,8 +3,11 @@ package repair_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -149,6 +152,142 @@ func TestRefusedCallsAreAnswered(t *testing.T) {
 		}
 		if got := o.GetStep().GetSnapshot(); got.GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING || len(runstate.AwaitedCalls(got)) != 0 {
 			t.Errorf("background %v: it is %v", background, got.GetStatus())
+		}
+	}
+}
+
+// background returns a run that is parked until its sub-agent in the background ends.
+func background(t *testing.T) *harnessv1.Snapshot {
+	t.Helper()
+	s := delegated("look")
+	s.Phase, s.PendingToolCalls, s.Turn.Open = executing, nil, false
+	s.Children[0].Background = true
+	s = drain(t, s).GetStep().GetSnapshot()
+	if s.GetPausedPhase() != executing {
+		t.Fatalf("it is not paused: %v", s.GetPhase())
+	}
+	return s
+}
+
+// TestRestsOutsideAPhase: a run that waits for a graph or for sub-agents in the background is idle, and continues when they have ended.
+func TestRestsOutsideAPhase(t *testing.T) {
+	o := drain(t, background(t), reported("c1", 5, 1, doneRun, "agent_done"))
+	if verdict(o) != "compaction" || events(o) != "agent.ended input.accepted session.resume" || len(o.GetAppended()) != 1 {
+		t.Errorf("after the end of a sub-agent in the background: %s, %s", verdict(o), events(o))
+	}
+	if o := drain(t, background(t), reported("c1", 5, 1, parkedRun, "approval")); verdict(o) != "park agent" || strings.Contains(events(o), "session.pause") {
+		t.Errorf("after its park: %s, %s", verdict(o), events(o))
+	}
+	spec := spec()
+	spec.Agent.Agents = []*harnessv1.SubAgent{{Name: "look", Description: "Looks.", Instructions: "Look."}}
+	spec.Graph = []*harnessv1.GraphTask{{Id: "one", Agent: "look", Prompt: "p"}, {Id: "two", Agent: "look", Prompt: "p", After: []string{"one"}}}
+	o = decide(t, first(begun(), spec, nothing()...))
+	s := o.GetStep().GetSnapshot()
+	if verdict(o) != "park agent" || s.GetPhase() != idle || s.GetPausedPhase() != executing || !strings.HasSuffix(events(o), "subtask.started agent.started session.pause") {
+		t.Fatalf("before the first turn: %s in %v, %s", verdict(o), s.GetPhase(), events(o))
+	}
+	ends := func(s *harnessv1.Snapshot, i int) *harnessv1.Outcome {
+		c := s.GetChildren()[i]
+		return drain(t, s, reported(c.GetCallId(), 5, 1, doneRun, "agent_done", func(r *harnessv1.ChildReport) { r.RunId = c.GetRunId() }))
+	}
+	o = ends(s, 0)
+	if verdict(o) != "park agent" || events(o) != "agent.ended input.accepted subtask.completed subtask.started agent.started" {
+		t.Errorf("between layers: %s, %s", verdict(o), events(o))
+	}
+	if o = ends(o.GetStep().GetSnapshot(), 1); verdict(o) != "turn" || !strings.HasSuffix(events(o), "subtask.completed session.resume") {
+		t.Errorf("after the graph: %s, %s", verdict(o), events(o))
+	}
+}
+
+// TestStoppingIsAPark outside a phase whose details have it; the stop is committed with a reason of its own. The calls stay awaited,
+// and a resume continues them in their turn.
+func TestStoppingIsAPark(t *testing.T) {
+	o := drain(t, delegated("look"), interrupt())
+	s := o.GetStep().GetSnapshot()
+	if verdict(o) != "park agent" || events(o) != "input.accepted session.pause" || s.GetPhase() != idle || s.GetPausedPhase() != awaiting || !s.GetStopReason().GetDetails().GetStopping() {
+		t.Fatalf("stopping: %s in %v, %s: %v", verdict(o), s.GetPhase(), events(o), s.GetStopReason())
+	}
+	o = drain(t, s, reported("c1", 5, 2, parkedRun, "interrupted"))
+	s = o.GetStep().GetSnapshot()
+	if verdict(o) != "park interrupted" || events(o) != "input.accepted run.interrupted session.pause" || s.GetPausedPhase() != awaiting || len(runstate.AwaitedCalls(s)) != 1 {
+		t.Fatalf("stopped: %s, %s", verdict(o), events(o))
+	}
+	if o := drain(t, s, reported("c1", 7, 2, doneRun, "agent_done")); verdict(o) != "park interrupted" {
+		t.Errorf("the end of a sub-agent resumes an interrupted run: %s", verdict(o))
+	}
+	o = drain(t, s, resume(nil))
+	if s := o.GetStep().GetSnapshot(); verdict(o) != "park agent" || s.GetPhase() != awaiting || events(o) != "input.accepted session.resume" || s.GetRunningSince() == nil || child(o, "c1").GetWant() != work {
+		t.Errorf("resumed: %s in %v, %s", verdict(o), s.GetPhase(), events(o))
+	}
+	if o := drain(t, background(t), interrupt()); !o.GetStep().GetSnapshot().GetStopReason().GetDetails().GetStopping() {
+		t.Errorf("a run that waits for sub-agents in the background is not interrupted: %s", verdict(o))
+	}
+	// An answer does not end the stop.
+	o = drain(t, drain(t, delegated("look"), interrupt()).GetStep().GetSnapshot(), reported("c1", 5, 1, doneRun, "agent_done"))
+	if verdict(o) != "park interrupted" {
+		t.Errorf("the call was answered while the run was stopping: %s", verdict(o))
+	}
+}
+
+// TestWallClockOfTheTree: the time of a run is used up while its sub-agents work. They halt, and only then the run is parked for it; with
+// more time all of them continue.
+func TestWallClockOfTheTree(t *testing.T) {
+	for name, s := range map[string]*harnessv1.Snapshot{"call": delegated("look"), "background": background(t)} {
+		s.Config.Budgets.WallClock = durationpb.New(2 * time.Minute)
+		s.RunningSince = timestamppb.New(noon.Add(-time.Minute))
+		s = drain(t, s).GetStep().GetSnapshot()
+		if at := s.GetWakeAt().AsTime(); !at.Equal(noon.Add(time.Minute)) || s.GetRunningSince() == nil {
+			t.Fatalf("%s: it wakes at %v", name, at)
+		}
+		s.ParkVersion = 40
+		o := drain(t, s, timer(40))
+		s = o.GetStep().GetSnapshot()
+		if c := child(o, "c1"); !s.GetStopReason().GetDetails().GetStopping() || c.GetWant() != halt || c.GetOrder() != 2 {
+			t.Fatalf("%s: at its end it is %s, and the sub-agent %v", name, verdict(o), c)
+		}
+		if slow := drain(t, s, reported("c1", 5, 2, parkedRun, "interrupted")); verdict(slow) != "park budget_exceeded:wall_clock" {
+			t.Errorf("%s: with a slow clock %s", name, verdict(slow))
+		}
+		s.RunningSince = timestamppb.New(noon.Add(-3 * time.Minute))
+		o = drain(t, s, reported("c1", 5, 2, parkedRun, "interrupted"))
+		s = o.GetStep().GetSnapshot()
+		if verdict(o) != "park budget_exceeded:wall_clock" || !strings.Contains(events(o), "budget.warn session.pause") || s.GetRunningSince() != nil {
+			t.Fatalf("%s: then %s, %s", name, verdict(o), events(o))
+		}
+		if o := drain(t, s, resume(nil)); verdict(o) != "park budget_exceeded:wall_clock" || child(o, "c1").GetWant() != halt {
+			t.Errorf("%s: resumed without more: %s, %v", name, verdict(o), child(o, "c1"))
+		}
+		o = drain(t, s, resume(&harnessv1.Budgets{WallClock: durationpb.New(time.Hour)}))
+		if c := child(o, "c1"); c.GetWant() != work || c.GetOrder() != 3 {
+			t.Errorf("%s: resumed with more: %s, %v", name, verdict(o), c)
+		}
+	}
+}
+
+// TestDeadlineInTheBackground: a sub-agent in the background ends when its deadline passes, whether it was started or not, and the model
+// gets a result that says so.
+func TestDeadlineInTheBackground(t *testing.T) {
+	for _, started := range []bool{true, false} {
+		s := background(t)
+		c := s.Children[0]
+		c.Deadline = timestamppb.New(noon.Add(time.Minute))
+		if !started {
+			s.Children = append(s.Children, &harnessv1.Child{RunId: "a-c2", CallId: "c2", Agent: "look", Want: work, Order: 1, Sent: 1, Background: true, Writes: true})
+			c.Want, c.Order, c.Sent, c.Writes = harnessv1.ChildWant_CHILD_WANT_UNSPECIFIED, 0, 0, true
+		}
+		s = drain(t, s).GetStep().GetSnapshot()
+		if at := s.GetWakeAt().AsTime(); !at.Equal(noon.Add(time.Minute)) {
+			t.Fatalf("started %v: it wakes at %v", started, at)
+		}
+		s.ParkVersion = 40
+		o := drain(t, s, timer(40))
+		ends := child(o, "c1")
+		if verdict(o) != "park agent" || ends.GetWant() != end || !ends.GetOverdue() || ends.GetDeadline() != nil || o.GetStep().GetSnapshot().GetWakeAt() != nil {
+			t.Fatalf("started %v: %s, %v", started, verdict(o), ends)
+		}
+		o = drain(t, o.GetStep().GetSnapshot(), reported("c1", 5, ends.GetOrder(), harnessv1.RunStatus_RUN_STATUS_CANCELLED, "cancelled"))
+		if len(o.GetAppended()) != 1 || !strings.Contains(content.Text(o.GetAppended()[0].GetContent()), "The deadline of the call passed") {
+			t.Errorf("started %v: %s, %v", started, verdict(o), o.GetAppended())
 		}
 	}
 }

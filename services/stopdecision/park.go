@@ -41,18 +41,26 @@ func (d *decision) parkForAgents() error {
 	if err := d.leaveReflection(); err != nil {
 		return err
 	}
-	reason := tree.WaitReason(d.s, d.turn.GetTurnNumber())
-	d.s.StopReason = reason
-	d.park(&harnessv1.Parked{Reason: reason})
-	return nil
+	return d.pauseForAgents()
 }
 
 // parkStopping parks the run until everything below it has ended, after which it ends as decided.
-func (d *decision) parkStopping(finish *harnessv1.Finish) {
+func (d *decision) parkStopping(finish *harnessv1.Finish) error {
 	d.s.Stopping = &harnessv1.Stopping{Finish: finish}
+	return d.pauseForAgents()
+}
+
+// pauseForAgents parks the run outside its phase until something below it has ended.
+func (d *decision) pauseForAgents() error {
 	reason := tree.WaitReason(d.s, d.turn.GetTurnNumber())
+	if d.s.GetPausedPhase() == harnessv1.Phase_PHASE_UNSPECIFIED {
+		if err := d.pause(reason); err != nil {
+			return err
+		}
+	}
 	d.s.StopReason = reason
-	d.park(&harnessv1.Parked{Reason: reason})
+	d.park(&harnessv1.Parked{Reason: reason, WakeAt: runstate.FirstDeadline(d.s)})
+	return nil
 }
 
 // parkForOutage parks the run until the provider may answer again, or until a client gives

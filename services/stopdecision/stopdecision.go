@@ -230,11 +230,10 @@ func (d *decision) end(status harnessv1.RunStatus, input harnessv1.PhaseInput, k
 		return err
 	}
 	if !tree.Stop(s, harnessv1.ChildWant_CHILD_WANT_END) {
-		d.parkStopping(&harnessv1.Finish{
+		return d.parkStopping(&harnessv1.Finish{
 			Status: status, Input: input, Kind: kind, Message: message, Accepted: accepted,
 			ContractVerified: d.contractVerified, ItemsVerified: d.itemsVerified,
 		})
-		return nil
 	}
 	if err := d.Enter(input); err != nil {
 		return err

@@ -6,8 +6,10 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -305,5 +307,57 @@ func TestBackgroundSurvivesKills(t *testing.T) {
 				t.Errorf("%s: %d results of %d children", d.run, results, len(children))
 			}
 		})
+	}
+}
+
+// TestWallClockStopsTheTree: at the end of the time of a run its sub-agents halt, and all continue with more.
+func TestWallClockStopsTheTree(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	resumed := false
+	s := scenario{name: "clock", script: `turns:
+  - {calls: [{name: lead, arguments: {prompt: Look.}}]}
+  - {text: Done., calls: [{name: work_complete, arguments: {summary: done}}]}
+`, edit: func(s *harnessv1.RunSpec) {
+		s.Agent.Agents = []*harnessv1.SubAgent{looker("lead", `turns:
+  - {calls: [{name: slow, arguments: {prompt: Look.}}]}
+  - {text: Led., calls: [{name: work_complete, arguments: {summary: led}}]}
+`, looker("slow", `turns:
+  - {delay: 8s, text: "It is so.", calls: [{name: work_complete, arguments: {summary: looked}}]}
+`))}
+		s.Config.Budgets = &harnessv1.Budgets{WallClock: durationpb.New(2 * time.Second)}
+	}, drive: func(d *driver, e *harnessv1.Event) {
+		if resumed || e.GetSessionPause().GetReason().GetKind() != "budget_exceeded:wall_clock" {
+			return
+		}
+		resumed = true
+		_, err := d.client.ResumeRun(d.ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: "more", Budgets: &harnessv1.Budgets{WallClock: durationpb.New(time.Hour)}})
+		d.must(err)
+	}}
+	d, entries := s.through(t.Context(), t, m, "clock")
+	sound(t, d, entries)
+	var stopped time.Time
+	for _, e := range entries {
+		if parked := e.Record.GetStep().GetParked(); parked.GetReason().GetKind() == "budget_exceeded:wall_clock" {
+			stopped = e.Record.GetCommitTime().AsTime()
+		}
+	}
+	if got := texts(entries, "lead"); !resumed || len(got) != 1 || !strings.Contains(got[0], "Led.") {
+		t.Fatalf("resumed %v, the results are %q", resumed, got)
+	}
+	run := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren()[0].GetRunId()
+	for range 2 { // below the root, and below that
+		child := m.Ended(runlog.Run{Namespace: d.run.Namespace, ID: run}, 0)
+		halted := false
+		for _, e := range child {
+			interrupted := e.Record.GetStep().GetParked().GetReason().GetKind() == "interrupted"
+			halted = halted || interrupted && !e.Record.GetCommitTime().AsTime().After(stopped)
+		}
+		if !halted {
+			t.Errorf("%s was at work when its root was parked at %v", run, stopped)
+		}
+		if below := child[len(child)-1].Record.GetStep().GetSnapshot().GetChildren(); len(below) > 0 {
+			run = below[0].GetRunId()
+		}
 	}
 }
