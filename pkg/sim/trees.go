@@ -20,8 +20,6 @@ type treeState struct {
 	// allowed is the sum of the token budgets of the segments that have ended, budget the largest of this one.
 	allowed, budget uint64
 	segment         uint32
-	// background: it has had a child in the background.
-	background bool
 	// free: a client, not the parent, has the run work.
 	free bool
 	// ended is true once the run has ended, also if it has continued since.
@@ -93,7 +91,6 @@ func (w *World) recordTree(l *Log, e runlog.Entry) string {
 			t.allowed, t.budget, t.segment = t.allowed+t.budget, 0, s.GetSegment()
 		}
 		t.budget = max(t.budget, s.GetConfig().GetBudgets().GetTokens())
-		t.background = t.background || slices.ContainsFunc(s.GetChildren(), func(c *harnessv1.Child) bool { return c.GetBackground() })
 		t.ended = t.ended || e.Record.GetStep().GetTo() == runlog.End
 	}
 	for _, ev := range e.Record.GetEvents() {
@@ -188,8 +185,7 @@ func (w *World) resultOfEnded(l *Log, e runlog.Entry) string {
 	return ""
 }
 
-// withinBudget: the runs of a tree use up what its root may, and those at work at most a turn each more. A run that works next
-// to children in the background may use what these have leased.
+// withinBudget: the runs of a tree use up what its root may, and those at work at most a turn each more.
 func (w *World) withinBudget(l *Log, e runlog.Entry) string {
 	if e.Record.GetJournal().GetModelResponded() == nil {
 		return ""
@@ -200,8 +196,8 @@ func (w *World) withinBudget(l *Log, e runlog.Entry) string {
 			return ""
 		}
 	}
-	used, atWork, background := w.usedBelow(root)
-	if root.state.tree.budget == 0 || background {
+	used, atWork := w.usedBelow(root)
+	if root.state.tree.budget == 0 {
 		return ""
 	}
 	if allowed := root.state.tree.allowed + root.state.tree.budget; used > allowed+atWork*treeTurn {
@@ -211,8 +207,8 @@ func (w *World) withinBudget(l *Log, e runlog.Entry) string {
 }
 
 // usedBelow returns what the runs of a tree have used, without those that clients continued, and the number of those at work:
-// that have not ended, or whose end an ancestor does not know. background: one has children in the background.
-func (w *World) usedBelow(root *Log) (used, atWork uint64, background bool) {
+// that have not ended, or whose end an ancestor does not know.
+func (w *World) usedBelow(root *Log) (used, atWork uint64) {
 	for _, l := range w.store.order {
 		at, works := l, false
 		for at != nil && at != root && !at.state.tree.free {
@@ -225,12 +221,11 @@ func (w *World) usedBelow(root *Log) (used, atWork uint64, background bool) {
 			continue
 		}
 		used += l.state.tree.used
-		background = background || l.state.tree.background
 		if works || l == root {
 			atWork++
 		}
 	}
-	return used, atWork, background
+	return used, atWork
 }
 
 // children calls f for each run with a parent that is there, with what the parent knows of it.

@@ -142,6 +142,14 @@ func runsOf(c *harnessv1.Child) uint32 {
 	return c.GetReport().GetRuns() - min(c.GetReport().GetRuns(), c.GetRunsBefore())
 }
 
+// LeasedOut reports whether what a run has left of its tokens or cost is leased to children that work in the background: it takes no
+// turn until one of them has ended, and returned some.
+func LeasedOut(s *harnessv1.Snapshot) bool {
+	left := remaining(s)
+	works := func(c *harnessv1.Child) bool { return !queued(c) && !Ended(c) }
+	return slices.ContainsFunc(InBackground(s), works) && (left.Tokens != nil && left.GetTokens() == 0 || left.CostUsd != nil && left.GetCostUsd() <= 0)
+}
+
 // remaining returns what a run has left of its budgets of tokens, cost and runs, without what it
 // has leased to children that have not ended and not used it yet. Unset: no limit.
 func remaining(s *harnessv1.Snapshot) *harnessv1.Budgets {

@@ -118,6 +118,8 @@ func (d *decision) continueTurn() error {
 		}
 	} else if warn := runstate.ExceededBudget(s, d.now); warn != nil {
 		return d.parkExceeded(warn)
+	} else if tree.LeasedOut(s) {
+		return d.pauseForAgents()
 	} else if why := s.GetHooks().GetPause(); why != "" {
 		s.Hooks.Pause = ""
 		return d.pause(&harnessv1.StopReason{Kind: runstate.KindReview, Message: why, Details: &harnessv1.StopDetails{Turn: d.Turn}})

@@ -80,7 +80,7 @@ func (d *decision) routeTree() (decided bool, err error) {
 func (d *decision) waitsForAgents() bool {
 	s := d.s
 	return s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && runstate.WaitsForAgents(s.GetStopReason()) && !s.GetStopReason().GetDetails().GetStopping() &&
-		(d.resumed == "" || d.ordered) && d.failure == nil && len(runstate.AwaitedCalls(s)) == 0 && (tree.Opening(s) || len(tree.InBackground(s)) > 0)
+		(d.resumed == "" || d.ordered) && d.failure == nil && len(runstate.AwaitedCalls(s)) == 0
 }
 
 // rests reports whether the run is parked, and stays so, for another reason than that something below works.

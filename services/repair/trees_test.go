@@ -291,3 +291,30 @@ func TestDeadlineInTheBackground(t *testing.T) {
 		}
 	}
 }
+
+// TestLeasesAreSpentMeanwhile: a run takes no turn with what its sub-agents in the background have leased, and continues with what they
+// return.
+func TestLeasesAreSpentMeanwhile(t *testing.T) {
+	s := background(t)
+	s.Status, s.Phase, s.PausedPhase, s.StopReason = harnessv1.RunStatus_RUN_STATUS_RUNNING, executing, harnessv1.Phase_PHASE_UNSPECIFIED, nil
+	s.Config.Budgets.Tokens = proto.Uint64(30_000)
+	s.Children[0].Lease.Tokens = proto.Uint64(25_000)
+	if o := drain(t, s); verdict(o) != "compaction" {
+		t.Errorf("with some left: %s", verdict(o))
+	}
+	s.Spent.Usage = &harnessv1.Usage{InputTokens: 5_000}
+	o := drain(t, s)
+	if verdict(o) != "park agent" || events(o) != "session.pause" {
+		t.Fatalf("with nothing left: %s, %s", verdict(o), events(o))
+	}
+	s = o.GetStep().GetSnapshot()
+	used := func(n uint64) func(*harnessv1.ChildReport) {
+		return func(r *harnessv1.ChildReport) { r.Usage = &harnessv1.Usage{InputTokens: n} }
+	}
+	if o := drain(t, s, reported("c1", 5, 1, doneRun, "agent_done", used(1_000))); verdict(o) != "compaction" {
+		t.Errorf("with what was returned: %s, %s", verdict(o), events(o))
+	}
+	if o := drain(t, s, reported("c1", 5, 1, doneRun, "agent_done", used(26_000))); verdict(o) != "park budget_exceeded:tokens" {
+		t.Errorf("with nothing returned: %s, %s", verdict(o), events(o))
+	}
+}
