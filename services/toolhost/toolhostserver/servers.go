@@ -123,7 +123,17 @@ func (s *Server) runServer(ctx context.Context, p mcpclient.Process) error {
 			cfg.Read = append(cfg.Read, program) // a local person has named it
 		}
 	}
-	exit, err := s.runCommand(ctx, w, p.Run.Key, &harnessv1.Confinement{Config: cfg}, command.Command{
+	_, support := s.confiner.find(ctx)
+	level, err := sandbox.Choose(support, cfg)
+	switch {
+	case err != nil:
+		return fmt.Errorf("it cannot be confined: %w", err)
+	case level == sandbox.Off && !p.Run.Local:
+		return errors.New("it would not be confined, and no local person has named it: use a tool host with a sandbox")
+	case level == sandbox.Off:
+		p.Notice("its process is not confined: the sandbox is off")
+	}
+	exit, err := s.runCommand(ctx, w, p.Run.Key, &harnessv1.Confinement{Level: level, Config: cfg}, command.Command{
 		Line: p.Line, Stdin: p.Input, Output: p.Output, Errors: p.Errors, Environ: p.Environ,
 	})
 	switch {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 )
 
@@ -318,6 +319,35 @@ func TestServersOfTokenHoldersGetNoVariablesOfTheHost(t *testing.T) {
 		}
 		if received.Load() != local {
 			t.Errorf("local %v: the host received the secret: %v", local, received.Load())
+		}
+	}
+}
+
+// TestServersWhereTheSandboxIsOff: that of a local person runs, and people read that it is not
+// confined; that of a token does not run.
+func TestServersWhereTheSandboxIsOff(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	defer h.endServers()
+	for _, c := range []struct {
+		level       harnessv1.SandboxLevel
+		local, runs bool
+		said        string
+	}{
+		{sandbox.Off, true, true, "its process is not confined"},
+		{sandbox.Off, false, false, "it would not be confined"},
+		{sandbox.Auto, true, true, ""},
+	} {
+		resp, err := h.DescribeServers(context.Background(), &harnessv1.DescribeServersRequest{
+			Namespace: "n", RunId: "r", FirstSequence: 7, Workspace: h.dir, Servers: []*harnessv1.McpServer{h.startNotes()}, Local: c.local,
+			Sandbox: &harnessv1.SandboxConfig{Level: c.level}, Wait: durationpb.New(20 * time.Second),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d := resp.GetServers()[0]
+		if runs := d.GetState() == harnessv1.McpServerState_MCP_SERVER_STATE_READY; runs != c.runs || !strings.HasPrefix(d.GetMessage(), c.said) || c.said == "" && d.GetMessage() != "" {
+			t.Errorf("%v, local %v: %v", c.level, c.local, d)
 		}
 	}
 }

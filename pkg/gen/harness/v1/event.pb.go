@@ -4666,7 +4666,8 @@ type ServerState struct {
 	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	// ready, starting, failed or needs_sign_in.
 	State string `protobuf:"bytes,2,opt,name=state,proto3" json:"state,omitempty"`
-	// Why it is not ready; one line.
+	// Why it is not ready, or what people should know of one that is: its process is not confined.
+	// One line; empty if there is nothing to say.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// Tools of it that the run has.
 	Tools uint32 `protobuf:"varint,4,opt,name=tools,proto3" json:"tools,omitempty"`

@@ -1050,7 +1050,8 @@ type DescribedServer struct {
 	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
 	// How it is.
 	State McpServerState `protobuf:"varint,2,opt,name=state,proto3,enum=harness.v1.McpServerState" json:"state,omitempty"`
-	// Why it is not ready; one line.
+	// Why it is not ready, or what people should know of one that is: its process is not confined.
+	// One line; empty if there is nothing to say.
 	Message string `protobuf:"bytes,3,opt,name=message,proto3" json:"message,omitempty"`
 	// The tools that it listed last, by name; also if it is not ready now.
 	Tools []*McpDefinition `protobuf:"bytes,4,rep,name=tools,proto3" json:"tools,omitempty"`

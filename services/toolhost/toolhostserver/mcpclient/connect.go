@@ -113,7 +113,7 @@ func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}
 	go func() {
 		defer close(gone)
 		failure = s.servers.config.Process(ctx, Process{
-			Run: s.run, Server: s.server, Line: line, Environ: environ, Input: inputEnd, Output: outputEnd, Errors: errorsTail,
+			Run: s.run, Server: s.server, Line: line, Environ: environ, Input: inputEnd, Output: outputEnd, Errors: errorsTail, Notice: s.setNotice,
 		})
 		_ = outputEnd.CloseWithError(io.EOF)
 		_ = input.Close()

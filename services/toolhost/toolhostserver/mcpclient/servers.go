@@ -68,6 +68,8 @@ type Process struct {
 	Input *os.File
 	// Output and Errors receive standard output and standard error.
 	Output, Errors io.Writer
+	// Notice sets what people should know of a server that is ready.
+	Notice func(text string)
 }
 
 // Config configures Servers. Process, Transport, Dial and Variable are required.

@@ -1,6 +1,7 @@
 package mcpclient
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,6 +29,8 @@ type session struct {
 	// state and message are the last known ones.
 	state   harnessv1.McpServerState
 	message string
+	// notice is what people should know of it while it is ready.
+	notice string
 	// tools are those that it listed last, if listed.
 	tools   []*harnessv1.McpDefinition
 	leftOut []*harnessv1.McpLeftOut
@@ -315,10 +318,19 @@ func (s *session) describe(server *harnessv1.McpServer) *harnessv1.DescribedServ
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	d := &harnessv1.DescribedServer{Server: server.GetName(), State: s.state, Message: s.message, Listed: s.listed, Tools: s.tools, LeftOut: s.leftOut}
+	if s.state == harnessv1.McpServerState_MCP_SERVER_STATE_READY {
+		d.Message = cmp.Or(s.message, s.notice)
+	}
 	if s.listed {
 		d.Approved, d.ApprovedDigests = s.servers.config.Approvals.Compare(s.run.Namespace, server, s.tools)
 	}
 	return d
+}
+
+func (s *session) setNotice(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notice = text
 }
 
 // definition returns a tool as the server defines it now.

@@ -2608,7 +2608,8 @@ export type ServerState = Message<"harness.v1.ServerState"> & {
   state: string;
 
   /**
-   * Why it is not ready; one line.
+   * Why it is not ready, or what people should know of one that is: its process is not confined.
+   * One line; empty if there is nothing to say.
    *
    * @generated from field: string message = 3;
    */

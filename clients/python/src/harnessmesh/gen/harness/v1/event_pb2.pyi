@@ -2156,7 +2156,9 @@ class ServerState(_message.Message):
     state: _builtins.str
     """ready, starting, failed or needs_sign_in."""
     message: _builtins.str
-    """Why it is not ready; one line."""
+    """Why it is not ready, or what people should know of one that is: its process is not confined.
+    One line; empty if there is nothing to say.
+    """
     tools: _builtins.int
     """Tools of it that the run has."""
     @_builtins.property

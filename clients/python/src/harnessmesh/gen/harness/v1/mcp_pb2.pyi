@@ -489,7 +489,9 @@ class McpServerStatus(_message.Message):
     state: Global___McpServerState.ValueType
     """How it is."""
     message: _builtins.str
-    """Why it is not ready; one line."""
+    """Why it is not ready, or what people should know of one that is: its process is not confined.
+    One line; empty if there is nothing to say.
+    """
     tools: _builtins.int
     """Tools of it that the run has."""
     @_builtins.property

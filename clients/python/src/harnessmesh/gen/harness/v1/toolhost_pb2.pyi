@@ -580,7 +580,9 @@ class DescribedServer(_message.Message):
     state: _mcp_pb2.McpServerState.ValueType
     """How it is."""
     message: _builtins.str
-    """Why it is not ready; one line."""
+    """Why it is not ready, or what people should know of one that is: its process is not confined.
+    One line; empty if there is nothing to say.
+    """
     listed: _builtins.bool
     """It has listed its tools to this host."""
     @_builtins.property
