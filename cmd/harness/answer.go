@@ -27,6 +27,9 @@ type answerCmd struct {
 	Call  string   `name:"call" placeholder:"ID" help:"Id of the call, if it could be mistaken for text."`
 	File  string   `placeholder:"FILE" help:"File that contains the answer."`
 	Error bool     `help:"The call failed; the answer is the error message."`
+	// Decline and Cancel answer a question of a server without a TEXT.
+	Decline bool `help:"Decline the question of a server of tools."`
+	Cancel  bool `help:"Close the question of a server of tools without a choice."`
 
 	continuation `embed:""`
 }
@@ -36,7 +39,11 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	words := c.words()
-	if len(words) == 0 && c.File == "" {
+	switch {
+	case c.Decline && c.Cancel, c.action() != 0 && (c.Error || c.File != "" || len(words) > 1):
+		return follow.ExitError, errors.New("--decline and --cancel are complete answers: use one of them, without TEXT, --file and --error")
+	case c.action() != 0:
+	case len(words) == 0 && c.File == "":
 		return follow.ExitError, errors.New("missing TEXT: write the answer after the run, - to read it from stdin, or --file FILE")
 	}
 	resumes := c.resumes(a)
@@ -49,16 +56,31 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return follow.ExitError, err
 	}
-	text, err := c.read(a, words)
-	if err != nil {
-		return follow.ExitError, err
-	}
-	if call.GetKind() == runstate.KindQuestion && strings.TrimSpace(text) == "" {
-		return follow.ExitError, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
+	text := ""
+	if c.action() == 0 {
+		if text, err = c.read(a, words); err != nil {
+			return follow.ExitError, err
+		}
+		if call.GetKind() == runstate.KindQuestion && strings.TrimSpace(text) == "" {
+			return follow.ExitError, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
+		}
 	}
 	return c.answered(ctx, a, f, call, resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
-		ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: inline(text), IsError: c.Error},
+		ToolAnswer: &harnessv1.ToolAnswer{
+			CallId: call.GetCallId(), Result: inline(text), IsError: c.Error, Action: c.action(), Round: call.GetQuestion().GetRound(),
+		},
 	}})
+}
+
+// action returns the answer that a flag gives; unspecified without one.
+func (c *answerCmd) action() harnessv1.AnswerAction {
+	switch {
+	case c.Decline:
+		return harnessv1.AnswerAction_ANSWER_ACTION_DECLINE
+	case c.Cancel:
+		return harnessv1.AnswerAction_ANSWER_ACTION_CANCEL
+	}
+	return harnessv1.AnswerAction_ANSWER_ACTION_UNSPECIFIED
 }
 
 // words returns the arguments after the run.
@@ -98,7 +120,13 @@ func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words 
 		kinds = append(kinds, runstate.KindReview)
 	}
 	call, err := c.choose(a, pending, id, kinds...)
-	if err == nil && len(words) == 0 && c.File == "" {
+	switch {
+	case err != nil:
+	case c.action() != 0 && len(words) > 0:
+		err = fmt.Errorf("call %q does not wait for an answer", words[0])
+	case c.action() != 0 && len(pending) > 0 && call.GetQuestion() == nil:
+		err = fmt.Errorf("call %s is no question of a server: answer it with TEXT, or --error WHY", call.GetCallId())
+	case c.action() == 0 && len(words) == 0 && c.File == "":
 		err = fmt.Errorf("missing TEXT: %s is the call; write the answer after it", id)
 	}
 	return call, words, err

@@ -186,3 +186,109 @@ func TestAQuestionThatExpires(t *testing.T) {
 		t.Errorf("exit code %d:\n%s", code, screen)
 	}
 }
+
+// aServerQuestion is a call whose server asks for a form and a visit.
+func aServerQuestion(id string, round uint32) *harnessv1.PendingCall {
+	call := aQuestion(id, "{}")
+	call.Question = &harnessv1.ServerQuestion{Server: "trips", Round: round, Requests: []*harnessv1.ServerRequest{
+		{Id: "pay", Message: inline("Pay\x1b[2J here."), Url: inline("https://pay.example.com/1")},
+		{Id: "trip", Message: inline("Where to?"), Schema: inline(`{"type":"object","required":["city"],"properties":{
+			"city":{"type":"string"},"nights":{"type":"integer"},"class":{"type":"string","enum":["first","second"]}}}`)},
+	}}
+	return call
+}
+
+// TestQuestionsOfServersAtTheTerminal: each field has a prompt, the words of the server control
+// nothing, and a second question of the same call is put too.
+func TestQuestionsOfServersAtTheTerminal(t *testing.T) {
+	f := serveFake(t)
+	var round uint32 = 1
+	f.behave(func(r *fakeRun) { r.waits(aServerQuestion("c1", round)) }, func(r *fakeRun, id string, _ proto.Message) {
+		r.accept(id, "tool_answer")
+		if round++; round > 2 {
+			r.done()
+			return
+		}
+		r.waits(aServerQuestion("c1", round))
+	})
+	cmd := program(t, "run", "--server", f.address, "go")
+	screen, keyboard := onTerminal(t, cmd)
+	screen.expect(t, "done? (Enter to leave it open, /decline or /cancel): ", 1)
+	fmt.Fprint(keyboard, "yes\n")
+	screen.expect(t, "answer done, once you have visited the address", 1)
+	fmt.Fprint(keyboard, "done\n")
+	screen.expect(t, "city (needed): ", 1)
+	fmt.Fprint(keyboard, "\n")
+	screen.expect(t, "city (needed): ", 2)
+	fmt.Fprint(keyboard, "Rome\n")
+	screen.expect(t, "class (Enter to skip): ", 1)
+	fmt.Fprint(keyboard, "2\n")
+	screen.expect(t, "nights (Enter to skip): ", 1)
+	fmt.Fprint(keyboard, "two\n")
+	screen.expect(t, "nights: must be a number", 1)
+	fmt.Fprint(keyboard, "\n")
+	screen.expect(t, "done? (Enter to leave it open", 3)
+	fmt.Fprint(keyboard, "/decline\n")
+	if code := exitCode(t, cmd); code != 0 {
+		t.Fatalf("exit code %d:\n%s", code, screen)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	first := toolAnswer("c1", `{"pay":"done","trip":{"city":"Rome","class":"second"}}`)
+	first.Round = 1
+	second := toolAnswer("c1", "")
+	second.Round, second.Action = 2, harnessv1.AnswerAction_ANSWER_ACTION_DECLINE
+	if len(f.inputs) != 2 || !proto.Equal(f.inputs[0], first) || !proto.Equal(f.inputs[1], second) {
+		t.Errorf("sent %v", f.inputs)
+	}
+	for _, part := range []string{"The server trips asks, in its words:\r\n", "pay: Pay<U+001B>[2J here.", "visit https://pay.example.com/1 and answer done", "class (string, optional): one of first, second"} {
+		if !strings.Contains(screen.String(), part) {
+			t.Errorf("%q is missing:\n%q", part, screen)
+		}
+	}
+}
+
+// TestAnswersToServersFromTheCommandLine: flags are whole answers, and are for such questions alone.
+func TestAnswersToServersFromTheCommandLine(t *testing.T) {
+	f := serveFake(t)
+	f.add("s", "default", aSpec()).waits(aServerQuestion("c1", 3))
+	f.add("q", "default", aSpec()).waits(aQuestion("c1", colours))
+	for _, c := range []struct {
+		args []string
+		want harnessv1.AnswerAction
+		text string
+		says string
+	}{
+		{[]string{"s", "--decline"}, harnessv1.AnswerAction_ANSWER_ACTION_DECLINE, "", ""},
+		{[]string{"s", "c1", "--cancel"}, harnessv1.AnswerAction_ANSWER_ACTION_CANCEL, "", ""},
+		{[]string{"s", `{"pay":null}`}, 0, `{"pay":null}`, ""},
+		{[]string{"s", "--decline", "--cancel"}, 0, "", "complete answers"},
+		{[]string{"s", "--decline", "c1", "Rome"}, 0, "", "complete answers"},
+		{[]string{"s", "--decline", "Rome"}, 0, "", "does not wait for an answer"},
+		{[]string{"q", "--decline"}, 0, "", "no question of a server"},
+	} {
+		f.mu.Lock()
+		f.inputs = nil
+		f.mu.Unlock()
+		got := call(t, nil, "", append(append([]string{"answer"}, c.args...), "--no-resume", "--server", f.address)...)
+		if c.says != "" {
+			if got.code != 1 || !strings.Contains(got.err, c.says) {
+				t.Errorf("%v: %+v", c.args, got)
+			}
+			continue
+		}
+		want := toolAnswer("c1", c.text)
+		want.Round, want.Action = 3, c.want
+		f.mu.Lock()
+		if got.code != 0 || len(f.inputs) != 1 || !proto.Equal(f.inputs[0], want) {
+			t.Errorf("%v: %+v, sent %v", c.args, got, f.inputs)
+		}
+		f.mu.Unlock()
+	}
+	got := call(t, nil, "", "show", "s", "--server", f.address)
+	for _, part := range []string{"the server trips asks, in its words:", "visit https://pay.example.com/1", "--decline, or --cancel"} {
+		if !strings.Contains(got.out, part) {
+			t.Errorf("%q is missing:\n%s", part, got.out)
+		}
+	}
+}

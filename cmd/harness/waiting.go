@@ -75,6 +75,10 @@ func alternatives(p *harnessv1.PendingCall) string {
 		return "with --always for all calls of the tool, or --deny --reason WHY"
 	case runstate.KindReview:
 		return "with --deny --reason WHY, or harness resume, which continues it"
+	case runstate.KindQuestion:
+		if p.GetQuestion() != nil {
+			return "--decline, or --cancel"
+		}
 	case runstate.KindClientTool:
 		return "--file FILE, or --error WHY"
 	}

@@ -101,6 +101,10 @@ func all() []*harnessv1.Event {
 			Server: "s", State: "failed", Message: "why", Tools: 1, LeftOut: []*harnessv1.McpLeftOut{{Tool: "t", Reason: "why"}},
 		}),
 		event.ToolsChanged(&harnessv1.ToolsChanged{Server: "s", Added: []string{"a"}, Changed: []string{"b"}, Removed: []string{"c"}}),
+		event.ToolQuestion(&harnessv1.PendingCall{
+			CallId: "call", Tool: "read", Deadline: &timestamppb.Timestamp{Seconds: 1}, Question: &harnessv1.ServerQuestion{Server: "s", Round: 1},
+		}),
+		event.ToolAnswered(&harnessv1.PendingCall{CallId: "call", Tool: "read", Question: &harnessv1.ServerQuestion{Round: 1}}, harnessv1.AnswerAction_ANSWER_ACTION_DECLINE, "local"),
 		event.ContextMetrics(&harnessv1.ContextMetrics{
 			TotalToolCalls: 1, CumulativeResultChars: 4, EstimatedToolResultTokens: 1, LargestResult: &harnessv1.LargestResult{Tool: "read", Chars: 4}, CallsPerTool: map[string]uint32{"read": 1},
 		}),

@@ -67,6 +67,22 @@ func ApprovalAnswered(call *harnessv1.PendingCall, a *harnessv1.Approval, reason
 	return &harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: answered}}
 }
 
+// ToolQuestion reports that the server of a call asks a person until the deadline of the call.
+func ToolQuestion(call *harnessv1.PendingCall) *harnessv1.Event {
+	q := proto.CloneOf(call.GetQuestion())
+	q.State = nil
+	return &harnessv1.Event{Event: &harnessv1.Event_ToolQuestion{ToolQuestion: &harnessv1.ToolQuestion{
+		CallId: call.GetCallId(), Tool: call.GetTool(), Question: q, Deadline: call.GetDeadline(),
+	}}}
+}
+
+// ToolAnswered reports what caller did with the question of a call's server.
+func ToolAnswered(call *harnessv1.PendingCall, action harnessv1.AnswerAction, caller string) *harnessv1.Event {
+	return &harnessv1.Event{Event: &harnessv1.Event_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswered{
+		CallId: call.GetCallId(), Tool: call.GetTool(), Round: call.GetQuestion().GetRound(), Action: action, Caller: caller,
+	}}}
+}
+
 // Repaired reports that repair answered a call that got no other answer.
 func Repaired(callID, tool string, turn uint32, reason string) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_Repair{Repair: &harnessv1.Repaired{

@@ -61,6 +61,8 @@ import (
 //     limits.
 //   - 12: servers of tools, calls by call_tool, and swarms. A program that reads only schema 11 would
 //     refuse calls of servers as unknown, and could not give the specialists of a swarm their tasks.
+//   - 13: questions of servers of tools. A program that reads only schema 12 would take such a call
+//     for one that has ended, and its answer for the result of the call.
 //   - 14: tool services. A program that reads only schema 13 would give their tools the names of other
 //     servers' tools, and start them as programs.
 //   - 15: contracts that count artifacts. A program that reads only an older schema would refuse such a

@@ -19,16 +19,16 @@ func Answered(s *harnessv1.Snapshot, callID string) bool {
 	return slices.Contains(s.GetAnsweredCalls(), runlog.HashID(callID))
 }
 
-// AnsweredBy reports whether the inbox item itemID is the one that answered a
-// call. known is false if the snapshot does not remember which one was.
+// AnsweredBy reports whether the inbox item itemID is one that answered a call; a call whose
+// server asks more than once has several. known is false if the snapshot remembers none.
 func AnsweredBy(s *harnessv1.Snapshot, callID, itemID string) (by, known bool) {
 	missing := len(s.GetAnsweredCalls()) - len(s.GetAnsweredBy()) // of snapshots without answered_by
 	for i, call := range s.GetAnsweredCalls() {
 		if call == runlog.HashID(callID) && i >= missing {
-			return s.GetAnsweredBy()[i-missing] == runlog.HashID(itemID), true
+			by, known = by || s.GetAnsweredBy()[i-missing] == runlog.HashID(itemID), true
 		}
 	}
-	return false, false
+	return by, known
 }
 
 // RecordAnswer records that a call has an answer, and from which inbox item; itemID

@@ -105,6 +105,9 @@ func AwaitReason(s *harnessv1.Snapshot, turn uint32) *harnessv1.StopReason {
 	if _, asked := QuestionOf(first); (asked || first.GetKind() == KindReview) && first.GetWhy() != "" {
 		message = first.GetWhy()
 	}
+	if q := first.GetQuestion(); q != nil {
+		message = fmt.Sprintf("%d call(s) wait to be answered, first a question of the server %s.", len(pending), q.GetServer())
+	}
 	if first.GetKind() == KindWait {
 		message = "It waits " + first.GetWhy() + "."
 	}

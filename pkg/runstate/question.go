@@ -21,7 +21,27 @@ func ContractCallID(questionID string, version uint64) string {
 }
 
 // IsReservedCallID reports whether only the harness gives calls this id.
-func IsReservedCallID(id string) bool { return strings.HasPrefix(id, contractPrefix) }
+func IsReservedCallID(id string) bool {
+	return strings.HasPrefix(id, contractPrefix) || strings.HasPrefix(id, roundPrefix)
+}
+
+const roundPrefix = "round:"
+
+// RoundID returns the id of the part of a call that follows its question with the number round, for
+// the tool host's ledger and for answers; round 0 is the beginning, whose id is that of the call. A
+// model cannot use such an id, see IsReservedCallID.
+func RoundID(callID string, round uint32) string {
+	if round == 0 {
+		return callID
+	}
+	return roundPrefix + strconv.FormatUint(uint64(round), 10) + ":" + callID
+}
+
+// AnswerKey returns the id under which the answer to a pending call is remembered: that of the
+// question, if a server asks, because a call may ask more than once.
+func AnswerKey(c *harnessv1.PendingCall) string {
+	return RoundID(c.GetCallId(), c.GetQuestion().GetRound())
+}
 
 // QuestionOf returns the question of the contract that a pending call puts. ok is
 // false for every other call.

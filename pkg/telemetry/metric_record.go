@@ -163,6 +163,8 @@ func (m *Metrics) toolEnded(ctx context.Context, f *harnessv1.ToolFinished, appe
 		failed = "cancelled"
 	case harnessv1.ToolOutcome_TOOL_OUTCOME_REFUSED:
 		return // it did not run
+	case harnessv1.ToolOutcome_TOOL_OUTCOME_INPUT_REQUIRED:
+		return // it has not ended
 	default: // done
 	}
 	m.toolDuration.record(ctx, f.GetDuration().AsDuration().Seconds(), tool, failed)

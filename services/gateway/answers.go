@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/elicit"
 )
 
 // Answers returns the call that an input answers, and whether it is an approval. callID
@@ -64,7 +65,22 @@ func (s RunState) toolAnswer(a *harnessv1.ToolAnswer) (Admission, error) {
 	if s.reviewed(a.GetCallId()) && !a.GetIsError() {
 		return 0, fault.Invalid("tool_answer.is_error", "call %q waits for a review: approve or resume it, or set this to report a failure", a.GetCallId())
 	}
-	return s.answer(a.GetCallId(), false)
+	admission, err := s.answer(a.GetCallId(), false)
+	switch {
+	case err != nil:
+		return 0, err
+	case s.Question == nil && a.GetAction() != harnessv1.AnswerAction_ANSWER_ACTION_UNSPECIFIED:
+		return 0, fault.Invalid("tool_answer.action", "call %q is no question of a server: leave it out, and set is_error to report a failure", a.GetCallId())
+	case s.Question == nil:
+		return admission, nil
+	}
+	if waits := s.Question.GetRound(); a.GetRound() != 0 && a.GetRound() != waits {
+		return 0, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_CHANGED,
+			"call "+strconv.Quote(a.GetCallId())+" of run "+s.Run.String()+" asks another question by now: read it again and answer with its round",
+			"call_id", a.GetCallId(), "round", strconv.FormatUint(uint64(waits), 10))
+	}
+	_, err = elicit.Responses(s.Question, a, a.GetResult().GetInline())
+	return admission, fault.In("tool_answer", err)
 }
 
 // answer accepts the first answer to a call that waits or is announced: an approval, or
@@ -122,7 +138,19 @@ func (s RunState) before(callID string, approval bool) bool {
 	if approval || s.reviewed(callID) {
 		return runstate.Decided(s.Step.GetSnapshot(), callID)
 	}
-	return runstate.Answered(s.Step.GetSnapshot(), callID)
+	return runstate.Answered(s.Step.GetSnapshot(), s.answerKey(callID))
+}
+
+// answerKey returns the id under which the answer to a call is remembered: a call whose server asks
+// may have had answers to earlier questions.
+func (s RunState) answerKey(callID string) string {
+	last := callID
+	for _, c := range s.Step.GetSnapshot().GetPendingToolCalls() {
+		if c.GetCallId() == callID {
+			last = runstate.AnswerKey(c)
+		}
+	}
+	return last
 }
 
 // notPending returns the refusal of an answer; kind is what the call does wait for.

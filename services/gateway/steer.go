@@ -32,6 +32,9 @@ type RunState struct {
 	// Asked is the call that an approval with rules or arguments is for; nil if it does not
 	// wait. Only for such an approval.
 	Asked *approval.Call
+	// Question is that of a server, with its texts inline, that an answer is for; nil if no such
+	// question waits. Only for such an answer.
+	Question *harnessv1.ServerQuestion
 	// Modes are the agent's custom modes. Only for changes of the mode.
 	Modes []*harnessv1.ModeSpec
 	// Now is the current time.

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -268,5 +269,49 @@ func TestResumeNeedsTheRightToApprove(t *testing.T) {
 				t.Errorf("%s, without the right %v: %v", kind, barred, err)
 			}
 		}
+	}
+}
+
+// TestQuestionsOfServers: an answer that does not fit is refused with its field, one for another
+// question with CALL_CHANGED, and the question of a later round takes one although the call had
+// answers before.
+func TestQuestionsOfServers(t *testing.T) {
+	q := &harnessv1.ServerQuestion{Server: "notes", Round: 2, Requests: []*harnessv1.ServerRequest{{
+		Id: "sure", Message: content.Inline("Sure?"), Schema: content.Inline(`{"type":"object","properties":{"yes":{"type":"boolean"}},"required":["yes"]}`),
+	}}}
+	call := &harnessv1.PendingCall{CallId: "s", Kind: runstate.KindQuestion, Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Question: q}
+	snapshot := &harnessv1.Snapshot{Status: harnessv1.RunStatus_RUN_STATUS_PARKED, PendingToolCalls: []*harnessv1.PendingCall{call}, DrainedItems: []uint64{runlog.HashID("old")}}
+	runstate.RecordAnswer(snapshot, "round:1:s", "old")
+	runstate.RecordAnswer(snapshot, "s", "old")
+	parked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: snapshot}, Question: q}
+	answer := func(id string, a *harnessv1.ToolAnswer) *harnessv1.InboxItem {
+		a.CallId = "s"
+		return &harnessv1.InboxItem{Id: id, Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: a}}
+	}
+	yes := func() *harnessv1.ToolAnswer { return &harnessv1.ToolAnswer{Result: content.Inline("yes"), Round: 2} }
+	for name, c := range map[string]struct {
+		item *harnessv1.InboxItem
+		want string
+	}{
+		"a value":            {answer("new", yes()), "store"},
+		"declined":           {answer("new", &harnessv1.ToolAnswer{Action: harnessv1.AnswerAction_ANSWER_ACTION_DECLINE}), "store"},
+		"another value":      {answer("new", &harnessv1.ToolAnswer{Result: content.Inline("maybe")}), "INVALID_FIELD"},
+		"the round before":   {answer("new", &harnessv1.ToolAnswer{Result: content.Inline("yes"), Round: 1}), "CALL_CHANGED"},
+		"the answer to that": {answer("old", &harnessv1.ToolAnswer{Result: content.Inline("yes"), Round: 1}), "existed"},
+	} {
+		if got := verdict(Admit(parked, c.item)); got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+	}
+	runstate.RecordAnswer(snapshot, "round:2:s", "new")
+	call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
+	running := RunState{Step: &harnessv1.Step{To: "turn", Snapshot: snapshot}}
+	if got := verdict(Admit(running, answer("second", yes()))); got != "CALL_ANSWERED" {
+		t.Errorf("while the call continues: %s", got)
+	}
+	call.Class, call.Question = harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, nil
+	asked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{PendingToolCalls: []*harnessv1.PendingCall{call}}}}
+	if got := verdict(Admit(asked, answer("new", &harnessv1.ToolAnswer{Action: harnessv1.AnswerAction_ANSWER_ACTION_DECLINE}))); got != "INVALID_FIELD" {
+		t.Errorf("an action for a question of the agent: %s", got)
 	}
 }

@@ -185,6 +185,8 @@ func checkAnswer(a *harnessv1.ToolAnswer) error {
 		return TooLarge(field+"call_id", len(a.GetCallId()), MaxID, "bytes")
 	case a.GetResult().GetBlob() != nil:
 		return fault.Invalid(field+"result", "send the text itself, not a reference to a blob")
+	case a.GetAction() < 0 || a.GetAction() > harnessv1.AnswerAction_ANSWER_ACTION_CANCEL:
+		return fault.Invalid(field+"action", "must be ACCEPT, DECLINE or CANCEL, or unset")
 	}
 	if err := checkSize(field+"result", a.GetResult().GetInline(), MaxText); err != nil {
 		return err

@@ -186,6 +186,8 @@ func (d *decision) refuse(call *harnessv1.PendingCall, text, reason string) {
 func (d *decision) applyAnswer(a *harnessv1.ToolAnswer) (refusal string, err error) {
 	call := find(runstate.AwaitedCalls(d.s), a.GetCallId())
 	switch {
+	case call.GetQuestion() != nil:
+		return d.applyServerAnswer(call, a)
 	case call == nil && runstate.Answered(d.s, a.GetCallId()):
 		return fmt.Sprintf("call %s already has an answer", a.GetCallId()), nil
 	case call == nil:
@@ -334,14 +336,7 @@ func (d *decision) answerExpired() {
 			continue
 		}
 		runstate.RecordAnswer(d.s, call.GetCallId(), "")
-		text := "Nobody answered this call in time."
-		switch call.GetKind() {
-		case runstate.KindApproval, runstate.KindReview:
-			text = "Nobody approved this call in time, so it did not run."
-		case runstate.KindQuestion:
-			text = "The user did not answer this question in time. Go on as well as you can without the answer."
-		}
-		d.repairCall(call, text, "expired")
+		d.repairCall(call, expiredText(call), "expired")
 	}
 }
 

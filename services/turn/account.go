@@ -21,7 +21,8 @@ const (
 func (c *completion) addClaim() {
 	s, first := c.s, c.p.claim
 	for _, call := range c.p.approved {
-		if c.p.Started[call.GetCallId()] && !c.p.refused(call.GetCallId()) {
+		// A call that continues after a question was counted at its beginning.
+		if c.p.Started[call.GetCallId()] && !c.p.refused(call.GetCallId()) && call.GetQuestion() == nil {
 			runstate.CountActivity(s, call)
 		}
 	}

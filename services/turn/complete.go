@@ -202,13 +202,15 @@ func (c *completion) addUnfinished(end End) {
 				CallId: call.ID, Tool: call.Tool, TurnNumber: p.Number,
 				Class: harnessv1.PendingClass_PENDING_CLASS_EFFECT_UNKNOWN, Marks: mark.Pending(call.Marks), Changes: call.Changes,
 			})
+		case ended && outcome == inputRequired:
+			c.addQuestion(call, end)
 		case !ended && (end.Interrupted || end.Error != nil):
-			c.refuse(call.ID, call.Tool, call.Marks)
+			c.refuse(call.ID, call.Tool, call.Marks, notRun)
 		}
 	}
 	if p.Unjudged() { // stopped before the calls were judged
 		for _, call := range p.Response.GetCalls() {
-			c.refuse(call.GetCallId(), call.GetTool(), mark.OfCall(s.GetConfig(), call.GetTool(), nil, ""))
+			c.refuse(call.GetCallId(), call.GetTool(), mark.OfCall(s.GetConfig(), call.GetTool(), nil, ""), notRun)
 		}
 	}
 	var replies []agentReply
@@ -218,7 +220,7 @@ func (c *completion) addUnfinished(end End) {
 			continue
 		}
 		if end.Interrupted || end.Error != nil {
-			c.refuse(prepared.GetCallId(), prepared.GetTool(), prepared.GetMarks())
+			c.refuse(prepared.GetCallId(), prepared.GetTool(), prepared.GetMarks(), notRun)
 			continue
 		}
 		arguments, deadline := proto.CloneOf(p.arguments[prepared.GetCallId()]), runstate.AnswerDeadline(s, kind, end.Now)
@@ -318,10 +320,10 @@ func (c *completion) addTool(call *harnessv1.PendingCall, end End) {
 // arguments, in bytes.
 const maxQuestion = 160
 
-// refuse answers a call that was not run.
-func (c *completion) refuse(id, name string, marks *harnessv1.ResultMarks) {
-	result := resultMessage(id, name, notRun, true)
-	mark.Result(result, marks, notRun, nil)
+// refuse answers a call that has no result with an error.
+func (c *completion) refuse(id, name string, marks *harnessv1.ResultMarks, text string) {
+	result := resultMessage(id, name, text, true)
+	mark.Result(result, marks, text, nil)
 	c.draft.Append(result)
 	c.draft.Emit(event.ToolError(id, name, nil))
 }

@@ -42,7 +42,7 @@ func (p *Progress) kill(s *State) Action {
 		case k == nil:
 			var ids []string
 			for _, c := range p.running(ledger) {
-				ids = append(ids, c.ID)
+				ids = append(ids, c.HostID())
 			}
 			return CancelCalls{Ledger: ledger, IDs: ids}
 		case k.away != nil:
@@ -75,8 +75,8 @@ func (p *Progress) cancelled(ledger string, c CallsCancelled, away error) {
 	}
 	k := &cancellation{calls: p.running(ledger), away: away, unknown: map[string]bool{}, ended: map[string]bool{}, results: map[string]*harnessv1.ExecuteToolResponse{}}
 	for _, call := range k.calls {
-		k.unknown[call.ID] = slices.Contains(c.Unknown, call.ID)
-		k.ended[call.ID] = !k.unknown[call.ID] && slices.Contains(c.Finished, call.ID)
+		k.unknown[call.ID] = slices.Contains(c.Unknown, call.HostID())
+		k.ended[call.ID] = !k.unknown[call.ID] && slices.Contains(c.Finished, call.HostID())
 	}
 	e.cancels[ledger] = k
 }

@@ -289,6 +289,6 @@ func (p *Progress) callsCancelled(a CancelCalls, event Event) bool {
 }
 
 func (p *Progress) fetched(a FetchResult, response *harnessv1.ExecuteToolResponse) bool {
-	p.execution.cancels[a.Ledger].results[a.Call.ID] = response
+	p.execution.cancels[a.Ledger].results[a.Call.ID] = checkQuestion(a.Call, response)
 	return true
 }

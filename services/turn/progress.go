@@ -32,8 +32,10 @@ type Progress struct {
 	// the tool host that each was started on last.
 	Started map[string]bool
 	Ledgers map[string]string
-	// Finished holds how calls ended.
-	Finished map[string]harnessv1.ToolOutcome
+	// Finished holds how calls ended, and Questions what the servers of those ask that wait for
+	// a person.
+	Finished  map[string]harnessv1.ToolOutcome
+	Questions map[string]*harnessv1.ServerQuestion
 	// Calls are all that tool hosts run in the step, in order.
 	Calls []Call
 	// Prepared is what becomes of the calls of the response, in order; nil before
@@ -93,6 +95,7 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 		Ledgers:  map[string]string{},
 		Finished: map[string]harnessv1.ToolOutcome{},
 
+		Questions: map[string]*harnessv1.ServerQuestion{},
 		arguments: map[string]*harnessv1.Content{},
 		written:   map[string]*harnessv1.Content{},
 
@@ -103,7 +106,7 @@ func newProgress(s *harnessv1.Snapshot) *Progress {
 		for _, c := range p.approved {
 			p.Calls = append(p.Calls, Call{
 				ID: c.GetCallId(), Tool: c.GetTool(), Arguments: c.GetArguments(), Marks: c.GetMarks(), Level: c.GetSandboxLevel(), Hosts: c.GetSandboxHosts(),
-				Guarded: c.GetGuarded(), Shown: shown(c.GetPreview()), Changes: c.GetChanges(),
+				Guarded: c.GetGuarded(), Shown: shown(c.GetPreview()), Changes: c.GetChanges(), Question: c.GetQuestion(),
 			})
 			p.arguments[c.GetCallId()], p.written[c.GetCallId()] = c.GetArguments(), c.GetArguments()
 		}
@@ -147,6 +150,9 @@ func (p *Progress) Fold(rec *harnessv1.Record) {
 		}
 	case *harnessv1.Journal_ToolFinished:
 		p.Finished[e.ToolFinished.GetCallId()] = e.ToolFinished.GetOutcome()
+		if q := e.ToolFinished.GetQuestion(); q != nil {
+			p.Questions[e.ToolFinished.GetCallId()] = q
+		}
 		p.foldWants(e.ToolFinished.GetHooks())
 		if b := e.ToolFinished.GetBackground(); b != nil {
 			p.background = append(p.background, b)

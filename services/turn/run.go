@@ -123,7 +123,7 @@ func (p *Progress) finish(s *State, ended *endedCall) Action {
 }
 
 // finished returns the record of a call's end, with its result. A call whose end
-// is unknown has no result: repair answers it.
+// is unknown has no result: repair answers it. Neither has one whose server asks a person.
 func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, e hook.Effects) *runstate.Draft {
 	text, files := r.GetResult(), r.GetMedia()
 	if replaced, ok := e.Text("result"); ok {
@@ -132,8 +132,9 @@ func (p *Progress) finished(s *State, c Call, r *harnessv1.ExecuteToolResponse, 
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolFinished{ToolFinished: &harnessv1.ToolFinished{
 		CallId: c.ID, Outcome: r.GetOutcome(), Duration: r.GetDuration(), Hooks: e.Wants(),
 		FilesChanged: r.GetFilesChanged()[:min(len(r.GetFilesChanged()), maxChanged)], Background: p.started(c, r),
+		Question: r.GetQuestion(),
 	}}})
-	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN && r.GetOutcome() != inputRequired {
 		failed := r.GetIsError() || r.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED
 		result := resultMessage(c.ID, c.Tool, c.Changes+text, failed)
 		mark.Result(result, c.Marks, text, r.ExitCode)
@@ -171,7 +172,7 @@ func resultMessage(id, tool, text string, failed bool) *harnessv1.Message {
 // end takes the end of a call that was sent.
 func (p *Progress) end(id string, response *harnessv1.ExecuteToolResponse) {
 	c, _ := p.call(id)
-	p.execution.ended = append(p.execution.ended, &endedCall{call: c, response: response, point: pointFailed})
+	p.execution.ended = append(p.execution.ended, &endedCall{call: c, response: checkQuestion(c, response), point: pointFailed})
 }
 
 // fired takes what the subscribers of a topic said about the call.

@@ -90,7 +90,13 @@ type Call struct {
 	Shown []*harnessv1.FilePreview
 	// Changes is what a person changed in its arguments, with which its result begins.
 	Changes string
+	// Question is the last question of its server, with the answers, after which the call
+	// continues; nil at its beginning.
+	Question *harnessv1.ServerQuestion
 }
+
+// HostID returns the id of the call for its tool host, which runs each part of a call once.
+func (c Call) HostID() string { return runstate.RoundID(c.ID, c.Question.GetRound()) }
 
 // Topics that a turn fires.
 const (

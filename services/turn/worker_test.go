@@ -53,11 +53,13 @@ type worker struct {
 	known     []string             // ids of calls in the conversation
 	last      []*harnessv1.Message // of the conversation
 	unknown   map[string]bool      // calls that the tool host has no record of
-	cancelled turn.CallsCancelled
-	hook      func(hook.Point) hook.Result
-	inbox     func(turn.CheckInbox) turn.Event // nil: it is empty
-	dies      int                              // records after which it dies; negative for never
-	stops     func(turn.Action) bool           // reports whether the turn is interrupted while an action is performed
+
+	responsesTo map[string]*harnessv1.ExecuteToolResponse // of the tool host; nil: a result
+	cancelled   turn.CallsCancelled
+	hook        func(hook.Point) hook.Result
+	inbox       func(turn.CheckInbox) turn.Event // nil: it is empty
+	dies        int                              // records after which it dies; negative for never
+	stops       func(turn.Action) bool           // reports whether the turn is interrupted while an action is performed
 
 	effects []string
 	actions []turn.Action
@@ -201,6 +203,9 @@ func (w *worker) ask(a turn.AskModel) turn.Event {
 func (w *worker) result(id string) *harnessv1.ExecuteToolResponse {
 	if w.unknown[id] {
 		return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN}
+	}
+	if r := w.responsesTo[id]; r != nil {
+		return r
 	}
 	return &harnessv1.ExecuteToolResponse{Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: "result of " + id}
 }

@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"path/filepath"
@@ -31,12 +32,9 @@ func (w withKey) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// TestPullPointsOverMCP: another program starts a run over /mcp, waits for it, and answers what it
-// waits for. It cannot approve, because it is a model and has no token that may.
-func TestPullPointsOverMCP(t *testing.T) {
-	t.Parallel()
-	m := meshtest.Start(t, bin, meshtest.Config{})
-	ctx := t.Context()
+// callGateway calls a tool of the gateway as another program. The result is nil if it is an error.
+func callGateway(ctx context.Context, t *testing.T, m *meshtest.Mesh, tool string, arguments map[string]any) (result map[string]any, text string) {
+	t.Helper()
 	key, err := localkey.Read(filepath.Join(m.Data("gateway"), "gateway.key"))
 	if err != nil {
 		t.Fatal(err)
@@ -47,21 +45,29 @@ func TestPullPointsOverMCP(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer session.Close()
+	r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
+	if err != nil {
+		t.Fatalf("%s: %v", tool, err)
+	}
+	text = r.Content[0].(*mcp.TextContent).Text
+	if r.IsError {
+		return nil, text
+	}
+	if err := json.Unmarshal([]byte(text), &result); err != nil {
+		t.Fatalf("%s: %v: %s", tool, err, text)
+	}
+	return result, text
+}
+
+// TestPullPointsOverMCP: another program starts a run over /mcp, waits for it, and answers what it
+// waits for. It cannot approve, because it is a model and has no token that may.
+func TestPullPointsOverMCP(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	ctx := t.Context()
 	call := func(tool string, arguments map[string]any) (map[string]any, string) {
 		t.Helper()
-		r, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: arguments})
-		if err != nil {
-			t.Fatalf("%s: %v", tool, err)
-		}
-		text := r.Content[0].(*mcp.TextContent).Text
-		if r.IsError {
-			return nil, text
-		}
-		result := map[string]any{}
-		if err := json.Unmarshal([]byte(text), &result); err != nil {
-			t.Fatalf("%s: %v: %s", tool, err, text)
-		}
-		return result, text
+		return callGateway(ctx, t, m, tool, arguments)
 	}
 	workspace := newWorkspace(t)
 	start := map[string]any{

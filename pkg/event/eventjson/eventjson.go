@@ -89,6 +89,8 @@ var typeNames = map[protoreflect.Name]string{
 	"feedback_given":        "feedback.given",
 	"server_state":          "server.state",
 	"tools_changed":         "tools.changed",
+	"tool_question":         "tool.question",
+	"tool_answer":           "tool.answer",
 }
 
 // TypeUnknown is the type of an event that this program does not know, which a newer

@@ -38,7 +38,9 @@ const (
 	controlName = protoreflect.FullName("harness.v1.ControlVerdict")
 	// verdictName is null if unset: the work was not judged.
 	verdictName = protoreflect.FullName("harness.v1.QualityVerdict")
-	// opaqueName is never written: only the provider that made it can read it.
+	// questionName is null if unset: no server asks.
+	questionName = protoreflect.FullName("harness.v1.ServerQuestion")
+	// opaqueName is never written: only its maker can read it.
 	opaqueName = protoreflect.FullName("harness.v1.Opaque")
 )
 
@@ -172,7 +174,7 @@ func (w *writer) unset(m protoreflect.Message, f protoreflect.FieldDescriptor) {
 		w.raw("null")
 	case isMessage(f, contentName):
 		w.str("")
-	case f.Message() == nil, isMessage(f, timestampName), isMessage(f, controlName), isMessage(f, verdictName), w.shape == sparse:
+	case f.Message() == nil, isMessage(f, timestampName), isMessage(f, controlName), isMessage(f, verdictName), isMessage(f, questionName), w.shape == sparse:
 		w.raw("null")
 	case isMessage(f, durationName):
 		w.raw("0")

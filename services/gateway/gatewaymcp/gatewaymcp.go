@@ -7,6 +7,7 @@
 package gatewaymcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -290,8 +291,10 @@ func (s *service) pending(ctx context.Context, in pendingInput) (proto.Message, 
 type answerInput struct {
 	RunID     string `json:"run_id"`
 	CallID    string `json:"call_id" jsonschema:"the call that waits, as list_pending names it"`
-	Text      string `json:"text,omitempty" jsonschema:"the answer to a question, or the result of a client's tool"`
+	Text      string `json:"text,omitempty" jsonschema:"the answer to a question, or the result of a client's tool. The question of a server of tools takes a JSON object with the values of its form; a form with one field takes its value; an address takes done"`
 	IsError   bool   `json:"is_error,omitempty" jsonschema:"the text is an error"`
+	Action    string `json:"action,omitempty" jsonschema:"for the question of a server of tools: accept, decline or cancel; left out: accept"`
+	Round     uint32 `json:"round,omitempty" jsonschema:"for the question of a server of tools: its round, as list_pending names it"`
 	Decision  string `json:"decision,omitempty" jsonschema:"for an approval: once, run or deny"`
 	Reason    string `json:"reason,omitempty" jsonschema:"for deny: why"`
 	Digest    string `json:"digest,omitempty" jsonschema:"digest of the preview that the decision is about"`
@@ -305,7 +308,13 @@ var errNoApproval = errors.New("PermissionDenied: approving here needs a token w
 func (s *service) answer(ctx context.Context, in answerInput) (proto.Message, error) {
 	request := &harnessv1.SendInputRequest{Namespace: s.namespace(in.Namespace), RunId: in.RunID, RequestId: in.RequestID}
 	if in.Decision == "" {
-		request.Input = &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: in.CallID, Result: content.Inline(in.Text), IsError: in.IsError}}
+		action, ok := harnessv1.AnswerAction_value["ANSWER_ACTION_"+strings.ToUpper(cmp.Or(in.Action, "unspecified"))]
+		if !ok || in.Action != "" && action == 0 {
+			return nil, fmt.Errorf("action: unknown action %q: must be accept, decline or cancel", content.Clip(in.Action, 40))
+		}
+		request.Input = &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{
+			CallId: in.CallID, Result: content.Inline(in.Text), IsError: in.IsError, Action: harnessv1.AnswerAction(action), Round: in.Round,
+		}}
 		return s.cfg.Gateway.SendInput(ctx, request)
 	}
 	decision, ok := harnessv1.ApprovalDecision_value["APPROVAL_DECISION_"+strings.ToUpper(in.Decision)]

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -147,6 +150,11 @@ func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.In
 			return state, err
 		}
 	}
+	if a := item.GetToolAnswer(); a != nil {
+		if state.Question, err = s.question(ctx, run, step.GetSnapshot(), a.GetCallId()); err != nil {
+			return state, err
+		}
+	}
 	if call, _ := gateway.Answers(item); call == "" || v.Newest.Sequence == v.Step.Sequence {
 		return state, nil
 	}
@@ -186,6 +194,29 @@ func (s *Server) asked(ctx context.Context, run runlog.Run, snapshot *harnessv1.
 			c.Tool = approval.Spec(t, schema)
 		}
 		return c, nil
+	}
+	return nil, nil
+}
+
+// question returns the question of a server that a call waits with, with its texts; nil if no such
+// question waits.
+func (s *Server) question(ctx context.Context, run runlog.Run, snapshot *harnessv1.Snapshot, callID string) (*harnessv1.ServerQuestion, error) {
+	for _, call := range gateway.Awaited(snapshot) {
+		if call.GetCallId() != callID || call.GetQuestion() == nil {
+			continue
+		}
+		q := proto.CloneOf(call.GetQuestion())
+		for _, r := range q.GetRequests() {
+			if r.Schema == nil {
+				continue
+			}
+			form, err := s.text(ctx, run, r.GetSchema())
+			if err != nil {
+				return nil, err
+			}
+			r.Schema = content.Inline(form)
+		}
+		return q, nil
 	}
 	return nil, nil
 }

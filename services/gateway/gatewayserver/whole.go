@@ -45,7 +45,8 @@ func (w *whole) text(c *harnessv1.Content) *harnessv1.Content {
 }
 
 // calls returns pending calls; those that wait for an approval or a review have their
-// arguments inline. The calls themselves stay unchanged.
+// arguments inline, and those whose server asks have its words inline, without its state. The
+// calls themselves stay unchanged.
 func (w *whole) calls(pending []*harnessv1.PendingCall) []*harnessv1.PendingCall {
 	pending = slices.Clone(pending)
 	for i, call := range pending {
@@ -53,6 +54,10 @@ func (w *whole) calls(pending []*harnessv1.PendingCall) []*harnessv1.PendingCall
 			pending[i] = proto.CloneOf(call)
 			pending[i].Arguments = w.text(call.GetArguments())
 			w.preview(pending[i].GetPreview())
+		}
+		if call.GetQuestion() != nil {
+			pending[i] = proto.CloneOf(call)
+			w.question(pending[i].GetQuestion())
 		}
 	}
 	return pending
@@ -65,6 +70,14 @@ func (w *whole) preview(p *harnessv1.CallPreview) {
 	}
 }
 
+// question puts the words of a server into its question, which it changes.
+func (w *whole) question(q *harnessv1.ServerQuestion) {
+	q.State = nil
+	for _, r := range q.GetRequests() {
+		r.Message, r.Schema, r.Url = w.text(r.GetMessage()), w.text(r.GetSchema()), w.text(r.GetUrl())
+	}
+}
+
 // event puts the arguments of a call that waits for an approval or a review into its events,
 // which it changes.
 func (w *whole) event(e *harnessv1.Event) {
@@ -72,6 +85,8 @@ func (w *whole) event(e *harnessv1.Event) {
 	case *harnessv1.Event_ApprovalRequested:
 		v.ApprovalRequested.Arguments = w.text(v.ApprovalRequested.GetArguments())
 		w.preview(v.ApprovalRequested.GetPreview())
+	case *harnessv1.Event_ToolQuestion:
+		w.question(v.ToolQuestion.GetQuestion())
 	case *harnessv1.Event_ToolCall:
 		if decided(v.ToolCall.GetAwaits()) {
 			v.ToolCall.Arguments = w.text(v.ToolCall.GetArguments())

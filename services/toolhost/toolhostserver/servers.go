@@ -89,6 +89,11 @@ func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
 		if r.Unknown {
 			return effect{response: noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0)}
 		}
+		if r.Question != nil {
+			return effect{response: &harnessv1.ExecuteToolResponse{
+				Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_INPUT_REQUIRED, Question: r.Question, Duration: durationpb.New(time.Since(begin)),
+			}}
+		}
 		text := toolhost.Cut(r.Text, s.config.Limits.ResultBytes, "Ask for less at a time.")
 		return effect{interrupted: r.Interrupted, response: &harnessv1.ExecuteToolResponse{
 			Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_DONE, Result: text, IsError: r.IsError, Media: r.Media, Duration: durationpb.New(time.Since(begin)),

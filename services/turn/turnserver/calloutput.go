@@ -42,7 +42,7 @@ func (t *execution) showOutput(ctx context.Context, a turn.SendCall) (stop func(
 
 func (t *execution) followOutput(ctx context.Context, a turn.SendCall) {
 	request := &harnessv1.ReadCallOutputRequest{
-		Namespace: t.run.Namespace, RunId: t.run.ID, CallId: a.Call.ID, LedgerId: a.Ledger,
+		Namespace: t.run.Namespace, RunId: t.run.ID, CallId: a.Call.HostID(), LedgerId: a.Ledger,
 		FirstSequence: t.state.Snapshot.GetFirstSequence(), Wait: durationpb.New(outputWait),
 	}
 	for pause := outputPause; ; {

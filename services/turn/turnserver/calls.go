@@ -79,7 +79,7 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 	request := &harnessv1.ExecuteToolRequest{
 		Namespace:     t.run.Namespace,
 		RunId:         t.run.ID,
-		CallId:        a.Call.ID,
+		CallId:        a.Call.HostID(),
 		Tool:          a.Call.Tool,
 		Arguments:     arguments.GetInline(),
 		Workspace:     s.GetWorkspace(),
@@ -92,6 +92,11 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 		SkillFolders:  t.state.Definition.Skills,
 		UserSkills:    access.IsPerson(s.GetStartedBy()),
 		Web:           t.state.WebCall(a.Call.Tool, access.IsPerson(s.GetStartedBy())),
+	}
+	if request.Mcp != nil && a.Call.Question != nil {
+		if request.Mcp.Question, err = t.server.question(ctx, t.run, a.Call.Question); err != nil {
+			return broken(err)
+		}
 	}
 	if a.Call.Level != sandbox.Auto {
 		request.Confinement = &harnessv1.Confinement{Level: a.Call.Level, Config: s.GetConfig().GetSandbox(), Hosts: a.Call.Hosts}

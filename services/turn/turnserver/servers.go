@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
 // serverTools returns the tools of the servers of a run; nil if it has none.
@@ -35,7 +38,7 @@ func (t *execution) serverCall(name string) *harnessv1.McpCall {
 	s := t.state.Snapshot
 	call := &harnessv1.McpCall{
 		Tool: tool.GetDefinition().GetTool(), Schema: tool.GetDefinition().GetSchema(), Digests: []string{tool.GetDefinition().GetDigest()},
-		Sandbox: s.GetConfig().GetSandbox(), Local: s.GetMcp().GetLocal(),
+		Sandbox: s.GetConfig().GetSandbox(), Local: s.GetMcp().GetLocal(), Asks: turn.AsksUser(s, t.state.Definition),
 	}
 	for _, server := range t.state.Definition.Mcp {
 		if server.GetName() == tool.GetServer() {
@@ -47,4 +50,28 @@ func (t *execution) serverCall(name string) *harnessv1.McpCall {
 		call.Remembered = false // what the new definition says is not known here
 	}
 	return call
+}
+
+// question returns an answered question with what its server needs to continue, inline.
+func (w *Server) question(ctx context.Context, run runlog.Run, q *harnessv1.ServerQuestion) (*harnessv1.ServerQuestion, error) {
+	q = proto.CloneOf(q)
+	q.Requests = nil
+	if ref := q.GetState().GetBlob(); ref != nil {
+		data, err := w.blobs.read(ctx, run, ref.GetDigest())
+		if err != nil {
+			return nil, fmt.Errorf("read the state of a question: %w", err)
+		}
+		q.State = &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: data}}
+	}
+	for _, r := range q.GetResponses() {
+		if r.Content == nil {
+			continue
+		}
+		values, err := w.text(ctx, run, r.GetContent())
+		if err != nil {
+			return nil, fmt.Errorf("read the answer to a question: %w", err)
+		}
+		r.Content = values
+	}
+	return q, nil
 }

@@ -88,6 +88,9 @@ func textsOfCall(p *harnessv1.PendingCall) []*harnessv1.Content {
 	for _, f := range p.GetPreview().GetFiles() {
 		all = append(all, f.GetDiff())
 	}
+	for _, r := range p.GetQuestion().GetRequests() {
+		all = append(all, r.GetMessage(), r.GetSchema(), r.GetUrl())
+	}
 	return all
 }
 

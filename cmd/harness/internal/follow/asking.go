@@ -28,8 +28,10 @@ type dialogue struct {
 	park *harnessv1.HarnessResult
 	// calls wait for an answer; the prompt shows the first.
 	calls []*harnessv1.PendingCall
-	// decision is the dialogue about the first call; nil if that is a question.
+	// decision is the dialogue about the first call; nil if that is a question. form is that
+	// about the question of a server; nil for other calls.
 	decision *decision
+	form     *form
 	// lines are the user's input; nil while no prompt is open.
 	lines <-chan string
 	// resolved are the calls that are not prompted for again: they have an answer, or the
@@ -37,11 +39,16 @@ type dialogue struct {
 	resolved map[callKey]bool
 }
 
-// callKey identifies a call: its run, empty for the run that is followed, and its id, which is
-// unique within the run.
-type callKey struct{ run, call string }
+// callKey identifies what waits: its run, empty for the run that is followed, the id of the call,
+// which is unique within the run, and the number of the question if the call's server asks.
+type callKey struct {
+	run, call string
+	round     uint32
+}
 
-func keyOf(c *harnessv1.PendingCall) callKey { return callKey{c.GetRunId(), c.GetCallId()} }
+func keyOf(c *harnessv1.PendingCall) callKey {
+	return callKey{c.GetRunId(), c.GetCallId(), c.GetQuestion().GetRound()}
+}
 
 func (a *dialogue) open() bool { return len(a.calls) > 0 }
 
@@ -60,13 +67,13 @@ func (f *follower) ask(ctx context.Context, r *harnessv1.HarnessResult) (asked b
 	case len(open) == 0:
 		if a.open() { // the call has a result, and no event reported it
 			f.Prompt.print("\n")
-			a.calls, a.lines, a.decision = nil, nil, nil
+			a.calls, a.lines, a.decision, a.form = nil, nil, nil, nil
 		}
 		return false
 	case a.open() && keyOf(a.calls[0]) == keyOf(open[0]):
 		a.park, a.calls = r, open // its prompt is already open
 	default:
-		a.park, a.calls, a.decision = r, open, nil
+		a.park, a.calls, a.decision, a.form = r, open, nil, nil
 		f.next()
 	}
 	return true
@@ -94,7 +101,9 @@ func (f *follower) next() {
 		return
 	}
 	f.Printer.Asking(true)
-	if call := a.calls[0]; call.GetKind() == kindQuestion {
+	if call := a.calls[0]; call.GetQuestion() != nil {
+		a.form = f.Prompt.fill(call, f.asker(call))
+	} else if call.GetKind() == kindQuestion {
 		f.Prompt.question(call, f.asker(call))
 	} else {
 		a.decision = f.Prompt.decide(call, f.asker(call))
@@ -109,7 +118,7 @@ func (a *dialogue) resolve(key callKey) {
 	}
 	a.resolved[key] = true
 	if a.open() && keyOf(a.calls[0]) == key {
-		a.decision = nil
+		a.decision, a.form = nil, nil
 	}
 	a.calls = slices.DeleteFunc(slices.Clone(a.calls), func(c *harnessv1.PendingCall) bool { return keyOf(c) == key })
 }
@@ -124,6 +133,8 @@ func (f *follower) answer(ctx context.Context, line string, ok bool) error {
 		f.Prompt = nil
 		f.out.Result = a.park
 		return nil
+	case a.form != nil:
+		return f.answerForm(ctx, line)
 	case a.calls[0].GetKind() == kindQuestion:
 		return f.answerQuestion(ctx, line)
 	}
@@ -210,6 +221,8 @@ func answeredBy(e *harnessv1.Event) (call, told string) {
 	switch v := e.GetEvent().(type) {
 	case *harnessv1.Event_ApprovalAnswered:
 		return v.ApprovalAnswered.GetCallId(), elsewhere
+	case *harnessv1.Event_ToolAnswer:
+		return v.ToolAnswer.GetCallId(), elsewhere
 	case *harnessv1.Event_ToolResult:
 		return v.ToolResult.GetCallId(), elsewhere
 	case *harnessv1.Event_ToolError:
@@ -229,16 +242,19 @@ func (f *follower) answeredElsewhere(e *harnessv1.Event) (asked bool) {
 		// for when the run parks for them again.
 		f.Prompt.print("\n")
 		f.Printer.Remark("answered elsewhere")
-		a.calls, a.decision = nil, nil
+		a.calls, a.decision, a.form = nil, nil, nil
 		return true
 	}
 	id, told := answeredBy(e)
 	if id == "" || !a.open() {
 		return false
 	}
-	key := callKey{e.GetRunId(), id}
-	asked = keyOf(a.calls[0]) == key
-	a.resolve(key)
+	at := slices.IndexFunc(a.calls, func(c *harnessv1.PendingCall) bool { return c.GetRunId() == e.GetRunId() && c.GetCallId() == id })
+	if at < 0 {
+		return false
+	}
+	asked = at == 0
+	a.resolve(keyOf(a.calls[at]))
 	if asked {
 		f.Prompt.print("\n")
 		f.Printer.Remark(told)

@@ -40,10 +40,13 @@ func (b *below) event(e *harnessv1.Event) {
 	}
 	b.agents[run] = e.GetAgent()
 	if call := e.GetToolCall(); call.GetAwaits() != "" {
-		b.announced[callKey{run, call.GetCallId()}] = true
+		b.announced[callKey{run: run, call: call.GetCallId()}] = true
 	}
 	if asked := e.GetApprovalRequested(); asked != nil {
-		b.announced[callKey{run, asked.GetCallId()}] = true
+		b.announced[callKey{run: run, call: asked.GetCallId()}] = true
+	}
+	if asked := e.GetToolQuestion(); asked != nil {
+		b.announced[callKey{run: run, call: asked.GetCallId(), round: asked.GetQuestion().GetRound()}] = true
 	}
 	if e.GetStepEnd() == nil {
 		return

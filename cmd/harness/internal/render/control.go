@@ -32,6 +32,17 @@ func (t *Text) controlLine(e *harnessv1.Event) string {
 			line += ": " + shorten(a.GetWhy(), 200)
 		}
 		return line
+	case *harnessv1.Event_ToolQuestion:
+		q := v.ToolQuestion
+		text, _ := serverQuestion(q.GetQuestion())
+		return s.warn("  ? " + clean(q.GetTool()) + ": the server " + clean(q.GetQuestion().GetServer()) + " asks: " + shorten(text, 300))
+	case *harnessv1.Event_ToolAnswer:
+		words := map[harnessv1.AnswerAction]string{
+			harnessv1.AnswerAction_ANSWER_ACTION_ACCEPT:  "answered",
+			harnessv1.AnswerAction_ANSWER_ACTION_DECLINE: "declined",
+			harnessv1.AnswerAction_ANSWER_ACTION_CANCEL:  "closed without a choice",
+		}
+		return s.dim("  the question of " + clean(v.ToolAnswer.GetTool()) + " was " + words[v.ToolAnswer.GetAction()] + by(v.ToolAnswer.GetCaller()))
 	case *harnessv1.Event_ApprovalAnswered:
 		a := v.ApprovalAnswered
 		words := map[harnessv1.ApprovalDecision]string{

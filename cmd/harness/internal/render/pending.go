@@ -33,6 +33,12 @@ func (s Style) PendingLines(w PendingCall, now time.Time) []string {
 	case "question":
 		text, options := Question(p)
 		head = "asks: " + shorten(text, 1000)
+		if q := p.GetQuestion(); q != nil { // with all that the person decides by
+			head = "the server " + clean(q.GetServer()) + " asks, in its words:"
+			for line := range strings.Lines(text) {
+				whole = append(whole, strings.TrimSuffix(line, "\n"))
+			}
+		}
 		for i, option := range options {
 			details = append(details, fmt.Sprintf("[%d] %s", i+1, shorten(option, 300)))
 		}

@@ -9,9 +9,12 @@ import (
 )
 
 // Question returns the text of a call of kind question and the answers to choose
-// from, if there are any, from its arguments. If those have no text it returns why
-// the call waits.
+// from, if there are any: what its server asks, or else what is in its arguments. If those have
+// no text it returns why the call waits.
 func Question(p *harnessv1.PendingCall) (text string, options []string) {
+	if p.GetQuestion() != nil {
+		return serverQuestion(p.GetQuestion())
+	}
 	var asked struct {
 		Question string            `json:"question"`
 		Options  []json.RawMessage `json:"options"`

@@ -708,8 +708,8 @@ func (x *Reasoning) GetText() *Content {
 	return nil
 }
 
-// Opaque is what only the provider that made it can read: JSON that goes back
-// unchanged, byte for byte. It appears in no event, log, span or answer of the API.
+// Opaque is what only its maker can read, and that goes back unchanged, byte for byte: JSON of a
+// model provider, or the state of a server of tools. It appears in no event, log, span or answer of the API.
 type Opaque struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Where the bytes are.

@@ -123,6 +123,8 @@ type Event struct {
 	//	*Event_ToolsChanged
 	//	*Event_SwarmActivated
 	//	*Event_SwarmCompleted
+	//	*Event_ToolQuestion
+	//	*Event_ToolAnswer
 	Event         isEvent_Event `protobuf_oneof:"event"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -816,6 +818,24 @@ func (x *Event) GetSwarmCompleted() *SwarmCompleted {
 	return nil
 }
 
+func (x *Event) GetToolQuestion() *ToolQuestion {
+	if x != nil {
+		if x, ok := x.Event.(*Event_ToolQuestion); ok {
+			return x.ToolQuestion
+		}
+	}
+	return nil
+}
+
+func (x *Event) GetToolAnswer() *ToolAnswered {
+	if x != nil {
+		if x, ok := x.Event.(*Event_ToolAnswer); ok {
+			return x.ToolAnswer
+		}
+	}
+	return nil
+}
+
 type isEvent_Event interface {
 	isEvent_Event()
 }
@@ -1135,6 +1155,16 @@ type Event_SwarmCompleted struct {
 	SwarmCompleted *SwarmCompleted `protobuf:"bytes,72,opt,name=swarm_completed,json=swarmCompleted,proto3,oneof"`
 }
 
+type Event_ToolQuestion struct {
+	// tool.question
+	ToolQuestion *ToolQuestion `protobuf:"bytes,73,opt,name=tool_question,json=toolQuestion,proto3,oneof"`
+}
+
+type Event_ToolAnswer struct {
+	// tool.answer
+	ToolAnswer *ToolAnswered `protobuf:"bytes,74,opt,name=tool_answer,json=toolAnswer,proto3,oneof"`
+}
+
 func (*Event_SessionStart) isEvent_Event() {}
 
 func (*Event_SessionPause) isEvent_Event() {}
@@ -1260,6 +1290,10 @@ func (*Event_ToolsChanged) isEvent_Event() {}
 func (*Event_SwarmActivated) isEvent_Event() {}
 
 func (*Event_SwarmCompleted) isEvent_Event() {}
+
+func (*Event_ToolQuestion) isEvent_Event() {}
+
+func (*Event_ToolAnswer) isEvent_Event() {}
 
 // AgentStarted: a call started a run.
 type AgentStarted struct {
@@ -4046,6 +4080,161 @@ func (x *Repaired) GetReason() string {
 	return ""
 }
 
+// ToolQuestion: the server of a call asks a person, and the call waits.
+type ToolQuestion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// Its tool.
+	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	// What the server asks. All texts are its words.
+	Question *ServerQuestion `protobuf:"bytes,3,opt,name=question,proto3" json:"question,omitempty"`
+	// When waiting ends; unset means never.
+	Deadline      *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=deadline,proto3" json:"deadline,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolQuestion) Reset() {
+	*x = ToolQuestion{}
+	mi := &file_harness_v1_event_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolQuestion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolQuestion) ProtoMessage() {}
+
+func (x *ToolQuestion) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolQuestion.ProtoReflect.Descriptor instead.
+func (*ToolQuestion) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ToolQuestion) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ToolQuestion) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ToolQuestion) GetQuestion() *ServerQuestion {
+	if x != nil {
+		return x.Question
+	}
+	return nil
+}
+
+func (x *ToolQuestion) GetDeadline() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Deadline
+	}
+	return nil
+}
+
+// ToolAnswered: a question of a server has its answer, and the call continues.
+type ToolAnswered struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The call.
+	CallId string `protobuf:"bytes,1,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
+	// Its tool.
+	Tool string `protobuf:"bytes,2,opt,name=tool,proto3" json:"tool,omitempty"`
+	// Number of the question in the call, from 1.
+	Round uint32 `protobuf:"varint,3,opt,name=round,proto3" json:"round,omitempty"`
+	// What the person did.
+	Action AnswerAction `protobuf:"varint,4,opt,name=action,proto3,enum=harness.v1.AnswerAction" json:"action,omitempty"`
+	// The caller that answered, as in SessionStart.
+	Caller        string `protobuf:"bytes,5,opt,name=caller,proto3" json:"caller,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolAnswered) Reset() {
+	*x = ToolAnswered{}
+	mi := &file_harness_v1_event_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolAnswered) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolAnswered) ProtoMessage() {}
+
+func (x *ToolAnswered) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_event_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolAnswered.ProtoReflect.Descriptor instead.
+func (*ToolAnswered) Descriptor() ([]byte, []int) {
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *ToolAnswered) GetCallId() string {
+	if x != nil {
+		return x.CallId
+	}
+	return ""
+}
+
+func (x *ToolAnswered) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
+}
+
+func (x *ToolAnswered) GetRound() uint32 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *ToolAnswered) GetAction() AnswerAction {
+	if x != nil {
+		return x.Action
+	}
+	return AnswerAction_ANSWER_ACTION_UNSPECIFIED
+}
+
+func (x *ToolAnswered) GetCaller() string {
+	if x != nil {
+		return x.Caller
+	}
+	return ""
+}
+
 // ApprovalRequested asks a person to allow a call.
 type ApprovalRequested struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -4067,7 +4256,7 @@ type ApprovalRequested struct {
 
 func (x *ApprovalRequested) Reset() {
 	*x = ApprovalRequested{}
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4079,7 +4268,7 @@ func (x *ApprovalRequested) String() string {
 func (*ApprovalRequested) ProtoMessage() {}
 
 func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[40]
+	mi := &file_harness_v1_event_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4092,7 +4281,7 @@ func (x *ApprovalRequested) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalRequested.ProtoReflect.Descriptor instead.
 func (*ApprovalRequested) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{40}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ApprovalRequested) GetCallId() string {
@@ -4162,7 +4351,7 @@ type ApprovalAnswered struct {
 
 func (x *ApprovalAnswered) Reset() {
 	*x = ApprovalAnswered{}
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4174,7 +4363,7 @@ func (x *ApprovalAnswered) String() string {
 func (*ApprovalAnswered) ProtoMessage() {}
 
 func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[41]
+	mi := &file_harness_v1_event_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4187,7 +4376,7 @@ func (x *ApprovalAnswered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovalAnswered.ProtoReflect.Descriptor instead.
 func (*ApprovalAnswered) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{41}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ApprovalAnswered) GetCallId() string {
@@ -4262,7 +4451,7 @@ type InputAccepted struct {
 
 func (x *InputAccepted) Reset() {
 	*x = InputAccepted{}
-	mi := &file_harness_v1_event_proto_msgTypes[42]
+	mi := &file_harness_v1_event_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4274,7 +4463,7 @@ func (x *InputAccepted) String() string {
 func (*InputAccepted) ProtoMessage() {}
 
 func (x *InputAccepted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[42]
+	mi := &file_harness_v1_event_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4287,7 +4476,7 @@ func (x *InputAccepted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputAccepted.ProtoReflect.Descriptor instead.
 func (*InputAccepted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{42}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *InputAccepted) GetItemId() string {
@@ -4328,7 +4517,7 @@ type InputRejected struct {
 
 func (x *InputRejected) Reset() {
 	*x = InputRejected{}
-	mi := &file_harness_v1_event_proto_msgTypes[43]
+	mi := &file_harness_v1_event_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4340,7 +4529,7 @@ func (x *InputRejected) String() string {
 func (*InputRejected) ProtoMessage() {}
 
 func (x *InputRejected) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[43]
+	mi := &file_harness_v1_event_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4353,7 +4542,7 @@ func (x *InputRejected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputRejected.ProtoReflect.Descriptor instead.
 func (*InputRejected) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{43}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *InputRejected) GetItemId() string {
@@ -4397,7 +4586,7 @@ type RunInterrupted struct {
 
 func (x *RunInterrupted) Reset() {
 	*x = RunInterrupted{}
-	mi := &file_harness_v1_event_proto_msgTypes[44]
+	mi := &file_harness_v1_event_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4409,7 +4598,7 @@ func (x *RunInterrupted) String() string {
 func (*RunInterrupted) ProtoMessage() {}
 
 func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[44]
+	mi := &file_harness_v1_event_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4422,7 +4611,7 @@ func (x *RunInterrupted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunInterrupted.ProtoReflect.Descriptor instead.
 func (*RunInterrupted) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{44}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RunInterrupted) GetReason() string {
@@ -4452,7 +4641,7 @@ type RunCancelled struct {
 
 func (x *RunCancelled) Reset() {
 	*x = RunCancelled{}
-	mi := &file_harness_v1_event_proto_msgTypes[45]
+	mi := &file_harness_v1_event_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4464,7 +4653,7 @@ func (x *RunCancelled) String() string {
 func (*RunCancelled) ProtoMessage() {}
 
 func (x *RunCancelled) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[45]
+	mi := &file_harness_v1_event_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4477,7 +4666,7 @@ func (x *RunCancelled) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunCancelled.ProtoReflect.Descriptor instead.
 func (*RunCancelled) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{45}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RunCancelled) GetReason() string {
@@ -4507,7 +4696,7 @@ type WorkerTakeover struct {
 
 func (x *WorkerTakeover) Reset() {
 	*x = WorkerTakeover{}
-	mi := &file_harness_v1_event_proto_msgTypes[46]
+	mi := &file_harness_v1_event_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4519,7 +4708,7 @@ func (x *WorkerTakeover) String() string {
 func (*WorkerTakeover) ProtoMessage() {}
 
 func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[46]
+	mi := &file_harness_v1_event_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4532,7 +4721,7 @@ func (x *WorkerTakeover) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WorkerTakeover.ProtoReflect.Descriptor instead.
 func (*WorkerTakeover) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{46}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *WorkerTakeover) GetAttempt() uint32 {
@@ -4560,7 +4749,7 @@ type ExecutorMissing struct {
 
 func (x *ExecutorMissing) Reset() {
 	*x = ExecutorMissing{}
-	mi := &file_harness_v1_event_proto_msgTypes[47]
+	mi := &file_harness_v1_event_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4572,7 +4761,7 @@ func (x *ExecutorMissing) String() string {
 func (*ExecutorMissing) ProtoMessage() {}
 
 func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[47]
+	mi := &file_harness_v1_event_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4585,7 +4774,7 @@ func (x *ExecutorMissing) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorMissing.ProtoReflect.Descriptor instead.
 func (*ExecutorMissing) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{47}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ExecutorMissing) GetExecutor() string {
@@ -4610,7 +4799,7 @@ type ExecutorError struct {
 
 func (x *ExecutorError) Reset() {
 	*x = ExecutorError{}
-	mi := &file_harness_v1_event_proto_msgTypes[48]
+	mi := &file_harness_v1_event_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +4811,7 @@ func (x *ExecutorError) String() string {
 func (*ExecutorError) ProtoMessage() {}
 
 func (x *ExecutorError) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[48]
+	mi := &file_harness_v1_event_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4635,7 +4824,7 @@ func (x *ExecutorError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExecutorError.ProtoReflect.Descriptor instead.
 func (*ExecutorError) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{48}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ExecutorError) GetExecutor() string {
@@ -4679,7 +4868,7 @@ type ServerState struct {
 
 func (x *ServerState) Reset() {
 	*x = ServerState{}
-	mi := &file_harness_v1_event_proto_msgTypes[49]
+	mi := &file_harness_v1_event_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4691,7 +4880,7 @@ func (x *ServerState) String() string {
 func (*ServerState) ProtoMessage() {}
 
 func (x *ServerState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[49]
+	mi := &file_harness_v1_event_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4704,7 +4893,7 @@ func (x *ServerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerState.ProtoReflect.Descriptor instead.
 func (*ServerState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{49}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ServerState) GetServer() string {
@@ -4761,7 +4950,7 @@ type ToolsChanged struct {
 
 func (x *ToolsChanged) Reset() {
 	*x = ToolsChanged{}
-	mi := &file_harness_v1_event_proto_msgTypes[50]
+	mi := &file_harness_v1_event_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4773,7 +4962,7 @@ func (x *ToolsChanged) String() string {
 func (*ToolsChanged) ProtoMessage() {}
 
 func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_event_proto_msgTypes[50]
+	mi := &file_harness_v1_event_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4786,7 +4975,7 @@ func (x *ToolsChanged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ToolsChanged.ProtoReflect.Descriptor instead.
 func (*ToolsChanged) Descriptor() ([]byte, []int) {
-	return file_harness_v1_event_proto_rawDescGZIP(), []int{50}
+	return file_harness_v1_event_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ToolsChanged) GetServer() string {
@@ -4822,7 +5011,7 @@ var File_harness_v1_event_proto protoreflect.FileDescriptor
 const file_harness_v1_event_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/event.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb5$\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/preview.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\x1a\x19harness/v1/workitem.proto\"\xb3%\n" +
 	"\x05Event\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x04R\aversion\x12.\n" +
@@ -4911,7 +5100,10 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\fserver_state\x18E \x01(\v2\x17.harness.v1.ServerStateH\x00R\vserverState\x12?\n" +
 	"\rtools_changed\x18F \x01(\v2\x18.harness.v1.ToolsChangedH\x00R\ftoolsChanged\x12E\n" +
 	"\x0fswarm_activated\x18G \x01(\v2\x1a.harness.v1.SwarmActivatedH\x00R\x0eswarmActivated\x12E\n" +
-	"\x0fswarm_completed\x18H \x01(\v2\x1a.harness.v1.SwarmCompletedH\x00R\x0eswarmCompletedB\a\n" +
+	"\x0fswarm_completed\x18H \x01(\v2\x1a.harness.v1.SwarmCompletedH\x00R\x0eswarmCompleted\x12?\n" +
+	"\rtool_question\x18I \x01(\v2\x18.harness.v1.ToolQuestionH\x00R\ftoolQuestion\x12;\n" +
+	"\vtool_answer\x18J \x01(\v2\x18.harness.v1.ToolAnsweredH\x00R\n" +
+	"toolAnswerB\a\n" +
 	"\x05event\"\xb7\x01\n" +
 	"\fAgentStarted\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x15\n" +
@@ -5122,7 +5314,18 @@ const file_harness_v1_event_proto_rawDesc = "" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x12\n" +
 	"\x04turn\x18\x03 \x01(\rR\x04turn\x12\x16\n" +
-	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xf0\x01\n" +
+	"\x06reason\x18\x04 \x01(\tR\x06reason\"\xab\x01\n" +
+	"\fToolQuestion\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x126\n" +
+	"\bquestion\x18\x03 \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\x126\n" +
+	"\bdeadline\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\"\x9b\x01\n" +
+	"\fToolAnswered\x12\x17\n" +
+	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
+	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x14\n" +
+	"\x05round\x18\x03 \x01(\rR\x05round\x120\n" +
+	"\x06action\x18\x04 \x01(\x0e2\x18.harness.v1.AnswerActionR\x06action\x12\x16\n" +
+	"\x06caller\x18\x05 \x01(\tR\x06caller\"\xf0\x01\n" +
 	"\x11ApprovalRequested\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -5187,7 +5390,7 @@ func file_harness_v1_event_proto_rawDescGZIP() []byte {
 	return file_harness_v1_event_proto_rawDescData
 }
 
-var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
+var file_harness_v1_event_proto_msgTypes = make([]protoimpl.MessageInfo, 53)
 var file_harness_v1_event_proto_goTypes = []any{
 	(*Event)(nil),                 // 0: harness.v1.Event
 	(*AgentStarted)(nil),          // 1: harness.v1.AgentStarted
@@ -5229,150 +5432,159 @@ var file_harness_v1_event_proto_goTypes = []any{
 	(*CompactionStarted)(nil),     // 37: harness.v1.CompactionStarted
 	(*CompactionCompleted)(nil),   // 38: harness.v1.CompactionCompleted
 	(*Repaired)(nil),              // 39: harness.v1.Repaired
-	(*ApprovalRequested)(nil),     // 40: harness.v1.ApprovalRequested
-	(*ApprovalAnswered)(nil),      // 41: harness.v1.ApprovalAnswered
-	(*InputAccepted)(nil),         // 42: harness.v1.InputAccepted
-	(*InputRejected)(nil),         // 43: harness.v1.InputRejected
-	(*RunInterrupted)(nil),        // 44: harness.v1.RunInterrupted
-	(*RunCancelled)(nil),          // 45: harness.v1.RunCancelled
-	(*WorkerTakeover)(nil),        // 46: harness.v1.WorkerTakeover
-	(*ExecutorMissing)(nil),       // 47: harness.v1.ExecutorMissing
-	(*ExecutorError)(nil),         // 48: harness.v1.ExecutorError
-	(*ServerState)(nil),           // 49: harness.v1.ServerState
-	(*ToolsChanged)(nil),          // 50: harness.v1.ToolsChanged
-	(*timestamppb.Timestamp)(nil), // 51: google.protobuf.Timestamp
-	(*QualityComplexity)(nil),     // 52: harness.v1.QualityComplexity
-	(*QualityPlanSelected)(nil),   // 53: harness.v1.QualityPlanSelected
-	(*QualityAlert)(nil),          // 54: harness.v1.QualityAlert
-	(*QualityContract)(nil),       // 55: harness.v1.QualityContract
-	(*QualityVerified)(nil),       // 56: harness.v1.QualityVerified
-	(*QualityScored)(nil),         // 57: harness.v1.QualityScored
-	(*QualityRetry)(nil),          // 58: harness.v1.QualityRetry
-	(*QualityDegraded)(nil),       // 59: harness.v1.QualityDegraded
-	(*QualityIterated)(nil),       // 60: harness.v1.QualityIterated
-	(*QualityProfile)(nil),        // 61: harness.v1.QualityProfile
-	(*QualityMilestone)(nil),      // 62: harness.v1.QualityMilestone
-	(*ContextMetrics)(nil),        // 63: harness.v1.ContextMetrics
-	(*FeedbackGiven)(nil),         // 64: harness.v1.FeedbackGiven
-	(*StopReason)(nil),            // 65: harness.v1.StopReason
-	(RunStatus)(0),                // 66: harness.v1.RunStatus
-	(*Usage)(nil),                 // 67: harness.v1.Usage
-	(*WorkItem)(nil),              // 68: harness.v1.WorkItem
-	(ArtifactRole)(0),             // 69: harness.v1.ArtifactRole
-	(*Coverage)(nil),              // 70: harness.v1.Coverage
-	(*RequirementCoverage)(nil),   // 71: harness.v1.RequirementCoverage
-	(*Content)(nil),               // 72: harness.v1.Content
-	(*durationpb.Duration)(nil),   // 73: google.protobuf.Duration
-	(SandboxLevel)(0),             // 74: harness.v1.SandboxLevel
-	(*GapReport)(nil),             // 75: harness.v1.GapReport
-	(*CompactionChange)(nil),      // 76: harness.v1.CompactionChange
-	(*CallPreview)(nil),           // 77: harness.v1.CallPreview
-	(ApprovalDecision)(0),         // 78: harness.v1.ApprovalDecision
-	(*ToolRule)(nil),              // 79: harness.v1.ToolRule
-	(*McpLeftOut)(nil),            // 80: harness.v1.McpLeftOut
+	(*ToolQuestion)(nil),          // 40: harness.v1.ToolQuestion
+	(*ToolAnswered)(nil),          // 41: harness.v1.ToolAnswered
+	(*ApprovalRequested)(nil),     // 42: harness.v1.ApprovalRequested
+	(*ApprovalAnswered)(nil),      // 43: harness.v1.ApprovalAnswered
+	(*InputAccepted)(nil),         // 44: harness.v1.InputAccepted
+	(*InputRejected)(nil),         // 45: harness.v1.InputRejected
+	(*RunInterrupted)(nil),        // 46: harness.v1.RunInterrupted
+	(*RunCancelled)(nil),          // 47: harness.v1.RunCancelled
+	(*WorkerTakeover)(nil),        // 48: harness.v1.WorkerTakeover
+	(*ExecutorMissing)(nil),       // 49: harness.v1.ExecutorMissing
+	(*ExecutorError)(nil),         // 50: harness.v1.ExecutorError
+	(*ServerState)(nil),           // 51: harness.v1.ServerState
+	(*ToolsChanged)(nil),          // 52: harness.v1.ToolsChanged
+	(*timestamppb.Timestamp)(nil), // 53: google.protobuf.Timestamp
+	(*QualityComplexity)(nil),     // 54: harness.v1.QualityComplexity
+	(*QualityPlanSelected)(nil),   // 55: harness.v1.QualityPlanSelected
+	(*QualityAlert)(nil),          // 56: harness.v1.QualityAlert
+	(*QualityContract)(nil),       // 57: harness.v1.QualityContract
+	(*QualityVerified)(nil),       // 58: harness.v1.QualityVerified
+	(*QualityScored)(nil),         // 59: harness.v1.QualityScored
+	(*QualityRetry)(nil),          // 60: harness.v1.QualityRetry
+	(*QualityDegraded)(nil),       // 61: harness.v1.QualityDegraded
+	(*QualityIterated)(nil),       // 62: harness.v1.QualityIterated
+	(*QualityProfile)(nil),        // 63: harness.v1.QualityProfile
+	(*QualityMilestone)(nil),      // 64: harness.v1.QualityMilestone
+	(*ContextMetrics)(nil),        // 65: harness.v1.ContextMetrics
+	(*FeedbackGiven)(nil),         // 66: harness.v1.FeedbackGiven
+	(*StopReason)(nil),            // 67: harness.v1.StopReason
+	(RunStatus)(0),                // 68: harness.v1.RunStatus
+	(*Usage)(nil),                 // 69: harness.v1.Usage
+	(*WorkItem)(nil),              // 70: harness.v1.WorkItem
+	(ArtifactRole)(0),             // 71: harness.v1.ArtifactRole
+	(*Coverage)(nil),              // 72: harness.v1.Coverage
+	(*RequirementCoverage)(nil),   // 73: harness.v1.RequirementCoverage
+	(*Content)(nil),               // 74: harness.v1.Content
+	(*durationpb.Duration)(nil),   // 75: google.protobuf.Duration
+	(SandboxLevel)(0),             // 76: harness.v1.SandboxLevel
+	(*GapReport)(nil),             // 77: harness.v1.GapReport
+	(*CompactionChange)(nil),      // 78: harness.v1.CompactionChange
+	(*ServerQuestion)(nil),        // 79: harness.v1.ServerQuestion
+	(AnswerAction)(0),             // 80: harness.v1.AnswerAction
+	(*CallPreview)(nil),           // 81: harness.v1.CallPreview
+	(ApprovalDecision)(0),         // 82: harness.v1.ApprovalDecision
+	(*ToolRule)(nil),              // 83: harness.v1.ToolRule
+	(*McpLeftOut)(nil),            // 84: harness.v1.McpLeftOut
 }
 var file_harness_v1_event_proto_depIdxs = []int32{
-	51, // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
-	18, // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
-	19, // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
-	20, // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
-	21, // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
-	22, // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
-	23, // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
-	24, // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
-	25, // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
-	26, // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
-	27, // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
-	28, // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
-	29, // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
-	30, // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
-	31, // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
-	32, // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
-	33, // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
-	34, // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
-	35, // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
-	36, // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
-	39, // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
-	40, // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
-	41, // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
-	42, // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
-	43, // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
-	44, // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
-	45, // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
-	46, // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
-	47, // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
-	48, // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
-	8,  // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
-	9,  // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
-	10, // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
-	11, // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
-	12, // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
-	13, // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
-	14, // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
-	15, // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
-	16, // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
-	17, // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
-	37, // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
-	38, // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
-	1,  // 42: harness.v1.Event.agent_started:type_name -> harness.v1.AgentStarted
-	2,  // 43: harness.v1.Event.agent_waiting:type_name -> harness.v1.AgentWaiting
-	3,  // 44: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
-	4,  // 45: harness.v1.Event.subtask_started:type_name -> harness.v1.SubtaskStarted
-	5,  // 46: harness.v1.Event.subtask_completed:type_name -> harness.v1.SubtaskCompleted
-	52, // 47: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
-	53, // 48: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
-	54, // 49: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
-	55, // 50: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
-	56, // 51: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
-	57, // 52: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
-	58, // 53: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
-	59, // 54: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
-	60, // 55: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
-	61, // 56: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
-	62, // 57: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
-	63, // 58: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
-	64, // 59: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
-	49, // 60: harness.v1.Event.server_state:type_name -> harness.v1.ServerState
-	50, // 61: harness.v1.Event.tools_changed:type_name -> harness.v1.ToolsChanged
-	6,  // 62: harness.v1.Event.swarm_activated:type_name -> harness.v1.SwarmActivated
-	7,  // 63: harness.v1.Event.swarm_completed:type_name -> harness.v1.SwarmCompleted
-	65, // 64: harness.v1.AgentWaiting.reason:type_name -> harness.v1.StopReason
-	66, // 65: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
-	65, // 66: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
-	67, // 67: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
-	68, // 68: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
-	69, // 69: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
-	70, // 70: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
-	71, // 71: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
-	65, // 72: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
-	66, // 73: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
-	65, // 74: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
-	67, // 75: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
-	72, // 76: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
-	73, // 77: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
-	72, // 78: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
-	73, // 79: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
-	72, // 80: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
-	74, // 81: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
-	72, // 82: harness.v1.ToolResult.result:type_name -> harness.v1.Content
-	73, // 83: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
-	72, // 84: harness.v1.ToolError.error:type_name -> harness.v1.Content
-	73, // 85: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
-	75, // 86: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
-	73, // 87: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
-	76, // 88: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
-	72, // 89: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
-	51, // 90: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
-	77, // 91: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
-	78, // 92: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
-	79, // 93: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
-	72, // 94: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
-	80, // 95: harness.v1.ServerState.left_out:type_name -> harness.v1.McpLeftOut
-	96, // [96:96] is the sub-list for method output_type
-	96, // [96:96] is the sub-list for method input_type
-	96, // [96:96] is the sub-list for extension type_name
-	96, // [96:96] is the sub-list for extension extendee
-	0,  // [0:96] is the sub-list for field type_name
+	53,  // 0: harness.v1.Event.time:type_name -> google.protobuf.Timestamp
+	18,  // 1: harness.v1.Event.session_start:type_name -> harness.v1.SessionStart
+	19,  // 2: harness.v1.Event.session_pause:type_name -> harness.v1.SessionPause
+	20,  // 3: harness.v1.Event.session_resume:type_name -> harness.v1.SessionResume
+	21,  // 4: harness.v1.Event.session_complete:type_name -> harness.v1.SessionComplete
+	22,  // 5: harness.v1.Event.plan_draft:type_name -> harness.v1.PlanDraft
+	23,  // 6: harness.v1.Event.plan_commit:type_name -> harness.v1.PlanCommit
+	24,  // 7: harness.v1.Event.step_start:type_name -> harness.v1.StepStart
+	25,  // 8: harness.v1.Event.step_end:type_name -> harness.v1.StepEnd
+	26,  // 9: harness.v1.Event.model_response:type_name -> harness.v1.ModelResponse
+	27,  // 10: harness.v1.Event.model_retry:type_name -> harness.v1.ModelRetry
+	28,  // 11: harness.v1.Event.tool_call:type_name -> harness.v1.ToolCalled
+	29,  // 12: harness.v1.Event.tool_result:type_name -> harness.v1.ToolResult
+	30,  // 13: harness.v1.Event.tool_error:type_name -> harness.v1.ToolError
+	31,  // 14: harness.v1.Event.tool_denied:type_name -> harness.v1.ToolDenied
+	32,  // 15: harness.v1.Event.budget_warn:type_name -> harness.v1.BudgetWarn
+	33,  // 16: harness.v1.Event.continuation_prompt:type_name -> harness.v1.ContinuationPrompt
+	34,  // 17: harness.v1.Event.stop_rejected:type_name -> harness.v1.StopRejected
+	35,  // 18: harness.v1.Event.context_pressure:type_name -> harness.v1.ContextPressure
+	36,  // 19: harness.v1.Event.context_usage:type_name -> harness.v1.ContextUsage
+	39,  // 20: harness.v1.Event.repair:type_name -> harness.v1.Repaired
+	42,  // 21: harness.v1.Event.approval_requested:type_name -> harness.v1.ApprovalRequested
+	43,  // 22: harness.v1.Event.approval_answered:type_name -> harness.v1.ApprovalAnswered
+	44,  // 23: harness.v1.Event.input_accepted:type_name -> harness.v1.InputAccepted
+	45,  // 24: harness.v1.Event.input_rejected:type_name -> harness.v1.InputRejected
+	46,  // 25: harness.v1.Event.run_interrupted:type_name -> harness.v1.RunInterrupted
+	47,  // 26: harness.v1.Event.run_cancelled:type_name -> harness.v1.RunCancelled
+	48,  // 27: harness.v1.Event.worker_takeover:type_name -> harness.v1.WorkerTakeover
+	49,  // 28: harness.v1.Event.executor_missing:type_name -> harness.v1.ExecutorMissing
+	50,  // 29: harness.v1.Event.executor_error:type_name -> harness.v1.ExecutorError
+	8,   // 30: harness.v1.Event.stall_detected:type_name -> harness.v1.StallDetected
+	9,   // 31: harness.v1.Event.doom_loop_detected:type_name -> harness.v1.DoomLoopDetected
+	10,  // 32: harness.v1.Event.guidance_injected:type_name -> harness.v1.GuidanceInjected
+	11,  // 33: harness.v1.Event.work_item_changed:type_name -> harness.v1.WorkItemChanged
+	12,  // 34: harness.v1.Event.deliverables_updated:type_name -> harness.v1.DeliverablesUpdated
+	13,  // 35: harness.v1.Event.contract_evaluated:type_name -> harness.v1.ContractEvaluated
+	14,  // 36: harness.v1.Event.hook_result:type_name -> harness.v1.HookResult
+	15,  // 37: harness.v1.Event.hook_error:type_name -> harness.v1.HookError
+	16,  // 38: harness.v1.Event.mode_changed:type_name -> harness.v1.ModeChanged
+	17,  // 39: harness.v1.Event.model_changed:type_name -> harness.v1.ModelChanged
+	37,  // 40: harness.v1.Event.compaction_started:type_name -> harness.v1.CompactionStarted
+	38,  // 41: harness.v1.Event.compaction_completed:type_name -> harness.v1.CompactionCompleted
+	1,   // 42: harness.v1.Event.agent_started:type_name -> harness.v1.AgentStarted
+	2,   // 43: harness.v1.Event.agent_waiting:type_name -> harness.v1.AgentWaiting
+	3,   // 44: harness.v1.Event.agent_ended:type_name -> harness.v1.AgentEnded
+	4,   // 45: harness.v1.Event.subtask_started:type_name -> harness.v1.SubtaskStarted
+	5,   // 46: harness.v1.Event.subtask_completed:type_name -> harness.v1.SubtaskCompleted
+	54,  // 47: harness.v1.Event.quality_complexity:type_name -> harness.v1.QualityComplexity
+	55,  // 48: harness.v1.Event.quality_plan_selected:type_name -> harness.v1.QualityPlanSelected
+	56,  // 49: harness.v1.Event.quality_alert:type_name -> harness.v1.QualityAlert
+	57,  // 50: harness.v1.Event.quality_contract:type_name -> harness.v1.QualityContract
+	58,  // 51: harness.v1.Event.quality_verified:type_name -> harness.v1.QualityVerified
+	59,  // 52: harness.v1.Event.quality_scored:type_name -> harness.v1.QualityScored
+	60,  // 53: harness.v1.Event.quality_retry:type_name -> harness.v1.QualityRetry
+	61,  // 54: harness.v1.Event.quality_degraded:type_name -> harness.v1.QualityDegraded
+	62,  // 55: harness.v1.Event.quality_iterated:type_name -> harness.v1.QualityIterated
+	63,  // 56: harness.v1.Event.quality_profile:type_name -> harness.v1.QualityProfile
+	64,  // 57: harness.v1.Event.quality_milestone:type_name -> harness.v1.QualityMilestone
+	65,  // 58: harness.v1.Event.context_metrics:type_name -> harness.v1.ContextMetrics
+	66,  // 59: harness.v1.Event.feedback_given:type_name -> harness.v1.FeedbackGiven
+	51,  // 60: harness.v1.Event.server_state:type_name -> harness.v1.ServerState
+	52,  // 61: harness.v1.Event.tools_changed:type_name -> harness.v1.ToolsChanged
+	6,   // 62: harness.v1.Event.swarm_activated:type_name -> harness.v1.SwarmActivated
+	7,   // 63: harness.v1.Event.swarm_completed:type_name -> harness.v1.SwarmCompleted
+	40,  // 64: harness.v1.Event.tool_question:type_name -> harness.v1.ToolQuestion
+	41,  // 65: harness.v1.Event.tool_answer:type_name -> harness.v1.ToolAnswered
+	67,  // 66: harness.v1.AgentWaiting.reason:type_name -> harness.v1.StopReason
+	68,  // 67: harness.v1.AgentEnded.status:type_name -> harness.v1.RunStatus
+	67,  // 68: harness.v1.AgentEnded.reason:type_name -> harness.v1.StopReason
+	69,  // 69: harness.v1.AgentEnded.usage:type_name -> harness.v1.Usage
+	70,  // 70: harness.v1.WorkItemChanged.item:type_name -> harness.v1.WorkItem
+	71,  // 71: harness.v1.DeliverablesUpdated.role:type_name -> harness.v1.ArtifactRole
+	72,  // 72: harness.v1.ContractEvaluated.coverage:type_name -> harness.v1.Coverage
+	73,  // 73: harness.v1.ContractEvaluated.requirements:type_name -> harness.v1.RequirementCoverage
+	67,  // 74: harness.v1.SessionPause.reason:type_name -> harness.v1.StopReason
+	68,  // 75: harness.v1.SessionComplete.status:type_name -> harness.v1.RunStatus
+	67,  // 76: harness.v1.SessionComplete.reason:type_name -> harness.v1.StopReason
+	69,  // 77: harness.v1.ModelResponse.usage:type_name -> harness.v1.Usage
+	74,  // 78: harness.v1.ModelResponse.text:type_name -> harness.v1.Content
+	75,  // 79: harness.v1.ModelResponse.latency:type_name -> google.protobuf.Duration
+	74,  // 80: harness.v1.ModelResponse.reasoning:type_name -> harness.v1.Content
+	75,  // 81: harness.v1.ModelRetry.wait:type_name -> google.protobuf.Duration
+	74,  // 82: harness.v1.ToolCalled.arguments:type_name -> harness.v1.Content
+	76,  // 83: harness.v1.ToolCalled.sandbox_level:type_name -> harness.v1.SandboxLevel
+	74,  // 84: harness.v1.ToolResult.result:type_name -> harness.v1.Content
+	75,  // 85: harness.v1.ToolResult.duration:type_name -> google.protobuf.Duration
+	74,  // 86: harness.v1.ToolError.error:type_name -> harness.v1.Content
+	75,  // 87: harness.v1.ToolError.duration:type_name -> google.protobuf.Duration
+	77,  // 88: harness.v1.StopRejected.gap:type_name -> harness.v1.GapReport
+	75,  // 89: harness.v1.CompactionCompleted.duration:type_name -> google.protobuf.Duration
+	78,  // 90: harness.v1.CompactionCompleted.changes:type_name -> harness.v1.CompactionChange
+	79,  // 91: harness.v1.ToolQuestion.question:type_name -> harness.v1.ServerQuestion
+	53,  // 92: harness.v1.ToolQuestion.deadline:type_name -> google.protobuf.Timestamp
+	80,  // 93: harness.v1.ToolAnswered.action:type_name -> harness.v1.AnswerAction
+	74,  // 94: harness.v1.ApprovalRequested.arguments:type_name -> harness.v1.Content
+	53,  // 95: harness.v1.ApprovalRequested.deadline:type_name -> google.protobuf.Timestamp
+	81,  // 96: harness.v1.ApprovalRequested.preview:type_name -> harness.v1.CallPreview
+	82,  // 97: harness.v1.ApprovalAnswered.decision:type_name -> harness.v1.ApprovalDecision
+	83,  // 98: harness.v1.ApprovalAnswered.rules:type_name -> harness.v1.ToolRule
+	74,  // 99: harness.v1.ApprovalAnswered.arguments:type_name -> harness.v1.Content
+	84,  // 100: harness.v1.ServerState.left_out:type_name -> harness.v1.McpLeftOut
+	101, // [101:101] is the sub-list for method output_type
+	101, // [101:101] is the sub-list for method input_type
+	101, // [101:101] is the sub-list for extension type_name
+	101, // [101:101] is the sub-list for extension extendee
+	0,   // [0:101] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_event_proto_init() }
@@ -5455,6 +5667,8 @@ func file_harness_v1_event_proto_init() {
 		(*Event_ToolsChanged)(nil),
 		(*Event_SwarmActivated)(nil),
 		(*Event_SwarmCompleted)(nil),
+		(*Event_ToolQuestion)(nil),
+		(*Event_ToolAnswer)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -5462,7 +5676,7 @@ func file_harness_v1_event_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_event_proto_rawDesc), len(file_harness_v1_event_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   51,
+			NumMessages:   53,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

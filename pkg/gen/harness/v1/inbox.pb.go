@@ -960,8 +960,14 @@ type ToolAnswer struct {
 	Result *Content `protobuf:"bytes,2,opt,name=result,proto3" json:"result,omitempty"`
 	// The call failed; result has the error.
 	IsError bool `protobuf:"varint,3,opt,name=is_error,json=isError,proto3" json:"is_error,omitempty"`
-	// Images and documents; at most 20.
-	Media         []*Media `protobuf:"bytes,4,rep,name=media,proto3" json:"media,omitempty"`
+	// Images and documents; at most 20. A question of a server takes none.
+	Media []*Media `protobuf:"bytes,4,rep,name=media,proto3" json:"media,omitempty"`
+	// Questions of a server alone: what the person does. Unset: accept, and decline with
+	// is_error.
+	Action AnswerAction `protobuf:"varint,5,opt,name=action,proto3,enum=harness.v1.AnswerAction" json:"action,omitempty"`
+	// Questions of a server alone: number of the question that this answers, as ServerQuestion has
+	// it; an answer to another one is refused. 0: the one that waits.
+	Round         uint32 `protobuf:"varint,6,opt,name=round,proto3" json:"round,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1022,6 +1028,20 @@ func (x *ToolAnswer) GetMedia() []*Media {
 		return x.Media
 	}
 	return nil
+}
+
+func (x *ToolAnswer) GetAction() AnswerAction {
+	if x != nil {
+		return x.Action
+	}
+	return AnswerAction_ANSWER_ACTION_UNSPECIFIED
+}
+
+func (x *ToolAnswer) GetRound() uint32 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
 }
 
 // ToolsDeclared replaces the tools that clients run for a run.
@@ -1121,7 +1141,7 @@ var File_harness_v1_inbox_proto protoreflect.FileDescriptor
 const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\n" +
 	"\x16harness/v1/inbox.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xec\b\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x15harness/v1/tool.proto\x1a\x15harness/v1/tree.proto\"\xec\b\n" +
 	"\tInboxItem\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12#\n" +
@@ -1178,13 +1198,15 @@ const file_harness_v1_inbox_proto_rawDesc = "" +
 	"\abudgets\x18\x01 \x01(\v2\x13.harness.v1.BudgetsR\abudgets\x12\x14\n" +
 	"\x05model\x18\x02 \x01(\tR\x05model\" \n" +
 	"\x06Cancel\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x96\x01\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xde\x01\n" +
 	"\n" +
 	"ToolAnswer\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12+\n" +
 	"\x06result\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x06result\x12\x19\n" +
 	"\bis_error\x18\x03 \x01(\bR\aisError\x12'\n" +
-	"\x05media\x18\x04 \x03(\v2\x11.harness.v1.MediaR\x05media\":\n" +
+	"\x05media\x18\x04 \x03(\v2\x11.harness.v1.MediaR\x05media\x120\n" +
+	"\x06action\x18\x05 \x01(\x0e2\x18.harness.v1.AnswerActionR\x06action\x12\x14\n" +
+	"\x05round\x18\x06 \x01(\rR\x05round\":\n" +
 	"\rToolsDeclared\x12)\n" +
 	"\x05tools\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x05tools\"/\n" +
 	"\n" +
@@ -1232,6 +1254,7 @@ var file_harness_v1_inbox_proto_goTypes = []any{
 	(*Content)(nil),               // 18: harness.v1.Content
 	(*Media)(nil),                 // 19: harness.v1.Media
 	(*ToolRule)(nil),              // 20: harness.v1.ToolRule
+	(AnswerAction)(0),             // 21: harness.v1.AnswerAction
 }
 var file_harness_v1_inbox_proto_depIdxs = []int32{
 	14, // 0: harness.v1.InboxItem.time:type_name -> google.protobuf.Timestamp
@@ -1258,12 +1281,13 @@ var file_harness_v1_inbox_proto_depIdxs = []int32{
 	15, // 21: harness.v1.Resume.budgets:type_name -> harness.v1.Budgets
 	18, // 22: harness.v1.ToolAnswer.result:type_name -> harness.v1.Content
 	19, // 23: harness.v1.ToolAnswer.media:type_name -> harness.v1.Media
-	18, // 24: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
-	25, // [25:25] is the sub-list for method output_type
-	25, // [25:25] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	21, // 24: harness.v1.ToolAnswer.action:type_name -> harness.v1.AnswerAction
+	18, // 25: harness.v1.ToolsDeclared.tools:type_name -> harness.v1.Content
+	26, // [26:26] is the sub-list for method output_type
+	26, // [26:26] is the sub-list for method input_type
+	26, // [26:26] is the sub-list for extension type_name
+	26, // [26:26] is the sub-list for extension extendee
+	0,  // [0:26] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_inbox_proto_init() }
@@ -1274,6 +1298,7 @@ func file_harness_v1_inbox_proto_init() {
 	file_harness_v1_config_proto_init()
 	file_harness_v1_content_proto_init()
 	file_harness_v1_conversation_proto_init()
+	file_harness_v1_mcp_proto_init()
 	file_harness_v1_quality_proto_init()
 	file_harness_v1_tool_proto_init()
 	file_harness_v1_tree_proto_init()

@@ -137,6 +137,63 @@ func (McpServerState) EnumDescriptor() ([]byte, []int) {
 	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{1}
 }
 
+// AnswerAction is what a person does with a question.
+type AnswerAction int32
+
+const (
+	// Not set; accept, unless the answer is an error, which declines.
+	AnswerAction_ANSWER_ACTION_UNSPECIFIED AnswerAction = 0
+	// The question is answered.
+	AnswerAction_ANSWER_ACTION_ACCEPT AnswerAction = 1
+	// The person does not want to answer.
+	AnswerAction_ANSWER_ACTION_DECLINE AnswerAction = 2
+	// The person closes the question without a choice.
+	AnswerAction_ANSWER_ACTION_CANCEL AnswerAction = 3
+)
+
+// Enum value maps for AnswerAction.
+var (
+	AnswerAction_name = map[int32]string{
+		0: "ANSWER_ACTION_UNSPECIFIED",
+		1: "ANSWER_ACTION_ACCEPT",
+		2: "ANSWER_ACTION_DECLINE",
+		3: "ANSWER_ACTION_CANCEL",
+	}
+	AnswerAction_value = map[string]int32{
+		"ANSWER_ACTION_UNSPECIFIED": 0,
+		"ANSWER_ACTION_ACCEPT":      1,
+		"ANSWER_ACTION_DECLINE":     2,
+		"ANSWER_ACTION_CANCEL":      3,
+	}
+)
+
+func (x AnswerAction) Enum() *AnswerAction {
+	p := new(AnswerAction)
+	*p = x
+	return p
+}
+
+func (x AnswerAction) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (AnswerAction) Descriptor() protoreflect.EnumDescriptor {
+	return file_harness_v1_mcp_proto_enumTypes[2].Descriptor()
+}
+
+func (AnswerAction) Type() protoreflect.EnumType {
+	return &file_harness_v1_mcp_proto_enumTypes[2]
+}
+
+func (x AnswerAction) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use AnswerAction.Descriptor instead.
+func (AnswerAction) EnumDescriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{2}
+}
+
 // McpServer is a server whose tools a run has: one of the Model Context Protocol, or a
 // ToolService. It has exactly one of command, url, grpc and host.
 type McpServer struct {
@@ -1391,7 +1448,12 @@ type McpCall struct {
 	// As in McpState.
 	Local bool `protobuf:"varint,7,opt,name=local,proto3" json:"local,omitempty"`
 	// The server remembers keys of calls, so the call can be sent again.
-	Remembered    bool `protobuf:"varint,8,opt,name=remembered,proto3" json:"remembered,omitempty"`
+	Remembered bool `protobuf:"varint,8,opt,name=remembered,proto3" json:"remembered,omitempty"`
+	// A person is there to answer questions of the server. Unset: the host declines them.
+	Asks bool `protobuf:"varint,9,opt,name=asks,proto3" json:"asks,omitempty"`
+	// The last question of the server, with its state and the responses. The call continues
+	// from there. Unset: the call begins.
+	Question      *ServerQuestion `protobuf:"bytes,10,opt,name=question,proto3" json:"question,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1482,12 +1544,248 @@ func (x *McpCall) GetRemembered() bool {
 	return false
 }
 
+func (x *McpCall) GetAsks() bool {
+	if x != nil {
+		return x.Asks
+	}
+	return false
+}
+
+func (x *McpCall) GetQuestion() *ServerQuestion {
+	if x != nil {
+		return x.Question
+	}
+	return nil
+}
+
+// ServerQuestion is what a server wants to know from a person before it continues with a call of
+// its tool. All texts are the words of the server: data, not instructions of the harness.
+type ServerQuestion struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the server, as the agent has it.
+	Server string `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"`
+	// What it asks, by id; 1 to 8.
+	Requests []*ServerRequest `protobuf:"bytes,2,rep,name=requests,proto3" json:"requests,omitempty"`
+	// State that goes back to the server with the answers; at most 64 KiB. Unset: none.
+	State *Opaque `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// Number of the question in its call, from 1 to 10.
+	Round uint32 `protobuf:"varint,4,opt,name=round,proto3" json:"round,omitempty"`
+	// The answers, one for each of requests; empty before there are any.
+	Responses     []*ServerResponse `protobuf:"bytes,5,rep,name=responses,proto3" json:"responses,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerQuestion) Reset() {
+	*x = ServerQuestion{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerQuestion) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerQuestion) ProtoMessage() {}
+
+func (x *ServerQuestion) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerQuestion.ProtoReflect.Descriptor instead.
+func (*ServerQuestion) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ServerQuestion) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *ServerQuestion) GetRequests() []*ServerRequest {
+	if x != nil {
+		return x.Requests
+	}
+	return nil
+}
+
+func (x *ServerQuestion) GetState() *Opaque {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *ServerQuestion) GetRound() uint32 {
+	if x != nil {
+		return x.Round
+	}
+	return 0
+}
+
+func (x *ServerQuestion) GetResponses() []*ServerResponse {
+	if x != nil {
+		return x.Responses
+	}
+	return nil
+}
+
+// ServerRequest is one thing that a server asks: to fill in a form, or to visit an address.
+type ServerRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id that the server gave it, unique in the question; 1 to 64 bytes.
+	Id string `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// What it says; at most 4 KiB.
+	Message *Content `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// JSON Schema of the form: an object of texts, numbers, truth values and choices; at most
+	// 16 KiB. Unset: there is no form, but a url.
+	Schema *Content `protobuf:"bytes,3,opt,name=schema,proto3" json:"schema,omitempty"`
+	// Address that the person is to visit; at most 2 KiB. It is shown and never opened. Unset:
+	// there is none, but a schema.
+	Url           *Content `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerRequest) Reset() {
+	*x = ServerRequest{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerRequest) ProtoMessage() {}
+
+func (x *ServerRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerRequest.ProtoReflect.Descriptor instead.
+func (*ServerRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ServerRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *ServerRequest) GetMessage() *Content {
+	if x != nil {
+		return x.Message
+	}
+	return nil
+}
+
+func (x *ServerRequest) GetSchema() *Content {
+	if x != nil {
+		return x.Schema
+	}
+	return nil
+}
+
+func (x *ServerRequest) GetUrl() *Content {
+	if x != nil {
+		return x.Url
+	}
+	return nil
+}
+
+// ServerResponse is the answer to a ServerRequest.
+type ServerResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Id of the request.
+	RequestId string `protobuf:"bytes,1,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
+	// What the person did; never unspecified.
+	Action AnswerAction `protobuf:"varint,2,opt,name=action,proto3,enum=harness.v1.AnswerAction" json:"action,omitempty"`
+	// ACCEPT of a form: its values, a JSON object that its schema permits. Unset otherwise.
+	Content       *Content `protobuf:"bytes,3,opt,name=content,proto3" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ServerResponse) Reset() {
+	*x = ServerResponse{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ServerResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ServerResponse) ProtoMessage() {}
+
+func (x *ServerResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ServerResponse.ProtoReflect.Descriptor instead.
+func (*ServerResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ServerResponse) GetRequestId() string {
+	if x != nil {
+		return x.RequestId
+	}
+	return ""
+}
+
+func (x *ServerResponse) GetAction() AnswerAction {
+	if x != nil {
+		return x.Action
+	}
+	return AnswerAction_ANSWER_ACTION_UNSPECIFIED
+}
+
+func (x *ServerResponse) GetContent() *Content {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
 var File_harness_v1_mcp_proto protoreflect.FileDescriptor
 
 const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/mcp.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xaf\x06\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\xaf\x06\n" +
 	"\tMcpServer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acommand\x18\x02 \x01(\tR\acommand\x12\x12\n" +
@@ -1600,7 +1898,7 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x14\n" +
 	"\x05added\x18\x02 \x03(\tR\x05added\x12\x18\n" +
 	"\achanged\x18\x03 \x03(\tR\achanged\x12\x18\n" +
-	"\aremoved\x18\x04 \x03(\tR\aremoved\"\x85\x02\n" +
+	"\aremoved\x18\x04 \x03(\tR\aremoved\"\xd1\x02\n" +
 	"\aMcpCall\x12-\n" +
 	"\x06server\x18\x01 \x01(\v2\x15.harness.v1.McpServerR\x06server\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x12\x16\n" +
@@ -1611,7 +1909,26 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\x05local\x18\a \x01(\bR\x05local\x12\x1e\n" +
 	"\n" +
 	"remembered\x18\b \x01(\bR\n" +
-	"remembered*K\n" +
+	"remembered\x12\x12\n" +
+	"\x04asks\x18\t \x01(\bR\x04asks\x126\n" +
+	"\bquestion\x18\n" +
+	" \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\"\xd9\x01\n" +
+	"\x0eServerQuestion\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x125\n" +
+	"\brequests\x18\x02 \x03(\v2\x19.harness.v1.ServerRequestR\brequests\x12(\n" +
+	"\x05state\x18\x03 \x01(\v2\x12.harness.v1.OpaqueR\x05state\x12\x14\n" +
+	"\x05round\x18\x04 \x01(\rR\x05round\x128\n" +
+	"\tresponses\x18\x05 \x03(\v2\x1a.harness.v1.ServerResponseR\tresponses\"\xa2\x01\n" +
+	"\rServerRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12-\n" +
+	"\amessage\x18\x02 \x01(\v2\x13.harness.v1.ContentR\amessage\x12+\n" +
+	"\x06schema\x18\x03 \x01(\v2\x13.harness.v1.ContentR\x06schema\x12%\n" +
+	"\x03url\x18\x04 \x01(\v2\x13.harness.v1.ContentR\x03url\"\x90\x01\n" +
+	"\x0eServerResponse\x12\x1d\n" +
+	"\n" +
+	"request_id\x18\x01 \x01(\tR\trequestId\x120\n" +
+	"\x06action\x18\x02 \x01(\x0e2\x18.harness.v1.AnswerActionR\x06action\x12-\n" +
+	"\acontent\x18\x03 \x01(\v2\x13.harness.v1.ContentR\acontent*K\n" +
 	"\aMcpLoad\x12\x18\n" +
 	"\x14MCP_LOAD_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rMCP_LOAD_AUTO\x10\x01\x12\x13\n" +
@@ -1621,7 +1938,12 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\x16MCP_SERVER_STATE_READY\x10\x01\x12\x1d\n" +
 	"\x19MCP_SERVER_STATE_STARTING\x10\x02\x12\x1b\n" +
 	"\x17MCP_SERVER_STATE_FAILED\x10\x03\x12\"\n" +
-	"\x1eMCP_SERVER_STATE_NEEDS_SIGN_IN\x10\x04BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x1eMCP_SERVER_STATE_NEEDS_SIGN_IN\x10\x04*|\n" +
+	"\fAnswerAction\x12\x1d\n" +
+	"\x19ANSWER_ACTION_UNSPECIFIED\x10\x00\x12\x18\n" +
+	"\x14ANSWER_ACTION_ACCEPT\x10\x01\x12\x19\n" +
+	"\x15ANSWER_ACTION_DECLINE\x10\x02\x12\x18\n" +
+	"\x14ANSWER_ACTION_CANCEL\x10\x03BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_mcp_proto_rawDescOnce sync.Once
@@ -1635,68 +1957,82 @@ func file_harness_v1_mcp_proto_rawDescGZIP() []byte {
 	return file_harness_v1_mcp_proto_rawDescData
 }
 
-var file_harness_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_harness_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_harness_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_harness_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_harness_v1_mcp_proto_goTypes = []any{
 	(McpLoad)(0),                // 0: harness.v1.McpLoad
 	(McpServerState)(0),         // 1: harness.v1.McpServerState
-	(*McpServer)(nil),           // 2: harness.v1.McpServer
-	(*McpOAuth)(nil),            // 3: harness.v1.McpOAuth
-	(*SignInSubject)(nil),       // 4: harness.v1.SignInSubject
-	(*SignInStart)(nil),         // 5: harness.v1.SignInStart
-	(*SignInReturn)(nil),        // 6: harness.v1.SignInReturn
-	(*SignInState)(nil),         // 7: harness.v1.SignInState
-	(*McpServerStatus)(nil),     // 8: harness.v1.McpServerStatus
-	(*McpLeftOut)(nil),          // 9: harness.v1.McpLeftOut
-	(*McpDefinition)(nil),       // 10: harness.v1.McpDefinition
-	(*McpTool)(nil),             // 11: harness.v1.McpTool
-	(*McpChange)(nil),           // 12: harness.v1.McpChange
-	(*McpTools)(nil),            // 13: harness.v1.McpTools
-	(*McpState)(nil),            // 14: harness.v1.McpState
-	(*McpSeen)(nil),             // 15: harness.v1.McpSeen
-	(*McpServerChange)(nil),     // 16: harness.v1.McpServerChange
-	(*McpCall)(nil),             // 17: harness.v1.McpCall
-	nil,                         // 18: harness.v1.McpServer.EnvEntry
-	nil,                         // 19: harness.v1.McpServer.HeadersEntry
-	nil,                         // 20: harness.v1.McpServer.PinsEntry
-	nil,                         // 21: harness.v1.SignInSubject.VariablesEntry
-	(*durationpb.Duration)(nil), // 22: google.protobuf.Duration
-	(*SandboxNetwork)(nil),      // 23: harness.v1.SandboxNetwork
-	(ToolDecision)(0),           // 24: harness.v1.ToolDecision
-	(*ToolSpec)(nil),            // 25: harness.v1.ToolSpec
-	(*Content)(nil),             // 26: harness.v1.Content
-	(*SandboxConfig)(nil),       // 27: harness.v1.SandboxConfig
+	(AnswerAction)(0),           // 2: harness.v1.AnswerAction
+	(*McpServer)(nil),           // 3: harness.v1.McpServer
+	(*McpOAuth)(nil),            // 4: harness.v1.McpOAuth
+	(*SignInSubject)(nil),       // 5: harness.v1.SignInSubject
+	(*SignInStart)(nil),         // 6: harness.v1.SignInStart
+	(*SignInReturn)(nil),        // 7: harness.v1.SignInReturn
+	(*SignInState)(nil),         // 8: harness.v1.SignInState
+	(*McpServerStatus)(nil),     // 9: harness.v1.McpServerStatus
+	(*McpLeftOut)(nil),          // 10: harness.v1.McpLeftOut
+	(*McpDefinition)(nil),       // 11: harness.v1.McpDefinition
+	(*McpTool)(nil),             // 12: harness.v1.McpTool
+	(*McpChange)(nil),           // 13: harness.v1.McpChange
+	(*McpTools)(nil),            // 14: harness.v1.McpTools
+	(*McpState)(nil),            // 15: harness.v1.McpState
+	(*McpSeen)(nil),             // 16: harness.v1.McpSeen
+	(*McpServerChange)(nil),     // 17: harness.v1.McpServerChange
+	(*McpCall)(nil),             // 18: harness.v1.McpCall
+	(*ServerQuestion)(nil),      // 19: harness.v1.ServerQuestion
+	(*ServerRequest)(nil),       // 20: harness.v1.ServerRequest
+	(*ServerResponse)(nil),      // 21: harness.v1.ServerResponse
+	nil,                         // 22: harness.v1.McpServer.EnvEntry
+	nil,                         // 23: harness.v1.McpServer.HeadersEntry
+	nil,                         // 24: harness.v1.McpServer.PinsEntry
+	nil,                         // 25: harness.v1.SignInSubject.VariablesEntry
+	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
+	(*SandboxNetwork)(nil),      // 27: harness.v1.SandboxNetwork
+	(ToolDecision)(0),           // 28: harness.v1.ToolDecision
+	(*ToolSpec)(nil),            // 29: harness.v1.ToolSpec
+	(*Content)(nil),             // 30: harness.v1.Content
+	(*SandboxConfig)(nil),       // 31: harness.v1.SandboxConfig
+	(*Opaque)(nil),              // 32: harness.v1.Opaque
 }
 var file_harness_v1_mcp_proto_depIdxs = []int32{
-	18, // 0: harness.v1.McpServer.env:type_name -> harness.v1.McpServer.EnvEntry
-	19, // 1: harness.v1.McpServer.headers:type_name -> harness.v1.McpServer.HeadersEntry
-	22, // 2: harness.v1.McpServer.timeout:type_name -> google.protobuf.Duration
-	23, // 3: harness.v1.McpServer.network:type_name -> harness.v1.SandboxNetwork
-	20, // 4: harness.v1.McpServer.pins:type_name -> harness.v1.McpServer.PinsEntry
-	3,  // 5: harness.v1.McpServer.oauth:type_name -> harness.v1.McpOAuth
-	24, // 6: harness.v1.McpServer.policy:type_name -> harness.v1.ToolDecision
+	22, // 0: harness.v1.McpServer.env:type_name -> harness.v1.McpServer.EnvEntry
+	23, // 1: harness.v1.McpServer.headers:type_name -> harness.v1.McpServer.HeadersEntry
+	26, // 2: harness.v1.McpServer.timeout:type_name -> google.protobuf.Duration
+	27, // 3: harness.v1.McpServer.network:type_name -> harness.v1.SandboxNetwork
+	24, // 4: harness.v1.McpServer.pins:type_name -> harness.v1.McpServer.PinsEntry
+	4,  // 5: harness.v1.McpServer.oauth:type_name -> harness.v1.McpOAuth
+	28, // 6: harness.v1.McpServer.policy:type_name -> harness.v1.ToolDecision
 	0,  // 7: harness.v1.McpServer.load:type_name -> harness.v1.McpLoad
-	2,  // 8: harness.v1.SignInSubject.server:type_name -> harness.v1.McpServer
-	21, // 9: harness.v1.SignInSubject.variables:type_name -> harness.v1.SignInSubject.VariablesEntry
-	22, // 10: harness.v1.SignInStart.valid:type_name -> google.protobuf.Duration
-	22, // 11: harness.v1.SignInState.valid:type_name -> google.protobuf.Duration
+	3,  // 8: harness.v1.SignInSubject.server:type_name -> harness.v1.McpServer
+	25, // 9: harness.v1.SignInSubject.variables:type_name -> harness.v1.SignInSubject.VariablesEntry
+	26, // 10: harness.v1.SignInStart.valid:type_name -> google.protobuf.Duration
+	26, // 11: harness.v1.SignInState.valid:type_name -> google.protobuf.Duration
 	1,  // 12: harness.v1.McpServerStatus.state:type_name -> harness.v1.McpServerState
-	9,  // 13: harness.v1.McpServerStatus.left_out:type_name -> harness.v1.McpLeftOut
-	10, // 14: harness.v1.McpTool.definition:type_name -> harness.v1.McpDefinition
-	25, // 15: harness.v1.McpTool.spec:type_name -> harness.v1.ToolSpec
-	12, // 16: harness.v1.McpTool.change:type_name -> harness.v1.McpChange
-	11, // 17: harness.v1.McpTools.tools:type_name -> harness.v1.McpTool
-	26, // 18: harness.v1.McpState.tools:type_name -> harness.v1.Content
-	8,  // 19: harness.v1.McpState.servers:type_name -> harness.v1.McpServerStatus
-	14, // 20: harness.v1.McpSeen.state:type_name -> harness.v1.McpState
-	16, // 21: harness.v1.McpSeen.changes:type_name -> harness.v1.McpServerChange
-	2,  // 22: harness.v1.McpCall.server:type_name -> harness.v1.McpServer
-	27, // 23: harness.v1.McpCall.sandbox:type_name -> harness.v1.SandboxConfig
-	24, // [24:24] is the sub-list for method output_type
-	24, // [24:24] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	10, // 13: harness.v1.McpServerStatus.left_out:type_name -> harness.v1.McpLeftOut
+	11, // 14: harness.v1.McpTool.definition:type_name -> harness.v1.McpDefinition
+	29, // 15: harness.v1.McpTool.spec:type_name -> harness.v1.ToolSpec
+	13, // 16: harness.v1.McpTool.change:type_name -> harness.v1.McpChange
+	12, // 17: harness.v1.McpTools.tools:type_name -> harness.v1.McpTool
+	30, // 18: harness.v1.McpState.tools:type_name -> harness.v1.Content
+	9,  // 19: harness.v1.McpState.servers:type_name -> harness.v1.McpServerStatus
+	15, // 20: harness.v1.McpSeen.state:type_name -> harness.v1.McpState
+	17, // 21: harness.v1.McpSeen.changes:type_name -> harness.v1.McpServerChange
+	3,  // 22: harness.v1.McpCall.server:type_name -> harness.v1.McpServer
+	31, // 23: harness.v1.McpCall.sandbox:type_name -> harness.v1.SandboxConfig
+	19, // 24: harness.v1.McpCall.question:type_name -> harness.v1.ServerQuestion
+	20, // 25: harness.v1.ServerQuestion.requests:type_name -> harness.v1.ServerRequest
+	32, // 26: harness.v1.ServerQuestion.state:type_name -> harness.v1.Opaque
+	21, // 27: harness.v1.ServerQuestion.responses:type_name -> harness.v1.ServerResponse
+	30, // 28: harness.v1.ServerRequest.message:type_name -> harness.v1.Content
+	30, // 29: harness.v1.ServerRequest.schema:type_name -> harness.v1.Content
+	30, // 30: harness.v1.ServerRequest.url:type_name -> harness.v1.Content
+	2,  // 31: harness.v1.ServerResponse.action:type_name -> harness.v1.AnswerAction
+	30, // 32: harness.v1.ServerResponse.content:type_name -> harness.v1.Content
+	33, // [33:33] is the sub-list for method output_type
+	33, // [33:33] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_mcp_proto_init() }
@@ -1705,6 +2041,7 @@ func file_harness_v1_mcp_proto_init() {
 		return
 	}
 	file_harness_v1_content_proto_init()
+	file_harness_v1_conversation_proto_init()
 	file_harness_v1_sandbox_proto_init()
 	file_harness_v1_tool_proto_init()
 	type x struct{}
@@ -1712,8 +2049,8 @@ func file_harness_v1_mcp_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_mcp_proto_rawDesc), len(file_harness_v1_mcp_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   20,
+			NumEnums:      3,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -121,6 +121,8 @@ const (
 	// It was not started: the tool host did not accept the request, or the mode of work had
 	// changed and does not allow it.
 	ToolOutcome_TOOL_OUTCOME_REFUSED ToolOutcome = 5
+	// It has not ended: its server asks a person, and continues with the answer.
+	ToolOutcome_TOOL_OUTCOME_INPUT_REQUIRED ToolOutcome = 6
 )
 
 // Enum value maps for ToolOutcome.
@@ -132,14 +134,16 @@ var (
 		3: "TOOL_OUTCOME_CANCELLED",
 		4: "TOOL_OUTCOME_NOT_CONFINED",
 		5: "TOOL_OUTCOME_REFUSED",
+		6: "TOOL_OUTCOME_INPUT_REQUIRED",
 	}
 	ToolOutcome_value = map[string]int32{
-		"TOOL_OUTCOME_UNSPECIFIED":  0,
-		"TOOL_OUTCOME_DONE":         1,
-		"TOOL_OUTCOME_UNKNOWN":      2,
-		"TOOL_OUTCOME_CANCELLED":    3,
-		"TOOL_OUTCOME_NOT_CONFINED": 4,
-		"TOOL_OUTCOME_REFUSED":      5,
+		"TOOL_OUTCOME_UNSPECIFIED":    0,
+		"TOOL_OUTCOME_DONE":           1,
+		"TOOL_OUTCOME_UNKNOWN":        2,
+		"TOOL_OUTCOME_CANCELLED":      3,
+		"TOOL_OUTCOME_NOT_CONFINED":   4,
+		"TOOL_OUTCOME_REFUSED":        5,
+		"TOOL_OUTCOME_INPUT_REQUIRED": 6,
 	}
 )
 
@@ -2916,7 +2920,8 @@ func (x *ToolsStarted) GetLedgerId() string {
 }
 
 // ToolFinished records the end of a call. Its result is the message that the
-// same record appends; an UNKNOWN one appends none and is settled by repair.
+// same record appends; an UNKNOWN one appends none and is settled by repair. An
+// INPUT_REQUIRED one appends none, because the call waits for a person.
 type ToolFinished struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The call.
@@ -2930,7 +2935,9 @@ type ToolFinished struct {
 	// What hooks want of the rest of the loop; unset: nothing.
 	Hooks *HookState `protobuf:"bytes,5,opt,name=hooks,proto3" json:"hooks,omitempty"`
 	// The background command that it started; unset: none.
-	Background    *BackgroundCommand `protobuf:"bytes,6,opt,name=background,proto3" json:"background,omitempty"`
+	Background *BackgroundCommand `protobuf:"bytes,6,opt,name=background,proto3" json:"background,omitempty"`
+	// INPUT_REQUIRED: what the server asks. Unset otherwise.
+	Question      *ServerQuestion `protobuf:"bytes,7,opt,name=question,proto3" json:"question,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3003,6 +3010,13 @@ func (x *ToolFinished) GetHooks() *HookState {
 func (x *ToolFinished) GetBackground() *BackgroundCommand {
 	if x != nil {
 		return x.Background
+	}
+	return nil
+}
+
+func (x *ToolFinished) GetQuestion() *ServerQuestion {
+	if x != nil {
+		return x.Question
 	}
 	return nil
 }
@@ -3442,7 +3456,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolSpecR\x05tools\"F\n" +
 	"\fToolsStarted\x12\x19\n" +
 	"\bcall_ids\x18\x01 \x03(\tR\acallIds\x12\x1b\n" +
-	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xa2\x02\n" +
+	"\tledger_id\x18\x02 \x01(\tR\bledgerId\"\xda\x02\n" +
 	"\fToolFinished\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x121\n" +
 	"\aoutcome\x18\x02 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x125\n" +
@@ -3451,7 +3465,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x05hooks\x18\x05 \x01(\v2\x15.harness.v1.HookStateR\x05hooks\x12=\n" +
 	"\n" +
 	"background\x18\x06 \x01(\v2\x1d.harness.v1.BackgroundCommandR\n" +
-	"background\"t\n" +
+	"background\x126\n" +
+	"\bquestion\x18\a \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\"t\n" +
 	"\x0eExecutorFailed\x12\x1a\n" +
 	"\bexecutor\x18\x01 \x01(\tR\bexecutor\x12\x14\n" +
 	"\x05error\x18\x02 \x01(\tR\x05error\x12\x14\n" +
@@ -3475,14 +3490,15 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x17CALL_DISPOSITION_CLIENT\x10\x06\x12\x1d\n" +
 	"\x19CALL_DISPOSITION_QUESTION\x10\a\x12\x19\n" +
 	"\x15CALL_DISPOSITION_WAIT\x10\b\x12\x1a\n" +
-	"\x16CALL_DISPOSITION_AGENT\x10\t*\xb1\x01\n" +
+	"\x16CALL_DISPOSITION_AGENT\x10\t*\xd2\x01\n" +
 	"\vToolOutcome\x12\x1c\n" +
 	"\x18TOOL_OUTCOME_UNSPECIFIED\x10\x00\x12\x15\n" +
 	"\x11TOOL_OUTCOME_DONE\x10\x01\x12\x18\n" +
 	"\x14TOOL_OUTCOME_UNKNOWN\x10\x02\x12\x1a\n" +
 	"\x16TOOL_OUTCOME_CANCELLED\x10\x03\x12\x1d\n" +
 	"\x19TOOL_OUTCOME_NOT_CONFINED\x10\x04\x12\x18\n" +
-	"\x14TOOL_OUTCOME_REFUSED\x10\x05BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x14TOOL_OUTCOME_REFUSED\x10\x05\x12\x1f\n" +
+	"\x1bTOOL_OUTCOME_INPUT_REQUIRED\x10\x06BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_record_proto_rawDescOnce sync.Once
@@ -3572,6 +3588,7 @@ var file_harness_v1_record_proto_goTypes = []any{
 	(*QualityAlert)(nil),          // 70: harness.v1.QualityAlert
 	(*ToolSpec)(nil),              // 71: harness.v1.ToolSpec
 	(*BackgroundCommand)(nil),     // 72: harness.v1.BackgroundCommand
+	(*ServerQuestion)(nil),        // 73: harness.v1.ServerQuestion
 }
 var file_harness_v1_record_proto_depIdxs = []int32{
 	30, // 0: harness.v1.Record.commit_time:type_name -> google.protobuf.Timestamp
@@ -3662,11 +3679,12 @@ var file_harness_v1_record_proto_depIdxs = []int32{
 	51, // 85: harness.v1.ToolFinished.duration:type_name -> google.protobuf.Duration
 	59, // 86: harness.v1.ToolFinished.hooks:type_name -> harness.v1.HookState
 	72, // 87: harness.v1.ToolFinished.background:type_name -> harness.v1.BackgroundCommand
-	88, // [88:88] is the sub-list for method output_type
-	88, // [88:88] is the sub-list for method input_type
-	88, // [88:88] is the sub-list for extension type_name
-	88, // [88:88] is the sub-list for extension extendee
-	0,  // [0:88] is the sub-list for field type_name
+	73, // 88: harness.v1.ToolFinished.question:type_name -> harness.v1.ServerQuestion
+	89, // [89:89] is the sub-list for method output_type
+	89, // [89:89] is the sub-list for method input_type
+	89, // [89:89] is the sub-list for extension type_name
+	89, // [89:89] is the sub-list for extension extendee
+	0,  // [0:89] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_record_proto_init() }

@@ -1840,6 +1840,9 @@ type PendingCall struct {
 	// What the person who approved the call changed in its arguments, with which its result
 	// begins; empty: nothing.
 	Changes string `protobuf:"bytes,19,opt,name=changes,proto3" json:"changes,omitempty"`
+	// Questions of a server of tools: what it asks and, once the call is approved to continue, the
+	// answers. Unset for other calls.
+	Question *ServerQuestion `protobuf:"bytes,20,opt,name=question,proto3" json:"question,omitempty"`
 	// The tool wait: what the call waits for.
 	Wait *WaitState `protobuf:"bytes,30,opt,name=wait,proto3" json:"wait,omitempty"`
 	// Calls of sub-agents, agent_wait and delegate: what the call wants. Unset for calls of
@@ -2013,6 +2016,13 @@ func (x *PendingCall) GetChanges() string {
 		return x.Changes
 	}
 	return ""
+}
+
+func (x *PendingCall) GetQuestion() *ServerQuestion {
+	if x != nil {
+		return x.Question
+	}
+	return nil
 }
 
 func (x *PendingCall) GetWait() *WaitState {
@@ -2696,7 +2706,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\bexceeded\x18\x0e \x01(\bR\bexceeded\x12\x1a\n" +
 	"\brefusals\x18\x0f \x01(\rR\brefusals\x12\x1f\n" +
 	"\vmedia_bytes\x18\x10 \x01(\x04R\n" +
-	"mediaBytes\"\xa7\x06\n" +
+	"mediaBytes\"\xdf\x06\n" +
 	"\vPendingCall\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x12\x12\n" +
 	"\x04tool\x18\x02 \x01(\tR\x04tool\x121\n" +
@@ -2718,7 +2728,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\rsandbox_hosts\x18\x10 \x03(\tR\fsandboxHosts\x12\x18\n" +
 	"\aguarded\x18\x11 \x01(\bR\aguarded\x121\n" +
 	"\apreview\x18\x12 \x01(\v2\x17.harness.v1.CallPreviewR\apreview\x12\x18\n" +
-	"\achanges\x18\x13 \x01(\tR\achanges\x12)\n" +
+	"\achanges\x18\x13 \x01(\tR\achanges\x126\n" +
+	"\bquestion\x18\x14 \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\x12)\n" +
 	"\x04wait\x18\x1e \x01(\v2\x15.harness.v1.WaitStateR\x04wait\x126\n" +
 	"\n" +
 	"delegation\x18\x1f \x01(\v2\x16.harness.v1.DelegationR\n" +
@@ -2880,10 +2891,11 @@ var file_harness_v1_snapshot_proto_goTypes = []any{
 	(*ResultMarks)(nil),           // 46: harness.v1.ResultMarks
 	(SandboxLevel)(0),             // 47: harness.v1.SandboxLevel
 	(*CallPreview)(nil),           // 48: harness.v1.CallPreview
-	(*Delegation)(nil),            // 49: harness.v1.Delegation
-	(*ToolAnnotations)(nil),       // 50: harness.v1.ToolAnnotations
-	(*Usage)(nil),                 // 51: harness.v1.Usage
-	(*durationpb.Duration)(nil),   // 52: google.protobuf.Duration
+	(*ServerQuestion)(nil),        // 49: harness.v1.ServerQuestion
+	(*Delegation)(nil),            // 50: harness.v1.Delegation
+	(*ToolAnnotations)(nil),       // 51: harness.v1.ToolAnnotations
+	(*Usage)(nil),                 // 52: harness.v1.Usage
+	(*durationpb.Duration)(nil),   // 53: google.protobuf.Duration
 }
 var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	0,  // 0: harness.v1.PhaseChange.from:type_name -> harness.v1.Phase
@@ -2949,23 +2961,24 @@ var file_harness_v1_snapshot_proto_depIdxs = []int32{
 	46, // 60: harness.v1.PendingCall.marks:type_name -> harness.v1.ResultMarks
 	47, // 61: harness.v1.PendingCall.sandbox_level:type_name -> harness.v1.SandboxLevel
 	48, // 62: harness.v1.PendingCall.preview:type_name -> harness.v1.CallPreview
-	13, // 63: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
-	49, // 64: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
-	22, // 65: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
-	45, // 66: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
-	50, // 67: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
-	21, // 68: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
-	21, // 69: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
-	51, // 70: harness.v1.Spent.usage:type_name -> harness.v1.Usage
-	52, // 71: harness.v1.Spent.active:type_name -> google.protobuf.Duration
-	51, // 72: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
-	52, // 73: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
-	3,  // 74: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
-	75, // [75:75] is the sub-list for method output_type
-	75, // [75:75] is the sub-list for method input_type
-	75, // [75:75] is the sub-list for extension type_name
-	75, // [75:75] is the sub-list for extension extendee
-	0,  // [0:75] is the sub-list for field type_name
+	49, // 63: harness.v1.PendingCall.question:type_name -> harness.v1.ServerQuestion
+	13, // 64: harness.v1.PendingCall.wait:type_name -> harness.v1.WaitState
+	50, // 65: harness.v1.PendingCall.delegation:type_name -> harness.v1.Delegation
+	22, // 66: harness.v1.PendingTool.parameters_schema:type_name -> harness.v1.Content
+	45, // 67: harness.v1.PendingTool.origin:type_name -> harness.v1.ToolOrigin
+	51, // 68: harness.v1.PendingTool.annotations:type_name -> harness.v1.ToolAnnotations
+	21, // 69: harness.v1.WaitState.begin_time:type_name -> google.protobuf.Timestamp
+	21, // 70: harness.v1.WaitState.check_time:type_name -> google.protobuf.Timestamp
+	52, // 71: harness.v1.Spent.usage:type_name -> harness.v1.Usage
+	53, // 72: harness.v1.Spent.active:type_name -> google.protobuf.Duration
+	52, // 73: harness.v1.Spent.usage_before_segment:type_name -> harness.v1.Usage
+	53, // 74: harness.v1.Spent.active_before_segment:type_name -> google.protobuf.Duration
+	3,  // 75: harness.v1.ModelAdjustment.adjustment:type_name -> harness.v1.Adjustment
+	76, // [76:76] is the sub-list for method output_type
+	76, // [76:76] is the sub-list for method input_type
+	76, // [76:76] is the sub-list for extension type_name
+	76, // [76:76] is the sub-list for extension extendee
+	0,  // [0:76] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_snapshot_proto_init() }

@@ -710,7 +710,8 @@ type ExecuteToolRequest struct {
 	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
 	// The run.
 	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
-	// The call; unique in the run.
+	// The call; unique in the run. A call that continues after a question of its server has the id
+	// round:N:CALL with the number of the question, so each part of it is sent once.
 	CallId string `protobuf:"bytes,3,opt,name=call_id,json=callId,proto3" json:"call_id,omitempty"`
 	// The tool.
 	Tool string `protobuf:"bytes,4,opt,name=tool,proto3" json:"tool,omitempty"`
@@ -1176,7 +1177,9 @@ type ExecuteToolResponse struct {
 	// For tools that run commands: the level at which it ran.
 	SandboxLevel SandboxLevel `protobuf:"varint,8,opt,name=sandbox_level,json=sandboxLevel,proto3,enum=harness.v1.SandboxLevel" json:"sandbox_level,omitempty"`
 	// The background command that it started; unset: none.
-	Background    *BackgroundCommand `protobuf:"bytes,9,opt,name=background,proto3" json:"background,omitempty"`
+	Background *BackgroundCommand `protobuf:"bytes,9,opt,name=background,proto3" json:"background,omitempty"`
+	// INPUT_REQUIRED: what the server asks, inline. Unset otherwise.
+	Question      *ServerQuestion `protobuf:"bytes,10,opt,name=question,proto3" json:"question,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1270,6 +1273,13 @@ func (x *ExecuteToolResponse) GetSandboxLevel() SandboxLevel {
 func (x *ExecuteToolResponse) GetBackground() *BackgroundCommand {
 	if x != nil {
 		return x.Background
+	}
+	return nil
+}
+
+func (x *ExecuteToolResponse) GetQuestion() *ServerQuestion {
+	if x != nil {
+		return x.Question
 	}
 	return nil
 }
@@ -2566,7 +2576,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06listed\x18\x05 \x01(\bR\x06listed\x125\n" +
 	"\bapproved\x18\x06 \x03(\v2\x19.harness.v1.McpDefinitionR\bapproved\x121\n" +
 	"\bleft_out\x18\a \x03(\v2\x16.harness.v1.McpLeftOutR\aleftOut\x12)\n" +
-	"\x10approved_digests\x18\b \x03(\tR\x0fapprovedDigests\"\xae\x03\n" +
+	"\x10approved_digests\x18\b \x03(\tR\x0fapprovedDigests\"\xe6\x03\n" +
 	"\x13ExecuteToolResponse\x121\n" +
 	"\aoutcome\x18\x01 \x01(\x0e2\x17.harness.v1.ToolOutcomeR\aoutcome\x12\x16\n" +
 	"\x06result\x18\x02 \x01(\tR\x06result\x12\x19\n" +
@@ -2578,7 +2588,9 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\rsandbox_level\x18\b \x01(\x0e2\x18.harness.v1.SandboxLevelR\fsandboxLevel\x12=\n" +
 	"\n" +
 	"background\x18\t \x01(\v2\x1d.harness.v1.BackgroundCommandR\n" +
-	"backgroundB\f\n" +
+	"background\x126\n" +
+	"\bquestion\x18\n" +
+	" \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestionB\f\n" +
 	"\n" +
 	"_exit_code\"\xf0\x01\n" +
 	"\x15ReadCallOutputRequest\x12\x1c\n" +
@@ -2763,9 +2775,10 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*Media)(nil),                        // 51: harness.v1.Media
 	(SandboxLevel)(0),                    // 52: harness.v1.SandboxLevel
 	(*BackgroundCommand)(nil),            // 53: harness.v1.BackgroundCommand
-	(*InstructionFile)(nil),              // 54: harness.v1.InstructionFile
-	(*BackgroundState)(nil),              // 55: harness.v1.BackgroundState
-	(*CallPreview)(nil),                  // 56: harness.v1.CallPreview
+	(*ServerQuestion)(nil),               // 54: harness.v1.ServerQuestion
+	(*InstructionFile)(nil),              // 55: harness.v1.InstructionFile
+	(*BackgroundState)(nil),              // 56: harness.v1.BackgroundState
+	(*CallPreview)(nil),                  // 57: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
 	32, // 0: harness.v1.StartServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
@@ -2799,53 +2812,54 @@ var file_harness_v1_toolhost_proto_depIdxs = []int32{
 	51, // 28: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
 	52, // 29: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
 	53, // 30: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	42, // 31: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	53, // 32: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
-	20, // 33: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	54, // 34: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	55, // 35: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	56, // 36: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	42, // 37: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	43, // 38: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	50, // 39: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	52, // 40: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	55, // 41: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	39, // 42: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	8,  // 43: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	10, // 44: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	12, // 45: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	17, // 46: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	19, // 47: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	22, // 48: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	24, // 49: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	26, // 50: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	28, // 51: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
-	13, // 52: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
-	30, // 53: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
-	0,  // 54: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
-	2,  // 55: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
-	4,  // 56: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
-	6,  // 57: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
-	9,  // 58: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	11, // 59: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	16, // 60: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	18, // 61: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	21, // 62: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	23, // 63: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	25, // 64: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	27, // 65: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	29, // 66: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
-	14, // 67: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
-	31, // 68: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
-	1,  // 69: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
-	3,  // 70: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
-	5,  // 71: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
-	7,  // 72: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
-	58, // [58:73] is the sub-list for method output_type
-	43, // [43:58] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	54, // 31: harness.v1.ExecuteToolResponse.question:type_name -> harness.v1.ServerQuestion
+	42, // 32: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	53, // 33: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	20, // 34: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
+	55, // 35: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	56, // 36: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	57, // 37: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	42, // 38: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	43, // 39: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	50, // 40: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	52, // 41: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	56, // 42: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	39, // 43: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	8,  // 44: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	10, // 45: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	12, // 46: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	17, // 47: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	19, // 48: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	22, // 49: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	24, // 50: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	26, // 51: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	28, // 52: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	13, // 53: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
+	30, // 54: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	0,  // 55: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
+	2,  // 56: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
+	4,  // 57: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
+	6,  // 58: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
+	9,  // 59: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	11, // 60: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	16, // 61: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	18, // 62: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	21, // 63: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	23, // 64: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	25, // 65: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	27, // 66: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	29, // 67: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	14, // 68: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
+	31, // 69: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	1,  // 70: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
+	3,  // 71: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
+	5,  // 72: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
+	7,  // 73: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
+	59, // [59:74] is the sub-list for method output_type
+	44, // [44:59] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }

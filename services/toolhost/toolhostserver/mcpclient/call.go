@@ -51,6 +51,8 @@ type Result struct {
 
 	// notRun: the server did not receive the call. over: sending it again does not help.
 	notRun, over bool
+	// Question is what the server asks before it continues; nil if the call has ended.
+	Question *harnessv1.ServerQuestion
 }
 
 func notRun(format string, args ...any) Result {
@@ -138,14 +140,21 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 		return notRun("%s", err), false
 	}
 	defer have.release()
-	defer func() { result.Text = have.secrets.redact(result.Text) }()
+	defer func() {
+		result.Text = have.secrets.redact(result.Text)
+		have.secrets.redactQuestion(result.Question)
+	}()
 	d := have.definition(c.GetTool())
+	stays := "did not run"
+	if c.GetQuestion() != nil {
+		stays = "was given up after its question"
+	}
 	switch {
 	case d == nil:
-		return refused("The server %s does not have the tool %s any more. The call did not run.", c.GetServer().GetName(), c.GetTool()), false
+		return refused("The server %s does not have the tool %s any more. The call %s.", c.GetServer().GetName(), c.GetTool(), stays), false
 	case !slices.Contains(c.GetDigests(), d.GetDigest()):
-		return refused("The server %s has changed the definition of the tool %s, which a person has to approve first. The call did not run; make it again to ask.",
-			c.GetServer().GetName(), c.GetTool()), false
+		return refused("The server %s has changed the definition of the tool %s, which a person has to approve first. The call %s; make it again to ask.",
+			c.GetServer().GetName(), c.GetTool(), stays), false
 	case c.GetApproved():
 		s.config.Approvals.Approve(c.Run.Namespace, c.GetServer(), d)
 	}
@@ -164,12 +173,16 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 	params.SetProgressToken(c.Token)
 	conn.progress.Store(c.Token, c.Output)
 	defer conn.progress.Delete(c.Token)
-	answer, err := conn.client.CallTool(sending, params)
+	result, answered, err := have.callTool(sending, conn, c, params)
 	if err == nil {
 		have.succeeded()
-		return resultOf(c, answer), false
+		return result, false
 	}
-	return have.broken(ctx, bounded, conn, c, way, err)
+	result, again = have.broken(ctx, bounded, conn, c, way, err)
+	if answered && (again || result.notRun) { // a part of it has run
+		return Result{Unknown: true}, false
+	}
+	return result, again
 }
 
 var errTimeout = errors.New("the call took too long")
@@ -262,9 +275,6 @@ func origin(server *harnessv1.McpServer) string {
 
 // resultOf returns what the model reads of an answer.
 func resultOf(c Call, answer *mcp.CallToolResult) Result {
-	if len(answer.InputRequests) > 0 {
-		return failed("%sThe server asks for input that cannot be given here. The call had no other effect.", origin(c.GetServer()))
-	}
 	r := Result{IsError: answer.IsError}
 	var b strings.Builder
 	for _, part := range answer.Content {

@@ -67,6 +67,8 @@ type connection struct {
 	service *service
 	// progress receives the progress of calls, by their tokens.
 	progress sync.Map
+	// active has what calls were refused to ask, by their tokens.
+	active sync.Map
 	// unauthorized is set when the server wants a person to sign in.
 	unauthorized *atomic.Bool
 }

@@ -310,8 +310,8 @@ export const ReasoningSchema: GenMessage<Reasoning> = /*@__PURE__*/
   messageDesc(file_harness_v1_conversation, 4);
 
 /**
- * Opaque is what only the provider that made it can read: JSON that goes back
- * unchanged, byte for byte. It appears in no event, log, span or answer of the API.
+ * Opaque is what only its maker can read, and that goes back unchanged, byte for byte: JSON of a
+ * model provider, or the state of a server of tools. It appears in no event, log, span or answer of the API.
  *
  * @generated from message harness.v1.Opaque
  */

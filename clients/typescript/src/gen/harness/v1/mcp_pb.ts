@@ -8,6 +8,8 @@ import type { Duration } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_duration } from "@bufbuild/protobuf/wkt";
 import type { Content } from "./content_pb.js";
 import { file_harness_v1_content } from "./content_pb.js";
+import type { Opaque } from "./conversation_pb.js";
+import { file_harness_v1_conversation } from "./conversation_pb.js";
 import type { SandboxConfig, SandboxNetwork } from "./sandbox_pb.js";
 import { file_harness_v1_sandbox } from "./sandbox_pb.js";
 import type { ToolDecision, ToolSpec } from "./tool_pb.js";
@@ -18,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/mcp.proto.
  */
 export const file_harness_v1_mcp: GenFile = /*@__PURE__*/
-  fileDesc("ChRoYXJuZXNzL3YxL21jcC5wcm90bxIKaGFybmVzcy52MSKIBQoJTWNwU2VydmVyEgwKBG5hbWUYASABKAkSDwoHY29tbWFuZBgCIAEoCRIMCgRhcmdzGAMgAygJEisKA2VudhgEIAMoCzIeLmhhcm5lc3MudjEuTWNwU2VydmVyLkVudkVudHJ5EgsKA3VybBgFIAEoCRIzCgdoZWFkZXJzGAYgAygLMiIuaGFybmVzcy52MS5NY3BTZXJ2ZXIuSGVhZGVyc0VudHJ5Eg4KBnNoYXJlZBgHIAEoCBINCgV0cnVzdBgIIAEoCRINCgV0b29scxgJIAMoCRISCgppZGVtcG90ZW50GAogAygJEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHbmV0d29yaxgMIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmsSLQoEcGlucxgNIAMoCzIfLmhhcm5lc3MudjEuTWNwU2VydmVyLlBpbnNFbnRyeRIjCgVvYXV0aBgOIAEoCzIULmhhcm5lc3MudjEuTWNwT0F1dGgSDAoEZ3JwYxgPIAEoCRIMCgRob3N0GBAgASgIEigKBnBvbGljeRgUIAEoDjIYLmhhcm5lc3MudjEuVG9vbERlY2lzaW9uEiEKBGxvYWQYFSABKA4yEy5oYXJuZXNzLnYxLk1jcExvYWQaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARorCglQaW5zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJECghNY3BPQXV0aBIRCgljbGllbnRfaWQYASABKAkSFQoNY2xpZW50X3NlY3JldBgCIAEoCRIOCgZzY29wZXMYAyADKAkipQEKDVNpZ25JblN1YmplY3QSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISOwoJdmFyaWFibGVzGAIgAygLMiguaGFybmVzcy52MS5TaWduSW5TdWJqZWN0LlZhcmlhYmxlc0VudHJ5GjAKDlZhcmlhYmxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLU2lnbkluU3RhcnQSGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSDQoFc3RhdGUYAiABKAkSEQoJbGVkZ2VyX2lkGAMgASgJEigKBXZhbGlkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIl0KDFNpZ25JblJldHVybhINCgVzdGF0ZRgBIAEoCRIRCglsZWRnZXJfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSDQoFZXJyb3IYBSABKAkiewoLU2lnbkluU3RhdGUSEQoJc2lnbmVkX2luGAEgASgIEg8KB3JlbmV3ZWQYAiABKAgSKAoFdmFsaWQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGaXNzdWVyGAQgASgJEg4KBnNjb3BlcxgFIAMoCSKWAQoPTWNwU2VydmVyU3RhdHVzEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRINCgV0b29scxgEIAEoDRIoCghsZWZ0X291dBgFIAMoCzIWLmhhcm5lc3MudjEuTWNwTGVmdE91dCIqCgpNY3BMZWZ0T3V0EgwKBHRvb2wYASABKAkSDgoGcmVhc29uGAIgASgJInAKDU1jcERlZmluaXRpb24SDAoEdG9vbBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIOCgZzY2hlbWEYBCABKAkSDQoFaGludHMYBSABKAkSDgoGZGlnZXN0GAYgASgJIsMBCgdNY3BUb29sEg4KBnNlcnZlchgBIAEoCRItCgpkZWZpbml0aW9uGAIgASgLMhkuaGFybmVzcy52MS5NY3BEZWZpbml0aW9uEiIKBHNwZWMYAyABKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEgwKBGxhdGUYBCABKAgSJQoGY2hhbmdlGAUgASgLMhUuaGFybmVzcy52MS5NY3BDaGFuZ2USDAoEZ29uZRgGIAEoCBISCgp1bmFwcHJvdmVkGAcgASgIIi8KCU1jcENoYW5nZRIOCgZkaWdlc3QYASABKAkSEgoKZGlmZmVyZW5jZRgCIAEoCSIuCghNY3BUb29scxIiCgV0b29scxgBIAMoCzITLmhhcm5lc3MudjEuTWNwVG9vbCKbAQoITWNwU3RhdGUSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGZGlnZXN0GAIgASgJEg4KBmZpbmRlchgDIAEoCBIsCgdzZXJ2ZXJzGAQgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJTdGF0dXMSDQoFbG9jYWwYBSABKAgSDgoGaGlkZGVuGAYgASgIIoABCgdNY3BTZWVuEiMKBXN0YXRlGAEgASgLMhQuaGFybmVzcy52MS5NY3BTdGF0ZRIsCgdjaGFuZ2VzGAIgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJDaGFuZ2USDgoGdG9rZW5zGAMgASgNEhIKCmluY29tcGxldGUYBCABKAgiUgoPTWNwU2VydmVyQ2hhbmdlEg4KBnNlcnZlchgBIAEoCRINCgVhZGRlZBgCIAMoCRIPCgdjaGFuZ2VkGAMgAygJEg8KB3JlbW92ZWQYBCADKAkiwAEKB01jcENhbGwSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISDAoEdG9vbBgCIAEoCRIOCgZzY2hlbWEYAyABKAkSDwoHZGlnZXN0cxgEIAMoCRIQCghhcHByb3ZlZBgFIAEoCBIqCgdzYW5kYm94GAYgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEg0KBWxvY2FsGAcgASgIEhIKCnJlbWVtYmVyZWQYCCABKAgqSwoHTWNwTG9hZBIYChRNQ1BfTE9BRF9VTlNQRUNJRklFRBAAEhEKDU1DUF9MT0FEX0FVVE8QARITCg9NQ1BfTE9BRF9TRUFSQ0gQAiquAQoOTWNwU2VydmVyU3RhdGUSIAocTUNQX1NFUlZFUl9TVEFURV9VTlNQRUNJRklFRBAAEhoKFk1DUF9TRVJWRVJfU1RBVEVfUkVBRFkQARIdChlNQ1BfU0VSVkVSX1NUQVRFX1NUQVJUSU5HEAISGwoXTUNQX1NFUlZFUl9TVEFURV9GQUlMRUQQAxIiCh5NQ1BfU0VSVkVSX1NUQVRFX05FRURTX1NJR05fSU4QBEJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_harness_v1_content, file_harness_v1_sandbox, file_harness_v1_tool]);
+  fileDesc("ChRoYXJuZXNzL3YxL21jcC5wcm90bxIKaGFybmVzcy52MSKIBQoJTWNwU2VydmVyEgwKBG5hbWUYASABKAkSDwoHY29tbWFuZBgCIAEoCRIMCgRhcmdzGAMgAygJEisKA2VudhgEIAMoCzIeLmhhcm5lc3MudjEuTWNwU2VydmVyLkVudkVudHJ5EgsKA3VybBgFIAEoCRIzCgdoZWFkZXJzGAYgAygLMiIuaGFybmVzcy52MS5NY3BTZXJ2ZXIuSGVhZGVyc0VudHJ5Eg4KBnNoYXJlZBgHIAEoCBINCgV0cnVzdBgIIAEoCRINCgV0b29scxgJIAMoCRISCgppZGVtcG90ZW50GAogAygJEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHbmV0d29yaxgMIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmsSLQoEcGlucxgNIAMoCzIfLmhhcm5lc3MudjEuTWNwU2VydmVyLlBpbnNFbnRyeRIjCgVvYXV0aBgOIAEoCzIULmhhcm5lc3MudjEuTWNwT0F1dGgSDAoEZ3JwYxgPIAEoCRIMCgRob3N0GBAgASgIEigKBnBvbGljeRgUIAEoDjIYLmhhcm5lc3MudjEuVG9vbERlY2lzaW9uEiEKBGxvYWQYFSABKA4yEy5oYXJuZXNzLnYxLk1jcExvYWQaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARorCglQaW5zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJECghNY3BPQXV0aBIRCgljbGllbnRfaWQYASABKAkSFQoNY2xpZW50X3NlY3JldBgCIAEoCRIOCgZzY29wZXMYAyADKAkipQEKDVNpZ25JblN1YmplY3QSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISOwoJdmFyaWFibGVzGAIgAygLMiguaGFybmVzcy52MS5TaWduSW5TdWJqZWN0LlZhcmlhYmxlc0VudHJ5GjAKDlZhcmlhYmxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLU2lnbkluU3RhcnQSGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSDQoFc3RhdGUYAiABKAkSEQoJbGVkZ2VyX2lkGAMgASgJEigKBXZhbGlkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIl0KDFNpZ25JblJldHVybhINCgVzdGF0ZRgBIAEoCRIRCglsZWRnZXJfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSDQoFZXJyb3IYBSABKAkiewoLU2lnbkluU3RhdGUSEQoJc2lnbmVkX2luGAEgASgIEg8KB3JlbmV3ZWQYAiABKAgSKAoFdmFsaWQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGaXNzdWVyGAQgASgJEg4KBnNjb3BlcxgFIAMoCSKWAQoPTWNwU2VydmVyU3RhdHVzEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRINCgV0b29scxgEIAEoDRIoCghsZWZ0X291dBgFIAMoCzIWLmhhcm5lc3MudjEuTWNwTGVmdE91dCIqCgpNY3BMZWZ0T3V0EgwKBHRvb2wYASABKAkSDgoGcmVhc29uGAIgASgJInAKDU1jcERlZmluaXRpb24SDAoEdG9vbBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIOCgZzY2hlbWEYBCABKAkSDQoFaGludHMYBSABKAkSDgoGZGlnZXN0GAYgASgJIsMBCgdNY3BUb29sEg4KBnNlcnZlchgBIAEoCRItCgpkZWZpbml0aW9uGAIgASgLMhkuaGFybmVzcy52MS5NY3BEZWZpbml0aW9uEiIKBHNwZWMYAyABKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEgwKBGxhdGUYBCABKAgSJQoGY2hhbmdlGAUgASgLMhUuaGFybmVzcy52MS5NY3BDaGFuZ2USDAoEZ29uZRgGIAEoCBISCgp1bmFwcHJvdmVkGAcgASgIIi8KCU1jcENoYW5nZRIOCgZkaWdlc3QYASABKAkSEgoKZGlmZmVyZW5jZRgCIAEoCSIuCghNY3BUb29scxIiCgV0b29scxgBIAMoCzITLmhhcm5lc3MudjEuTWNwVG9vbCKbAQoITWNwU3RhdGUSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGZGlnZXN0GAIgASgJEg4KBmZpbmRlchgDIAEoCBIsCgdzZXJ2ZXJzGAQgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJTdGF0dXMSDQoFbG9jYWwYBSABKAgSDgoGaGlkZGVuGAYgASgIIoABCgdNY3BTZWVuEiMKBXN0YXRlGAEgASgLMhQuaGFybmVzcy52MS5NY3BTdGF0ZRIsCgdjaGFuZ2VzGAIgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJDaGFuZ2USDgoGdG9rZW5zGAMgASgNEhIKCmluY29tcGxldGUYBCABKAgiUgoPTWNwU2VydmVyQ2hhbmdlEg4KBnNlcnZlchgBIAEoCRINCgVhZGRlZBgCIAMoCRIPCgdjaGFuZ2VkGAMgAygJEg8KB3JlbW92ZWQYBCADKAki/AEKB01jcENhbGwSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISDAoEdG9vbBgCIAEoCRIOCgZzY2hlbWEYAyABKAkSDwoHZGlnZXN0cxgEIAMoCRIQCghhcHByb3ZlZBgFIAEoCBIqCgdzYW5kYm94GAYgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEg0KBWxvY2FsGAcgASgIEhIKCnJlbWVtYmVyZWQYCCABKAgSDAoEYXNrcxgJIAEoCBIsCghxdWVzdGlvbhgKIAEoCzIaLmhhcm5lc3MudjEuU2VydmVyUXVlc3Rpb24irgEKDlNlcnZlclF1ZXN0aW9uEg4KBnNlcnZlchgBIAEoCRIrCghyZXF1ZXN0cxgCIAMoCzIZLmhhcm5lc3MudjEuU2VydmVyUmVxdWVzdBIhCgVzdGF0ZRgDIAEoCzISLmhhcm5lc3MudjEuT3BhcXVlEg0KBXJvdW5kGAQgASgNEi0KCXJlc3BvbnNlcxgFIAMoCzIaLmhhcm5lc3MudjEuU2VydmVyUmVzcG9uc2UiiAEKDVNlcnZlclJlcXVlc3QSCgoCaWQYASABKAkSJAoHbWVzc2FnZRgCIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIjCgZzY2hlbWEYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSIAoDdXJsGAQgASgLMhMuaGFybmVzcy52MS5Db250ZW50InQKDlNlcnZlclJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSKAoGYWN0aW9uGAIgASgOMhguaGFybmVzcy52MS5BbnN3ZXJBY3Rpb24SJAoHY29udGVudBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCpLCgdNY3BMb2FkEhgKFE1DUF9MT0FEX1VOU1BFQ0lGSUVEEAASEQoNTUNQX0xPQURfQVVUTxABEhMKD01DUF9MT0FEX1NFQVJDSBACKq4BCg5NY3BTZXJ2ZXJTdGF0ZRIgChxNQ1BfU0VSVkVSX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWTUNQX1NFUlZFUl9TVEFURV9SRUFEWRABEh0KGU1DUF9TRVJWRVJfU1RBVEVfU1RBUlRJTkcQAhIbChdNQ1BfU0VSVkVSX1NUQVRFX0ZBSUxFRBADEiIKHk1DUF9TRVJWRVJfU1RBVEVfTkVFRFNfU0lHTl9JThAEKnwKDEFuc3dlckFjdGlvbhIdChlBTlNXRVJfQUNUSU9OX1VOU1BFQ0lGSUVEEAASGAoUQU5TV0VSX0FDVElPTl9BQ0NFUFQQARIZChVBTlNXRVJfQUNUSU9OX0RFQ0xJTkUQAhIYChRBTlNXRVJfQUNUSU9OX0NBTkNFTBADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_content, file_harness_v1_conversation, file_harness_v1_sandbox, file_harness_v1_tool]);
 
 /**
  * McpServer is a server whose tools a run has: one of the Model Context Protocol, or a
@@ -824,6 +826,21 @@ export type McpCall = Message<"harness.v1.McpCall"> & {
    * @generated from field: bool remembered = 8;
    */
   remembered: boolean;
+
+  /**
+   * A person is there to answer questions of the server. Unset: the host declines them.
+   *
+   * @generated from field: bool asks = 9;
+   */
+  asks: boolean;
+
+  /**
+   * The last question of the server, with its state and the responses. The call continues
+   * from there. Unset: the call begins.
+   *
+   * @generated from field: harness.v1.ServerQuestion question = 10;
+   */
+  question?: ServerQuestion | undefined;
 };
 
 /**
@@ -832,6 +849,135 @@ export type McpCall = Message<"harness.v1.McpCall"> & {
  */
 export const McpCallSchema: GenMessage<McpCall> = /*@__PURE__*/
   messageDesc(file_harness_v1_mcp, 15);
+
+/**
+ * ServerQuestion is what a server wants to know from a person before it continues with a call of
+ * its tool. All texts are the words of the server: data, not instructions of the harness.
+ *
+ * @generated from message harness.v1.ServerQuestion
+ */
+export type ServerQuestion = Message<"harness.v1.ServerQuestion"> & {
+  /**
+   * Name of the server, as the agent has it.
+   *
+   * @generated from field: string server = 1;
+   */
+  server: string;
+
+  /**
+   * What it asks, by id; 1 to 8.
+   *
+   * @generated from field: repeated harness.v1.ServerRequest requests = 2;
+   */
+  requests: ServerRequest[];
+
+  /**
+   * State that goes back to the server with the answers; at most 64 KiB. Unset: none.
+   *
+   * @generated from field: harness.v1.Opaque state = 3;
+   */
+  state?: Opaque | undefined;
+
+  /**
+   * Number of the question in its call, from 1 to 10.
+   *
+   * @generated from field: uint32 round = 4;
+   */
+  round: number;
+
+  /**
+   * The answers, one for each of requests; empty before there are any.
+   *
+   * @generated from field: repeated harness.v1.ServerResponse responses = 5;
+   */
+  responses: ServerResponse[];
+};
+
+/**
+ * Describes the message harness.v1.ServerQuestion.
+ * Use `create(ServerQuestionSchema)` to create a new message.
+ */
+export const ServerQuestionSchema: GenMessage<ServerQuestion> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 16);
+
+/**
+ * ServerRequest is one thing that a server asks: to fill in a form, or to visit an address.
+ *
+ * @generated from message harness.v1.ServerRequest
+ */
+export type ServerRequest = Message<"harness.v1.ServerRequest"> & {
+  /**
+   * Id that the server gave it, unique in the question; 1 to 64 bytes.
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * What it says; at most 4 KiB.
+   *
+   * @generated from field: harness.v1.Content message = 2;
+   */
+  message?: Content | undefined;
+
+  /**
+   * JSON Schema of the form: an object of texts, numbers, truth values and choices; at most
+   * 16 KiB. Unset: there is no form, but a url.
+   *
+   * @generated from field: harness.v1.Content schema = 3;
+   */
+  schema?: Content | undefined;
+
+  /**
+   * Address that the person is to visit; at most 2 KiB. It is shown and never opened. Unset:
+   * there is none, but a schema.
+   *
+   * @generated from field: harness.v1.Content url = 4;
+   */
+  url?: Content | undefined;
+};
+
+/**
+ * Describes the message harness.v1.ServerRequest.
+ * Use `create(ServerRequestSchema)` to create a new message.
+ */
+export const ServerRequestSchema: GenMessage<ServerRequest> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 17);
+
+/**
+ * ServerResponse is the answer to a ServerRequest.
+ *
+ * @generated from message harness.v1.ServerResponse
+ */
+export type ServerResponse = Message<"harness.v1.ServerResponse"> & {
+  /**
+   * Id of the request.
+   *
+   * @generated from field: string request_id = 1;
+   */
+  requestId: string;
+
+  /**
+   * What the person did; never unspecified.
+   *
+   * @generated from field: harness.v1.AnswerAction action = 2;
+   */
+  action: AnswerAction;
+
+  /**
+   * ACCEPT of a form: its values, a JSON object that its schema permits. Unset otherwise.
+   *
+   * @generated from field: harness.v1.Content content = 3;
+   */
+  content?: Content | undefined;
+};
+
+/**
+ * Describes the message harness.v1.ServerResponse.
+ * Use `create(ServerResponseSchema)` to create a new message.
+ */
+export const ServerResponseSchema: GenMessage<ServerResponse> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 18);
 
 /**
  * McpLoad is how a model gets the tools of a server.
@@ -915,4 +1061,45 @@ export enum McpServerState {
  */
 export const McpServerStateSchema: GenEnum<McpServerState> = /*@__PURE__*/
   enumDesc(file_harness_v1_mcp, 1);
+
+/**
+ * AnswerAction is what a person does with a question.
+ *
+ * @generated from enum harness.v1.AnswerAction
+ */
+export enum AnswerAction {
+  /**
+   * Not set; accept, unless the answer is an error, which declines.
+   *
+   * @generated from enum value: ANSWER_ACTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The question is answered.
+   *
+   * @generated from enum value: ANSWER_ACTION_ACCEPT = 1;
+   */
+  ACCEPT = 1,
+
+  /**
+   * The person does not want to answer.
+   *
+   * @generated from enum value: ANSWER_ACTION_DECLINE = 2;
+   */
+  DECLINE = 2,
+
+  /**
+   * The person closes the question without a choice.
+   *
+   * @generated from enum value: ANSWER_ACTION_CANCEL = 3;
+   */
+  CANCEL = 3,
+}
+
+/**
+ * Describes the enum harness.v1.AnswerAction.
+ */
+export const AnswerActionSchema: GenEnum<AnswerAction> = /*@__PURE__*/
+  enumDesc(file_harness_v1_mcp, 2);
 

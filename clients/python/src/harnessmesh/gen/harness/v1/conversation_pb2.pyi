@@ -366,8 +366,8 @@ Global___Reasoning: _TypeAlias = Reasoning  # noqa: Y015
 
 @_typing.final
 class Opaque(_message.Message):
-    """Opaque is what only the provider that made it can read: JSON that goes back
-    unchanged, byte for byte. It appears in no event, log, span or answer of the API.
+    """Opaque is what only its maker can read, and that goes back unchanged, byte for byte: JSON of a
+    model provider, or the state of a server of tools. It appears in no event, log, span or answer of the API.
     """
 
     DESCRIPTOR: _descriptor.Descriptor

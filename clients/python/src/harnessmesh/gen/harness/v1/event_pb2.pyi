@@ -114,6 +114,8 @@ class Event(_message.Message):
     TOOLS_CHANGED_FIELD_NUMBER: _builtins.int
     SWARM_ACTIVATED_FIELD_NUMBER: _builtins.int
     SWARM_COMPLETED_FIELD_NUMBER: _builtins.int
+    TOOL_QUESTION_FIELD_NUMBER: _builtins.int
+    TOOL_ANSWER_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """VERSION-INDEX, unique in the run; RUN/VERSION-INDEX in an event of a run below the run
     that is watched. Filled on delivery, empty when stored.
@@ -401,6 +403,14 @@ class Event(_message.Message):
     def swarm_completed(self) -> Global___SwarmCompleted:
         """swarm.completed"""
 
+    @_builtins.property
+    def tool_question(self) -> Global___ToolQuestion:
+        """tool.question"""
+
+    @_builtins.property
+    def tool_answer(self) -> Global___ToolAnswered:
+        """tool.answer"""
+
     def __init__(
         self,
         *,
@@ -479,12 +489,14 @@ class Event(_message.Message):
         tools_changed: Global___ToolsChanged | None = ...,
         swarm_activated: Global___SwarmActivated | None = ...,
         swarm_completed: Global___SwarmCompleted | None = ...,
+        tool_question: Global___ToolQuestion | None = ...,
+        tool_answer: Global___ToolAnswered | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "agent_waiting", b"agent_waiting", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent_ended", b"agent_ended", "agent_started", b"agent_started", "agent_waiting", b"agent_waiting", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_answer", b"tool_answer", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_question", b"tool_question", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "agent_waiting", b"agent_waiting", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "agent_ended", b"agent_ended", "agent_started", b"agent_started", "agent_waiting", b"agent_waiting", "approval_answered", b"approval_answered", "approval_requested", b"approval_requested", "budget_warn", b"budget_warn", "call_id", b"call_id", "compaction_completed", b"compaction_completed", "compaction_started", b"compaction_started", "context_metrics", b"context_metrics", "context_pressure", b"context_pressure", "context_usage", b"context_usage", "continuation_prompt", b"continuation_prompt", "contract_evaluated", b"contract_evaluated", "deliverables_updated", b"deliverables_updated", "depth", b"depth", "doom_loop_detected", b"doom_loop_detected", "event", b"event", "executor_error", b"executor_error", "executor_missing", b"executor_missing", "feedback_given", b"feedback_given", "guidance_injected", b"guidance_injected", "hook_error", b"hook_error", "hook_result", b"hook_result", "id", b"id", "input_accepted", b"input_accepted", "input_rejected", b"input_rejected", "max_turns", b"max_turns", "mode_changed", b"mode_changed", "model_changed", b"model_changed", "model_response", b"model_response", "model_retry", b"model_retry", "offset", b"offset", "parent_run_id", b"parent_run_id", "plan_commit", b"plan_commit", "plan_draft", b"plan_draft", "quality_alert", b"quality_alert", "quality_complexity", b"quality_complexity", "quality_contract", b"quality_contract", "quality_degraded", b"quality_degraded", "quality_iterated", b"quality_iterated", "quality_milestone", b"quality_milestone", "quality_plan_selected", b"quality_plan_selected", "quality_profile", b"quality_profile", "quality_retry", b"quality_retry", "quality_scored", b"quality_scored", "quality_verified", b"quality_verified", "repair", b"repair", "run_cancelled", b"run_cancelled", "run_id", b"run_id", "run_interrupted", b"run_interrupted", "server_state", b"server_state", "session_complete", b"session_complete", "session_pause", b"session_pause", "session_resume", b"session_resume", "session_start", b"session_start", "stall_detected", b"stall_detected", "step_end", b"step_end", "step_start", b"step_start", "stop_rejected", b"stop_rejected", "subtask_completed", b"subtask_completed", "subtask_started", b"subtask_started", "swarm_activated", b"swarm_activated", "swarm_completed", b"swarm_completed", "time", b"time", "tool_answer", b"tool_answer", "tool_call", b"tool_call", "tool_denied", b"tool_denied", "tool_error", b"tool_error", "tool_question", b"tool_question", "tool_result", b"tool_result", "tools_changed", b"tools_changed", "trace_id", b"trace_id", "turn_number", b"turn_number", "version", b"version", "work_item_changed", b"work_item_changed", "worker_takeover", b"worker_takeover"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_waiting", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics", "feedback_given", "server_state", "tools_changed", "swarm_activated", "swarm_completed"]  # noqa: Y015
+    _WhichOneofReturnType_event: _TypeAlias = _typing.Literal["session_start", "session_pause", "session_resume", "session_complete", "plan_draft", "plan_commit", "step_start", "step_end", "model_response", "model_retry", "tool_call", "tool_result", "tool_error", "tool_denied", "budget_warn", "continuation_prompt", "stop_rejected", "context_pressure", "context_usage", "repair", "approval_requested", "approval_answered", "input_accepted", "input_rejected", "run_interrupted", "run_cancelled", "worker_takeover", "executor_missing", "executor_error", "stall_detected", "doom_loop_detected", "guidance_injected", "work_item_changed", "deliverables_updated", "contract_evaluated", "hook_result", "hook_error", "mode_changed", "model_changed", "compaction_started", "compaction_completed", "agent_started", "agent_waiting", "agent_ended", "subtask_started", "subtask_completed", "quality_complexity", "quality_plan_selected", "quality_alert", "quality_contract", "quality_verified", "quality_scored", "quality_retry", "quality_degraded", "quality_iterated", "quality_profile", "quality_milestone", "context_metrics", "feedback_given", "server_state", "tools_changed", "swarm_activated", "swarm_completed", "tool_question", "tool_answer"]  # noqa: Y015
     _WhichOneofArgType_event: _TypeAlias = _typing.Literal["event", b"event"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_event) -> _WhichOneofReturnType_event | None: ...
 
@@ -1841,6 +1853,82 @@ class Repaired(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Repaired: _TypeAlias = Repaired  # noqa: Y015
+
+@_typing.final
+class ToolQuestion(_message.Message):
+    """ToolQuestion: the server of a call asks a person, and the call waits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    TOOL_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
+    DEADLINE_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call."""
+    tool: _builtins.str
+    """Its tool."""
+    @_builtins.property
+    def question(self) -> _mcp_pb2.ServerQuestion:
+        """What the server asks. All texts are its words."""
+
+    @_builtins.property
+    def deadline(self) -> _timestamp_pb2.Timestamp:
+        """When waiting ends; unset means never."""
+
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        tool: _builtins.str = ...,
+        question: _mcp_pb2.ServerQuestion | None = ...,
+        deadline: _timestamp_pb2.Timestamp | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["deadline", b"deadline", "question", b"question"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "deadline", b"deadline", "question", b"question", "tool", b"tool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolQuestion: _TypeAlias = ToolQuestion  # noqa: Y015
+
+@_typing.final
+class ToolAnswered(_message.Message):
+    """ToolAnswered: a question of a server has its answer, and the call continues."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALL_ID_FIELD_NUMBER: _builtins.int
+    TOOL_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    CALLER_FIELD_NUMBER: _builtins.int
+    call_id: _builtins.str
+    """The call."""
+    tool: _builtins.str
+    """Its tool."""
+    round: _builtins.int
+    """Number of the question in the call, from 1."""
+    action: _mcp_pb2.AnswerAction.ValueType
+    """What the person did."""
+    caller: _builtins.str
+    """The caller that answered, as in SessionStart."""
+    def __init__(
+        self,
+        *,
+        call_id: _builtins.str = ...,
+        tool: _builtins.str = ...,
+        round: _builtins.int = ...,
+        action: _mcp_pb2.AnswerAction.ValueType = ...,
+        caller: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "call_id", b"call_id", "caller", b"caller", "round", b"round", "tool", b"tool"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolAnswered: _TypeAlias = ToolAnswered  # noqa: Y015
 
 @_typing.final
 class ApprovalRequested(_message.Message):

@@ -12,6 +12,7 @@ from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
 from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
+from harnessmesh.gen.harness.v1 import mcp_pb2 as _mcp_pb2
 from harnessmesh.gen.harness.v1 import quality_pb2 as _quality_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 from harnessmesh.gen.harness.v1 import tree_pb2 as _tree_pb2
@@ -476,17 +477,27 @@ class ToolAnswer(_message.Message):
     RESULT_FIELD_NUMBER: _builtins.int
     IS_ERROR_FIELD_NUMBER: _builtins.int
     MEDIA_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call that waits."""
     is_error: _builtins.bool
     """The call failed; result has the error."""
+    action: _mcp_pb2.AnswerAction.ValueType
+    """Questions of a server alone: what the person does. Unset: accept, and decline with
+    is_error.
+    """
+    round: _builtins.int
+    """Questions of a server alone: number of the question that this answers, as ServerQuestion has
+    it; an answer to another one is refused. 0: the one that waits.
+    """
     @_builtins.property
     def result(self) -> _content_pb2.Content:
         """What the model is given as the result; may be empty."""
 
     @_builtins.property
     def media(self) -> _containers.RepeatedCompositeFieldContainer[_conversation_pb2.Media]:
-        """Images and documents; at most 20."""
+        """Images and documents; at most 20. A question of a server takes none."""
 
     def __init__(
         self,
@@ -495,10 +506,12 @@ class ToolAnswer(_message.Message):
         result: _content_pb2.Content | None = ...,
         is_error: _builtins.bool = ...,
         media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
+        action: _mcp_pb2.AnswerAction.ValueType = ...,
+        round: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["call_id", b"call_id", "is_error", b"is_error", "media", b"media", "result", b"result"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "call_id", b"call_id", "is_error", b"is_error", "media", b"media", "result", b"result", "round", b"round"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from harnessmesh.gen.harness.v1 import content_pb2 as _content_pb2
+from harnessmesh.gen.harness.v1 import conversation_pb2 as _conversation_pb2
 from harnessmesh.gen.harness.v1 import sandbox_pb2 as _sandbox_pb2
 from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
@@ -82,6 +83,34 @@ MCP_SERVER_STATE_FAILED: McpServerState.ValueType  # 3
 MCP_SERVER_STATE_NEEDS_SIGN_IN: McpServerState.ValueType  # 4
 """A person has to sign in."""
 Global___McpServerState: _TypeAlias = McpServerState  # noqa: Y015
+
+class _AnswerAction:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AnswerActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_AnswerAction.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    ANSWER_ACTION_UNSPECIFIED: _AnswerAction.ValueType  # 0
+    """Not set; accept, unless the answer is an error, which declines."""
+    ANSWER_ACTION_ACCEPT: _AnswerAction.ValueType  # 1
+    """The question is answered."""
+    ANSWER_ACTION_DECLINE: _AnswerAction.ValueType  # 2
+    """The person does not want to answer."""
+    ANSWER_ACTION_CANCEL: _AnswerAction.ValueType  # 3
+    """The person closes the question without a choice."""
+
+class AnswerAction(_AnswerAction, metaclass=_AnswerActionEnumTypeWrapper):
+    """AnswerAction is what a person does with a question."""
+
+ANSWER_ACTION_UNSPECIFIED: AnswerAction.ValueType  # 0
+"""Not set; accept, unless the answer is an error, which declines."""
+ANSWER_ACTION_ACCEPT: AnswerAction.ValueType  # 1
+"""The question is answered."""
+ANSWER_ACTION_DECLINE: AnswerAction.ValueType  # 2
+"""The person does not want to answer."""
+ANSWER_ACTION_CANCEL: AnswerAction.ValueType  # 3
+"""The person closes the question without a choice."""
+Global___AnswerAction: _TypeAlias = AnswerAction  # noqa: Y015
 
 @_typing.final
 class McpServer(_message.Message):
@@ -825,6 +854,8 @@ class McpCall(_message.Message):
     SANDBOX_FIELD_NUMBER: _builtins.int
     LOCAL_FIELD_NUMBER: _builtins.int
     REMEMBERED_FIELD_NUMBER: _builtins.int
+    ASKS_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
     tool: _builtins.str
     """The server's name of the tool."""
     schema: _builtins.str
@@ -835,6 +866,8 @@ class McpCall(_message.Message):
     """As in McpState."""
     remembered: _builtins.bool
     """The server remembers keys of calls, so the call can be sent again."""
+    asks: _builtins.bool
+    """A person is there to answer questions of the server. Unset: the host declines them."""
     @_builtins.property
     def server(self) -> Global___McpServer:
         """The server."""
@@ -847,6 +880,12 @@ class McpCall(_message.Message):
     def sandbox(self) -> _sandbox_pb2.SandboxConfig:
         """The sandbox of the run's commands."""
 
+    @_builtins.property
+    def question(self) -> Global___ServerQuestion:
+        """The last question of the server, with its state and the responses. The call continues
+        from there. Unset: the call begins.
+        """
+
     def __init__(
         self,
         *,
@@ -858,11 +897,135 @@ class McpCall(_message.Message):
         sandbox: _sandbox_pb2.SandboxConfig | None = ...,
         local: _builtins.bool = ...,
         remembered: _builtins.bool = ...,
+        asks: _builtins.bool = ...,
+        question: Global___ServerQuestion | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["sandbox", b"sandbox", "server", b"server"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["question", b"question", "sandbox", b"sandbox", "server", b"server"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "digests", b"digests", "local", b"local", "remembered", b"remembered", "sandbox", b"sandbox", "schema", b"schema", "server", b"server", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approved", b"approved", "asks", b"asks", "digests", b"digests", "local", b"local", "question", b"question", "remembered", b"remembered", "sandbox", b"sandbox", "schema", b"schema", "server", b"server", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___McpCall: _TypeAlias = McpCall  # noqa: Y015
+
+@_typing.final
+class ServerQuestion(_message.Message):
+    """ServerQuestion is what a server wants to know from a person before it continues with a call of
+    its tool. All texts are the words of the server: data, not instructions of the harness.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SERVER_FIELD_NUMBER: _builtins.int
+    REQUESTS_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ROUND_FIELD_NUMBER: _builtins.int
+    RESPONSES_FIELD_NUMBER: _builtins.int
+    server: _builtins.str
+    """Name of the server, as the agent has it."""
+    round: _builtins.int
+    """Number of the question in its call, from 1 to 10."""
+    @_builtins.property
+    def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerRequest]:
+        """What it asks, by id; 1 to 8."""
+
+    @_builtins.property
+    def state(self) -> _conversation_pb2.Opaque:
+        """State that goes back to the server with the answers; at most 64 KiB. Unset: none."""
+
+    @_builtins.property
+    def responses(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerResponse]:
+        """The answers, one for each of requests; empty before there are any."""
+
+    def __init__(
+        self,
+        *,
+        server: _builtins.str = ...,
+        requests: _abc.Iterable[Global___ServerRequest] | None = ...,
+        state: _conversation_pb2.Opaque | None = ...,
+        round: _builtins.int = ...,
+        responses: _abc.Iterable[Global___ServerResponse] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["requests", b"requests", "responses", b"responses", "round", b"round", "server", b"server", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerQuestion: _TypeAlias = ServerQuestion  # noqa: Y015
+
+@_typing.final
+class ServerRequest(_message.Message):
+    """ServerRequest is one thing that a server asks: to fill in a form, or to visit an address."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    SCHEMA_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Id that the server gave it, unique in the question; 1 to 64 bytes."""
+    @_builtins.property
+    def message(self) -> _content_pb2.Content:
+        """What it says; at most 4 KiB."""
+
+    @_builtins.property
+    def schema(self) -> _content_pb2.Content:
+        """JSON Schema of the form: an object of texts, numbers, truth values and choices; at most
+        16 KiB. Unset: there is no form, but a url.
+        """
+
+    @_builtins.property
+    def url(self) -> _content_pb2.Content:
+        """Address that the person is to visit; at most 2 KiB. It is shown and never opened. Unset:
+        there is none, but a schema.
+        """
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        message: _content_pb2.Content | None = ...,
+        schema: _content_pb2.Content | None = ...,
+        url: _content_pb2.Content | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["message", b"message", "schema", b"schema", "url", b"url"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "message", b"message", "schema", b"schema", "url", b"url"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerRequest: _TypeAlias = ServerRequest  # noqa: Y015
+
+@_typing.final
+class ServerResponse(_message.Message):
+    """ServerResponse is the answer to a ServerRequest."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Id of the request."""
+    action: Global___AnswerAction.ValueType
+    """What the person did; never unspecified."""
+    @_builtins.property
+    def content(self) -> _content_pb2.Content:
+        """ACCEPT of a form: its values, a JSON object that its schema permits. Unset otherwise."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        action: Global___AnswerAction.ValueType = ...,
+        content: _content_pb2.Content | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["content", b"content"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "content", b"content", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ServerResponse: _TypeAlias = ServerResponse  # noqa: Y015

@@ -110,6 +110,8 @@ class _ToolOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ToolOutco
     """It was not started: the tool host did not accept the request, or the mode of work had
     changed and does not allow it.
     """
+    TOOL_OUTCOME_INPUT_REQUIRED: _ToolOutcome.ValueType  # 6
+    """It has not ended: its server asks a person, and continues with the answer."""
 
 class ToolOutcome(_ToolOutcome, metaclass=_ToolOutcomeEnumTypeWrapper):
     """ToolOutcome is how a call ended."""
@@ -128,6 +130,8 @@ TOOL_OUTCOME_REFUSED: ToolOutcome.ValueType  # 5
 """It was not started: the tool host did not accept the request, or the mode of work had
 changed and does not allow it.
 """
+TOOL_OUTCOME_INPUT_REQUIRED: ToolOutcome.ValueType  # 6
+"""It has not ended: its server asks a person, and continues with the answer."""
 Global___ToolOutcome: _TypeAlias = ToolOutcome  # noqa: Y015
 
 @_typing.final
@@ -1423,7 +1427,8 @@ Global___ToolsStarted: _TypeAlias = ToolsStarted  # noqa: Y015
 @_typing.final
 class ToolFinished(_message.Message):
     """ToolFinished records the end of a call. Its result is the message that the
-    same record appends; an UNKNOWN one appends none and is settled by repair.
+    same record appends; an UNKNOWN one appends none and is settled by repair. An
+    INPUT_REQUIRED one appends none, because the call waits for a person.
     """
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -1434,6 +1439,7 @@ class ToolFinished(_message.Message):
     FILES_CHANGED_FIELD_NUMBER: _builtins.int
     HOOKS_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
     call_id: _builtins.str
     """The call."""
     outcome: Global___ToolOutcome.ValueType
@@ -1454,6 +1460,10 @@ class ToolFinished(_message.Message):
     def background(self) -> _snapshot_pb2.BackgroundCommand:
         """The background command that it started; unset: none."""
 
+    @_builtins.property
+    def question(self) -> _mcp_pb2.ServerQuestion:
+        """INPUT_REQUIRED: what the server asks. Unset otherwise."""
+
     def __init__(
         self,
         *,
@@ -1463,10 +1473,11 @@ class ToolFinished(_message.Message):
         files_changed: _abc.Iterable[_builtins.str] | None = ...,
         hooks: _hook_pb2.HookState | None = ...,
         background: _snapshot_pb2.BackgroundCommand | None = ...,
+        question: _mcp_pb2.ServerQuestion | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "duration", b"duration", "hooks", b"hooks"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "duration", b"duration", "hooks", b"hooks", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "call_id", b"call_id", "duration", b"duration", "files_changed", b"files_changed", "hooks", b"hooks", "outcome", b"outcome"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "call_id", b"call_id", "duration", b"duration", "files_changed", b"files_changed", "hooks", b"hooks", "outcome", b"outcome", "question", b"question"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1060,6 +1060,7 @@ class PendingCall(_message.Message):
     GUARDED_FIELD_NUMBER: _builtins.int
     PREVIEW_FIELD_NUMBER: _builtins.int
     CHANGES_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
     WAIT_FIELD_NUMBER: _builtins.int
     DELEGATION_FIELD_NUMBER: _builtins.int
     RUN_ID_FIELD_NUMBER: _builtins.int
@@ -1126,6 +1127,12 @@ class PendingCall(_message.Message):
         """
 
     @_builtins.property
+    def question(self) -> _mcp_pb2.ServerQuestion:
+        """Questions of a server of tools: what it asks and, once the call is approved to continue, the
+        answers. Unset for other calls.
+        """
+
+    @_builtins.property
     def wait(self) -> Global___WaitState:
         """The tool wait: what the call waits for."""
 
@@ -1156,13 +1163,14 @@ class PendingCall(_message.Message):
         guarded: _builtins.bool = ...,
         preview: _preview_pb2.CallPreview | None = ...,
         changes: _builtins.str = ...,
+        question: _mcp_pb2.ServerQuestion | None = ...,
         wait: Global___WaitState | None = ...,
         delegation: _tree_pb2.Delegation | None = ...,
         run_id: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "delegation", b"delegation", "marks", b"marks", "preview", b"preview", "wait", b"wait"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "delegation", b"delegation", "marks", b"marks", "preview", b"preview", "question", b"question", "wait", b"wait"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "delegation", b"delegation", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "reads", b"reads", "run_id", b"run_id", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "call_id", b"call_id", "changes", b"changes", "class", b"class", "deadline", b"deadline", "delegation", b"delegation", "explores", b"explores", "guarded", b"guarded", "kind", b"kind", "marks", b"marks", "only_once", b"only_once", "origin", b"origin", "preview", b"preview", "question", b"question", "reads", b"reads", "run_id", b"run_id", "sandbox_hosts", b"sandbox_hosts", "sandbox_level", b"sandbox_level", "tool", b"tool", "turn_number", b"turn_number", "wait", b"wait", "why", b"why", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

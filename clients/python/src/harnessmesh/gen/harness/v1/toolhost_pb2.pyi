@@ -407,7 +407,9 @@ class ExecuteToolRequest(_message.Message):
     run_id: _builtins.str
     """The run."""
     call_id: _builtins.str
-    """The call; unique in the run."""
+    """The call; unique in the run. A call that continues after a question of its server has the id
+    round:N:CALL with the number of the question, so each part of it is sent once.
+    """
     tool: _builtins.str
     """The tool."""
     arguments: _builtins.str
@@ -641,6 +643,7 @@ class ExecuteToolResponse(_message.Message):
     MEDIA_FIELD_NUMBER: _builtins.int
     SANDBOX_LEVEL_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
+    QUESTION_FIELD_NUMBER: _builtins.int
     outcome: _record_pb2.ToolOutcome.ValueType
     """How it ended."""
     result: _builtins.str
@@ -667,6 +670,10 @@ class ExecuteToolResponse(_message.Message):
     def background(self) -> _snapshot_pb2.BackgroundCommand:
         """The background command that it started; unset: none."""
 
+    @_builtins.property
+    def question(self) -> _mcp_pb2.ServerQuestion:
+        """INPUT_REQUIRED: what the server asks, inline. Unset otherwise."""
+
     def __init__(
         self,
         *,
@@ -679,10 +686,11 @@ class ExecuteToolResponse(_message.Message):
         media: _abc.Iterable[_conversation_pb2.Media] | None = ...,
         sandbox_level: _sandbox_pb2.SandboxLevel.ValueType = ...,
         background: _snapshot_pb2.BackgroundCommand | None = ...,
+        question: _mcp_pb2.ServerQuestion | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "question", b"question"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "is_error", b"is_error", "media", b"media", "outcome", b"outcome", "result", b"result", "sandbox_level", b"sandbox_level"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code", "background", b"background", "duration", b"duration", "exit_code", b"exit_code", "files_changed", b"files_changed", "is_error", b"is_error", "media", b"media", "outcome", b"outcome", "question", b"question", "result", b"result", "sandbox_level", b"sandbox_level"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__exit_code: _TypeAlias = _typing.Literal["exit_code"]  # noqa: Y015
     _WhichOneofArgType__exit_code: _TypeAlias = _typing.Literal["_exit_code", b"_exit_code"]  # noqa: Y015

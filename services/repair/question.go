@@ -1,0 +1,61 @@
+package repair
+
+import (
+	"fmt"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/event"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/elicit"
+)
+
+// applyServerAnswer answers the question of a call's server. The call then continues with the rest of
+// the turn, as an approved one does.
+func (d *decision) applyServerAnswer(call *harnessv1.PendingCall, a *harnessv1.ToolAnswer) (refusal string, err error) {
+	q := call.GetQuestion()
+	if a.GetRound() != 0 && a.GetRound() != q.GetRound() {
+		return fmt.Sprintf("question %d of call %s does not wait for an answer", a.GetRound(), call.GetCallId()), nil
+	}
+	whole := proto.CloneOf(q)
+	for _, r := range whole.GetRequests() {
+		if r.Schema == nil {
+			continue
+		}
+		form, err := d.text(r.GetSchema())
+		if err != nil {
+			return "", err
+		}
+		r.Schema.Value = &harnessv1.Content_Inline{Inline: form}
+	}
+	text, err := d.text(a.GetResult())
+	if err != nil {
+		return "", err
+	}
+	responses, err := elicit.Responses(whole, a, text)
+	if err != nil {
+		return fault.In("tool_answer", err).Error(), nil
+	}
+	for _, key := range []string{runstate.AnswerKey(call), call.GetCallId()} {
+		runstate.RecordAnswer(d.s, key, d.item)
+	}
+	d.Emit(event.ToolAnswered(call, elicit.Action(a), d.caller))
+	call.Class, call.Question.Responses = harnessv1.PendingClass_PENDING_CLASS_APPROVED, responses
+	d.resumeIfAnswered("answer")
+	return "", nil
+}
+
+// expiredText returns the result of a call that had no answer at its deadline.
+func expiredText(call *harnessv1.PendingCall) string {
+	switch {
+	case needsApproval(call):
+		return "Nobody approved this call in time, so it did not run."
+	case call.GetQuestion() != nil:
+		return "The user did not answer the question of this call's server in time, so the call was given up. What it had done until then stays."
+	case call.GetKind() == runstate.KindQuestion:
+		return "The user did not answer this question in time. Go on as well as you can without the answer."
+	}
+	return "Nobody answered this call in time."
+}
