@@ -73,7 +73,7 @@ type Definition struct {
 
 // Has reports whether the agent may have a tool: it is one of its only tools, and changes nothing if the agent has only such.
 func (d *Definition) Has(t *harnessv1.ToolSpec) bool {
-	return tree.Listed(d.OnlyTools, t) && !(d.ReadOnly && tree.Changes(t))
+	return tree.Listed(d.OnlyTools, t) && (!d.ReadOnly || !tree.Changes(t))
 }
 
 // StoredForm returns the definition and the contract of a spec as the first snapshot of
@@ -81,7 +81,8 @@ func (d *Definition) Has(t *harnessv1.ToolSpec) bool {
 func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.TaskContract) {
 	agent := spec.GetAgent()
 	d := &harnessv1.Definition{
-		Tools: append(mcptool.Rules(agent.GetMcp()), agent.GetTools()...), Jit: agent.GetJit(), Hooks: agent.GetHooks(), Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema(),
+		Tools: append(mcptool.Rules(agent.GetMcp()), agent.GetTools()...), Jit: agent.GetJit(), Hooks: agent.GetHooks(),
+		Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema(),
 		Agents: tree.Resolve(agent.GetAgents()), OnlyTools: agent.GetOnlyTools(), ReadOnly: agent.GetReadOnly(), MaxAnswerWords: agent.GetMaxAnswerWords(),
 		Kinds: agent.GetKinds(), Mcp: agent.GetMcp(), Skills: agent.GetSkills(), Web: agent.GetWeb(),
 	}

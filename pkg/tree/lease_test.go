@@ -138,9 +138,9 @@ func TestResultNamesTheFiles(t *testing.T) {
 	}
 }
 
-// TestShortRunsAreAskedOfTheParent: in a run with a parent a call for which no run is left waits, and its park asks for more; only
+// TestParentGivesRunsThatAreShort: in a run with a parent a call for which no run is left waits, and its park asks for more; only
 // when the parent has refused that, it gets nothing.
-func TestShortRunsAreAskedOfTheParent(t *testing.T) {
+func TestParentGivesRunsThatAreShort(t *testing.T) {
 	s := withRuns(1, 2)
 	s.Parent, s.Status = &harnessv1.Parent{RunId: "up", Order: 1}, parked
 	scheduled := tree.Schedule(s, parent, agents, false)
@@ -170,8 +170,8 @@ func TestShortRunsAreAskedOfTheParent(t *testing.T) {
 	}
 }
 
-// TestChildThatLacksIsAskedFor: what a run cannot give a child it asks of its own parent.
-func TestChildThatLacksIsAskedFor(t *testing.T) {
+// TestParentGetsWhatAChildLacks: a run requests from its parent what it cannot give a child.
+func TestParentGetsWhatAChildLacks(t *testing.T) {
 	s := withRuns(1, 1)
 	s.Parent = &harnessv1.Parent{RunId: "up", Order: 1}
 	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false)

@@ -14,9 +14,9 @@ func Room(s *harnessv1.Snapshot) int {
 	return max(0, min(MaxChildren-(n-min(n, int(s.GetSpent().GetChildrenBeforeSegment()))), maxLedger-n))
 }
 
-// BeginSegment has the children of another segment count from zero, and keeps of those that have ended only what their continuation
+// StartSegment has the children of another segment count from zero, and keeps of those that have ended only what their continuation
 // and their deletion need. It changes s.
-func BeginSegment(s *harnessv1.Snapshot) {
+func StartSegment(s *harnessv1.Snapshot) {
 	if len(s.GetChildren()) == 0 {
 		return
 	}

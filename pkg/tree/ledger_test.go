@@ -79,7 +79,7 @@ func TestChildrenCountInASegment(t *testing.T) {
 		if tree.Room(s) != 0 {
 			t.Errorf("segment %d has room for %d more", segments, tree.Room(s))
 		}
-		tree.BeginSegment(s)
+		tree.StartSegment(s)
 	}
 	if size := proto.Size(s); segments != 4 || size > 48<<10 {
 		t.Errorf("%d segments, %d bytes", segments, size)
@@ -88,7 +88,7 @@ func TestChildrenCountInASegment(t *testing.T) {
 		t.Errorf("of a child is left %v", c)
 	}
 	untold := &harnessv1.Snapshot{Children: []*harnessv1.Child{{RunId: "a-1", Want: work, Order: 1, Background: true, Report: &harnessv1.ChildReport{Status: done, Files: &harnessv1.ChangedFiles{Paths: []string{"a"}}}}}}
-	tree.BeginSegment(untold)
+	tree.StartSegment(untold)
 	if untold.GetChildren()[0].GetReport().GetFiles() == nil {
 		t.Error("a result that the model does not know yet is lost")
 	}

@@ -108,9 +108,9 @@ func Take(s *harnessv1.Snapshot, r *harnessv1.ChildReport) *harnessv1.Child {
 	return c
 }
 
-// BeginsWaiting reports whether a child whose newest report replaced before waits from now on for an answer or a resume, and the run
+// StartsWaiting reports whether a child whose newest report replaced before waits from now on for an answer or a resume, and the run
 // has not ordered it to halt or to end.
-func BeginsWaiting(c *harnessv1.Child, before *harnessv1.ChildReport) bool {
+func StartsWaiting(c *harnessv1.Child, before *harnessv1.ChildReport) bool {
 	r := c.GetReport()
 	if c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK || Ended(c) || !Idle(c) {
 		return false

@@ -20,7 +20,7 @@ func (d *decision) openSegment(message string) error {
 		}
 	}
 	runstate.OpenSegment(d.s)
-	tree.BeginSegment(d.s)
+	tree.StartSegment(d.s)
 	d.Turn = presentTurn(d.s)
 	preview := content.Cut(message, content.MaxPreview)
 	d.s.GoalPreview = preview

@@ -108,7 +108,7 @@ func (d *decision) applyReport(r *harnessv1.ChildReport) (refusal string, err er
 		return "", d.endAgent(c, r.GetAnswer())
 	case runstate.Ended(d.s):
 	case d.extend(c):
-	case d.s.GetStopping() == nil && tree.BeginsWaiting(c, last):
+	case d.s.GetStopping() == nil && tree.StartsWaiting(c, last):
 		d.Emit(event.AgentWaiting(c))
 	}
 	return "", nil

@@ -94,7 +94,7 @@ func TestAgentWaitingIsReported(t *testing.T) {
 }
 
 // TestRunsFlowDown: a child that is short of runs for a call gets more while it works; if there is none up to the root and nothing
-// works, it is told to continue without.
+// works, it gets the order to continue without.
 func TestRunsFlowDown(t *testing.T) {
 	leads := func(budget uint32, children ...string) *harnessv1.Snapshot {
 		s := delegated(children...)
@@ -135,8 +135,8 @@ func TestRunsFlowDown(t *testing.T) {
 	}
 }
 
-// TestRefusedCallsAreAnswered: a call that waits for a run gets an error once the parent has refused more, also one in the background.
-func TestRefusedCallsAreAnswered(t *testing.T) {
+// TestRefusedCallsHaveErrorResults: a call that waits for a run gets an error once the parent has refused more, also one in the background.
+func TestRefusedCallsHaveErrorResults(t *testing.T) {
 	for _, background := range []bool{false, true} {
 		s := delegated("look")
 		s.Parent = &harnessv1.Parent{RunId: "up", Order: 1}

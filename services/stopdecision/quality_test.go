@@ -156,7 +156,7 @@ func TestBestIsDelivered(t *testing.T) {
 				}
 				j.artifacts(map[string][]string{"d": {"document"}, "i": {"insight"}}[c.documents[i]]...)
 				j.verifier = scored(score)
-				j.seen.Answer = &harnessv1.AnswerFigures{Words: uint32(i + 1)} //nolint:gosec // few
+				j.seen.Answer = &harnessv1.AnswerFigures{Words: uint32(i + 1)}
 				o = j.decide()
 			}
 			r, s := o.GetStep().GetResult(), o.GetStep().GetSnapshot()

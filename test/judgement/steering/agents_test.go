@@ -116,6 +116,6 @@ func TestBuiltInSubAgents(t *testing.T) {
 		t.Error("the caller has an answer of more than 300 words")
 	}
 	if long := c.requests["explore 1"]; len(long) != 3 || !strings.Contains(fmt.Sprint(long[2].Messages), "304 words") {
-		t.Errorf("explore was not asked for a shorter answer of its 304 words: %d requests", len(long))
+		t.Errorf("explore got no request for fewer than its 304 words: %d requests", len(long))
 	}
 }

@@ -105,7 +105,9 @@ func (c *insideToolHost) FinishServerSignIn(ctx context.Context, in *harnessv1.F
 	return call(ctx, c, harnessv1.ToolHostService_FinishServerSignIn_FullMethodName, in, c.host.FinishServerSignIn)
 }
 
-func (c *insideToolHost) DescribeServerSignIn(ctx context.Context, in *harnessv1.DescribeServerSignInRequest, _ ...grpc.CallOption) (*harnessv1.DescribeServerSignInResponse, error) {
+func (c *insideToolHost) DescribeServerSignIn(
+	ctx context.Context, in *harnessv1.DescribeServerSignInRequest, _ ...grpc.CallOption,
+) (*harnessv1.DescribeServerSignInResponse, error) {
 	return call(ctx, c, harnessv1.ToolHostService_DescribeServerSignIn_FullMethodName, in, c.host.DescribeServerSignIn)
 }
 
