@@ -48,6 +48,7 @@ func Enter() {
 	if os.Getenv(Enabled) == "" {
 		return
 	}
+	enterRaw()
 	if d, err := time.ParseDuration(os.Getenv(Delay)); err == nil {
 		<-time.After(d)
 	}

@@ -27,7 +27,7 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 	if mcptool.IsService(s.server) {
 		return s.connectService(ctx, stop)
 	}
-	conn := &connection{stop: stop, gone: make(chan struct{}), noted: make(chan struct{}), unauthorized: &atomic.Bool{}}
+	conn := &connection{stop: stop, gone: make(chan struct{}), noted: make(chan struct{}), changed: make(chan struct{}, 1), unauthorized: &atomic.Bool{}}
 	bounded, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("it did not answer within %v", startTimeout))
 	defer cancel()
 	transport, gone, explain, err := s.transport(ctx, conn)
@@ -53,7 +53,12 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 			conn.decline(s.secrets.line(r.Params.Message, 400))
 			return &mcp.ElicitResult{Action: declineAction}, nil
 		},
-		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { go s.relist(ctx, conn) },
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
+			select {
+			case conn.changed <- struct{}{}:
+			default: // its tools are listed again already
+			}
+		},
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 			conn.showProgress(r.Params, &s.secrets)
 		},

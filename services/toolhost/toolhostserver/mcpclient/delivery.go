@@ -21,7 +21,8 @@ type delivery struct {
 	ctx context.Context //nolint:containedctx // messages that outlive the call have its values
 	// sent: the server may have received the call.
 	sent atomic.Bool
-	// answered: the server answered the call. Set only over pipes.
+	// answered: the server answered the call with an error. Set only over pipes. The call has run if
+	// the answer is a result that cannot be read.
 	answered atomic.Bool
 	// status is that of the HTTP response; 0 if there was none.
 	status atomic.Int32
@@ -158,7 +159,7 @@ func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 	message, err := p.Connection.Read(ctx)
 	if r, ok := message.(*jsonrpc.Response); ok && err == nil {
 		if d, found := p.calls.LoadAndDelete(r.ID); found {
-			d.(*delivery).answered.Store(true)
+			d.(*delivery).answered.Store(r.Error != nil)
 		}
 	}
 	return message, err

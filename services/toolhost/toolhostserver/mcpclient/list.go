@@ -3,6 +3,7 @@ package mcpclient
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -74,10 +75,11 @@ func list(ctx context.Context, client *mcp.ClientSession) (tools []*harnessv1.Mc
 			l.add(t.Name, d, reason)
 		}
 		if page.NextCursor == "" || page.NextCursor == cursor || l.full() {
-			break
+			return l.tools, l.leftOut, nil
 		}
 		cursor = page.NextCursor
 	}
+	l.add(fmt.Sprintf("those after page %d", maxPages), nil, "the server lists too many pages of tools")
 	return l.tools, l.leftOut, nil
 }
 

@@ -63,6 +63,9 @@ type connection struct {
 	cause error
 	// noted is closed when its session has noted that it is gone.
 	noted chan struct{}
+	// changed has a value while the server has reported other tools that are not listed yet. A
+	// server may report them before it is connected.
+	changed chan struct{}
 	// service is the connection of a ToolService; nil for others, which have client.
 	service *service
 	// progress receives the progress of calls, by their tokens.
@@ -122,6 +125,7 @@ func (s *session) start() <-chan struct{} {
 		s.mu.Unlock()
 		close(started)
 		if conn != nil {
+			s.servers.running.Go(func() { s.followChanges(ctx, conn) })
 			s.watch(conn)
 		}
 	})
@@ -347,7 +351,20 @@ func (s *session) definition(tool string) *harnessv1.McpDefinition {
 	return nil
 }
 
-// relist lists the tools again, after the notification that they changed.
+// followChanges lists the tools again whenever the server has reported that they changed, until ctx
+// ends.
+func (s *session) followChanges(ctx context.Context, conn *connection) {
+	for {
+		select {
+		case <-conn.changed:
+			s.relist(ctx, conn)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// relist lists the tools again.
 func (s *session) relist(ctx context.Context, conn *connection) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
