@@ -19,6 +19,7 @@ import (
 // outcome is what came of a script with a judge, or without judging.
 type outcome struct {
 	attempts, turns, jobs  int
+	records                int // of the log
 	tokens, judging        int
 	delivered              int // attempt, from 1
 	worth                  float64
@@ -53,6 +54,9 @@ func TestQuality(t *testing.T) {
 						check(t, s, j.name, got)
 					})
 				}
+				if more := r.judged[right].records - r.without.records; s.healthy && more > maxMoreRecords {
+					t.Errorf("a judged run has %d records more, expected at most %d", more, maxMoreRecords)
+				}
 				rows[i] = r
 			})
 		}
@@ -63,6 +67,9 @@ func TestQuality(t *testing.T) {
 	}
 	compareTables(t, all, rows)
 }
+
+// maxMoreRecords is how many records the log of a run with one attempt has more if it is judged.
+const maxMoreRecords = 6
 
 // check fails the test if an outcome breaks what the layer promises.
 func check(t *testing.T, s *script, j string, got outcome) {
@@ -195,6 +202,7 @@ func (r *recorder) outcome(s *live.Transcript) outcome {
 	if r.j == nil {
 		o.attempts, o.delivered = 1, 1
 	}
+	o.records = int(s.Events[len(s.Events)-1].GetVersion()) //nolint:gosec // a few
 	contracts := map[uint32]bool{}
 	for _, e := range s.Events {
 		switch {
