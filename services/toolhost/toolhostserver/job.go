@@ -171,8 +171,10 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 		Stop: func(ctx context.Context, id string) (end string, known []string, err error) {
 			return s.stopBackground(ctx, j.run, id)
 		},
-		Skill: func(name, path string) tools.Result { return s.useSkill(w.Dir, req.GetSkillFolders(), req.GetUserSkills(), name, path) },
-		Web:   s.webClient(j.run, req.GetWeb()),
+		Skill: func(name, path string) tools.Result {
+			return s.useSkill(w.Dir, req.GetSkillFolders(), req.GetUserSkills(), name, path)
+		},
+		Web: s.webClient(j.run, req.GetWeb()),
 		Merge: func(ctx context.Context, run string) tools.Result {
 			return s.mergeWorktree(ctx, w, j, req.GetFirstSequence(), run)
 		},

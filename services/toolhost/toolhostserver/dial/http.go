@@ -37,7 +37,7 @@ func (d *Dialer) Client(secret ...string) *http.Client {
 			}
 			// Once a redirect has left the host, a later one does not return its credentials.
 			for _, from := range via {
-				if !sameOrigin(from.URL, next.URL) {
+				if !SameOrigin(from.URL, next.URL) {
 					for _, field := range append([]string{"Authorization", "Cookie", "Proxy-Authorization", "Www-Authenticate"}, secret...) {
 						next.Header.Del(field)
 					}
@@ -50,6 +50,7 @@ func (d *Dialer) Client(secret ...string) *http.Client {
 	}
 }
 
-func sameOrigin(a, b *url.URL) bool {
+// SameOrigin reports whether two addresses have the same scheme, host and port.
+func SameOrigin(a, b *url.URL) bool {
 	return a.Scheme == b.Scheme && strings.EqualFold(a.Host, b.Host)
 }

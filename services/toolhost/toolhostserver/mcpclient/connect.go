@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -151,6 +152,10 @@ func (s *session) overHTTP(ctx context.Context, conn *connection) (mcp.Transport
 	if err != nil {
 		return nil, nil, nil, err
 	}
+	home, err := url.Parse(address)
+	if err != nil {
+		return nil, nil, nil, err
+	}
 	headers, err := headersOf(s.server, s.expand)
 	if err != nil {
 		return nil, nil, nil, err
@@ -171,10 +176,9 @@ func (s *session) overHTTP(ctx context.Context, conn *connection) (mcp.Transport
 		Endpoint: address, MaxRetries: -1, MaxEventSize: maxMessage,
 		HTTPClient: &http.Client{
 			Transport: &requests{
-				next: s.servers.config.Transport(s.server, address, s.run.Local), headers: headers, tokens: tokens, unauthorized: conn.unauthorized,
+				next: s.servers.config.Transport(s.server, address, s.run.Local), home: home, headers: headers, tokens: tokens, unauthorized: conn.unauthorized,
 			},
-			// Headers have credentials, which no other address gets.
-			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+			CheckRedirect: follow(home),
 		},
 	}, gone, explainRequest, nil
 }

@@ -70,7 +70,7 @@ func (d *delivery) outcome(err error) outcome {
 		return answered
 	case errors.Is(err, mcp.ErrSessionMissing):
 		return gone
-	case status == http.StatusRequestTimeout, status >= 500:
+	case status == http.StatusSeeOther, status == http.StatusRequestTimeout, status >= 500:
 		return lost
 	case status >= 300: // it was refused
 		return answered

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -22,7 +23,11 @@ func TestDeliveryOverHTTP(t *testing.T) {
 	for address, want := range map[string]outcome{reset.URL: lost, away.URL: notSent} {
 		transport := &http.Transport{}
 		defer transport.CloseIdleConnections()
-		r := &requests{next: transport}
+		home, err := url.Parse(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := &requests{next: transport, home: home}
 		bounded, cancel := context.WithCancel(t.Context())
 		ctx, way := withDelivery(bounded)
 		post := func(ctx context.Context) error {
@@ -37,7 +42,7 @@ func TestDeliveryOverHTTP(t *testing.T) {
 			}
 			return err
 		}
-		err := post(ctx)
+		err = post(ctx)
 		if got := way.outcome(err); got != want {
 			t.Errorf("%v: got %v, want %v", err, got, want)
 		}
@@ -64,6 +69,7 @@ func TestOutcome(t *testing.T) {
 		"a proxy":                          {true, false, 502, &jsonrpc.Error{Code: rejectedCode}, lost},
 		"an error in a response":           {true, false, 200, refused, answered},
 		"a broken response":                {true, false, 200, plain, lost},
+		"the result is elsewhere":          {true, false, 303, plain, lost},
 		"refused":                          {true, false, 400, refused, answered},
 		"forbidden":                        {true, false, 403, plain, answered},
 		"the session is gone":              {true, false, 404, mcp.ErrSessionMissing, gone},

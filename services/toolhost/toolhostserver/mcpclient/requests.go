@@ -14,6 +14,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/oauthex"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/dial"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
 
@@ -41,7 +42,9 @@ func (e scopeError) Error() string {
 
 // requests adds headers and the token, and bounds what is read of responses.
 type requests struct {
-	next    http.RoundTripper
+	next http.RoundTripper
+	// home is the address of the server, whose host alone gets headers and tokens.
+	home    *url.URL
 	headers http.Header
 	tokens  tokens // nil: its headers have a token
 	// unauthorized is set while the server wants a person to sign in.
@@ -51,6 +54,13 @@ type requests struct {
 // RoundTrip carries out a request. If the server refuses its token, the request is sent again with
 // a newer one, once.
 func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
+	if !dial.SameOrigin(request.URL, r.home) { // a redirect
+		response, err := r.carryOut(request.Clone(request.Context()))
+		if err != nil {
+			return nil, err
+		}
+		return bounded(response), nil
+	}
 	var token string
 	var err error
 	for range 2 {
@@ -99,6 +109,11 @@ func (r *requests) send(request *http.Request, token string) (*http.Response, er
 	if token != "" {
 		request.Header.Set("Authorization", "Bearer "+token)
 	}
+	return r.carryOut(request)
+}
+
+// carryOut sends a request as it is.
+func (r *requests) carryOut(request *http.Request) (*http.Response, error) {
 	way := deliveryOf(request.Context())
 	if way != nil && request.Method == http.MethodPost {
 		request = way.trace(request)
