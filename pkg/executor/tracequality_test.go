@@ -2,8 +2,10 @@ package executor
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"testing"
 	"time"
 
@@ -78,5 +80,36 @@ func TestSpanOfASegment(t *testing.T) {
 		"verifier_score=0.5 issue_bits=1.5\n"
 	if log.String() != line {
 		t.Errorf("got  %swant %s", log.String(), line)
+	}
+}
+
+// TestCommittedVerdictsAreLogged: the worker that stores the end of a segment logs it, and one
+// that is fenced off does not.
+func TestCommittedVerdictsAreLogged(t *testing.T) {
+	b := newBed(t)
+	e := b.step(workflow.StopDecision)
+	var log bytes.Buffer
+	x := executorFunc{workflow.StopDecision, func(_ context.Context, task *Task) (*harnessv1.Outcome, error) {
+		end, s := verdictStep(), proto.CloneOf(task.Step().GetSnapshot())
+		s.Status, s.Phase = harnessv1.RunStatus_RUN_STATUS_DONE, harnessv1.Phase_PHASE_DONE
+		end.Snapshot = s
+		end.PhaseChanges = []*harnessv1.PhaseChange{
+			{From: harnessv1.Phase_PHASE_EXECUTING, To: harnessv1.Phase_PHASE_REFLECTING, Input: harnessv1.PhaseInput_PHASE_INPUT_TURN_ENDED},
+			{From: harnessv1.Phase_PHASE_REFLECTING, To: harnessv1.Phase_PHASE_DONE, Input: harnessv1.PhaseInput_PHASE_INPUT_COMPLETE},
+		}
+		return &harnessv1.Outcome{Step: end}, nil
+	}}
+	handle := func() {
+		d := &testDelivery{entry: e}
+		loopOf(Config{Log: b.log, Now: func() time.Time { return noon }, Logger: slog.New(slog.NewTextHandler(&log, nil))}, x).handle(t.Context(), d.received())
+	}
+	handle()
+	if records := b.tail(e.Header.Version); len(records) != 1 || strings.Count(log.String(), `msg="segment judged"`) != 1 || !strings.Contains(log.String(), " run=r ") {
+		t.Errorf("stored %v, logged %s", records, log.String())
+	}
+	log.Reset()
+	handle()
+	if strings.Contains(log.String(), "segment judged") {
+		t.Errorf("logged again: %s", log.String())
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
@@ -135,6 +136,18 @@ func TestJobsHaveTheirLimits(t *testing.T) {
 	}
 	if _, ok := quality.BuiltIn("other"); ok || len(quality.PromptIDs()) != 9 {
 		t.Error("ids")
+	}
+}
+
+// TestConfigure sets the model and the time of a request; without a time it has 20 s.
+func TestConfigure(t *testing.T) {
+	for want, c := range map[time.Duration]*harnessv1.QualityConfig{
+		20 * time.Second: {Model: "openai:small"}, 3 * time.Second: {Model: "openai:small", Timeout: durationpb.New(3 * time.Second)},
+	} {
+		r := quality.ClassifyJob("goal", nil)
+		if quality.Configure(r, c); r.GetModel() != "openai:small" || r.GetTimeout().AsDuration() != want || r.GetMaxTries() != 2 {
+			t.Errorf("want %s: %v", want, r)
+		}
 	}
 }
 

@@ -109,11 +109,11 @@ func checkPlainSchema(raw json.RawMessage) error {
 	}
 	for _, name := range refusedBounds {
 		if _, ok := all[name]; ok {
-			return fmt.Errorf("output_config.format.schema: For '%s' type, property '%s' is not supported", schema.Type, name) //nolint:staticcheck // the service's own words
+			return fmt.Errorf("output_config.format.schema: For '%s' type, property '%s' is not supported", schema.Type, name)
 		}
 	}
 	if schema.Type == "object" && (schema.AdditionalProperties == nil || *schema.AdditionalProperties) {
-		return fmt.Errorf("output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false") //nolint:staticcheck // the service's own words
+		return fmt.Errorf("output_config.format.schema: For 'object' type, 'additionalProperties' must be explicitly set to false")
 	}
 	for _, property := range schema.Properties {
 		if err := checkPlainSchema(property); err != nil {

@@ -40,7 +40,8 @@ func (o *opener) responses() (wire, error) {
 	p, a := o.described, o.access
 	return responses.New(responses.Config{
 		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header,
-		KeyVariable: a.keyName, BaseVariable: a.addressName, Efforts: o.efforts, Reasons: o.reasons, Takes: o.takes, Choices: o.choices(), Schemas: p.AnswerSchema && a.own, Body: p.Body, HTTPClient: o.client,
+		KeyVariable: a.keyName, BaseVariable: a.addressName, Efforts: o.efforts, Reasons: o.reasons, Takes: o.takes, Choices: o.choices(),
+		Schemas: p.AnswerSchema && a.own, Body: p.Body, HTTPClient: o.client,
 	})
 }
 
