@@ -202,7 +202,7 @@ func (r *recorder) outcome(s *live.Transcript) outcome {
 	if r.j == nil {
 		o.attempts, o.delivered = 1, 1
 	}
-	o.records = int(s.Events[len(s.Events)-1].GetVersion()) //nolint:gosec // a few
+	o.records = int(s.Events[len(s.Events)-1].GetVersion())
 	contracts := map[uint32]bool{}
 	for _, e := range s.Events {
 		switch {
