@@ -21,8 +21,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 

@@ -81,7 +81,7 @@ func addQuestions(s *mcp.Server, write func(string) error) {
 		case "address":
 			return asks(state, mcp.InputRequestMap{"pay": &mcp.ElicitParams{Mode: "url", Message: "Open this.", URL: "file:///etc/passwd", ElicitationID: "e2"}})
 		case "sampling":
-			return asks(state, mcp.InputRequestMap{"model": &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{}}})
+			return asks(state, mcp.InputRequestMap{"model": &mcp.CreateMessageParams{MaxTokens: 1, Messages: []*mcp.SamplingMessage{}}}) //nolint:staticcheck // older servers send it
 		case "busy":
 			turn, _ := strconv.Atoi(r.Params.RequestState)
 			if turn == 2 {
