@@ -45,17 +45,26 @@ func own(c *chat) int {
 	return n
 }
 
-// gives is a call of the sub-agent.
-func gives(format string, a ...any) modeltest.Call {
-	return call("helper", args{"prompt": fmt.Sprintf(format, a...)})
+// helper is the name of the sub-agent of a root, and begins the names of those below.
+const helper = "helper"
+
+// gives is a call of the sub-agent that the request has.
+func gives(c *chat, format string, a ...any) modeltest.Call {
+	name := helper
+	for _, t := range c.req.Tools {
+		if strings.HasPrefix(t.Name, helper) {
+			name = t.Name
+		}
+	}
+	return call(name, args{"prompt": fmt.Sprintf(format, a...)})
 }
 
 // recovers is a parent that delegates, does the work itself if a result or a message names it as
 // missing, and otherwise believes its child.
 func recovers(c *chat) modeltest.Reply {
 	switch result := c.result(); {
-	case c.made("helper") == 0:
-		return calls(gives("Write report.md."))
+	case c.made(helper) == 0:
+		return calls(gives(c, "Write report.md."))
 	case c.wrote("report.md"):
 		return done("The report is written.")
 	case strings.HasPrefix(result, "[helper: DONE;") && !c.told("Not met", "report.md"):
@@ -67,7 +76,7 @@ func recovers(c *chat) modeltest.Reply {
 }
 
 func treeScenarios() []*treeScenario {
-	spawns := func(c *chat) modeltest.Reply { return calls(gives("Do part %d of the work.", own(c))) }
+	spawns := func(c *chat) modeltest.Reply { return calls(gives(c, "Do part %d of the work.", own(c))) }
 	writes := func(c *chat) modeltest.Reply {
 		if own(c) == 1 {
 			return calls(write("report.md", "# Report\n"))
@@ -80,7 +89,7 @@ func treeScenarios() []*treeScenario {
 		}
 		var all []modeltest.Call
 		for range 6 {
-			all = append(all, gives("Write report.md."))
+			all = append(all, gives(c, "Write report.md."))
 		}
 		return calls(all...)
 	}
@@ -187,8 +196,12 @@ func playTree(t *testing.T, s *treeScenario) treeOutcome {
 	used := treeModels(s, id, w.dir)
 	agents := func(spec *harnessv1.RunSpec) {
 		var below []*harnessv1.SubAgent
-		for range s.levels {
-			below = []*harnessv1.SubAgent{{Name: "helper", Description: "Helps.", Instructions: "Help.", Model: "openai:" + id + "-child", Agents: below}}
+		for level := s.levels; level > 0; level-- {
+			name := helper
+			if level > 1 {
+				name += fmt.Sprint("-", level)
+			}
+			below = []*harnessv1.SubAgent{{Name: name, Description: "Helps.", Instructions: "Help.", Model: "openai:" + id + "-child", Agents: below}}
 		}
 		spec.Agent.Agents = below
 	}

@@ -212,7 +212,7 @@ func TestRunReportsAServerThatNeedsAPerson(t *testing.T) {
 	site, file := signInSite(t)
 	p := newPlace(t, `turns:
   - {calls: [{name: work_complete, arguments: {summary: Nothing yet.}}]}
-  - {delay: 2s, calls: [{name: list_directory, arguments: {}}]}
+  - {delay: 5s, calls: [{name: list_directory, arguments: {}}]}
   - {calls: [{name: list_directory, arguments: {}}]}
   - {calls: [{name: call_tool, arguments: {name: mcp__web__append, arguments: {line: one}}}]}
   - {calls: [{name: work_complete, arguments: {summary: Written.}}]}
