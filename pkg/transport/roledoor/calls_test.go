@@ -94,7 +94,7 @@ func TestEveryServiceHasItsRole(t *testing.T) {
 	want := map[string]string{
 		"ToolHostService": workflow.ToolHost, "RepairService": workflow.Repair, "CompactionService": workflow.Compaction, "TurnService": workflow.Turn,
 		"StopDecisionService": workflow.StopDecision, "InferenceService": workflow.Inference, "ExecutorService": workflow.Bridge,
-		"GatewayService": "", "HookService": "", "CheckService": "", "ContextService": "", "LocalService": "",
+		"GatewayService": "", "HookService": "", "CheckService": "", "ContextService": "", "LocalService": "", "ToolService": "",
 	}
 	for _, method := range methods(t) {
 		service, _, _ := strings.Cut(strings.TrimPrefix(method, "/harness.v1."), "/")
