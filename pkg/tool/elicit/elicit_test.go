@@ -148,7 +148,7 @@ func TestAnswersFitTheQuestion(t *testing.T) {
 		if err != nil {
 			text = err.Error()
 		}
-		if (err != nil) != c.failed || !strings.HasPrefix(text, c.want) && !(c.failed && strings.Contains(text, c.want)) {
+		if (err != nil) != c.failed || !strings.HasPrefix(text, c.want) && (!c.failed || !strings.Contains(text, c.want)) {
 			t.Errorf("%v %q: %s, want %s", c.answer, c.text, text, c.want)
 		}
 	}
