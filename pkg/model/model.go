@@ -154,6 +154,8 @@ type Error struct {
 	// Adjustment is how the request must change to succeed, which is no further try;
 	// unspecified: no change is known.
 	Adjustment harnessv1.Adjustment
+	// Tool is the name of the tool whose definition was refused, for ADJUSTMENT_NO_TOOL.
+	Tool string
 	// Limits are the rate limits that the provider reported.
 	Limits []RateLimit
 	// Status is the HTTP status; 0 when there was none.

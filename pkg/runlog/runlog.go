@@ -69,7 +69,9 @@ import (
 //     contract, and let no run save artifacts that is not judged.
 //   - 16: answers of attempts in the list of work, artifacts of earlier segments, prompts of kinds. A
 //     program that reads only schema 12 would deliver a better attempt without its answer.
-const Schema = 16
+//   - 17: definitions of tools that a model refuses. A program that reads only schema 16 would send
+//     them again, and fail the run.
+const Schema = 17
 
 // Everything, as the through of Erase, erases records and items of any sequence. It
 // is safe only if no other run can have been started under the name.

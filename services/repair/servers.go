@@ -31,6 +31,7 @@ func (d *decision) seeServers() error {
 	} else {
 		d.s.Mcp.Hidden, d.s.Mcp.Finder = before.GetHidden(), before.GetFinder()
 	}
+	d.leaveOut(before)
 	for _, server := range d.s.GetMcp().GetServers() {
 		same := func(b *harnessv1.McpServerStatus) bool { return proto.Equal(b, server) }
 		if !slices.ContainsFunc(before.GetServers(), same) {
@@ -43,6 +44,33 @@ func (d *decision) seeServers() error {
 		d.Emit(event.ToolsChanged(&harnessv1.ToolsChanged{Server: c.GetServer(), Added: c.GetAdded(), Changed: c.GetChanged(), Removed: c.GetRemoved()}))
 	}
 	return nil
+}
+
+// leaveOut notes the tools that a model refuses, which its requests are sent without.
+func (d *decision) leaveOut(before *harnessv1.McpState) {
+	for _, a := range d.s.GetModelAdjustments() {
+		if a.GetAdjustment() != harnessv1.Adjustment_ADJUSTMENT_NO_TOOL {
+			continue
+		}
+		i := -1
+		for n, server := range d.made.Mcp { // of two names that fit, the longer is that of its server
+			if strings.HasPrefix(a.GetTool(), mcptool.Prefix(server)) && (i < 0 || len(server.GetName()) > len(d.made.Mcp[i].GetName())) {
+				i = n
+			}
+		}
+		if i < 0 || i >= len(d.s.GetMcp().GetServers()) {
+			continue
+		}
+		server := d.s.GetMcp().GetServers()[i]
+		left := &harnessv1.McpLeftOut{Tool: a.GetTool(), Reason: "the model " + a.GetModel() + " refuses its definition"}
+		server.LeftOut = append(server.LeftOut, left)
+		known := func(b *harnessv1.McpServerStatus) bool {
+			return slices.ContainsFunc(b.GetLeftOut(), func(l *harnessv1.McpLeftOut) bool { return proto.Equal(l, left) })
+		}
+		if !slices.ContainsFunc(before.GetServers(), known) {
+			d.Emit(event.ToolsChanged(&harnessv1.ToolsChanged{Server: server.GetServer(), Removed: []string{a.GetTool()}}))
+		}
+	}
 }
 
 // stateName returns the state of a server as events name it, such as needs_sign_in.

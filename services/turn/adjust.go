@@ -43,17 +43,46 @@ func (p *Progress) adjust(s *State, ref string, failure *model.Error) *harnessv1
 		return nil
 	}
 	adjustment := &harnessv1.ModelAdjustment{Model: ref, Adjustment: failure.Adjustment}
+	if failure.Adjustment == harnessv1.Adjustment_ADJUSTMENT_NO_TOOL {
+		if adjustment.Tool = failure.Tool; !p.mayLeaveOut(s, adjustment.GetTool()) {
+			return nil
+		}
+	}
 	if failure.Adjustment == harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE {
 		for _, m := range p.execution.conversation.Messages {
 			adjustment.ThroughMessage = max(adjustment.ThroughMessage, m.GetId())
 		}
 	}
 	for _, a := range p.adjustments(s, ref) {
-		if a.GetModel() == ref && a.GetAdjustment() == adjustment.GetAdjustment() && a.GetThroughMessage() >= adjustment.GetThroughMessage() {
+		if a.GetModel() == ref && a.GetAdjustment() == adjustment.GetAdjustment() && a.GetTool() == adjustment.GetTool() && a.GetThroughMessage() >= adjustment.GetThroughMessage() {
 			return nil
 		}
 	}
 	return adjustment
+}
+
+// maxToolsLeftOut bounds the tools that models refuse in a run.
+const maxToolsLeftOut = 16
+
+// mayLeaveOut reports whether requests can go without a tool that a model refuses: one of a server,
+// unless there are too many of them. A run is nothing without the tools of the harness.
+func (p *Progress) mayLeaveOut(s *State, name string) bool {
+	if s.Tools == nil || s.Tools.Servers.Lookup(name) == nil {
+		return false
+	}
+	left := 0
+	count := func(a *harnessv1.ModelAdjustment) {
+		if a.GetAdjustment() == harnessv1.Adjustment_ADJUSTMENT_NO_TOOL {
+			left++
+		}
+	}
+	for _, a := range s.Snapshot.GetModelAdjustments() {
+		count(a)
+	}
+	for _, f := range p.Failures {
+		count(f.GetAdjustment())
+	}
+	return left < maxToolsLeftOut
 }
 
 // refuseAnswer notes an answer that is a refusal. The model is given up in this step,

@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -170,6 +172,48 @@ func TestARequestDoesNotEndWithAnAnswer(t *testing.T) {
 		w.mustEnd()
 		if got := len(w.journal[0].GetAppended()); got != c.want {
 			t.Errorf("%s: %d messages were appended, want %d", name, got, c.want)
+		}
+	}
+}
+
+// TestOnlyToolsOfServersAreLeftOut: a model that refuses the definition of one is asked without it,
+// for the rest of the run; one that refuses a tool of the harness, or too many tools, has failed.
+func TestOnlyToolsOfServersAreLeftOut(t *testing.T) {
+	refusing := func(tool string) *model.Error {
+		e := asking(harnessv1.Adjustment_ADJUSTMENT_NO_TOOL)
+		e.Tool = tool
+		return e
+	}
+	for name, c := range map[string]struct {
+		failures []*model.Error
+		before   int
+		requests int
+		failed   bool
+	}{
+		"two of a server":     {[]*model.Error{refusing("mcp__s__a"), refusing("mcp__s__b")}, 0, 3, false},
+		"one, again":          {[]*model.Error{refusing("mcp__s__a"), refusing("mcp__s__a")}, 0, 2, true},
+		"one of the harness":  {[]*model.Error{refusing("work_complete")}, 0, 1, true},
+		"one that is unknown": {[]*model.Error{refusing("")}, 0, 1, true},
+		"too many":            {[]*model.Error{refusing("mcp__s__a")}, 16, 1, true},
+	} {
+		s := snapshot()
+		s.Model = "m"
+		for i := range c.before {
+			s.ModelAdjustments = append(s.ModelAdjustments, &harnessv1.ModelAdjustment{Model: "m", Adjustment: harnessv1.Adjustment_ADJUSTMENT_NO_TOOL, Tool: fmt.Sprint("mcp__s__", i)})
+		}
+		w := newWorker(t, s)
+		w.state.Tools.Servers = mcptool.NewIndex(&harnessv1.McpTools{Tools: []*harnessv1.McpTool{
+			{Server: "s", Spec: &harnessv1.ToolSpec{Name: "mcp__s__a"}}, {Server: "s", Spec: &harnessv1.ToolSpec{Name: "mcp__s__b"}},
+		}})
+		w.failures = c.failures
+		outcome := w.mustEnd()
+		got := w.asked()
+		failed := outcome.GetStep().GetTurnComplete().GetError() != nil
+		if len(got) != c.requests || failed != c.failed {
+			t.Errorf("%s: %d requests, failed %v", name, len(got), failed)
+		}
+		if kept := outcome.GetStep().GetSnapshot().GetModelAdjustments(); !failed && (len(kept) != 2 || kept[0].GetTool() != "mcp__s__a" || kept[1].GetTool() != "mcp__s__b") {
+			t.Errorf("%s: the state has %v", name, kept)
 		}
 	}
 }

@@ -40,14 +40,15 @@ func (p *Provider) prepare(ctx context.Context, req *model.Request, name string)
 			target.RefusedOf[of] = a.GetThroughMessage()
 		}
 	}
+	sent := *req
+	sent.Tools = withoutRefused(req)
 	var takes media.Takes
 	if p.protocol.Takes != nil {
 		takes = p.protocol.Takes(name)
 	}
-	shown := media.Show(req.Messages, takes, readsBack(req.Tools))
-	selected := opaque.Select(shown, req.Tools, target)
+	shown := media.Show(req.Messages, takes, readsBack(sent.Tools))
+	selected := opaque.Select(shown, sent.Tools, target)
 	rest := selected
-	sent := *req
 	if !p.protocol.Schemas || req.Adjusted(harnessv1.Adjustment_ADJUSTMENT_NO_SCHEMA) != nil {
 		sent.Schema = ""
 	}
@@ -168,6 +169,12 @@ func (p *Provider) refused(o *preparedRequest, err error) error {
 		failed.Limits = Limits(status.Header)
 	case !errors.As(err, &failed):
 		return err
+	}
+	if status != nil && failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_UNSPECIFIED && p.protocol.Refusals.unexplained(status) {
+		if failed.Tool = refusedTool(wire.ParseFault(status.Body), o.request.Tools); failed.Tool != "" {
+			failed.Adjustment = harnessv1.Adjustment_ADJUSTMENT_NO_TOOL
+			return failed
+		}
 	}
 	switch {
 	case failed.Adjustment == harnessv1.Adjustment_ADJUSTMENT_NO_OPAQUE && !o.opaque:

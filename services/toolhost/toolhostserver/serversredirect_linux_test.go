@@ -29,7 +29,7 @@ func TestRedirectsOfServers(t *testing.T) {
 		"kept, 308":            {http.StatusPermanentRedirect, 5, false, true},
 		"too many":             {http.StatusPermanentRedirect, 6, false, false},
 		"another method":       {http.StatusFound, 1, false, false},
-		"moved for good":       {http.StatusMovedPermanently, 1, false, false},
+		"moved":                {http.StatusMovedPermanently, 1, false, false},
 		"to a private address": {http.StatusTemporaryRedirect, 1, true, false},
 		"the result elsewhere": {http.StatusSeeOther, 1, false, false},
 	} {

@@ -269,6 +269,8 @@ const (
 	Adjustment_ADJUSTMENT_NO_ENCRYPTED Adjustment = 5
 	// No JSON Schema of the answer is sent. In calls of jobs only, so it is in no record.
 	Adjustment_ADJUSTMENT_NO_SCHEMA Adjustment = 6
+	// A tool of a server is not sent; see tool.
+	Adjustment_ADJUSTMENT_NO_TOOL Adjustment = 7
 )
 
 // Enum value maps for Adjustment.
@@ -281,6 +283,7 @@ var (
 		4: "ADJUSTMENT_NO_SUMMARY",
 		5: "ADJUSTMENT_NO_ENCRYPTED",
 		6: "ADJUSTMENT_NO_SCHEMA",
+		7: "ADJUSTMENT_NO_TOOL",
 	}
 	Adjustment_value = map[string]int32{
 		"ADJUSTMENT_UNSPECIFIED":    0,
@@ -290,6 +293,7 @@ var (
 		"ADJUSTMENT_NO_SUMMARY":     4,
 		"ADJUSTMENT_NO_ENCRYPTED":   5,
 		"ADJUSTMENT_NO_SCHEMA":      6,
+		"ADJUSTMENT_NO_TOOL":        7,
 	}
 )
 
@@ -2484,8 +2488,10 @@ type ModelAdjustment struct {
 	Adjustment Adjustment `protobuf:"varint,2,opt,name=adjustment,proto3,enum=harness.v1.Adjustment" json:"adjustment,omitempty"`
 	// NO_OPAQUE: the last message whose opaque parts are not sent.
 	ThroughMessage uint64 `protobuf:"varint,3,opt,name=through_message,json=throughMessage,proto3" json:"through_message,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// NO_TOOL: the name of the tool, as models see it.
+	Tool          string `protobuf:"bytes,4,opt,name=tool,proto3" json:"tool,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModelAdjustment) Reset() {
@@ -2537,6 +2543,13 @@ func (x *ModelAdjustment) GetThroughMessage() uint64 {
 		return x.ThroughMessage
 	}
 	return 0
+}
+
+func (x *ModelAdjustment) GetTool() string {
+	if x != nil {
+		return x.Tool
+	}
+	return ""
 }
 
 var File_harness_v1_snapshot_proto protoreflect.FileDescriptor
@@ -2777,13 +2790,14 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x14called_work_complete\x18\x04 \x01(\bR\x12calledWorkComplete\x12!\n" +
 	"\fcalled_tools\x18\x05 \x01(\bR\vcalledTools\x12\x14\n" +
 	"\x05calls\x18\x06 \x01(\rR\x05calls\x12\x1b\n" +
-	"\tcut_short\x18\a \x01(\bR\bcutShort\"\x88\x01\n" +
+	"\tcut_short\x18\a \x01(\bR\bcutShort\"\x9c\x01\n" +
 	"\x0fModelAdjustment\x12\x14\n" +
 	"\x05model\x18\x01 \x01(\tR\x05model\x126\n" +
 	"\n" +
 	"adjustment\x18\x02 \x01(\x0e2\x16.harness.v1.AdjustmentR\n" +
 	"adjustment\x12'\n" +
-	"\x0fthrough_message\x18\x03 \x01(\x04R\x0ethroughMessage*\x96\x01\n" +
+	"\x0fthrough_message\x18\x03 \x01(\x04R\x0ethroughMessage\x12\x12\n" +
+	"\x04tool\x18\x04 \x01(\tR\x04tool*\x96\x01\n" +
 	"\x05Phase\x12\x15\n" +
 	"\x11PHASE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -2816,7 +2830,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x19PENDING_CLASS_UNSPECIFIED\x10\x00\x12#\n" +
 	"\x1fPENDING_CLASS_AWAITING_EXTERNAL\x10\x01\x12 \n" +
 	"\x1cPENDING_CLASS_EFFECT_UNKNOWN\x10\x02\x12\x1a\n" +
-	"\x16PENDING_CLASS_APPROVED\x10\x03*\xcd\x01\n" +
+	"\x16PENDING_CLASS_APPROVED\x10\x03*\xe5\x01\n" +
 	"\n" +
 	"Adjustment\x12\x1a\n" +
 	"\x16ADJUSTMENT_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -2825,7 +2839,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x14ADJUSTMENT_NO_OPAQUE\x10\x03\x12\x19\n" +
 	"\x15ADJUSTMENT_NO_SUMMARY\x10\x04\x12\x1b\n" +
 	"\x17ADJUSTMENT_NO_ENCRYPTED\x10\x05\x12\x18\n" +
-	"\x14ADJUSTMENT_NO_SCHEMA\x10\x06BAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
+	"\x14ADJUSTMENT_NO_SCHEMA\x10\x06\x12\x16\n" +
+	"\x12ADJUSTMENT_NO_TOOL\x10\aBAZ?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3"
 
 var (
 	file_harness_v1_snapshot_proto_rawDescOnce sync.Once

@@ -199,6 +199,8 @@ class _AdjustmentEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Adjustment
     """No encrypted reasoning is requested."""
     ADJUSTMENT_NO_SCHEMA: _Adjustment.ValueType  # 6
     """No JSON Schema of the answer is sent. In calls of jobs only, so it is in no record."""
+    ADJUSTMENT_NO_TOOL: _Adjustment.ValueType  # 7
+    """A tool of a server is not sent; see tool."""
 
 class Adjustment(_Adjustment, metaclass=_AdjustmentEnumTypeWrapper):
     """Adjustment is a change of requests that a provider's refusal asks for."""
@@ -217,6 +219,8 @@ ADJUSTMENT_NO_ENCRYPTED: Adjustment.ValueType  # 5
 """No encrypted reasoning is requested."""
 ADJUSTMENT_NO_SCHEMA: Adjustment.ValueType  # 6
 """No JSON Schema of the answer is sent. In calls of jobs only, so it is in no record."""
+ADJUSTMENT_NO_TOOL: Adjustment.ValueType  # 7
+"""A tool of a server is not sent; see tool."""
 Global___Adjustment: _TypeAlias = Adjustment  # noqa: Y015
 
 @_typing.final
@@ -1401,22 +1405,26 @@ class ModelAdjustment(_message.Message):
     MODEL_FIELD_NUMBER: _builtins.int
     ADJUSTMENT_FIELD_NUMBER: _builtins.int
     THROUGH_MESSAGE_FIELD_NUMBER: _builtins.int
+    TOOL_FIELD_NUMBER: _builtins.int
     model: _builtins.str
     """PROVIDER:NAME."""
     adjustment: Global___Adjustment.ValueType
     """The change."""
     through_message: _builtins.int
     """NO_OPAQUE: the last message whose opaque parts are not sent."""
+    tool: _builtins.str
+    """NO_TOOL: the name of the tool, as models see it."""
     def __init__(
         self,
         *,
         model: _builtins.str = ...,
         adjustment: Global___Adjustment.ValueType = ...,
         through_message: _builtins.int = ...,
+        tool: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "model", b"model", "through_message", b"through_message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["adjustment", b"adjustment", "model", b"model", "through_message", b"through_message", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
