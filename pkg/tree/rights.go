@@ -70,7 +70,8 @@ func narrow(parent, own []string) []string {
 
 // Readers returns definitions with read_only set for each sub-agent that cannot change anything, because all tools that it has read
 // only: those of tools that it lists, or all of them. readOnly is true if the calling run has only such tools itself. tools
-// are those that the calling run has of the tool host, of servers and of clients; whole is false if servers may have others. A listed name that is in none of them counts as a tool that writes.
+// are those that the calling run has of the tool host, of servers and of clients; whole is false if servers may have
+// others. A listed name that is in none of them counts as a tool that writes.
 func Readers(agents []*harnessv1.SubAgent, readOnly bool, tools []*harnessv1.ToolSpec, whole bool) []*harnessv1.SubAgent {
 	var all []*harnessv1.SubAgent
 	for _, a := range agents {

@@ -79,7 +79,7 @@ func (d *decision) route() error {
 	return d.continueTurn()
 }
 
-// awaitAgain has a run that is resumed wait again for its calls in their turn: the sub-agents of those that it has kept go on. One that
+// awaitAgain has a run that is resumed wait again for its calls in their turn: the sub-agents of those that it has kept continue. One that
 // waits for a review stays paused.
 func (d *decision) awaitAgain() error {
 	review := func(c *harnessv1.PendingCall) bool { return c.GetKind() == runstate.KindReview }
@@ -318,7 +318,7 @@ func (d *decision) parkAgain() error {
 	return d.park()
 }
 
-// stopped reports whether the run is parked for an interrupt, or for a budget of its own: an answer does not resume it.
+// stopped reports whether the run is parked for an interrupt, or for one of its budgets: an answer does not resume it.
 func (d *decision) stopped() bool {
 	reason := d.s.GetStopReason()
 	return d.s.GetPausedPhase() != unpaused && d.resumed == "" && reason.GetDetails().GetRunId() == "" &&

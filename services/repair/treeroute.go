@@ -56,7 +56,7 @@ func (d *decision) routeTree() (decided bool, err error) {
 	case s.GetParent().GetHalted() && s.GetPausedPhase() != unpaused:
 		return true, d.park() // until its parent wants it to work
 	}
-	if warn := runstate.ExceededTime(s, d.now); warn != nil && tree.Live(s) && d.failure == nil && !d.rests() {
+	if warn := runstate.ExceededTime(s, d.now); warn != nil && tree.Live(s) && d.failure == nil && !d.idle() {
 		return true, d.exceedTime(warn, nil)
 	}
 	d.extendAll()
@@ -83,8 +83,8 @@ func (d *decision) waitsForAgents() bool {
 		(d.resumed == "" || d.ordered) && d.failure == nil && len(runstate.AwaitedCalls(s)) == 0
 }
 
-// rests reports whether the run is parked, and stays so, for another reason than that something below works.
-func (d *decision) rests() bool {
+// idle reports whether the run is parked, and stays so, for another reason than that something below works.
+func (d *decision) idle() bool {
 	return d.s.GetPausedPhase() != unpaused && d.resumed == "" && !runstate.WaitsForAgents(d.s.GetStopReason())
 }
 

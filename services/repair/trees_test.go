@@ -169,8 +169,8 @@ func background(t *testing.T) *harnessv1.Snapshot {
 	return s
 }
 
-// TestRestsOutsideAPhase: a run that waits for a graph or for sub-agents in the background is idle, and continues when they have ended.
-func TestRestsOutsideAPhase(t *testing.T) {
+// TestParksOutsideAPhase: a run that waits for a graph or for sub-agents in the background is idle, and continues when they have ended.
+func TestParksOutsideAPhase(t *testing.T) {
 	o := drain(t, background(t), reported("c1", 5, 1, doneRun, "agent_done"))
 	if verdict(o) != "compaction" || events(o) != "agent.ended input.accepted session.resume" || len(o.GetAppended()) != 1 {
 		t.Errorf("after the end of a sub-agent in the background: %s, %s", verdict(o), events(o))
@@ -199,7 +199,7 @@ func TestRestsOutsideAPhase(t *testing.T) {
 	}
 }
 
-// TestStoppingIsAPark outside a phase whose details have it; the stop is committed with a reason of its own. The calls stay awaited,
+// TestStoppingIsAPark outside a phase whose details have it; the stop is committed with a separate reason. The calls stay awaited,
 // and a resume continues them in their turn.
 func TestStoppingIsAPark(t *testing.T) {
 	o := drain(t, delegated("look"), interrupt())
@@ -225,7 +225,7 @@ func TestStoppingIsAPark(t *testing.T) {
 	// An answer does not end the stop.
 	o = drain(t, drain(t, delegated("look"), interrupt()).GetStep().GetSnapshot(), reported("c1", 5, 1, doneRun, "agent_done"))
 	if verdict(o) != "park interrupted" {
-		t.Errorf("the call was answered while the run was stopping: %s", verdict(o))
+		t.Errorf("the call has a result while the run was stopping: %s", verdict(o))
 	}
 }
 
@@ -265,7 +265,7 @@ func TestWallClockOfTheTree(t *testing.T) {
 }
 
 // TestDeadlineInTheBackground: a sub-agent in the background ends when its deadline passes, whether it was started or not, and the model
-// gets a result that says so.
+// gets a result that names it.
 func TestDeadlineInTheBackground(t *testing.T) {
 	for _, started := range []bool{true, false} {
 		s := background(t)

@@ -187,9 +187,9 @@ func (s *service) checkFixed(in startInput) error {
 	if root == "" || !filepath.IsAbs(in.Workspace) || err != nil || relative == ".." || strings.HasPrefix(relative, "../") {
 		return fmt.Errorf("workspace: %q is not within %s, the workspace of this server", content.Clip(in.Workspace, 200), root)
 	}
-	if real, err := filepath.EvalSymlinks(in.Workspace); err == nil { // it is a folder of this machine
+	if resolved, err := filepath.EvalSymlinks(in.Workspace); err == nil { // it is a folder of this machine
 		within, err := filepath.EvalSymlinks(root)
-		if relative, rel := filepath.Rel(within, real); err != nil || rel != nil || relative == ".." || strings.HasPrefix(relative, "../") {
+		if relative, rel := filepath.Rel(within, resolved); err != nil || rel != nil || relative == ".." || strings.HasPrefix(relative, "../") {
 			return fmt.Errorf("workspace: %q leads out of %s, the workspace of this server", content.Clip(in.Workspace, 200), root)
 		}
 	}

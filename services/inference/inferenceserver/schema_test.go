@@ -42,8 +42,8 @@ func (b *bed) atServices(cfg *inferenceserver.Config) {
 	}
 }
 
-// judgeRequests returns the requests of all judges.
-func judgeRequests() []*harnessv1.JobRequest {
+// requestsOfJudges returns the requests of all judges.
+func requestsOfJudges() []*harnessv1.JobRequest {
 	kind := quality.KindOf(quality.Synthesis, nil, 1)
 	return []*harnessv1.JobRequest{
 		quality.ClassifyJob("goal", nil), quality.IntentJob("goal", nil, 1), quality.PlanJob("goal", kind, &harnessv1.QualityComplexity{}, nil),
@@ -58,7 +58,7 @@ func TestServicesGetTheSchemaOfAnAnswer(t *testing.T) {
 	for ref, sent := range map[string]bool{"chat:m": true, "responses:m": true, "messages:m": true, "plain:m": false, "elsewhere:m": false} {
 		t.Run(ref, func(t *testing.T) {
 			t.Parallel()
-			all := judgeRequests()
+			all := requestsOfJudges()
 			replies := make([]modeltest.Reply, len(all))
 			for i := range replies {
 				replies[i] = said("{}")
@@ -96,7 +96,7 @@ func TestARefusedSchemaIsLeftOut(t *testing.T) {
 	b := newBed(t, said("{}"), said("{}"))
 	b.model.Temper.NoSchema = true
 	request := b.request()
-	request.AnswerSchema = judgeRequests()[3].GetSchema()
+	request.AnswerSchema = requestsOfJudges()[3].GetSchema()
 	b.create(b.jobOf("j", request, func(j *harnessv1.Job) { j.Model, j.MaxTries = "chat:m", 1 }))
 	stop := b.work(b.atServices)
 	defer stop()

@@ -112,7 +112,7 @@ func (r *requests) send(request *http.Request, token string) (*http.Response, er
 	return r.carryOut(request)
 }
 
-// carryOut sends a request as it is.
+// carryOut sends a request unchanged.
 func (r *requests) carryOut(request *http.Request) (*http.Response, error) {
 	way := deliveryOf(request.Context())
 	if way != nil && request.Method == http.MethodPost {
