@@ -35,6 +35,15 @@ const reader = "name: reader\ncontext: {max_input_tokens: 12000, blocking_thresh
 // asks is an agent whose commands have network and ask, also where they are confined.
 const asks = "name: asks\nsandbox: {network: all}\n"
 
+// judged is an agent whose work is judged by the model of a script.
+const judged = "name: judged\nquality: {enabled: true, model: \"script:%s\"}\ntask: {kind: chat}\n"
+
+// judges cannot classify the work, and accept it.
+const judges = `jobs:
+  complexity: [{error: {status: 400}}]
+  verify: [{answer: {passed: true, score: 0.9, issues: [], feedback: Good.}}]
+`
+
 // reads makes an agent read parts of a file, and has the summary of them.
 func reads() string {
 	var script strings.Builder
@@ -69,7 +78,8 @@ func startLive(t *testing.T) *live {
 		t.Fatalf("go build: %v\n%s", err, out)
 	}
 	for name, text := range map[string]string{
-		"script.yaml": script, "a.txt": "hello\n", "reader.yaml": reader, "asks.yaml": asks, "reads.yaml": reads(), "long.txt": strings.Repeat("another line of a file\n", 3000),
+		"script.yaml": script, "a.txt": "hello\n", "reader.yaml": reader, "asks.yaml": asks,
+		"judged.yaml": fmt.Sprintf(judged, filepath.Join(l.dir, "judges.yaml")), "judges.yaml": judges, "reads.yaml": reads(), "long.txt": strings.Repeat("another line of a file\n", 3000),
 	} {
 		if err := os.WriteFile(filepath.Join(l.dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -167,17 +177,22 @@ func (l *live) scrape() (cut time.Time) {
 }
 
 // service is an OpenAI-compatible server that completes the work in one turn, and reports
-// what is left of its quotas.
+// what is left of its quotas. Its second attempt at the same work repeats itself.
 func service(t *testing.T) *httptest.Server {
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/v1/chat/completions" {
 			http.NotFound(w, r)
 			return
 		}
+		body, _ := io.ReadAll(r.Body)
+		text := ""
+		if bytes.Contains(body, []byte("Attempt 2 of")) {
+			text = strings.Repeat("the same words again ", 80)
+		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("X-Ratelimit-Limit-Tokens", "90000")
 		w.Header().Set("X-Ratelimit-Remaining-Tokens", "80000")
-		_, _ = io.WriteString(w, `{"model":"quota","choices":[{"finish_reason":"tool_calls","message":{"role":"assistant","tool_calls":[`+
+		_, _ = io.WriteString(w, `{"model":"quota","choices":[{"finish_reason":"tool_calls","message":{"role":"assistant","content":"`+text+`","tool_calls":[`+
 			`{"id":"c1","type":"function","function":{"name":"work_complete","arguments":"{\"summary\":\"done\"}"}}]}}],`+
 			`"usage":{"prompt_tokens":900,"completion_tokens":20,"completion_tokens_details":{"reasoning_tokens":12}}}`)
 	}))
@@ -219,6 +234,7 @@ func TestALiveMesh(t *testing.T) {
 	l.compact("long")
 	l.park("one")
 	l.do(0, "run", "--server", l.gateway, "--no-stream", "--model", "openai:quota", "--workspace", l.dir, "go")
+	l.do(0, "run", "--server", l.gateway, "--no-stream", "--agent", filepath.Join(l.dir, "judged.yaml"), "--model", "openai:gpt-5-mini", "--workspace", l.dir, "go")
 	l.scrape()
 	l.finish("one")
 	l.scrape()

@@ -54,7 +54,8 @@ func (p *Progress) adjust(s *State, ref string, failure *model.Error) *harnessv1
 		}
 	}
 	for _, a := range p.adjustments(s, ref) {
-		if a.GetModel() == ref && a.GetAdjustment() == adjustment.GetAdjustment() && a.GetTool() == adjustment.GetTool() && a.GetThroughMessage() >= adjustment.GetThroughMessage() {
+		same := a.GetModel() == ref && a.GetAdjustment() == adjustment.GetAdjustment() && a.GetTool() == adjustment.GetTool()
+		if same && a.GetThroughMessage() >= adjustment.GetThroughMessage() {
 			return nil
 		}
 	}

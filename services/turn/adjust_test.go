@@ -176,7 +176,7 @@ func TestARequestDoesNotEndWithAnAnswer(t *testing.T) {
 	}
 }
 
-// TestOnlyToolsOfServersAreLeftOut: a model that refuses the definition of one is asked without it,
+// TestOnlyToolsOfServersAreLeftOut: a model that refuses the definition of one gets the request without it,
 // for the rest of the run; one that refuses a tool of the harness, or too many tools, has failed.
 func TestOnlyToolsOfServersAreLeftOut(t *testing.T) {
 	refusing := func(tool string) *model.Error {
