@@ -70,7 +70,7 @@ import (
 //   - 16: answers of attempts in the list of work, artifacts of earlier segments, prompts of kinds. A
 //     program that reads only schema 12 would deliver a better attempt without its answer.
 //   - 17: definitions of tools that a model refuses. A program that reads only schema 16 would send
-//     them again, and fail the run.
+//     them again, and fail the run. Waits for addresses: it would wait for the time alone.
 const Schema = 17
 
 // Everything, as the through of Erase, erases records and items of any sequence. It

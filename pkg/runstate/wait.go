@@ -37,7 +37,7 @@ func StartWait(call *harnessv1.PendingCall, now time.Time) {
 
 // Checked reports whether a wait ends by something that is checked, not only by its time.
 func Checked(w *harnessv1.WaitState) bool {
-	return w.GetCommand() != "" || w.GetPath() != "" || w.GetBackground() != ""
+	return w.GetCommand() != "" || w.GetPath() != "" || w.GetBackground() != "" || w.GetUrl() != ""
 }
 
 // CheckLater counts a check after which a wait continues, and sets the time of the next one. It
@@ -99,6 +99,8 @@ func WaitText(w *harnessv1.WaitState) string {
 		text = "until the file changes: " + w.GetPath()
 	case w.GetBackground() != "":
 		text = "until the background command ends: " + w.GetBackground()
+	case w.GetUrl() != "":
+		text = "until the address answers: " + w.GetUrl()
 	default:
 		return fmt.Sprintf("for %d seconds", w.GetSeconds())
 	}

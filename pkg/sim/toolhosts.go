@@ -135,6 +135,14 @@ func (c *hosts) CheckFile(ctx context.Context, r *harnessv1.CheckFileRequest, _ 
 	return &harnessv1.CheckFileResponse{Why: "no such file or folder"}, nil
 }
 
+// CheckAddress calls any host: no address answers.
+func (c *hosts) CheckAddress(ctx context.Context, r *harnessv1.CheckAddressRequest, _ ...grpc.CallOption) (*harnessv1.CheckAddressResponse, error) {
+	if err := c.anyHost(ctx, key{kind: onDescribe, run: r.GetRunId(), text: "address " + r.GetUrl()}); err != nil {
+		return nil, err
+	}
+	return &harnessv1.CheckAddressResponse{Error: "it cannot be reached"}, nil
+}
+
 // anyHost calls any host for something that every host answers identically.
 func (c *hosts) anyHost(ctx context.Context, k key) error {
 	w := c.p.world

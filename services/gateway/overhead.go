@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
 // usualOverhead is more than the tools of the tool host and the harness need, in tokens.
@@ -45,8 +46,8 @@ func CheckOverhead(s *harnessv1.RunSpec, host []*harnessv1.ToolSpec) error {
 	resolved := resolvedContext(s)
 	tools := slices.Concat(host, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: !a.GetAutonomous(), Compaction: resolved.GetCompaction(),
-		OutputSchema: s.GetOutputSchema(),
-		Wait:         s.GetConfig().GetTools() == nil || s.GetConfig().GetTools().Wait == nil || s.GetConfig().GetTools().GetWait(),
+		OutputSchema: s.GetOutputSchema(), WaitURL: webtool.Reaches(a.GetWeb()),
+		Wait: s.GetConfig().GetTools() == nil || s.GetConfig().GetTools().Wait == nil || s.GetConfig().GetTools().GetWait(),
 	}), s.GetClientTools())
 	start := cmp.Or(a.GetMode(), mode.Execute)
 	tools = slices.DeleteFunc(tools, func(t *harnessv1.ToolSpec) bool { return !mode.Allows(start, a.GetModes(), t) })

@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
@@ -158,6 +159,7 @@ func (d *decision) tools(spec *harnessv1.RunSpec, environment *harnessv1.Environ
 		WorkItems: d.s.GetConfig().GetWorkItems().GetEnabled(), Questions: !d.s.GetAutonomous(), Compaction: d.s.GetConfig().GetContext().GetCompaction(),
 		OutputSchema:  spec.GetOutputSchema(),
 		Wait:          d.s.GetConfig().GetTools().GetWait(),
+		WaitURL:       webtool.Reaches(d.made.Web),
 		ArtifactKinds: d.made.ArtifactKinds(d.s),
 		Servers:       mcptool.Searched(d.s.GetMcp()),
 	})

@@ -86,6 +86,8 @@ func (d *decision) checkWait(call *harnessv1.PendingCall, now time.Time) (ended 
 	case seen.GetError() != "":
 	case w.GetCommand() != "" && seen.GetExitCode() == 0:
 		ended = "The command succeeded" + outputOf(seen)
+	case w.GetUrl() != "" && seen.GetStatus() >= 200 && seen.GetStatus() < 300:
+		ended = fmt.Sprintf("The address answered with the status %d: %s", seen.GetStatus(), w.GetUrl())
 	case w.GetPath() != "" && w.GetChecks() == 0:
 		w.Digest = seen.GetDigest()
 	case w.GetPath() != "" && seen.GetDigest() != w.GetDigest():
@@ -121,6 +123,8 @@ func (d *decision) lastSeen(call *harnessv1.PendingCall) string {
 		return "It could not be checked: " + seen.GetError()
 	case w.GetCommand() != "":
 		return fmt.Sprintf("The command last exited with %d%s", seen.GetExitCode(), outputOf(seen))
+	case w.GetUrl() != "":
+		return fmt.Sprintf("The address last answered with the status %d", seen.GetStatus())
 	}
 	return ""
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
@@ -66,7 +67,7 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 	all := append([]*harnessv1.ToolSpec(nil), tree.HostTools(host, definition.Agents, s.GetSkills(), definition.Web)...)
 	all = append(all, harnesstool.Specs(harnesstool.Setting{
 		WorkItems: s.GetConfig().GetWorkItems().GetEnabled(), Questions: AsksUser(s, definition),
-		Compaction: s.GetConfig().GetContext().GetCompaction(), OutputSchema: definition.OutputSchema, Wait: Waits(s, definition),
+		Compaction: s.GetConfig().GetContext().GetCompaction(), OutputSchema: definition.OutputSchema, Wait: Waits(s, definition), WaitURL: webtool.Reaches(definition.Web),
 		ArtifactKinds: definition.ArtifactKinds(s), Servers: mcptool.Searched(s.GetMcp()),
 	})...)
 	taken := map[string]bool{}

@@ -312,7 +312,7 @@ func (c *completion) addTool(call *harnessv1.PendingCall, end End) {
 	}
 	text, known := c.p.text(call.GetCallId(), call.GetArguments())
 	if known && call.GetKind() == runstate.KindApproval && !call.GetOnlyOnce() && !call.GetGuarded() {
-		call.Preview.Rules = policy.Propose(spec, text, c.s.GetWorkspace())
+		call.Preview.Rules = policy.Propose(approval.Reached(call, spec), text, c.s.GetWorkspace())
 	}
 }
 

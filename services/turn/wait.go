@@ -9,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
 // Tools of the tool host whose policy covers what a wait does.
@@ -19,7 +20,7 @@ const (
 
 // prepareWait decides what becomes of a call of the tool wait. A command that it runs is
 // allowed, asked about and confined as a call of run_command; a file that it looks at is denied
-// where reading it is.
+// where reading it is, and an address is as a call that reads it.
 func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool.Tool, spec *harnessv1.ToolSpec, arguments string) {
 	refuse := func(as harnessv1.CallDisposition, message string) {
 		prepared.Disposition, prepared.Message = as, message
@@ -37,6 +38,8 @@ func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool
 	switch {
 	case target.GetPath() != "":
 		j.allowed(prepared, j.toolOrName(readFile), encoded("path", target.GetPath()), policy.Exemptions{})
+	case target.GetUrl() != "":
+		j.prepareWaitURL(prepared, target.GetUrl())
 	case target.GetCommand() != "":
 		command := j.s.Tools.Lookup(runCommand)
 		if command == nil {
@@ -57,6 +60,35 @@ func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool
 			Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
 			Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: confined.confined,
 		})
+	}
+}
+
+// prepareWaitURL decides about a wait for an address as about a call that reads it once.
+func (j *judgement) prepareWaitURL(prepared *harnessv1.PreparedCall, address string) {
+	refuse := func(as harnessv1.CallDisposition, message string) {
+		prepared.Disposition, prepared.Message = as, message
+	}
+	if _, _, err := webtool.ParseURL(address); err != nil {
+		refuse(harnessv1.CallDisposition_CALL_DISPOSITION_INVALID, "url: "+err.Error())
+		return
+	}
+	for _, name := range []string{webtool.Fetch, webtool.Request} {
+		reads := j.s.Tools.Lookup(name)
+		if reads == nil {
+			continue
+		}
+		arguments := encoded("url", address)
+		why, each := outside(j.s.Definition.Web, reads, arguments)
+		prepared.OnlyOnce = each
+		j.allowed(prepared, reads, arguments, policy.Exemptions{
+			Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
+			Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Outside: why, Each: each,
+		})
+		return
+	}
+	refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: the run cannot read addresses.")
+	if j.s.Tools.Blocked[webtool.Fetch] || j.s.Tools.Blocked[webtool.Request] {
+		prepared.Message = mode.BlockedText(runstate.Mode(j.s.Snapshot), webtool.Fetch)
 	}
 }
 

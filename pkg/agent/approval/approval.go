@@ -21,6 +21,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
+	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
 
 const (
@@ -47,6 +48,15 @@ func Tool(s *harnessv1.Snapshot, call *harnessv1.PendingCall) *harnessv1.Pending
 // Spec returns the specification of a tool. schema is the text of its parameters_schema.
 func Spec(t *harnessv1.PendingTool, schema string) *harnessv1.ToolSpec {
 	return &harnessv1.ToolSpec{Name: t.GetName(), Origin: t.GetOrigin(), Annotations: t.GetAnnotations(), ParametersSchema: schema}
+}
+
+// Reached returns the tool whose rules hold for a call: spec, but for a wait for an address the
+// one that reads it.
+func Reached(call *harnessv1.PendingCall, spec *harnessv1.ToolSpec) *harnessv1.ToolSpec {
+	if call.GetWait().GetUrl() == "" {
+		return spec
+	}
+	return &harnessv1.ToolSpec{Name: webtool.Fetch, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, Annotations: &harnessv1.ToolAnnotations{Reads: true}}
 }
 
 // Call is a call that waits for an approval, with all texts that a check needs.
@@ -83,7 +93,7 @@ func Check(c Call, a *harnessv1.Approval, arguments string) error {
 	case c.Pending.GetOnlyOnce():
 		return fault.Invalid("rules", "this call is approved alone: no rule can allow another one like it")
 	}
-	return policy.CheckGrant(a.GetRules(), c.Snapshot.GetGrants(), c.Tool, c.Arguments, c.Snapshot.GetWorkspace())
+	return policy.CheckGrant(a.GetRules(), c.Snapshot.GetGrants(), Reached(c.Pending, c.Tool), c.Arguments, c.Snapshot.GetWorkspace())
 }
 
 // checkArguments checks the arguments of a changed call as those of the model were checked.

@@ -64,6 +64,8 @@ type Setting struct {
 	OutputSchema string
 	// Wait is true if calls can wait.
 	Wait bool
+	// WaitURL is true if calls can wait for an address: the run has web tools that read one.
+	WaitURL bool
 	// ArtifactKinds are the kinds of artifacts that the run saves; empty: it saves none.
 	ArtifactKinds []string
 	// Servers are the names of the servers whose tools the run searches; empty: it searches none.

@@ -43,6 +43,9 @@ func Has(web *harnessv1.Web, name string) bool {
 // Visits reports whether calls of a tool have an argument url, whose host is approved.
 func Visits(name string) bool { return name == Fetch || name == Request }
 
+// Reaches reports whether an agent has a web tool that reads addresses.
+func Reaches(web *harnessv1.Web) bool { return Has(web, Fetch) || Has(web, Request) }
+
 // Reads reports whether a method of HTTP only reads.
 func Reads(method string) bool {
 	return method == "" || strings.EqualFold(method, "GET") || strings.EqualFold(method, "HEAD")

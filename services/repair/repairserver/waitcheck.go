@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor/interrupt"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
@@ -55,6 +56,12 @@ func (o *observer) observeTarget(ctx context.Context, call *harnessv1.PendingCal
 	case w.GetPath() != "":
 		r, err := o.s.toolHost.CheckFile(ctx, &harnessv1.CheckFileRequest{Workspace: s.GetWorkspace(), Path: w.GetPath()})
 		return &harnessv1.WaitCheck{Digest: r.GetDigest()}, err
+	case w.GetUrl() != "":
+		r, err := o.s.toolHost.CheckAddress(ctx, &harnessv1.CheckAddressRequest{
+			Namespace: o.task.Run.Namespace, RunId: o.task.Run.ID, FirstSequence: s.GetFirstSequence(), Url: w.GetUrl(),
+			Web: &harnessv1.WebCall{Web: o.definition.Web, Local: access.IsPerson(s.GetStartedBy())},
+		})
+		return &harnessv1.WaitCheck{Status: r.GetStatus(), Error: r.GetError()}, err
 	}
 	for _, c := range s.GetBackgroundCommands() {
 		if c.GetId() != w.GetBackground() {

@@ -79,6 +79,10 @@ func (c *insideToolHost) CheckFile(ctx context.Context, in *harnessv1.CheckFileR
 	return call(ctx, c, harnessv1.ToolHostService_CheckFile_FullMethodName, in, c.host.CheckFile)
 }
 
+func (c *insideToolHost) CheckAddress(ctx context.Context, in *harnessv1.CheckAddressRequest, _ ...grpc.CallOption) (*harnessv1.CheckAddressResponse, error) {
+	return call(ctx, c, harnessv1.ToolHostService_CheckAddress_FullMethodName, in, c.host.CheckAddress)
+}
+
 func (c *insideToolHost) CheckCommand(ctx context.Context, in *harnessv1.CheckCommandRequest, _ ...grpc.CallOption) (*harnessv1.CheckCommandResponse, error) {
 	response, err := call(ctx, c, harnessv1.ToolHostService_CheckCommand_FullMethodName, in, c.host.CheckCommand)
 	putBackUnstarted(ctx, err)

@@ -118,6 +118,15 @@ func (t *toolHosts) CheckFile(ctx context.Context, in *harnessv1.CheckFileReques
 	return host.CheckFile(ctx, in, opts...)
 }
 
+// CheckAddress calls any host.
+func (t *toolHosts) CheckAddress(ctx context.Context, in *harnessv1.CheckAddressRequest, opts ...grpc.CallOption) (*harnessv1.CheckAddressResponse, error) {
+	host, err := t.of("")
+	if err != nil {
+		return nil, err
+	}
+	return host.CheckAddress(ctx, in, opts...)
+}
+
 // CheckCommand calls the host in this process or, over the same connection, the one that
 // was called before. So a repeated request with a key reaches the same host while it
 // exists, and so does CancelTools without a ledger; a successor with the same ledger

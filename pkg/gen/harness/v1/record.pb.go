@@ -1218,7 +1218,9 @@ type WaitCheck struct {
 	// Background: how the command is. Unset: the run has no such command.
 	Background *BackgroundState `protobuf:"bytes,4,opt,name=background,proto3" json:"background,omitempty"`
 	// Why it could not be checked, in one line; empty: it was.
-	Error         string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	Error string `protobuf:"bytes,5,opt,name=error,proto3" json:"error,omitempty"`
+	// Address: the HTTP status of the response.
+	Status        uint32 `protobuf:"varint,6,opt,name=status,proto3" json:"status,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1286,6 +1288,13 @@ func (x *WaitCheck) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *WaitCheck) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
 }
 
 // BackgroundStates are how background commands are or ended.
@@ -3307,7 +3316,7 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\x04want\x18\x02 \x01(\x0e2\x15.harness.v1.ChildWantR\x04want\x12\x14\n" +
 	"\x05order\x18\x03 \x01(\rR\x05order\x12\x12\n" +
 	"\x04gone\x18\x04 \x01(\bR\x04gone\x12\x14\n" +
-	"\x05plans\x18\x05 \x01(\bR\x05plans\"\xab\x01\n" +
+	"\x05plans\x18\x05 \x01(\bR\x05plans\"\xc3\x01\n" +
 	"\tWaitCheck\x12\x16\n" +
 	"\x06digest\x18\x01 \x01(\tR\x06digest\x12\x1b\n" +
 	"\texit_code\x18\x02 \x01(\x05R\bexitCode\x12\x16\n" +
@@ -3315,7 +3324,8 @@ const file_harness_v1_record_proto_rawDesc = "" +
 	"\n" +
 	"background\x18\x04 \x01(\v2\x1b.harness.v1.BackgroundStateR\n" +
 	"background\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"K\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\x12\x16\n" +
+	"\x06status\x18\x06 \x01(\rR\x06status\"K\n" +
 	"\x10BackgroundStates\x127\n" +
 	"\bcommands\x18\x01 \x03(\v2\x1b.harness.v1.BackgroundStateR\bcommands\"\xad\x01\n" +
 	"\x0fBackgroundState\x12\x0e\n" +

@@ -2143,7 +2143,9 @@ type WaitState struct {
 	Checks uint32 `protobuf:"varint,7,opt,name=checks,proto3" json:"checks,omitempty"`
 	// Path: SHA-256 of the file at the first check in lower-case hexadecimal; empty: there was
 	// none.
-	Digest        string `protobuf:"bytes,8,opt,name=digest,proto3" json:"digest,omitempty"`
+	Digest string `protobuf:"bytes,8,opt,name=digest,proto3" json:"digest,omitempty"`
+	// Until a GET to this address has a status of 200 to 299.
+	Url           string `protobuf:"bytes,9,opt,name=url,proto3" json:"url,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2230,6 +2232,13 @@ func (x *WaitState) GetChecks() uint32 {
 func (x *WaitState) GetDigest() string {
 	if x != nil {
 		return x.Digest
+	}
+	return ""
+}
+
+func (x *WaitState) GetUrl() string {
+	if x != nil {
+		return x.Url
 	}
 	return ""
 }
@@ -2752,7 +2761,7 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12@\n" +
 	"\x11parameters_schema\x18\x02 \x01(\v2\x13.harness.v1.ContentR\x10parametersSchema\x12.\n" +
 	"\x06origin\x18\x03 \x01(\x0e2\x16.harness.v1.ToolOriginR\x06origin\x12=\n" +
-	"\vannotations\x18\x04 \x01(\v2\x1b.harness.v1.ToolAnnotationsR\vannotations\"\x99\x02\n" +
+	"\vannotations\x18\x04 \x01(\v2\x1b.harness.v1.ToolAnnotationsR\vannotations\"\xab\x02\n" +
 	"\tWaitState\x12\x18\n" +
 	"\aseconds\x18\x01 \x01(\rR\aseconds\x12\x18\n" +
 	"\acommand\x18\x02 \x01(\tR\acommand\x12\x12\n" +
@@ -2765,7 +2774,8 @@ const file_harness_v1_snapshot_proto_rawDesc = "" +
 	"\n" +
 	"check_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\tcheckTime\x12\x16\n" +
 	"\x06checks\x18\a \x01(\rR\x06checks\x12\x16\n" +
-	"\x06digest\x18\b \x01(\tR\x06digest\"\x96\x04\n" +
+	"\x06digest\x18\b \x01(\tR\x06digest\x12\x10\n" +
+	"\x03url\x18\t \x01(\tR\x03url\"\x96\x04\n" +
 	"\x05Spent\x12\x1d\n" +
 	"\n" +
 	"tool_calls\x18\x01 \x01(\rR\ttoolCalls\x12(\n" +

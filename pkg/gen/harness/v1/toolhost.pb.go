@@ -1844,6 +1844,143 @@ func (x *CheckFileResponse) GetTruncated() bool {
 	return false
 }
 
+// CheckAddressRequest asks about an address.
+type CheckAddressRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The run's namespace.
+	Namespace string `protobuf:"bytes,1,opt,name=namespace,proto3" json:"namespace,omitempty"`
+	// The run.
+	RunId string `protobuf:"bytes,2,opt,name=run_id,json=runId,proto3" json:"run_id,omitempty"`
+	// First sequence of the run, as in ExecuteToolRequest.
+	FirstSequence uint64 `protobuf:"varint,3,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
+	// The address.
+	Url string `protobuf:"bytes,4,opt,name=url,proto3" json:"url,omitempty"`
+	// The settings of the agent. Redirects are followed to the host of the address alone.
+	Web           *WebCall `protobuf:"bytes,5,opt,name=web,proto3" json:"web,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckAddressRequest) Reset() {
+	*x = CheckAddressRequest{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckAddressRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckAddressRequest) ProtoMessage() {}
+
+func (x *CheckAddressRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckAddressRequest.ProtoReflect.Descriptor instead.
+func (*CheckAddressRequest) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *CheckAddressRequest) GetNamespace() string {
+	if x != nil {
+		return x.Namespace
+	}
+	return ""
+}
+
+func (x *CheckAddressRequest) GetRunId() string {
+	if x != nil {
+		return x.RunId
+	}
+	return ""
+}
+
+func (x *CheckAddressRequest) GetFirstSequence() uint64 {
+	if x != nil {
+		return x.FirstSequence
+	}
+	return 0
+}
+
+func (x *CheckAddressRequest) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
+func (x *CheckAddressRequest) GetWeb() *WebCall {
+	if x != nil {
+		return x.Web
+	}
+	return nil
+}
+
+// CheckAddressResponse is what an address answered.
+type CheckAddressResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// HTTP status; 0: there was no response.
+	Status uint32 `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
+	// Why there was none, in one line.
+	Error         string `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckAddressResponse) Reset() {
+	*x = CheckAddressResponse{}
+	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckAddressResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckAddressResponse) ProtoMessage() {}
+
+func (x *CheckAddressResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckAddressResponse.ProtoReflect.Descriptor instead.
+func (*CheckAddressResponse) Descriptor() ([]byte, []int) {
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *CheckAddressResponse) GetStatus() uint32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *CheckAddressResponse) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // CheckCommandRequest asks for a command of the harness to be run.
 type CheckCommandRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1871,7 +2008,7 @@ type CheckCommandRequest struct {
 
 func (x *CheckCommandRequest) Reset() {
 	*x = CheckCommandRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +2020,7 @@ func (x *CheckCommandRequest) String() string {
 func (*CheckCommandRequest) ProtoMessage() {}
 
 func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[24]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +2033,7 @@ func (x *CheckCommandRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandRequest.ProtoReflect.Descriptor instead.
 func (*CheckCommandRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{24}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CheckCommandRequest) GetNamespace() string {
@@ -1983,7 +2120,7 @@ type CheckCommandResponse struct {
 
 func (x *CheckCommandResponse) Reset() {
 	*x = CheckCommandResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1995,7 +2132,7 @@ func (x *CheckCommandResponse) String() string {
 func (*CheckCommandResponse) ProtoMessage() {}
 
 func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[25]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2008,7 +2145,7 @@ func (x *CheckCommandResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckCommandResponse.ProtoReflect.Descriptor instead.
 func (*CheckCommandResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{25}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CheckCommandResponse) GetOutcome() ToolOutcome {
@@ -2077,7 +2214,7 @@ type CancelToolsRequest struct {
 
 func (x *CancelToolsRequest) Reset() {
 	*x = CancelToolsRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2089,7 +2226,7 @@ func (x *CancelToolsRequest) String() string {
 func (*CancelToolsRequest) ProtoMessage() {}
 
 func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[26]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2102,7 +2239,7 @@ func (x *CancelToolsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsRequest.ProtoReflect.Descriptor instead.
 func (*CancelToolsRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{26}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CancelToolsRequest) GetNamespace() string {
@@ -2172,7 +2309,7 @@ type CancelToolsResponse struct {
 
 func (x *CancelToolsResponse) Reset() {
 	*x = CancelToolsResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2321,7 @@ func (x *CancelToolsResponse) String() string {
 func (*CancelToolsResponse) ProtoMessage() {}
 
 func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[27]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2334,7 @@ func (x *CancelToolsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelToolsResponse.ProtoReflect.Descriptor instead.
 func (*CancelToolsResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{27}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CancelToolsResponse) GetKilled() []string {
@@ -2251,7 +2388,7 @@ type MakeWorktreeRequest struct {
 
 func (x *MakeWorktreeRequest) Reset() {
 	*x = MakeWorktreeRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2400,7 @@ func (x *MakeWorktreeRequest) String() string {
 func (*MakeWorktreeRequest) ProtoMessage() {}
 
 func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[28]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2413,7 @@ func (x *MakeWorktreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeWorktreeRequest.ProtoReflect.Descriptor instead.
 func (*MakeWorktreeRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{28}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *MakeWorktreeRequest) GetNamespace() string {
@@ -2341,7 +2478,7 @@ type MakeWorktreeResponse struct {
 
 func (x *MakeWorktreeResponse) Reset() {
 	*x = MakeWorktreeResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2353,7 +2490,7 @@ func (x *MakeWorktreeResponse) String() string {
 func (*MakeWorktreeResponse) ProtoMessage() {}
 
 func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[29]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2366,7 +2503,7 @@ func (x *MakeWorktreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MakeWorktreeResponse.ProtoReflect.Descriptor instead.
 func (*MakeWorktreeResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{29}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *MakeWorktreeResponse) GetWorkspace() string {
@@ -2398,7 +2535,7 @@ type EndWorktreeRequest struct {
 
 func (x *EndWorktreeRequest) Reset() {
 	*x = EndWorktreeRequest{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2410,7 +2547,7 @@ func (x *EndWorktreeRequest) String() string {
 func (*EndWorktreeRequest) ProtoMessage() {}
 
 func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[30]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2423,7 +2560,7 @@ func (x *EndWorktreeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndWorktreeRequest.ProtoReflect.Descriptor instead.
 func (*EndWorktreeRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{30}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *EndWorktreeRequest) GetNamespace() string {
@@ -2458,7 +2595,7 @@ type EndWorktreeResponse struct {
 
 func (x *EndWorktreeResponse) Reset() {
 	*x = EndWorktreeResponse{}
-	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2470,7 +2607,7 @@ func (x *EndWorktreeResponse) String() string {
 func (*EndWorktreeResponse) ProtoMessage() {}
 
 func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_toolhost_proto_msgTypes[31]
+	mi := &file_harness_v1_toolhost_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2483,7 +2620,7 @@ func (x *EndWorktreeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndWorktreeResponse.ProtoReflect.Descriptor instead.
 func (*EndWorktreeResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{31}
+	return file_harness_v1_toolhost_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *EndWorktreeResponse) GetKept() bool {
@@ -2637,7 +2774,16 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06digest\x18\x03 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04size\x18\x04 \x01(\x04R\x04size\x12\x12\n" +
 	"\x04text\x18\x05 \x01(\tR\x04text\x12\x1c\n" +
-	"\ttruncated\x18\x06 \x01(\bR\ttruncated\"\xc1\x02\n" +
+	"\ttruncated\x18\x06 \x01(\bR\ttruncated\"\xaa\x01\n" +
+	"\x13CheckAddressRequest\x12\x1c\n" +
+	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
+	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12%\n" +
+	"\x0efirst_sequence\x18\x03 \x01(\x04R\rfirstSequence\x12\x10\n" +
+	"\x03url\x18\x04 \x01(\tR\x03url\x12%\n" +
+	"\x03web\x18\x05 \x01(\v2\x13.harness.v1.WebCallR\x03web\"D\n" +
+	"\x14CheckAddressResponse\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\rR\x06status\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"\xc1\x02\n" +
 	"\x13CheckCommandRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x12\x15\n" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x10\n" +
@@ -2688,8 +2834,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x06run_id\x18\x02 \x01(\tR\x05runId\x12\x18\n" +
 	"\adeleted\x18\x03 \x01(\bR\adeleted\")\n" +
 	"\x13EndWorktreeResponse\x12\x12\n" +
-	"\x04kept\x18\x01 \x01(\bR\x04kept2\xc8\n" +
-	"\n" +
+	"\x04kept\x18\x01 \x01(\bR\x04kept2\x9b\v\n" +
 	"\x0fToolHostService\x12Q\n" +
 	"\fDescribeHost\x12\x1f.harness.v1.DescribeHostRequest\x1a .harness.v1.DescribeHostResponse\x12`\n" +
 	"\x11DescribeWorkspace\x12$.harness.v1.DescribeWorkspaceRequest\x1a%.harness.v1.DescribeWorkspaceResponse\x12N\n" +
@@ -2697,6 +2842,7 @@ const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\x0eReadCallOutput\x12!.harness.v1.ReadCallOutputRequest\x1a\".harness.v1.ReadCallOutputResponse\x12]\n" +
 	"\x10InspectWorkspace\x12#.harness.v1.InspectWorkspaceRequest\x1a$.harness.v1.InspectWorkspaceResponse\x12H\n" +
 	"\tCheckFile\x12\x1c.harness.v1.CheckFileRequest\x1a\x1d.harness.v1.CheckFileResponse\x12Q\n" +
+	"\fCheckAddress\x12\x1f.harness.v1.CheckAddressRequest\x1a .harness.v1.CheckAddressResponse\x12Q\n" +
 	"\fCheckCommand\x12\x1f.harness.v1.CheckCommandRequest\x1a .harness.v1.CheckCommandResponse\x12N\n" +
 	"\vCancelTools\x12\x1e.harness.v1.CancelToolsRequest\x1a\x1f.harness.v1.CancelToolsResponse\x12Q\n" +
 	"\fMakeWorktree\x12\x1f.harness.v1.MakeWorktreeRequest\x1a .harness.v1.MakeWorktreeResponse\x12Z\n" +
@@ -2719,7 +2865,7 @@ func file_harness_v1_toolhost_proto_rawDescGZIP() []byte {
 	return file_harness_v1_toolhost_proto_rawDescData
 }
 
-var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_harness_v1_toolhost_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*StartServerSignInRequest)(nil),     // 0: harness.v1.StartServerSignInRequest
 	(*StartServerSignInResponse)(nil),    // 1: harness.v1.StartServerSignInResponse
@@ -2745,121 +2891,126 @@ var file_harness_v1_toolhost_proto_goTypes = []any{
 	(*InspectWorkspaceResponse)(nil),     // 21: harness.v1.InspectWorkspaceResponse
 	(*CheckFileRequest)(nil),             // 22: harness.v1.CheckFileRequest
 	(*CheckFileResponse)(nil),            // 23: harness.v1.CheckFileResponse
-	(*CheckCommandRequest)(nil),          // 24: harness.v1.CheckCommandRequest
-	(*CheckCommandResponse)(nil),         // 25: harness.v1.CheckCommandResponse
-	(*CancelToolsRequest)(nil),           // 26: harness.v1.CancelToolsRequest
-	(*CancelToolsResponse)(nil),          // 27: harness.v1.CancelToolsResponse
-	(*MakeWorktreeRequest)(nil),          // 28: harness.v1.MakeWorktreeRequest
-	(*MakeWorktreeResponse)(nil),         // 29: harness.v1.MakeWorktreeResponse
-	(*EndWorktreeRequest)(nil),           // 30: harness.v1.EndWorktreeRequest
-	(*EndWorktreeResponse)(nil),          // 31: harness.v1.EndWorktreeResponse
-	(*SignInSubject)(nil),                // 32: harness.v1.SignInSubject
-	(*SignInStart)(nil),                  // 33: harness.v1.SignInStart
-	(*SignInReturn)(nil),                 // 34: harness.v1.SignInReturn
-	(*SignInState)(nil),                  // 35: harness.v1.SignInState
-	(*ToolSpec)(nil),                     // 36: harness.v1.ToolSpec
-	(*SandboxSupport)(nil),               // 37: harness.v1.SandboxSupport
-	(*McpServer)(nil),                    // 38: harness.v1.McpServer
-	(*SandboxConfig)(nil),                // 39: harness.v1.SandboxConfig
-	(*Environment)(nil),                  // 40: harness.v1.Environment
-	(*SandboxProblem)(nil),               // 41: harness.v1.SandboxProblem
-	(*durationpb.Duration)(nil),          // 42: google.protobuf.Duration
-	(*Confinement)(nil),                  // 43: harness.v1.Confinement
-	(*FilePreview)(nil),                  // 44: harness.v1.FilePreview
-	(*McpCall)(nil),                      // 45: harness.v1.McpCall
-	(*WebCall)(nil),                      // 46: harness.v1.WebCall
-	(McpServerState)(0),                  // 47: harness.v1.McpServerState
-	(*McpDefinition)(nil),                // 48: harness.v1.McpDefinition
-	(*McpLeftOut)(nil),                   // 49: harness.v1.McpLeftOut
-	(ToolOutcome)(0),                     // 50: harness.v1.ToolOutcome
-	(*Media)(nil),                        // 51: harness.v1.Media
-	(SandboxLevel)(0),                    // 52: harness.v1.SandboxLevel
-	(*BackgroundCommand)(nil),            // 53: harness.v1.BackgroundCommand
-	(*ServerQuestion)(nil),               // 54: harness.v1.ServerQuestion
-	(*InstructionFile)(nil),              // 55: harness.v1.InstructionFile
-	(*BackgroundState)(nil),              // 56: harness.v1.BackgroundState
-	(*CallPreview)(nil),                  // 57: harness.v1.CallPreview
+	(*CheckAddressRequest)(nil),          // 24: harness.v1.CheckAddressRequest
+	(*CheckAddressResponse)(nil),         // 25: harness.v1.CheckAddressResponse
+	(*CheckCommandRequest)(nil),          // 26: harness.v1.CheckCommandRequest
+	(*CheckCommandResponse)(nil),         // 27: harness.v1.CheckCommandResponse
+	(*CancelToolsRequest)(nil),           // 28: harness.v1.CancelToolsRequest
+	(*CancelToolsResponse)(nil),          // 29: harness.v1.CancelToolsResponse
+	(*MakeWorktreeRequest)(nil),          // 30: harness.v1.MakeWorktreeRequest
+	(*MakeWorktreeResponse)(nil),         // 31: harness.v1.MakeWorktreeResponse
+	(*EndWorktreeRequest)(nil),           // 32: harness.v1.EndWorktreeRequest
+	(*EndWorktreeResponse)(nil),          // 33: harness.v1.EndWorktreeResponse
+	(*SignInSubject)(nil),                // 34: harness.v1.SignInSubject
+	(*SignInStart)(nil),                  // 35: harness.v1.SignInStart
+	(*SignInReturn)(nil),                 // 36: harness.v1.SignInReturn
+	(*SignInState)(nil),                  // 37: harness.v1.SignInState
+	(*ToolSpec)(nil),                     // 38: harness.v1.ToolSpec
+	(*SandboxSupport)(nil),               // 39: harness.v1.SandboxSupport
+	(*McpServer)(nil),                    // 40: harness.v1.McpServer
+	(*SandboxConfig)(nil),                // 41: harness.v1.SandboxConfig
+	(*Environment)(nil),                  // 42: harness.v1.Environment
+	(*SandboxProblem)(nil),               // 43: harness.v1.SandboxProblem
+	(*durationpb.Duration)(nil),          // 44: google.protobuf.Duration
+	(*Confinement)(nil),                  // 45: harness.v1.Confinement
+	(*FilePreview)(nil),                  // 46: harness.v1.FilePreview
+	(*McpCall)(nil),                      // 47: harness.v1.McpCall
+	(*WebCall)(nil),                      // 48: harness.v1.WebCall
+	(McpServerState)(0),                  // 49: harness.v1.McpServerState
+	(*McpDefinition)(nil),                // 50: harness.v1.McpDefinition
+	(*McpLeftOut)(nil),                   // 51: harness.v1.McpLeftOut
+	(ToolOutcome)(0),                     // 52: harness.v1.ToolOutcome
+	(*Media)(nil),                        // 53: harness.v1.Media
+	(SandboxLevel)(0),                    // 54: harness.v1.SandboxLevel
+	(*BackgroundCommand)(nil),            // 55: harness.v1.BackgroundCommand
+	(*ServerQuestion)(nil),               // 56: harness.v1.ServerQuestion
+	(*InstructionFile)(nil),              // 57: harness.v1.InstructionFile
+	(*BackgroundState)(nil),              // 58: harness.v1.BackgroundState
+	(*CallPreview)(nil),                  // 59: harness.v1.CallPreview
 }
 var file_harness_v1_toolhost_proto_depIdxs = []int32{
-	32, // 0: harness.v1.StartServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	33, // 1: harness.v1.StartServerSignInResponse.start:type_name -> harness.v1.SignInStart
-	34, // 2: harness.v1.FinishServerSignInRequest.returned:type_name -> harness.v1.SignInReturn
-	35, // 3: harness.v1.FinishServerSignInResponse.state:type_name -> harness.v1.SignInState
-	32, // 4: harness.v1.DescribeServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	35, // 5: harness.v1.DescribeServerSignInResponse.state:type_name -> harness.v1.SignInState
-	32, // 6: harness.v1.EndServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
-	36, // 7: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
-	37, // 8: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
-	38, // 9: harness.v1.DescribeHostResponse.services:type_name -> harness.v1.McpServer
-	39, // 10: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	40, // 11: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
-	41, // 12: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
-	42, // 13: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
-	43, // 14: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
-	44, // 15: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
-	45, // 16: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
-	46, // 17: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
-	38, // 18: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
-	39, // 19: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	42, // 20: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
+	34, // 0: harness.v1.StartServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	35, // 1: harness.v1.StartServerSignInResponse.start:type_name -> harness.v1.SignInStart
+	36, // 2: harness.v1.FinishServerSignInRequest.returned:type_name -> harness.v1.SignInReturn
+	37, // 3: harness.v1.FinishServerSignInResponse.state:type_name -> harness.v1.SignInState
+	34, // 4: harness.v1.DescribeServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	37, // 5: harness.v1.DescribeServerSignInResponse.state:type_name -> harness.v1.SignInState
+	34, // 6: harness.v1.EndServerSignInRequest.subject:type_name -> harness.v1.SignInSubject
+	38, // 7: harness.v1.DescribeHostResponse.tools:type_name -> harness.v1.ToolSpec
+	39, // 8: harness.v1.DescribeHostResponse.sandbox:type_name -> harness.v1.SandboxSupport
+	40, // 9: harness.v1.DescribeHostResponse.services:type_name -> harness.v1.McpServer
+	41, // 10: harness.v1.DescribeWorkspaceRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	42, // 11: harness.v1.DescribeWorkspaceResponse.environment:type_name -> harness.v1.Environment
+	43, // 12: harness.v1.DescribeWorkspaceResponse.problem:type_name -> harness.v1.SandboxProblem
+	44, // 13: harness.v1.ExecuteToolRequest.timeout:type_name -> google.protobuf.Duration
+	45, // 14: harness.v1.ExecuteToolRequest.confinement:type_name -> harness.v1.Confinement
+	46, // 15: harness.v1.ExecuteToolRequest.shown:type_name -> harness.v1.FilePreview
+	47, // 16: harness.v1.ExecuteToolRequest.mcp:type_name -> harness.v1.McpCall
+	48, // 17: harness.v1.ExecuteToolRequest.web:type_name -> harness.v1.WebCall
+	40, // 18: harness.v1.DescribeServersRequest.servers:type_name -> harness.v1.McpServer
+	41, // 19: harness.v1.DescribeServersRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	44, // 20: harness.v1.DescribeServersRequest.wait:type_name -> google.protobuf.Duration
 	15, // 21: harness.v1.DescribeServersResponse.servers:type_name -> harness.v1.DescribedServer
-	47, // 22: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
-	48, // 23: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
-	48, // 24: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
-	49, // 25: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
-	50, // 26: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
-	42, // 27: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
-	51, // 28: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
-	52, // 29: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	53, // 30: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
-	54, // 31: harness.v1.ExecuteToolResponse.question:type_name -> harness.v1.ServerQuestion
-	42, // 32: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
-	53, // 33: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
+	49, // 22: harness.v1.DescribedServer.state:type_name -> harness.v1.McpServerState
+	50, // 23: harness.v1.DescribedServer.tools:type_name -> harness.v1.McpDefinition
+	50, // 24: harness.v1.DescribedServer.approved:type_name -> harness.v1.McpDefinition
+	51, // 25: harness.v1.DescribedServer.left_out:type_name -> harness.v1.McpLeftOut
+	52, // 26: harness.v1.ExecuteToolResponse.outcome:type_name -> harness.v1.ToolOutcome
+	44, // 27: harness.v1.ExecuteToolResponse.duration:type_name -> google.protobuf.Duration
+	53, // 28: harness.v1.ExecuteToolResponse.media:type_name -> harness.v1.Media
+	54, // 29: harness.v1.ExecuteToolResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	55, // 30: harness.v1.ExecuteToolResponse.background:type_name -> harness.v1.BackgroundCommand
+	56, // 31: harness.v1.ExecuteToolResponse.question:type_name -> harness.v1.ServerQuestion
+	44, // 32: harness.v1.ReadCallOutputRequest.wait:type_name -> google.protobuf.Duration
+	55, // 33: harness.v1.InspectWorkspaceRequest.background:type_name -> harness.v1.BackgroundCommand
 	20, // 34: harness.v1.InspectWorkspaceRequest.proposed:type_name -> harness.v1.ProposedCall
-	55, // 35: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
-	56, // 36: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
-	57, // 37: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
-	42, // 38: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
-	43, // 39: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
-	50, // 40: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
-	52, // 41: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
-	56, // 42: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
-	39, // 43: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
-	8,  // 44: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
-	10, // 45: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
-	12, // 46: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
-	17, // 47: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
-	19, // 48: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
-	22, // 49: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
-	24, // 50: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
-	26, // 51: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
-	28, // 52: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
-	13, // 53: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
-	30, // 54: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
-	0,  // 55: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
-	2,  // 56: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
-	4,  // 57: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
-	6,  // 58: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
-	9,  // 59: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
-	11, // 60: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
-	16, // 61: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
-	18, // 62: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
-	21, // 63: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
-	23, // 64: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
-	25, // 65: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
-	27, // 66: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
-	29, // 67: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
-	14, // 68: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
-	31, // 69: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
-	1,  // 70: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
-	3,  // 71: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
-	5,  // 72: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
-	7,  // 73: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
-	59, // [59:74] is the sub-list for method output_type
-	44, // [44:59] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	57, // 35: harness.v1.InspectWorkspaceResponse.instruction_files:type_name -> harness.v1.InstructionFile
+	58, // 36: harness.v1.InspectWorkspaceResponse.background:type_name -> harness.v1.BackgroundState
+	59, // 37: harness.v1.InspectWorkspaceResponse.previews:type_name -> harness.v1.CallPreview
+	48, // 38: harness.v1.CheckAddressRequest.web:type_name -> harness.v1.WebCall
+	44, // 39: harness.v1.CheckCommandRequest.timeout:type_name -> google.protobuf.Duration
+	45, // 40: harness.v1.CheckCommandRequest.confinement:type_name -> harness.v1.Confinement
+	52, // 41: harness.v1.CheckCommandResponse.outcome:type_name -> harness.v1.ToolOutcome
+	54, // 42: harness.v1.CheckCommandResponse.sandbox_level:type_name -> harness.v1.SandboxLevel
+	58, // 43: harness.v1.CancelToolsResponse.background:type_name -> harness.v1.BackgroundState
+	41, // 44: harness.v1.MakeWorktreeRequest.sandbox:type_name -> harness.v1.SandboxConfig
+	8,  // 45: harness.v1.ToolHostService.DescribeHost:input_type -> harness.v1.DescribeHostRequest
+	10, // 46: harness.v1.ToolHostService.DescribeWorkspace:input_type -> harness.v1.DescribeWorkspaceRequest
+	12, // 47: harness.v1.ToolHostService.ExecuteTool:input_type -> harness.v1.ExecuteToolRequest
+	17, // 48: harness.v1.ToolHostService.ReadCallOutput:input_type -> harness.v1.ReadCallOutputRequest
+	19, // 49: harness.v1.ToolHostService.InspectWorkspace:input_type -> harness.v1.InspectWorkspaceRequest
+	22, // 50: harness.v1.ToolHostService.CheckFile:input_type -> harness.v1.CheckFileRequest
+	24, // 51: harness.v1.ToolHostService.CheckAddress:input_type -> harness.v1.CheckAddressRequest
+	26, // 52: harness.v1.ToolHostService.CheckCommand:input_type -> harness.v1.CheckCommandRequest
+	28, // 53: harness.v1.ToolHostService.CancelTools:input_type -> harness.v1.CancelToolsRequest
+	30, // 54: harness.v1.ToolHostService.MakeWorktree:input_type -> harness.v1.MakeWorktreeRequest
+	13, // 55: harness.v1.ToolHostService.DescribeServers:input_type -> harness.v1.DescribeServersRequest
+	32, // 56: harness.v1.ToolHostService.EndWorktree:input_type -> harness.v1.EndWorktreeRequest
+	0,  // 57: harness.v1.ToolHostService.StartServerSignIn:input_type -> harness.v1.StartServerSignInRequest
+	2,  // 58: harness.v1.ToolHostService.FinishServerSignIn:input_type -> harness.v1.FinishServerSignInRequest
+	4,  // 59: harness.v1.ToolHostService.DescribeServerSignIn:input_type -> harness.v1.DescribeServerSignInRequest
+	6,  // 60: harness.v1.ToolHostService.EndServerSignIn:input_type -> harness.v1.EndServerSignInRequest
+	9,  // 61: harness.v1.ToolHostService.DescribeHost:output_type -> harness.v1.DescribeHostResponse
+	11, // 62: harness.v1.ToolHostService.DescribeWorkspace:output_type -> harness.v1.DescribeWorkspaceResponse
+	16, // 63: harness.v1.ToolHostService.ExecuteTool:output_type -> harness.v1.ExecuteToolResponse
+	18, // 64: harness.v1.ToolHostService.ReadCallOutput:output_type -> harness.v1.ReadCallOutputResponse
+	21, // 65: harness.v1.ToolHostService.InspectWorkspace:output_type -> harness.v1.InspectWorkspaceResponse
+	23, // 66: harness.v1.ToolHostService.CheckFile:output_type -> harness.v1.CheckFileResponse
+	25, // 67: harness.v1.ToolHostService.CheckAddress:output_type -> harness.v1.CheckAddressResponse
+	27, // 68: harness.v1.ToolHostService.CheckCommand:output_type -> harness.v1.CheckCommandResponse
+	29, // 69: harness.v1.ToolHostService.CancelTools:output_type -> harness.v1.CancelToolsResponse
+	31, // 70: harness.v1.ToolHostService.MakeWorktree:output_type -> harness.v1.MakeWorktreeResponse
+	14, // 71: harness.v1.ToolHostService.DescribeServers:output_type -> harness.v1.DescribeServersResponse
+	33, // 72: harness.v1.ToolHostService.EndWorktree:output_type -> harness.v1.EndWorktreeResponse
+	1,  // 73: harness.v1.ToolHostService.StartServerSignIn:output_type -> harness.v1.StartServerSignInResponse
+	3,  // 74: harness.v1.ToolHostService.FinishServerSignIn:output_type -> harness.v1.FinishServerSignInResponse
+	5,  // 75: harness.v1.ToolHostService.DescribeServerSignIn:output_type -> harness.v1.DescribeServerSignInResponse
+	7,  // 76: harness.v1.ToolHostService.EndServerSignIn:output_type -> harness.v1.EndServerSignInResponse
+	61, // [61:77] is the sub-list for method output_type
+	45, // [45:61] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_toolhost_proto_init() }
@@ -2883,7 +3034,7 @@ func file_harness_v1_toolhost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_toolhost_proto_rawDesc), len(file_harness_v1_toolhost_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   32,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -25,6 +25,7 @@ const (
 	ToolHostService_ReadCallOutput_FullMethodName       = "/harness.v1.ToolHostService/ReadCallOutput"
 	ToolHostService_InspectWorkspace_FullMethodName     = "/harness.v1.ToolHostService/InspectWorkspace"
 	ToolHostService_CheckFile_FullMethodName            = "/harness.v1.ToolHostService/CheckFile"
+	ToolHostService_CheckAddress_FullMethodName         = "/harness.v1.ToolHostService/CheckAddress"
 	ToolHostService_CheckCommand_FullMethodName         = "/harness.v1.ToolHostService/CheckCommand"
 	ToolHostService_CancelTools_FullMethodName          = "/harness.v1.ToolHostService/CancelTools"
 	ToolHostService_MakeWorktree_FullMethodName         = "/harness.v1.ToolHostService/MakeWorktree"
@@ -59,6 +60,8 @@ type ToolHostServiceClient interface {
 	InspectWorkspace(ctx context.Context, in *InspectWorkspaceRequest, opts ...grpc.CallOption) (*InspectWorkspaceResponse, error)
 	// CheckFile looks at a file of a workspace for the harness.
 	CheckFile(ctx context.Context, in *CheckFileRequest, opts ...grpc.CallOption) (*CheckFileResponse, error)
+	// CheckAddress sends a GET to an address that a run waits for, as the web tools do.
+	CheckAddress(ctx context.Context, in *CheckAddressRequest, opts ...grpc.CallOption) (*CheckAddressResponse, error)
 	// CheckCommand runs a command of the harness once under a key: a second request
 	// with the same key joins the running one or returns its result. CancelTools kills
 	// it by its key. Errors as for ExecuteTool.
@@ -151,6 +154,16 @@ func (c *toolHostServiceClient) CheckFile(ctx context.Context, in *CheckFileRequ
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(CheckFileResponse)
 	err := c.cc.Invoke(ctx, ToolHostService_CheckFile_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *toolHostServiceClient) CheckAddress(ctx context.Context, in *CheckAddressRequest, opts ...grpc.CallOption) (*CheckAddressResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckAddressResponse)
+	err := c.cc.Invoke(ctx, ToolHostService_CheckAddress_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -270,6 +283,8 @@ type ToolHostServiceServer interface {
 	InspectWorkspace(context.Context, *InspectWorkspaceRequest) (*InspectWorkspaceResponse, error)
 	// CheckFile looks at a file of a workspace for the harness.
 	CheckFile(context.Context, *CheckFileRequest) (*CheckFileResponse, error)
+	// CheckAddress sends a GET to an address that a run waits for, as the web tools do.
+	CheckAddress(context.Context, *CheckAddressRequest) (*CheckAddressResponse, error)
 	// CheckCommand runs a command of the harness once under a key: a second request
 	// with the same key joins the running one or returns its result. CancelTools kills
 	// it by its key. Errors as for ExecuteTool.
@@ -325,6 +340,9 @@ func (UnimplementedToolHostServiceServer) InspectWorkspace(context.Context, *Ins
 }
 func (UnimplementedToolHostServiceServer) CheckFile(context.Context, *CheckFileRequest) (*CheckFileResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckFile not implemented")
+}
+func (UnimplementedToolHostServiceServer) CheckAddress(context.Context, *CheckAddressRequest) (*CheckAddressResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method CheckAddress not implemented")
 }
 func (UnimplementedToolHostServiceServer) CheckCommand(context.Context, *CheckCommandRequest) (*CheckCommandResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method CheckCommand not implemented")
@@ -478,6 +496,24 @@ func _ToolHostService_CheckFile_Handler(srv interface{}, ctx context.Context, de
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(ToolHostServiceServer).CheckFile(ctx, req.(*CheckFileRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _ToolHostService_CheckAddress_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckAddressRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ToolHostServiceServer).CheckAddress(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: ToolHostService_CheckAddress_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ToolHostServiceServer).CheckAddress(ctx, req.(*CheckAddressRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -674,6 +710,10 @@ var ToolHostService_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "CheckFile",
 			Handler:    _ToolHostService_CheckFile_Handler,
+		},
+		{
+			MethodName: "CheckAddress",
+			Handler:    _ToolHostService_CheckAddress_Handler,
 		},
 		{
 			MethodName: "CheckCommand",

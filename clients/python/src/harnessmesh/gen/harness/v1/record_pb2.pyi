@@ -566,6 +566,7 @@ class WaitCheck(_message.Message):
     OUTPUT_FIELD_NUMBER: _builtins.int
     BACKGROUND_FIELD_NUMBER: _builtins.int
     ERROR_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
     digest: _builtins.str
     """Path: SHA-256 of the file in lower-case hexadecimal; empty: there is none."""
     exit_code: _builtins.int
@@ -574,6 +575,8 @@ class WaitCheck(_message.Message):
     """Command: the end of what it wrote, at most 2 KiB."""
     error: _builtins.str
     """Why it could not be checked, in one line; empty: it was."""
+    status: _builtins.int
+    """Address: the HTTP status of the response."""
     @_builtins.property
     def background(self) -> Global___BackgroundState:
         """Background: how the command is. Unset: the run has no such command."""
@@ -586,10 +589,11 @@ class WaitCheck(_message.Message):
         output: _builtins.str = ...,
         background: Global___BackgroundState | None = ...,
         error: _builtins.str = ...,
+        status: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["background", b"background"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "digest", b"digest", "error", b"error", "exit_code", b"exit_code", "output", b"output"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "digest", b"digest", "error", b"error", "exit_code", b"exit_code", "output", b"output", "status", b"status"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1234,6 +1234,7 @@ class WaitState(_message.Message):
     CHECK_TIME_FIELD_NUMBER: _builtins.int
     CHECKS_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
     seconds: _builtins.int
     """Waiting ends at the latest after this number of seconds, 1 to 86,400."""
     command: _builtins.str
@@ -1248,6 +1249,8 @@ class WaitState(_message.Message):
     """Path: SHA-256 of the file at the first check in lower-case hexadecimal; empty: there was
     none.
     """
+    url: _builtins.str
+    """Until a GET to this address has a status of 200 to 299."""
     @_builtins.property
     def begin_time(self) -> _timestamp_pb2.Timestamp:
         """When waiting began; unset while the call waits for an approval."""
@@ -1267,10 +1270,11 @@ class WaitState(_message.Message):
         check_time: _timestamp_pb2.Timestamp | None = ...,
         checks: _builtins.int = ...,
         digest: _builtins.str = ...,
+        url: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["begin_time", b"begin_time", "check_time", b"check_time"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "begin_time", b"begin_time", "check_time", b"check_time", "checks", b"checks", "command", b"command", "digest", b"digest", "path", b"path", "seconds", b"seconds"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["background", b"background", "begin_time", b"begin_time", "check_time", b"check_time", "checks", b"checks", "command", b"command", "digest", b"digest", "path", b"path", "seconds", b"seconds", "url", b"url"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

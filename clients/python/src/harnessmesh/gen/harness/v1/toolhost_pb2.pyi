@@ -977,6 +977,72 @@ class CheckFileResponse(_message.Message):
 Global___CheckFileResponse: _TypeAlias = CheckFileResponse  # noqa: Y015
 
 @_typing.final
+class CheckAddressRequest(_message.Message):
+    """CheckAddressRequest asks about an address."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMESPACE_FIELD_NUMBER: _builtins.int
+    RUN_ID_FIELD_NUMBER: _builtins.int
+    FIRST_SEQUENCE_FIELD_NUMBER: _builtins.int
+    URL_FIELD_NUMBER: _builtins.int
+    WEB_FIELD_NUMBER: _builtins.int
+    namespace: _builtins.str
+    """The run's namespace."""
+    run_id: _builtins.str
+    """The run."""
+    first_sequence: _builtins.int
+    """First sequence of the run, as in ExecuteToolRequest."""
+    url: _builtins.str
+    """The address."""
+    @_builtins.property
+    def web(self) -> _web_pb2.WebCall:
+        """The settings of the agent. Redirects are followed to the host of the address alone."""
+
+    def __init__(
+        self,
+        *,
+        namespace: _builtins.str = ...,
+        run_id: _builtins.str = ...,
+        first_sequence: _builtins.int = ...,
+        url: _builtins.str = ...,
+        web: _web_pb2.WebCall | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["web", b"web"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_sequence", b"first_sequence", "namespace", b"namespace", "run_id", b"run_id", "url", b"url", "web", b"web"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckAddressRequest: _TypeAlias = CheckAddressRequest  # noqa: Y015
+
+@_typing.final
+class CheckAddressResponse(_message.Message):
+    """CheckAddressResponse is what an address answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    status: _builtins.int
+    """HTTP status; 0: there was no response."""
+    error: _builtins.str
+    """Why there was none, in one line."""
+    def __init__(
+        self,
+        *,
+        status: _builtins.int = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckAddressResponse: _TypeAlias = CheckAddressResponse  # noqa: Y015
+
+@_typing.final
 class CheckCommandRequest(_message.Message):
     """CheckCommandRequest asks for a command of the harness to be run."""
 

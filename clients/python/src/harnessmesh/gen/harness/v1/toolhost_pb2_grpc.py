@@ -66,6 +66,11 @@ class ToolHostServiceStub:
                 request_serializer=harness_dot_v1_dot_toolhost__pb2.CheckFileRequest.SerializeToString,
                 response_deserializer=harness_dot_v1_dot_toolhost__pb2.CheckFileResponse.FromString,
                 _registered_method=True)
+        self.CheckAddress = channel.unary_unary(
+                '/harness.v1.ToolHostService/CheckAddress',
+                request_serializer=harness_dot_v1_dot_toolhost__pb2.CheckAddressRequest.SerializeToString,
+                response_deserializer=harness_dot_v1_dot_toolhost__pb2.CheckAddressResponse.FromString,
+                _registered_method=True)
         self.CheckCommand = channel.unary_unary(
                 '/harness.v1.ToolHostService/CheckCommand',
                 request_serializer=harness_dot_v1_dot_toolhost__pb2.CheckCommandRequest.SerializeToString,
@@ -159,6 +164,13 @@ class ToolHostServiceServicer:
 
     def CheckFile(self, request, context):
         """CheckFile looks at a file of a workspace for the harness.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def CheckAddress(self, request, context):
+        """CheckAddress sends a GET to an address that a run waits for, as the web tools do.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -269,6 +281,11 @@ def add_ToolHostServiceServicer_to_server(servicer, server):
                     servicer.CheckFile,
                     request_deserializer=harness_dot_v1_dot_toolhost__pb2.CheckFileRequest.FromString,
                     response_serializer=harness_dot_v1_dot_toolhost__pb2.CheckFileResponse.SerializeToString,
+            ),
+            'CheckAddress': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckAddress,
+                    request_deserializer=harness_dot_v1_dot_toolhost__pb2.CheckAddressRequest.FromString,
+                    response_serializer=harness_dot_v1_dot_toolhost__pb2.CheckAddressResponse.SerializeToString,
             ),
             'CheckCommand': grpc.unary_unary_rpc_method_handler(
                     servicer.CheckCommand,
@@ -480,6 +497,33 @@ class ToolHostService:
             '/harness.v1.ToolHostService/CheckFile',
             harness_dot_v1_dot_toolhost__pb2.CheckFileRequest.SerializeToString,
             harness_dot_v1_dot_toolhost__pb2.CheckFileResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckAddress(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/harness.v1.ToolHostService/CheckAddress',
+            harness_dot_v1_dot_toolhost__pb2.CheckAddressRequest.SerializeToString,
+            harness_dot_v1_dot_toolhost__pb2.CheckAddressResponse.FromString,
             options,
             channel_credentials,
             insecure,

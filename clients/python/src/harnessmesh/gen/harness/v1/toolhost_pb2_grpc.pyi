@@ -54,6 +54,8 @@ class ToolHostServiceStub:
     """InspectWorkspace returns what has changed in a workspace since a run started."""
     CheckFile: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.CheckFileRequest, _toolhost_pb2.CheckFileResponse]
     """CheckFile looks at a file of a workspace for the harness."""
+    CheckAddress: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.CheckAddressRequest, _toolhost_pb2.CheckAddressResponse]
+    """CheckAddress sends a GET to an address that a run waits for, as the web tools do."""
     CheckCommand: _grpc.UnaryUnaryMultiCallable[_toolhost_pb2.CheckCommandRequest, _toolhost_pb2.CheckCommandResponse]
     """CheckCommand runs a command of the harness once under a key: a second request
     with the same key joins the running one or returns its result. CancelTools kills
@@ -117,6 +119,8 @@ class ToolHostServiceAsyncStub(ToolHostServiceStub):
     """InspectWorkspace returns what has changed in a workspace since a run started."""
     CheckFile: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.CheckFileRequest, _toolhost_pb2.CheckFileResponse]  # type: ignore[assignment]
     """CheckFile looks at a file of a workspace for the harness."""
+    CheckAddress: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.CheckAddressRequest, _toolhost_pb2.CheckAddressResponse]  # type: ignore[assignment]
+    """CheckAddress sends a GET to an address that a run waits for, as the web tools do."""
     CheckCommand: _aio.UnaryUnaryMultiCallable[_toolhost_pb2.CheckCommandRequest, _toolhost_pb2.CheckCommandResponse]  # type: ignore[assignment]
     """CheckCommand runs a command of the harness once under a key: a second request
     with the same key joins the running one or returns its result. CancelTools kills
@@ -213,6 +217,14 @@ class ToolHostServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_toolhost_pb2.CheckFileResponse, _abc.Awaitable[_toolhost_pb2.CheckFileResponse]]:
         """CheckFile looks at a file of a workspace for the harness."""
+
+    @_abc_1.abstractmethod
+    def CheckAddress(
+        self,
+        request: _toolhost_pb2.CheckAddressRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_toolhost_pb2.CheckAddressResponse, _abc.Awaitable[_toolhost_pb2.CheckAddressResponse]]:
+        """CheckAddress sends a GET to an address that a run waits for, as the web tools do."""
 
     @_abc_1.abstractmethod
     def CheckCommand(
