@@ -52,7 +52,8 @@ type driver struct {
 	checks     map[string]*harnessv1.RequirementCoverage // how outputs of the contract stand
 	agent      *harnessv1.AgentSpec                      // of the run that is to begin
 	task       *harnessv1.TaskContract
-	background []*harnessv1.BackgroundState     // commands, as the tool host has them
+	background []*harnessv1.BackgroundState // commands, as the tool host has them
+	graph      []*harnessv1.GraphTask
 	input      func(*harnessv1.Snapshot) uint64 // tokens that the model reports of its request; nil: as the story says
 	compact    func(*harnessv1.Snapshot)        // what compaction does in addition to its decision; may be nil
 }

@@ -29,7 +29,7 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	# words for the reader
 //	agent JSON                       what the run's AgentSpec has besides instructions and a model
 //	contract JSON                    the run's TaskContract
-//	start GOAL                       with settings in front, such as: max_turns=5 prompts=off strict=on tool_calls=3 yolo=on window=16000
+//	start GOAL                       with settings in front, such as: max_turns=5 prompts=off strict=on tool_calls=3 yolo=on window=16000 runs=2
 //	                                 workspace=on items=on guidance=off jit=off hooks=off stall=off doom=off
 //	model TEXT                       what the model answers next; its calls follow, a line each:
 //	  NAME ARGUMENTS
@@ -43,8 +43,10 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	                                 CALL may be question, for the first that waits
 //	check OUTPUT met|unmet [WHY]     how an output of the contract stands from now on; at first it is unmet
 //	approve CALL once|run|deny [WHY]
-//	reported CALL STATUS TEXT        the sub-agent of a call parks or ends, with this answer
-//	resume [tool_calls=N ...]
+//	reported CALL STATUS TEXT        the sub-agent of a call, or of a task as graph/ID, parks or ends, with this answer; PARKED:KIND
+//	                                 is a park with a kind
+//	graph JSON                       the run's graph: a list of tasks
+//	resume [tool_calls=N runs=N]
 //	timer [VERSION]                  the timer of the park at VERSION fires, by default the present one
 //	again                            the last item is sent a second time
 //	mid turn N: ...                  one of these while turn N is under way
@@ -131,6 +133,12 @@ func (d *driver) play(line string) {
 			d.t.Fatal(line, err)
 		}
 		d.agent.Instructions, d.agent.Model = "You are the hero of a story.", "script:story"
+	case "graph":
+		graph := &harnessv1.RunSpec{}
+		if err := protojson.Unmarshal([]byte(`{"graph":`+rest+`}`), graph); err != nil {
+			d.t.Fatal(line, err)
+		}
+		d.graph = graph.GetGraph()
 	case "contract":
 		d.task = &harnessv1.TaskContract{}
 		if err := protojson.Unmarshal([]byte(rest), d.task); err != nil {
@@ -217,16 +225,23 @@ func itemOf(d *driver, word, rest string) *harnessv1.InboxItem {
 	case "reported":
 		part := strings.SplitN(rest, " ", 3)
 		c := tree.Find(d.snapshot(), part[0])
+		status, kind, parks := strings.Cut(part[1], ":")
+		if !parks {
+			kind = "agent_done"
+		}
 		return tree.ReportItem(&harnessv1.ChildReport{
 			RunId: c.GetRunId(), CallId: part[0], Version: c.GetReport().GetVersion() + 9, Order: c.GetOrder(),
-			Status: harnessv1.RunStatus(harnessv1.RunStatus_value["RUN_STATUS_"+part[1]]), Accepted: part[1] == "DONE",
-			Reason: &harnessv1.StopReason{Kind: "agent_done"}, Turns: 2, Usage: &harnessv1.Usage{InputTokens: 900, OutputTokens: 100}, Answer: content.Inline(part[2]),
+			Status: harnessv1.RunStatus(harnessv1.RunStatus_value["RUN_STATUS_"+status]), Accepted: status == "DONE",
+			Reason: &harnessv1.StopReason{Kind: kind}, Turns: 2, Usage: &harnessv1.Usage{InputTokens: 900, OutputTokens: 100}, Answer: content.Inline(part[2]),
 		})
 	case "resume":
 		budgets := &harnessv1.Budgets{}
 		settings(d, rest, func(key string, n uint32) {
-			if key == "tool_calls" {
+			switch key {
+			case "tool_calls":
 				budgets.ToolCalls = &n
+			case "runs":
+				budgets.Runs = &n
 			}
 		})
 		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: budgets}}}
@@ -277,6 +292,8 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 			c.Budgets.ToolCalls = &n
 		case "turns":
 			c.Budgets.Turns = &n
+		case "runs":
+			c.Budgets.Runs = &n
 		case "prompts":
 			c.Continuation.Enabled = &no
 		case "required":
@@ -303,7 +320,7 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 			d.t.Fatalf("no setting is called %q", key)
 		}
 	})
-	return &harnessv1.RunSpec{Goal: content.Inline(goal), Agent: d.agent, Config: c, Contract: d.task, Workspace: workspace}
+	return &harnessv1.RunSpec{Goal: content.Inline(goal), Agent: d.agent, Config: c, Contract: d.task, Workspace: workspace, Graph: d.graph}
 }
 
 func settings(d *driver, text string, set func(key string, n uint32)) (rest string) {
