@@ -44,6 +44,7 @@ var rolePoints = map[string][]string{
 		"ordered",        // the order is sent, the parent's step is not acknowledged
 		"timer_fired",    // a timer was delivered, no item appended
 		"timer_kept",     // the item is stored, the timer not acknowledged
+		"below_expired",  // what is below a deleted run is deleted, nothing of the run is erased
 		"erased",         // everything of a deleted run is erased except its last record, no timer set for it
 	},
 	workflow.Turn: {
@@ -97,6 +98,7 @@ var rolePoints = map[string][]string{
 		"input_received", // an input has arrived, nothing stored
 		"input_stored",   // it is stored, no answer sent
 		"watching",       // a watcher was sent a record
+		"expired_child",  // that of a run below it is closed, not its own
 		"expired",        // the log of a deleted run is closed, no answer sent
 	},
 }

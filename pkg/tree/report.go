@@ -70,6 +70,13 @@ func Knows(s *harnessv1.Snapshot, r *harnessv1.ChildReport) bool {
 	return c != nil && !queued(c) && c.GetReport().GetVersion() >= r.GetVersion()
 }
 
+// Expects reports whether a parent with a snapshot waits for a report of a child: it has an order that the child has not confirmed, or
+// the child works. Otherwise it need not know that the child was deleted: an order to continue it is answered so.
+func Expects(s *harnessv1.Snapshot, r *harnessv1.ChildReport) bool {
+	c := FindRun(s, r.GetRunId())
+	return c != nil && !Idle(c)
+}
+
 // ReportItem returns the inbox item that tells a parent of a report.
 func ReportItem(r *harnessv1.ChildReport) *harnessv1.InboxItem {
 	return &harnessv1.InboxItem{Id: "report-" + r.GetRunId() + "-" + decimal(r.GetVersion()), Input: &harnessv1.InboxItem_ChildReport{ChildReport: r}}

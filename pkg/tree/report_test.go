@@ -53,3 +53,25 @@ func TestTheSummaryIsNoAnswer(t *testing.T) {
 		t.Errorf("a long answer is given as %v", got)
 	}
 }
+
+// TestExpects: a parent expects a report of a child that works, or that has an order to confirm.
+func TestExpects(t *testing.T) {
+	for name, c := range map[string]struct {
+		order    uint32
+		status   harnessv1.RunStatus
+		kind     string
+		expected bool
+	}{
+		"idle": {2, parked, "approval", false}, "ordered since": {3, parked, "approval", true}, "waits for a time": {2, parked, "wait", true}, "ended": {3, done, "agent_done", false},
+	} {
+		s := &harnessv1.Snapshot{Children: []*harnessv1.Child{{RunId: "a-1", Want: work, Order: c.order, Report: &harnessv1.ChildReport{
+			Version: 5, Order: 2, Status: c.status, Reason: &harnessv1.StopReason{Kind: c.kind},
+		}}}}
+		if got := tree.Expects(s, &harnessv1.ChildReport{RunId: "a-1", Version: 6}); got != c.expected {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+	if tree.Expects(&harnessv1.Snapshot{}, &harnessv1.ChildReport{RunId: "a-1"}) {
+		t.Error("a report of a foreign run is expected")
+	}
+}

@@ -361,3 +361,44 @@ func TestWallClockStopsTheTree(t *testing.T) {
 		}
 	}
 }
+
+// shared has a sub-agent whose share of the runs is too small for its calls, so that it gets more of its caller twice.
+var shared = scenario{
+	name: "shared",
+	script: `turns:
+  - {calls: [{name: middle, arguments: {prompt: Look.}}]}
+  - {text: All looked., calls: [{name: work_complete, arguments: {summary: looked}}]}
+`,
+	edit: func(s *harnessv1.RunSpec) {
+		leaf := looker("leaf", "turns:\n  - {text: It is so., calls: [{name: work_complete, arguments: {summary: looked}}]}\n")
+		s.Agent.Agents = []*harnessv1.SubAgent{looker("three", `turns:
+  - {calls: [{name: leaf, arguments: {prompt: One.}}, {name: leaf, arguments: {prompt: Two.}}, {name: leaf, arguments: {prompt: Three.}}]}
+  - {text: Three looked., calls: [{name: work_complete, arguments: {summary: looked}}]}
+`, leaf)}
+		s.Agent.Agents[0].Name = "middle"
+		s.Config.Budgets = &harnessv1.Budgets{Runs: proto.Uint32(4)}
+	},
+}
+
+// TestLeasesSurviveKills: repair dies at each of its points while a sub-agent asks for more runs. Each call has one run and one result,
+// and all runs count once.
+func TestLeasesSurviveKills(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	random := rand.New(rand.NewPCG(*seed, 23))
+	for _, point := range []string{"report", "reported", "order", "ordered"} {
+		killAt(t, m, random, "repair", point, shared, func(d *driver, entries []runlog.Entry) {
+			sound(t, d, entries)
+			last := entries[len(entries)-1].Record.GetStep().GetSnapshot()
+			if len(last.GetChildren()) != 1 || last.GetSpent().GetRuns() != 4 {
+				t.Errorf("%s: %d runs of %d children", d.run, last.GetSpent().GetRuns(), len(last.GetChildren()))
+				return
+			}
+			middle := m.Ended(runlog.Run{Namespace: d.run.Namespace, ID: last.GetChildren()[0].GetRunId()}, 0)
+			got := texts(middle, "leaf")
+			if children := middle[len(middle)-1].Record.GetStep().GetSnapshot().GetChildren(); len(children) != 3 || len(got) != 3 || strings.Count(strings.Join(got, "\n"), "It is so.") != 3 {
+				t.Errorf("%s: %d children, results %q", d.run, len(children), got)
+			}
+		})
+	}
+}

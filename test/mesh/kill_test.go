@@ -96,7 +96,7 @@ var uncertain = []string{"marked", "performed"}
 // TestKillPoints kills each role at each of its points, repeatedly, while runs are in
 // progress. Each run's log must be that of an undisturbed run.
 func TestKillPoints(t *testing.T) {
-	want := undisturbed(t, work, interrupted, deleted, judged, delegated, halted, separate)
+	want := undisturbed(t, work, interrupted, deleted, taken, judged, delegated, halted, separate)
 	for _, role := range meshtest.Roles {
 		if role == workflow.Inference {
 			continue // these runs have no jobs: see TestJobsSurviveKills and TestSummariesSurviveKills
@@ -122,6 +122,8 @@ func TestKillPoints(t *testing.T) {
 					s = halted
 				case "expired", "erased":
 					s = deleted
+				case "expired_child", "below_expired":
+					s = taken
 				case "asked", "admitted", "weighed", "judged", "looked":
 					s = judged
 				}

@@ -3,6 +3,7 @@ package gatewayserver
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"google.golang.org/grpc/codes"
 
@@ -39,6 +40,9 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 	for err == nil {
 		rec, refused := tree.Expire(view, access.Name(ctx), s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
 		if refused == nil {
+			if err := s.expireBelow(ctx, view); err != nil {
+				return false, err
+			}
 			sequence, err := s.log.Append(ctx, rec)
 			if err == nil {
 				failpoint.Hit(gateway.Writer, "expired")
@@ -62,6 +66,53 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 		return true, nil
 	}
 	return false, err
+}
+
+// expireBelow deletes what is below a run that is about to be deleted, each run before the one that started it, so that no run is left
+// without its parent. Nothing is deleted if something works.
+func (s *Server) expireBelow(ctx context.Context, root runlog.View) error {
+	var all []runlog.View // parents first
+	if err := s.below(ctx, root.Step, true, func(v runlog.View) error {
+		all = append(all, v)
+		_, refused := tree.Expire(v, "", s.now(), nil)
+		return refused
+	}); err != nil {
+		return err
+	}
+	for _, v := range slices.Backward(all) {
+		if err := s.expireChild(ctx, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expireChild closes the log of a run below one that is about to be deleted.
+func (s *Server) expireChild(ctx context.Context, view runlog.View) error {
+	run := view.Newest.Run
+	for {
+		rec, refused := tree.Expire(view, access.Name(ctx), s.now(), &harnessv1.Writer{Executor: gateway.Writer, Instance: s.instance, Nonce: s.random()})
+		if refused != nil {
+			return refused
+		}
+		sequence, err := s.log.Append(ctx, rec)
+		if err == nil {
+			failpoint.Hit(gateway.Writer, "expired_child")
+			s.runs.apply(runlog.Entry{Run: run, Sequence: sequence, Header: runlog.HeaderOf(rec), Record: rec})
+		}
+		if !errors.Is(err, runlog.ErrFenced) {
+			return err
+		}
+		newer := false
+		switch view, newer, err = s.fresher(ctx, run, view); {
+		case isExpired(err) || errors.Is(err, runlog.ErrNotFound):
+			return nil
+		case err != nil:
+			return err
+		case !newer:
+			return fault.New(codes.Aborted, harnessv1.ErrorReason_ERROR_REASON_CONFLICT, "run "+run.String()+" has changed; try again")
+		}
+	}
 }
 
 // checkAwaited refuses to delete a child alone while its caller waits for it. A caller that continues it at

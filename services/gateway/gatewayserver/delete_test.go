@@ -183,3 +183,41 @@ func TestAChildThatIsAwaitedIsNotDeleted(t *testing.T) {
 		t.Errorf("%v, %v", v.Newest, err)
 	}
 }
+
+// What is below a run is deleted before the run, the lowest first; nothing is deleted if something below works.
+func TestChildrenAreDeletedFirst(t *testing.T) {
+	b := newBed(t)
+	leaf, middle, root := b.started("leaf"), b.started("middle"), b.started("root")
+	ledger := func(h *hand, status harnessv1.RunStatus) *harnessv1.Child {
+		return &harnessv1.Child{
+			RunId: h.run.ID, CallId: "c-" + h.run.ID, Agent: "a", Want: harnessv1.ChildWant_CHILD_WANT_WORK, Order: 1,
+			Report: &harnessv1.ChildReport{RunId: h.run.ID, Version: 5, Order: 1, Status: status, Reason: &harnessv1.StopReason{Kind: "approval"}},
+		}
+	}
+	calls := func(h, below *hand, status harnessv1.RunStatus) {
+		h.step("turn", func(s *harnessv1.Step) { s.Snapshot.Children = []*harnessv1.Child{ledger(below, status)} })
+	}
+	calls(middle, leaf, harnessv1.RunStatus_RUN_STATUS_PARKED)
+	middle.park("agent", awaited("c-leaf", "agent"))
+	calls(root, middle, harnessv1.RunStatus_RUN_STATUS_PARKED)
+	root.park("agent", awaited("c-middle", "agent"))
+	leaf.step("turn", nil)
+	_, err := b.delete("root")
+	b.refused(err, codes.FailedPrecondition, "RUN_ACTIVE")
+	for _, id := range []string{"leaf", "middle", "root"} {
+		_, err := b.client.GetRun(b.ctx, &harnessv1.GetRunRequest{Namespace: b.namespace, RunId: id})
+		b.must(err)
+	}
+	leaf.park("approval", awaited("c1", "approval"))
+	_, err = b.delete("root")
+	b.must(err)
+	var before uint64
+	for _, h := range []*hand{leaf, middle, root} {
+		v, err := b.log.View(b.ctx, h.run, 0)
+		b.must(err)
+		if !runstate.Expired(v.Step.Record.GetStep().GetSnapshot()) || v.Newest.Sequence <= before {
+			t.Errorf("%s is closed at %d, the run below it at %d: %v", h.run.ID, v.Newest.Sequence, before, v.Step.Record.GetStep().GetSnapshot())
+		}
+		before = v.Newest.Sequence
+	}
+}

@@ -2,9 +2,11 @@ package repairserver_test
 
 import (
 	"testing"
+	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
+	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
 )
 
@@ -45,5 +47,62 @@ func TestOrdersPokeTheChild(t *testing.T) {
 	}
 	if last, err := b.log.LastInbox(b.ctx, taken); err != nil || last != 0 {
 		t.Errorf("a child that has taken the order was given it again: %d, %v", last, err)
+	}
+}
+
+// TestDeletedChildren: the caller of a child that is deleted need not know it unless it waits for a report; an order to the child is
+// answered in its place.
+func TestDeletedChildren(t *testing.T) {
+	b := newBed(t, repairserver.Config{})
+	closing := func(id, parent string) runlog.Run {
+		child, _ := b.begun(id, "turn")
+		s := to(runlog.Park)
+		s.Snapshot.Status, s.Snapshot.StopReason = harnessv1.RunStatus_RUN_STATUS_PARKED, &harnessv1.StopReason{Kind: "approval"}
+		s.Snapshot.Parent = &harnessv1.Parent{RunId: parent, Order: 1}
+		b.append(child, s)
+		v, err := b.log.View(b.ctx, child, 0)
+		b.must(err)
+		rec, err := tree.Expire(v, "nina", time.Now(), &harnessv1.Writer{Executor: "test", Nonce: nonces.Add(1)})
+		b.must(err)
+		_, err = b.log.Append(b.ctx, rec)
+		b.must(err)
+		return child
+	}
+	reports := func(id string, want harnessv1.ChildWant, confirmed bool) *harnessv1.ChildReport {
+		child := closing("child-"+id, id)
+		parent, _ := b.begun(id, "turn")
+		parked := to(runlog.Park)
+		c := &harnessv1.Child{RunId: child.ID, CallId: "c", Want: want, Order: 2, Report: &harnessv1.ChildReport{RunId: child.ID, Version: 3, Order: 1, Status: harnessv1.RunStatus_RUN_STATUS_PARKED}}
+		if confirmed {
+			c.Order, c.Sent = 1, 1
+		}
+		parked.Snapshot.Children = []*harnessv1.Child{c}
+		at := b.append(parent, parked)
+		if confirmed { // a later order shows that the steps before were handled
+			parked = to(runlog.Park)
+			parked.Snapshot.Children = []*harnessv1.Child{{RunId: child.ID, CallId: "c", Want: want, Order: 3, Report: c.GetReport()}}
+			b.append(parent, parked)
+		}
+		var last uint64
+		b.eventually("an item for "+id, func() bool {
+			var err error
+			last, err = b.log.LastInbox(b.ctx, parent)
+			b.must(err)
+			return last > at.Sequence
+		})
+		items, err := b.log.Inbox(b.ctx, parent, 0, last)
+		b.must(err)
+		if len(items) != 1 {
+			t.Errorf("%s has %v", id, items)
+		}
+		return items[0].GetChildReport()
+	}
+	for id, want := range map[string]harnessv1.ChildWant{"work": harnessv1.ChildWant_CHILD_WANT_WORK, "halt": harnessv1.ChildWant_CHILD_WANT_HALT} {
+		if r := reports(id, want, false); !r.GetAbsent() || r.GetOrder() != 2 || r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
+			t.Errorf("an order to %s is answered by %v", id, r)
+		}
+	}
+	if r := reports("idle", harnessv1.ChildWant_CHILD_WANT_WORK, true); !r.GetAbsent() || r.GetOrder() != 3 {
+		t.Errorf("a parent that expects nothing gets %v", r)
 	}
 }

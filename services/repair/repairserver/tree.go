@@ -86,7 +86,7 @@ func (s *Server) report(ctx context.Context, cfg executor.Config, e runlog.Entry
 		}
 		return nil // its end is reported too
 	}
-	if tree.Knows(step.GetSnapshot(), report) {
+	if tree.Knows(step.GetSnapshot(), report) || runstate.Expired(e.Record.GetStep().GetSnapshot()) && !tree.Expects(step.GetSnapshot(), report) {
 		return nil
 	}
 	if report.Answer, err = s.hand(ctx, e.Run, parent, answer); err != nil {
@@ -148,6 +148,9 @@ func (s *Server) expireBelow(ctx context.Context, cfg executor.Config, closing r
 			return fmt.Errorf("delete %s: %w", c.GetRunId(), err)
 		}
 	}
+	if len(closing.Record.GetStep().GetSnapshot().GetChildren()) > 0 {
+		failpoint.Hit(repair.Name, "below_expired")
+	}
 	return nil
 }
 
@@ -193,8 +196,8 @@ func (s *Server) order(ctx context.Context, cfg executor.Config, parent runlog.E
 		return err
 	}
 	how := tree.OrderOf(c)
-	if there == nil {
-		if tree.WasThere(c) || c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK {
+	if expired := runstate.Expired(there.GetSnapshot()); there == nil || expired {
+		if expired || tree.WasThere(c) || c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK {
 			return s.give(ctx, parent.Run, parent.Record.GetStep(), tree.AbsentItem(parent.Run, c))
 		}
 		return s.startChild(ctx, cfg, parent, child, c) // its first decision sees the newest order
