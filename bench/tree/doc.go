@@ -9,9 +9,9 @@
 // from /proc in steps of 10 ms, so it needs Linux and is summed over many rounds. Bytes are
 // those of the stream that has the logs.
 //
-// InterruptOfATree compares the interrupt of a root with 4 children and 8 grandchildren, each
-// of which runs a command, with that of one run whose command has 13 processes. A run has one
-// command in the foreground, and at most 4 in the background, so one command starts the 13.
+// InterruptOfATree compares the interrupt of a root with 8 children and 16 grandchildren, each
+// of which runs a command, with that of one run whose command has 25 processes. A run has one
+// command in the foreground, and at most 4 in the background, so one command starts the 25.
 //
 // The sides take turns, so that a busy machine slows both.
 package tree

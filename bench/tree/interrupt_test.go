@@ -12,12 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
 const (
-	below      = 4 // children of the root
+	below      = 8 // children of the root
 	grand      = 2 // children of each of these
 	commands   = 1 + below + below*grand
 	interrupts = 1 // of each side, an iteration
@@ -59,12 +61,15 @@ func command(marker string, n int) string {
 
 // tree returns a root whose sub-agents, on two levels, each run a command.
 func (b *bed) tree(marker, workspace string) *harnessv1.RunSpec {
-	delegates := func(n int) string {
-		return response(each(n, "{name: helper, arguments: {prompt: Do part %d., background: true, isolate: true}}")...)
+	delegates := func(n int, to string) string {
+		return response(each(n, "{name: "+to+", arguments: {prompt: Do part %d., background: true, isolate: true}}")...)
 	}
 	leaf := helper(b.script(response(command(marker, 1)), ends))
-	middle := helper(b.script(delegates(grand), response(command(marker, 1)), ends), leaf)
-	return spec(b.script(delegates(below), response(command(marker, 1)), ends), workspace, middle)
+	middle := helper(b.script(delegates(grand, "helper"), response(command(marker, 1)), ends), leaf)
+	middle.Name = "lead"
+	root := spec(b.script(delegates(below, "lead"), response(command(marker, 1)), ends), workspace, middle)
+	root.Config.Budgets = &harnessv1.Budgets{Runs: proto.Uint32(256)} // a share for each lead, without asking the root, which works
+	return root
 }
 
 // single returns a run with one command of as many processes.
