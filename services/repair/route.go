@@ -118,7 +118,7 @@ func (d *decision) continueTurn() error {
 		}
 	} else if warn := runstate.ExceededBudget(s, d.now); warn != nil {
 		return d.parkExceeded(warn)
-	} else if tree.LeasedOut(s) {
+	} else if d.asksMore() {
 		return d.pauseForAgents()
 	} else if why := s.GetHooks().GetPause(); why != "" {
 		s.Hooks.Pause = ""

@@ -66,7 +66,8 @@ func (d *decision) routeTree() (decided bool, err error) {
 	if err := d.delegate(); err != nil || !waits {
 		return false, err
 	}
-	if tree.Opening(s) || len(tree.Untold(s)) == 0 && len(tree.InBackground(s)) > 0 {
+	untold := len(tree.Untold(s)) > 0
+	if tree.Opening(s) || !untold && len(tree.InBackground(s)) > 0 && (s.GetTurn().GetAgentDone() || d.asksMore()) {
 		return true, d.pauseForAgents()
 	}
 	if s.GetPausedPhase() != unpaused {
@@ -81,6 +82,13 @@ func (d *decision) waitsForAgents() bool {
 	s := d.s
 	return s.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && runstate.WaitsForAgents(s.GetStopReason()) && !s.GetStopReason().GetDetails().GetStopping() &&
 		(d.resumed == "" || d.ordered) && d.failure == nil && len(runstate.AwaitedCalls(s)) == 0
+}
+
+// asksMore reports whether the run takes no turn because of what its sub-agents in the background have leased, or because a call in
+// the background waits for what its parent may give, which it asks for by its park. With a result that the agent has not read it takes
+// one nevertheless.
+func (d *decision) asksMore() bool {
+	return tree.LeasedOut(d.s) || d.s.GetShort() != "" && len(tree.Untold(d.s)) == 0
 }
 
 // idle reports whether the run is parked, and stays so, for another reason than that something below works.

@@ -160,7 +160,7 @@ func TestRefusedCallsHaveErrorResults(t *testing.T) {
 func background(t *testing.T) *harnessv1.Snapshot {
 	t.Helper()
 	s := delegated("look")
-	s.Phase, s.PendingToolCalls, s.Turn.Open = executing, nil, false
+	s.Phase, s.PendingToolCalls, s.Turn.Open, s.Turn.AgentDone = executing, nil, false, true
 	s.Children[0].Background = true
 	s = drain(t, s).GetStep().GetSnapshot()
 	if s.GetPausedPhase() != executing {
@@ -296,7 +296,7 @@ func TestDeadlineInTheBackground(t *testing.T) {
 // return.
 func TestLeasesAreSpentMeanwhile(t *testing.T) {
 	s := background(t)
-	s.Status, s.Phase, s.PausedPhase, s.StopReason = harnessv1.RunStatus_RUN_STATUS_RUNNING, executing, harnessv1.Phase_PHASE_UNSPECIFIED, nil
+	s.Status, s.Phase, s.PausedPhase, s.StopReason, s.Turn.AgentDone = harnessv1.RunStatus_RUN_STATUS_RUNNING, executing, harnessv1.Phase_PHASE_UNSPECIFIED, nil, false
 	s.Config.Budgets.Tokens = proto.Uint64(30_000)
 	s.Children[0].Lease.Tokens = proto.Uint64(25_000)
 	if o := drain(t, s); verdict(o) != "compaction" {
@@ -316,5 +316,32 @@ func TestLeasesAreSpentMeanwhile(t *testing.T) {
 	}
 	if o := drain(t, s, reported("c1", 5, 1, doneRun, "agent_done", used(26_000))); verdict(o) != "park budget_exceeded:tokens" {
 		t.Errorf("with nothing returned: %s, %s", verdict(o), events(o))
+	}
+}
+
+// TestShortCallsInTheBackground: between turns a run asks its parent for the runs that its calls in the background need, and continues
+// with what it gets or is refused.
+func TestShortCallsInTheBackground(t *testing.T) {
+	s := background(t)
+	s.Status, s.Phase, s.PausedPhase, s.StopReason, s.Turn.AgentDone = harnessv1.RunStatus_RUN_STATUS_RUNNING, executing, harnessv1.Phase_PHASE_UNSPECIFIED, nil, false
+	s.Parent = &harnessv1.Parent{RunId: "up", Order: 1}
+	s.Config.Budgets.Runs, s.Spent.Runs = proto.Uint32(1), 1
+	s.Children = append(s.Children, &harnessv1.Child{RunId: "a-c2", CallId: "c2", Agent: "look", Background: true, Arguments: content.Inline(`{"prompt":"p"}`)})
+	o := drain(t, s)
+	if verdict(o) != "park agent" || events(o) != "session.pause" || o.GetStep().GetSnapshot().GetShort() != "runs" {
+		t.Fatalf("%s, %s: short of %q", verdict(o), events(o), o.GetStep().GetSnapshot().GetShort())
+	}
+	s = o.GetStep().GetSnapshot()
+	order := func(runs uint32, refused bool) *harnessv1.InboxItem {
+		return &harnessv1.InboxItem{Order: 2, Refused: refused, Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: &harnessv1.Budgets{Runs: &runs}}}}
+	}
+	if o := drain(t, s, order(2, false)); verdict(o) != "compaction" || child(o, "c2").GetOrder() != 1 || !strings.Contains(events(o), "agent.started session.resume") {
+		t.Errorf("with more: %s, %s", verdict(o), events(o))
+	}
+	if o := drain(t, s, order(1, true)); verdict(o) != "compaction" || len(o.GetAppended()) != 1 || !strings.Contains(content.Text(o.GetAppended()[0].GetContent()), "nothing is left") {
+		t.Errorf("refused: %s, %v", verdict(o), o.GetAppended())
+	}
+	if o := drain(t, s, reported("c1", 5, 1, doneRun, "agent_done")); verdict(o) != "compaction" || len(o.GetAppended()) != 1 {
+		t.Errorf("with a result: %s, %v", verdict(o), o.GetAppended())
 	}
 }

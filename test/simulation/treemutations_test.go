@@ -58,12 +58,22 @@ var treeMutations = []mutation{
 		}
 	})},
 	{name: "children-not-deleted", trees: true, invariant: "no orphan", log: ofRole(gateway.Writer, func(log runlog.Log) runlog.Log {
-		return &rewritingLog{Log: log, rewrite: func(rec *harnessv1.Record) {
+		return childrenKept{&rewritingLog{Log: log, rewrite: func(rec *harnessv1.Record) {
 			if s := rec.GetStep().GetSnapshot(); runstate.Expired(s) {
 				s.Children = nil
 			}
-		}}
+		}}}
 	})},
+}
+
+// childrenKept does not store that a child is deleted.
+type childrenKept struct{ runlog.Log }
+
+func (l childrenKept) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+	if s := rec.GetStep().GetSnapshot(); runstate.Expired(s) && s.GetParent() != nil {
+		return rec.GetPrevSequence() + 1, nil
+	}
+	return l.Log.Append(ctx, rec)
 }
 
 // itemsLog changes the inbox items that a process appends.
