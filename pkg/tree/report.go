@@ -71,7 +71,7 @@ func Knows(s *harnessv1.Snapshot, r *harnessv1.ChildReport) bool {
 }
 
 // Expects reports whether a parent with a snapshot waits for a report of a child: it has an order that the child has not confirmed, or
-// the child works. Otherwise it need not know that the child was deleted: an order to continue it is answered so.
+// the child works. Otherwise it need not know that the child was deleted: an order to continue it returns that.
 func Expects(s *harnessv1.Snapshot, r *harnessv1.ChildReport) bool {
 	c := FindRun(s, r.GetRunId())
 	return c != nil && !Idle(c)

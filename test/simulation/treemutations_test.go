@@ -58,7 +58,7 @@ var treeMutations = []mutation{
 		}
 	})},
 	{name: "children-not-deleted", trees: true, invariant: "no orphan", log: ofRole(gateway.Writer, func(log runlog.Log) runlog.Log {
-		return childrenKept{&rewritingLog{Log: log, rewrite: func(rec *harnessv1.Record) {
+		return immortalLog{&rewritingLog{Log: log, rewrite: func(rec *harnessv1.Record) {
 			if s := rec.GetStep().GetSnapshot(); runstate.Expired(s) {
 				s.Children = nil
 			}
@@ -66,10 +66,10 @@ var treeMutations = []mutation{
 	})},
 }
 
-// childrenKept does not store that a child is deleted.
-type childrenKept struct{ runlog.Log }
+// immortalLog does not store that a child is deleted.
+type immortalLog struct{ runlog.Log }
 
-func (l childrenKept) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
+func (l immortalLog) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error) {
 	if s := rec.GetStep().GetSnapshot(); runstate.Expired(s) && s.GetParent() != nil {
 		return rec.GetPrevSequence() + 1, nil
 	}

@@ -50,8 +50,8 @@ func TestOrdersPokeTheChild(t *testing.T) {
 	}
 }
 
-// TestDeletedChildren: the caller of a child that is deleted need not know it unless it waits for a report; an order to the child is
-// answered in its place.
+// TestDeletedChildren: the caller of a child that is deleted need not know it unless it waits for a report; the sender of an order
+// to the child reports instead of it.
 func TestDeletedChildren(t *testing.T) {
 	b := newBed(t, repairserver.Config{})
 	closing := func(id, parent string) runlog.Run {
@@ -99,7 +99,7 @@ func TestDeletedChildren(t *testing.T) {
 	}
 	for id, want := range map[string]harnessv1.ChildWant{"work": harnessv1.ChildWant_CHILD_WANT_WORK, "halt": harnessv1.ChildWant_CHILD_WANT_HALT} {
 		if r := reports(id, want, false); !r.GetAbsent() || r.GetOrder() != 2 || r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_CANCELLED {
-			t.Errorf("an order to %s is answered by %v", id, r)
+			t.Errorf("an order to %s has the response %v", id, r)
 		}
 	}
 	if r := reports("idle", harnessv1.ChildWant_CHILD_WANT_WORK, true); !r.GetAbsent() || r.GetOrder() != 3 {
