@@ -29,6 +29,8 @@ var callers = map[string][]string{
 	harnessv1.ToolHostService_EndWorktree_FullMethodName:  {workflow.Repair},
 
 	harnessv1.ToolHostService_DescribeServers_FullMethodName: {workflow.Repair},
+	// A call of wait checks an address between turns.
+	harnessv1.ToolHostService_CheckAddress_FullMethodName: {workflow.Repair},
 	// A person signs in at servers of tools through a gateway.
 	harnessv1.ToolHostService_StartServerSignIn_FullMethodName:    {workflow.Gateway},
 	harnessv1.ToolHostService_FinishServerSignIn_FullMethodName:   {workflow.Gateway},

@@ -30,6 +30,7 @@ func toolHostMethods() map[string]string {
 		"MakeWorktree":      "repair",
 		"EndWorktree":       "repair",
 		"DescribeServers":   "repair",
+		"CheckAddress":      "repair",
 
 		"StartServerSignIn":    "gateway",
 		"FinishServerSignIn":   "gateway",
