@@ -3,6 +3,7 @@ package meshtest
 import (
 	"bufio"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"strings"
@@ -90,7 +91,7 @@ func (p *Process) Ended() bool {
 // Signal sends a signal.
 func (p *Process) Signal(s syscall.Signal) {
 	p.tb.Helper()
-	if err := p.cmd.Process.Signal(s); err != nil && !p.Ended() {
+	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		p.tb.Fatalf("signal %s: %v", p.Name, err)
 	}
 }
