@@ -103,7 +103,7 @@ func (s *Server) expireChild(ctx context.Context, view runlog.View) error {
 		if !errors.Is(err, runlog.ErrFenced) {
 			return err
 		}
-		newer := false
+		var newer bool
 		switch view, newer, err = s.fresher(ctx, run, view); {
 		case isExpired(err) || errors.Is(err, runlog.ErrNotFound):
 			return nil
