@@ -291,6 +291,17 @@ func TestSpecHasNoMoreRights(t *testing.T) {
 	}
 }
 
+// TestChildThatReadsOnlyStaysSo: a child whose tools were found to read only has no others, whatever they become.
+func TestChildThatReadsOnlyStaysSo(t *testing.T) {
+	def := &harnessv1.SubAgent{Name: "reader", Tools: []string{"mcp__s__*"}}
+	for _, writes := range []bool{false, true} {
+		got := tree.Spec(&harnessv1.RunSpec{}, &harnessv1.Snapshot{}, def, &harnessv1.Child{Writes: writes}, content.Inline("go"))
+		if got.GetAgent().GetReadOnly() == writes {
+			t.Errorf("writes %v: read-only is %v", writes, got.GetAgent().GetReadOnly())
+		}
+	}
+}
+
 // TestApprovalsOfTheParentHold: a child starts with the tools and the rules that were approved for the rest of its parent's run.
 func TestApprovalsOfTheParentHold(t *testing.T) {
 	s := waiting("look")

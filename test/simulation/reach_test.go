@@ -52,7 +52,7 @@ var reached = []string{
 	"CompactionCompleted summarize", "CompactionCompleted clear summarize", "CompactionCompleted direct_clear",
 	"compaction to compaction", "compaction to stopdecision", // a wait, and the end of one for an input
 	"summary:", "summary: no response within s", "summary: the summarizer returned no JSON object",
-	"AgentStarted", "AgentStarted background", "AgentStarted continued", "AgentEnded CANCELLED", "AgentEnded DONE", "SubtaskCompleted",
+	"AgentStarted", "AgentStarted background", "AgentStarted continued", "AgentWaiting", "AgentEnded CANCELLED", "AgentEnded DONE", "SubtaskCompleted",
 	"InputAccepted order", "stopping: cancel", "stopping: finish", "stopping: interrupt", "depth 2", "parked: agent",
 	"parked: budget_exceeded:tokens", "child deleted",
 	"parked: approval", "parked: budget_exceeded:tool_calls", "parked: client_tool", "parked: interrupted", "parked: provider_unavailable", "parked: question",
