@@ -86,7 +86,7 @@ func waitTarget(arguments string) (*harnessv1.WaitState, error) {
 	w := &harnessv1.WaitState{Seconds: maxWait, Command: given.Command, Path: given.Path, Url: given.URL, Background: given.Background}
 	switch {
 	case targets != 1:
-		return nil, fmt.Errorf("expected exactly one of seconds, command, path, url and background, got %d of them", targets)
+		return nil, fmt.Errorf("expected exactly one thing to wait for (seconds, command and so on), got %d of them", targets)
 	case len(given.Command) > maxWaitCommand:
 		return nil, fmt.Errorf("command: has %d bytes, more than %d; write it into a script and wait for that", len(given.Command), maxWaitCommand)
 	case len(given.URL) > maxWaitURL:

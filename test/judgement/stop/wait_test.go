@@ -94,7 +94,7 @@ func TestWaitRefuses(t *testing.T) {
 		args live.Args
 		want string
 	}{
-		{live.Args{}, "exactly one of seconds, command, path and background"},
+		{live.Args{}, "exactly one thing to wait for"},
 		{live.Args{"seconds": 1, "path": "a"}, "got 2"},
 		{live.Args{"url": "https://example.com"}, "url"},
 		{live.Args{"path": "../a"}, "inside the workspace"},
