@@ -87,7 +87,14 @@ type denial struct {
 // deniedFor is how long a refused message counts.
 const deniedFor = time.Minute
 
+// housekeeping is in the refusal of a message that no work depends on: the client deletes a consumer that
+// it has replaced, after a reconnect for instance. Otherwise the server does, once it is idle for long.
+const housekeeping = `"$JS.API.CONSUMER.DELETE.`
+
 func (d *denial) record(err error) {
+	if strings.Contains(err.Error(), housekeeping) {
+		return
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.text == "" {
