@@ -1,7 +1,6 @@
 package gatewayhttp
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,7 +133,7 @@ func (s *server) writeUpdate(ctx context.Context, l *lines, w *watch, u *harness
 		if err != nil {
 			return err
 		}
-		return l.event(cmp.Or(u.Event.GetOffset(), u.Event.GetId()), name, line)
+		return l.event(w.place.String(), name, line)
 	case *harnessv1.RunUpdate_Delta:
 		return writeDelta(l, u.Delta)
 	case *harnessv1.RunUpdate_Result:

@@ -21,7 +21,8 @@ type place struct {
 	// whole: all events of the version were seen; otherwise index is the last.
 	whole bool
 	index uint64
-	// result is the hash of the last seen result; empty for none.
+	// result is the hash of the last seen result, if no event of the watched run was seen
+	// since; otherwise empty.
 	result string
 	// below is the part of a tree's offset that follows the root's position, with its first
 	// separator; empty outside of trees.
@@ -68,10 +69,15 @@ func (p place) after() uint64 {
 	return p.version - 1 // the rest of it may be missing
 }
 
-// see records an event. It returns false if the event was seen before.
+// see records an event. It returns false if the event was seen before. An event of a run below
+// does not end what the client knows of the last result: the gateway may send the record of
+// that result again after it.
 func (p *place) see(event *harnessv1.Event) (bool, error) {
 	if event.GetOffset() != "" && (p.below != "" || event.GetRunId() != "") {
 		e, err := placeOf(event.GetOffset(), "id")
+		if event.GetRunId() != "" {
+			e.result = p.result
+		}
 		*p = e
 		return true, err
 	}
