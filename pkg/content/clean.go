@@ -19,10 +19,16 @@ func Reorders(r rune) bool {
 	return r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' || r == '\u2028' || r == '\u2029'
 }
 
-// Clean returns text from outside in a form that is safe to print and to put into a
-// prompt: line feeds and tabs stay, carriage returns are removed, and other Controls and
-// invalid bytes become U+FFFD.
-func Clean(text string) string {
+// Clean returns text from outside in a form that is safe to put into a prompt: Printable, and
+// without characters that a reader does not see, such as those of no width and tags. Joiners,
+// variation selectors and marks of direction stay where their script or sign needs them. It reads
+// a whole text: what a character needs can be before or after it.
+func Clean(text string) string { return withoutInvisible(Printable(text)) }
+
+// Printable returns text from outside, or a piece of one, in a form that is safe to print: line
+// feeds and tabs stay, carriage returns are removed, and other Controls and invalid bytes become
+// U+FFFD.
+func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
 		case r == '\n', r == '\t':

@@ -80,3 +80,74 @@ func TestNothingIsHiddenFromAPersonWhoDecides(t *testing.T) {
 		}
 	})
 }
+
+// TestInvisibleCharactersAreRemoved: what hides text from a reader goes, and what scripts and
+// signs need stays.
+func TestInvisibleCharactersAreRemoved(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"zero-width space":             {"pass\u200bword", "password"},
+		"joiners between Latin":        {"a\u200cb\u200dc 1\u200d2", "abc 12"},
+		"joiners in a row":             {"\u0645\u06cc\u200c\u200c\u200d\u062e", "\u0645\u06cc\u200c\u062e"},
+		"joiner at the start":          {"\u200da\u200d", "a"},
+		"joiner after white space":     {"\u0645 \u200c\u062e", "\u0645 \u062e"},
+		"Persian":                      {"می\u200cخواهم", "می\u200cخواهم"},
+		"Sinhala and Devanagari":       {"ශ්\u200dරී क्\u200dष", "ශ්\u200dරී क्\u200dष"},
+		"emoji":                        {"👩\u200d🚀 👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 👨\u200d👩\u200d👧", "👩\u200d🚀 👩🏽\u200d🚀 ❤\ufe0f\u200d🔥 👨\u200d👩\u200d👧"},
+		"emoji joined with nothing":    {"👩\u200d and 👩\u200d\u200d🚀", "👩 and 👩\u200d🚀"},
+		"keys":                         {"1\ufe0f\u20e3 #\ufe0f\u20e3", "1\ufe0f\u20e3 #\ufe0f\u20e3"},
+		"selectors that carry bytes":   {"😀\ufe00\ufe01\U000e0101\U000e0150a\ufe0f", "😀\ufe00a"},
+		"selectors after a letter":     {"a\U000e0141b \ufe0f", "ab "},
+		"selectors of ideographs":      {"😀\U000e0101", "😀"},
+		"variants of ideographs":       {"葛\U000e0100飾", "葛\U000e0100飾"},
+		"tags":                         {"ok\U000e0001\U000e0049\U000e0067\U000e006e\U000e007f.", "ok."},
+		"flag of a region":             {"🏴\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f", "🏴"},
+		"byte order mark":              {"\ufeffa\ufeffb", "ab"},
+		"soft hyphen, word joiner":     {"a\u00adb\u2060c\u2061d\u2064", "abcd"},
+		"fillers":                      {"a\u3164\u2065\U000e0fffb\u115fc\uffa0d\u034fe\u17b4f", "abcdef"},
+		"annotations, deprecated":      {"a\ufff9b\u206ac\u180ed", "abcd"},
+		"music and shorthand":          {"a\U0001d173b\U0001bca0c", "abc"},
+		"overrides show":               {"a\u202eb\u2066c\u2069", "a\uFFFDb\uFFFDc\uFFFD"},
+		"marks of direction":           {"a\u200eb\u200fc\u061cd", "abcd"},
+		"marks of direction in Hebrew": {"שלום!\u200f C++\u200e\u200e", "שלום!\u200f C++\u200e"},
+		"Arabic signs":                 {"\u06dd١ \u0600١", "\u06dd١ \u0600١"},
+		"Mongolian":                    {"\u182d\u180b", "\u182d\u180b"},
+		"Braille":                      {"⠋\u2800⠙", "⠋\u2800⠙"},
+		"spaces":                       {"a\u00a0b\u3000c\u202fd", "a\u00a0b\u3000c\u202fd"},
+	} {
+		got := content.Clean(c.text)
+		if got != c.want {
+			t.Errorf("%s: %+q, want %+q", name, got, c.want)
+		}
+		if again := content.Clean(got); again != got {
+			t.Errorf("%s: cleaned twice it is %+q", name, again)
+		}
+	}
+	runes := []rune("a é世م😀👩\u200b\u200c\u200d\u200e\u200f\ufe0f\ufe00\ufeff\U000e0041\U000e0101\u00ad\u202e\u3164")
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringOf(rapid.RuneFrom(runes)).Draw(t, "text")
+		got := content.Clean(text)
+		if again := content.Clean(got); again != got {
+			t.Errorf("%+q: %+q, and cleaned twice %+q", text, got, again)
+		}
+		if strings.ContainsAny(got, "\u200b\ufeff\U000e0041\u00ad\u3164") {
+			t.Errorf("%+q", got)
+		}
+		visible := strings.Map(func(r rune) rune {
+			if strings.ContainsRune("a é世م😀👩\uFFFD", r) {
+				return r
+			}
+			return -1
+		}, got)
+		if want := strings.Map(func(r rune) rune {
+			switch {
+			case r == '\u202e':
+				return '\uFFFD'
+			case strings.ContainsRune("a é世م😀👩", r):
+				return r
+			}
+			return -1
+		}, text); visible != want {
+			t.Errorf("%+q lost a visible character: %+q", text, got)
+		}
+	})
+}

@@ -163,7 +163,7 @@ func TestResultsOfServicesAreBounded(t *testing.T) {
 		want    string
 	}{
 		"empty":     {func(s stream) error { return s.Send(result(&harnessv1.ToolServiceResult{})) }, done, false, "The tool ended without output."},
-		"invisible": {func(s stream) error { return s.Send(result(&harnessv1.ToolServiceResult{Text: "a\x1b[31m\u202eb"})) }, done, false, "[data from the server liar] a"},
+		"invisible": {func(s stream) error { return s.Send(result(&harnessv1.ToolServiceResult{Text: "a\x1b[31m\u202eb\u200bc\U000e0041"})) }, done, false, "[data from the server liar] a\uFFFD[31m\uFFFDbc"},
 		"long": {func(s stream) error {
 			return s.Send(result(&harnessv1.ToolServiceResult{Text: strings.Repeat("x", 8<<20)}))
 		}, done, false, "Ask for less at a time."},

@@ -70,7 +70,7 @@ func (s *sink) print(text string) {
 // clean makes text from outside safe to print: it makes control characters visible,
 // which could move the cursor or rename the window, and characters that change the order
 // in which text reads.
-func clean(text string) string { return content.Clean(text) }
+func clean(text string) string { return content.Printable(text) }
 
 // Clean returns text from outside in a form that is safe for a terminal.
 func Clean(text string) string { return clean(text) }

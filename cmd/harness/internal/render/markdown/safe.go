@@ -13,8 +13,8 @@ import (
 	texts "github.com/harnessmesh/harnessmesh/pkg/content"
 )
 
-// Clean makes text from outside safe to print, see content.Clean.
-func Clean(text string) string { return texts.Clean(text) }
+// Clean makes text from outside safe to print, see content.Printable.
+func Clean(text string) string { return texts.Printable(text) }
 
 var entity = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`&(#[0-9]+|#[xX][0-9a-fA-F]+|[a-zA-Z0-9]+);?`)
