@@ -28,6 +28,8 @@ const (
 	RawOther = "other"
 	// RawLost answers each call under another id only.
 	RawLost = "lost"
+	// RawHung appends "hanging" to the file at each call, and never answers it.
+	RawHung = "hung"
 	// RawMany lists 10,000 tools more.
 	RawMany = "many"
 	// RawPages lists tools without a last page.
@@ -96,6 +98,11 @@ func rawCall(how, id string, answer func(id, result string)) {
 	}
 	switch how {
 	case RawLost:
+	case RawHung:
+		if err := appendLine(os.Getenv(Lines), "hanging"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	case RawBytes:
 		answer(id, text("spoken \xff\xfe"))
 	case RawMuddled:

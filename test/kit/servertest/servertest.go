@@ -41,9 +41,11 @@ const (
 	Old = "OLD"
 	// Delay is how long the server waits before it answers anything.
 	Delay = "DELAY"
+	// Listen is the HOST:PORT at which the server serves streamable HTTP instead.
+	Listen = "LISTEN"
 )
 
-// Enter serves on standard input and output and does not return, if Enabled is in the environment.
+// Enter serves on standard input and output, or over HTTP, and does not return, if Enabled is in the environment.
 func Enter() {
 	if os.Getenv(Enabled) == "" {
 		return
@@ -51,6 +53,10 @@ func Enter() {
 	enterRaw()
 	if d, err := time.ParseDuration(os.Getenv(Delay)); err == nil {
 		<-time.After(d)
+	}
+	if address := os.Getenv(Listen); address != "" {
+		fmt.Fprintln(os.Stderr, serveHTTP(address))
+		os.Exit(1)
 	}
 	if err := New(os.Getenv).Run(context.Background(), &mcp.StdioTransport{}); err != nil && !errors.Is(err, context.Canceled) {
 		fmt.Fprintln(os.Stderr, err)
@@ -112,15 +118,7 @@ func New(env func(string) string) *mcp.Server {
 	if description == "" {
 		description = "Appends a line to the file."
 	}
-	write := func(line string) error {
-		f, err := os.OpenFile(env(Lines), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
-		if err != nil {
-			return err
-		}
-		defer f.Close()
-		_, err = f.WriteString(line + "\n")
-		return err
-	}
+	write := func(line string) error { return appendLine(env(Lines), line) }
 	text := func(format string, args ...any) *mcp.CallToolResult {
 		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
 	}
@@ -193,6 +191,17 @@ func New(env func(string) string) *mcp.Server {
 			})
 	}
 	return s
+}
+
+// appendLine appends a line to a file.
+func appendLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(line + "\n")
+	return err
 }
 
 // dot is a PNG of one pixel.

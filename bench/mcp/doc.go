@@ -1,0 +1,19 @@
+// Package mcp measures what the harness adds to tools from outside.
+//
+//	go test -run '^$' -bench . -benchtime 1x ./bench/mcp  # what CI runs
+//	go test -run '^$' -bench . -benchtime 20x ./bench/mcp
+//
+// Call compares a call through a tool host with the same call by the bare client: that of the
+// MCP SDK, over stdio and streamable HTTP, and that of gRPC for a tool service. The call through
+// the host is a request over gRPC, an entry of its ledger, a check of the arguments and of the
+// definition, and the call of the server. The tool returns a line and does nothing else, so all
+// of the difference is visible. Its server is a process, the same one for both sides over HTTP
+// and gRPC, and the same program over stdio. With sync=always the mark of a call
+// and its result are flushed to the disk.
+//
+// Interrupt compares the interrupt of a run whose call of a server hangs with that of a run
+// whose command hangs, from InterruptRun to run.interrupted: a server that ends the call when it
+// is cancelled, and one that neither answers nor ends.
+//
+// The sides take turns, so that a busy machine slows both. It needs Linux.
+package mcp
