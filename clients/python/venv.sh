@@ -19,6 +19,10 @@ key=$("$python" - <<-'EOF'
 EOF
 )
 venv=$root/.cache/python/$key
+mkdir -p "$root/.cache/python"
+# One process makes it, and the others wait. The lock ends with the descriptor, in this shell.
+exec 9>"$venv.lock"
+"$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
 if [ ! -e "$venv/complete" ]; then
 	rm -rf "$venv"
 	"$python" -m venv "$venv" >&2
