@@ -20,12 +20,16 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
+	"slices"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -61,13 +65,13 @@ type Call struct {
 // Output shows a text, such as progress, to people who watch the run. The model does not read it.
 func (c *Call) Output(text string) {
 	if c.output != nil {
-		c.output(text)
+		c.output(strings.ToValidUTF8(text, "\uFFFD"))
 	}
 }
 
 // Result is how a call ended.
 type Result struct {
-	// Text and Media are what the model reads.
+	// Text, which is UTF-8, and Media are what the model reads, less than 16 MiB in all.
 	Text  string
 	Media []*harnessv1.ToolServiceMedia
 	// IsError: the tool failed.
@@ -90,6 +94,8 @@ const (
 	maxKept = 1000
 	// defaultTimeout is the time of a call whose request has none.
 	defaultTimeout = 2 * time.Minute
+	// maxResult bounds a result, in bytes. A message of 16 MiB has it and its tag.
+	maxResult = 16<<20 - 16
 	// pageSize is how many tools a page has.
 	pageSize = 200
 )
@@ -294,15 +300,27 @@ func (s *Service) run(ctx context.Context, t Tool, c *execution, r *harnessv1.To
 			return &harnessv1.ToolServiceResult{Unknown: true}
 		}
 	}
-	result := s.perform(ctx, t, &Call{
+	result := sendable(s.perform(ctx, t, &Call{
 		Key: r.GetKey(), Namespace: r.GetNamespace(), RunID: r.GetRunId(), ID: r.GetCallId(), Arguments: json.RawMessage(r.GetArguments()), output: c.show,
-	})
+	}))
 	if memory != nil {
 		if err := memory.End(r.GetKey(), result); err != nil {
 			s.config.Logger.Error("result of a call cannot be stored", "key", r.GetKey(), "error", err)
 		}
 	}
 	return result
+}
+
+// sendable returns a result, or the error of one that gRPC or the tool host would not take.
+func sendable(r *harnessv1.ToolServiceResult) *harnessv1.ToolServiceResult {
+	text := utf8.ValidString(r.GetText()) && !slices.ContainsFunc(r.GetMedia(), func(m *harnessv1.ToolServiceMedia) bool { return !utf8.ValidString(m.GetType()) })
+	switch size := proto.Size(r); {
+	case !text:
+		return &harnessv1.ToolServiceResult{Text: "The call has run, but its result cannot be read: it is not text in UTF-8.", IsError: true}
+	case size > maxResult:
+		return &harnessv1.ToolServiceResult{Text: fmt.Sprintf("The call has run, but its result cannot be read: it has %d bytes; at most %d are allowed. Ask for less at a time.", size, maxResult), IsError: true}
+	}
+	return r
 }
 
 // perform runs a call.

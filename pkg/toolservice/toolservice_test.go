@@ -193,13 +193,29 @@ func TestToolsThatFail(t *testing.T) {
 	run := func(f func() error) func(context.Context, *toolservice.Call) (toolservice.Result, error) {
 		return func(context.Context, *toolservice.Call) (toolservice.Result, error) { return toolservice.Result{}, f() }
 	}
+	returns := func(r toolservice.Result) func(context.Context, *toolservice.Call) (toolservice.Result, error) {
+		return func(context.Context, *toolservice.Call) (toolservice.Result, error) { return r, nil }
+	}
 	c := serve(t, toolservice.Config{Tools: []toolservice.Tool{
 		{Name: "fails", Run: run(func() error { return errors.New("no paper") })}, {Name: "panics", Run: run(func() error { panic("x") })},
+		{Name: "large", Run: returns(toolservice.Result{Text: strings.Repeat("x", 16<<20)})}, {Name: "bytes", Run: returns(toolservice.Result{Text: "a\xff"})},
+		{Name: "kind", Run: returns(toolservice.Result{Media: []*harnessv1.ToolServiceMedia{{Type: "\xff"}}})}, {Name: "error", Run: run(func() error { return errors.New("\xff") })},
+		{Name: "shows", Run: func(_ context.Context, c *toolservice.Call) (toolservice.Result, error) {
+			c.Output("a\xffb")
+			return toolservice.Result{}, nil
+		}},
 	}})
-	for tool, want := range map[string]string{"fails": "no paper", "panics": "for a reason that lies with its service"} {
+	for tool, want := range map[string]string{
+		"fails": "no paper", "panics": "for a reason that lies with its service",
+		"large": "The call has run, but its result cannot be read: it has 16777221 bytes; at most 16777200 are allowed.", "bytes": "it is not text in UTF-8", "kind": "it is not text in UTF-8",
+		"error": "it is not text in UTF-8",
+	} {
 		if _, r, err := execute(t.Context(), c, tool, tool); err != nil || !r.GetIsError() || !strings.Contains(r.GetText(), want) {
 			t.Errorf("%s: %v, %v", tool, r, err)
 		}
+	}
+	if output, r, err := execute(t.Context(), c, "output", "shows"); err != nil || output != "a\uFFFDb" || r.GetIsError() {
+		t.Errorf("an output that is not text: %q %v, %v", output, r, err)
 	}
 	if _, _, err := execute(t.Context(), c, key, "other"); status.Code(err) != codes.NotFound {
 		t.Error(err)

@@ -42,7 +42,23 @@ class Bench:
             show("drawing")
             return pb.ToolServiceResult(text="drawn", media=[pb.ToolServiceMedia(type="image/png", data=b"x")])
 
-        self.service = ToolService([count, fail, picture], memory=memory)
+        @tool
+        def large() -> str:
+            """Returns more than fits a message."""
+            return "x" * (16 << 20)
+
+        @tool
+        def surrogate() -> str:
+            """Returns what is not text, and shows it."""
+            show("a\ud800")
+            return "\ud800"
+
+        @tool
+        def value() -> object:
+            """Returns what is not JSON."""
+            return object()
+
+        self.service = ToolService([count, fail, picture, large, surrogate, value], memory=memory)
 
     async def __aenter__(self) -> "Bench":
         self.server = grpc.aio.server()
@@ -102,12 +118,18 @@ async def test_results_of_every_form(bench: Bench) -> None:
     assert (failed.text, failed.is_error) == ("no paper", True)
     output, drawn = await bench.execute("02", "picture")
     assert (output, drawn.text, len(drawn.media)) == ("drawing", "drawn", 1)
+    for key, (name, why) in enumerate({"large": "16777200 are allowed", "surrogate": "UTF-8", "value": "JSON"}.items()):
+        output, refused = await bench.execute(f"1{key}", name)
+        assert refused.is_error and refused.text.startswith("The call has run") and why in refused.text
+        assert output == ("a?" if name == "surrogate" else "")
     with pytest.raises(grpc.aio.AioRpcError) as unknown:
         await bench.execute("03", "other")
     assert unknown.value.code() == grpc.StatusCode.NOT_FOUND
     described = await bench.stub.Describe(pb.ToolServiceDescribeRequest())
     hints = {t.name: (t.hints.read_only, t.hints.parallel_safe) for t in described.tools}
-    assert hints == {"count": (False, False), "fail": (False, False), "picture": (True, True)}
+    assert hints == {"count": (False, False), "fail": (False, False), "picture": (True, True)} | dict.fromkeys(
+        ("large", "surrogate", "value"), (False, False)
+    )
     assert not described.remembers_keys
 
 

@@ -18,6 +18,7 @@ import { byName, runTool, type Tool } from "./tools.js";
 
 const KEPT = 1000; // results that are kept in memory
 const PAGE = 200; // tools of a page
+const LARGEST = (16 << 20) - 16; // bytes of a result: a message of 16 MiB has it and its tag
 const TIMEOUT = 120_000; // time of a call whose request has none, in milliseconds
 
 /** A tool, with what only a tool service declares. */
@@ -223,10 +224,20 @@ class Service {
       return create(pb.ToolServiceResultSchema, { unknown: true });
     }
     const { text, failed } = await runTool(tool, parse(request.arguments), { callId: request.key, signal, show });
-    const result = create(pb.ToolServiceResultSchema, failed && signal.aborted ? { unknown: true } : { text, isError: failed });
+    const result = sendable(create(pb.ToolServiceResultSchema, failed && signal.aborted ? { unknown: true } : { text, isError: failed }));
     this.#memory?.end(request.key, result);
     return result;
   }
+}
+
+/** Returns a result, or the error of one that is too large to be sent. */
+function sendable(result: pb.ToolServiceResult): pb.ToolServiceResult {
+  const size = toBinary(pb.ToolServiceResultSchema, result).length;
+  if (size <= LARGEST) {
+    return result;
+  }
+  const text = `The call has run, but its result cannot be read: it has ${size} bytes; at most ${LARGEST} are allowed. Ask for less at a time.`;
+  return create(pb.ToolServiceResultSchema, { text, isError: true });
 }
 
 function parse(text: string): unknown {

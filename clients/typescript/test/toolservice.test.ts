@@ -43,8 +43,9 @@ async function bench(memory?: string) {
       throw new ToolFailed("no paper");
     },
   });
+  const text = (name: string, value: string) => tool({ name, description: "Returns a text.", parameters: none, run: () => value });
   const served: Served = await serveTools({
-    tools: [count, { ...fail, hints: { parallelSafe: true } }],
+    tools: [count, { ...fail, hints: { parallelSafe: true } }, text("large", "x".repeat(16 << 20)), text("surrogate", "a\ud800")],
     address: "127.0.0.1:0",
     ...(memory === undefined ? {} : { memory }),
   });
@@ -106,10 +107,14 @@ test("cancel returns when the call has ended", async () => {
 test("a service describes its tools, and their errors are results", async () => {
   await using b = await bench();
   const described = await b.rpc.describe({});
-  assert.deepEqual(described.tools.map((t) => [t.name, t.hints?.readOnly, t.hints?.parallelSafe]), [["count", false, false], ["fail", true, true]]);
+  assert.deepEqual(described.tools.slice(0, 2).map((t) => [t.name, t.hints?.readOnly, t.hints?.parallelSafe]), [["count", false, false], ["fail", true, true]]);
   assert.equal(described.remembersKeys, false);
   const { result } = await b.execute(KEY, "fail");
   assert.deepEqual([result.text, result.isError], ["no paper", true]);
+  const { result: large } = await b.execute("0b", "large");
+  assert.ok(large.isError && large.text.includes("The call has run, but its result cannot be read: it has 16777221 bytes"), large.text);
+  const { result: surrogate } = await b.execute("0c", "surrogate");
+  assert.deepEqual([surrogate.text, surrogate.isError], ["a\ufffd", false]);
 });
 
 test("keys outlive the process", async () => {

@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/metadata"
 	grpcstatus "google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -58,11 +60,23 @@ func startLiar(t *testing.T, l *liar) (settings *harnessv1.McpServer, stop func(
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := grpc.NewServer(grpc.MaxSendMsgSize(64 << 20))
+	server := grpc.NewServer(grpc.MaxSendMsgSize(64<<20), grpc.ForceServerCodecV2(careless{encoding.GetCodecV2("proto")}))
 	harnessv1.RegisterToolServiceServer(server, l)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return &harnessv1.McpServer{Name: "liar", Grpc: listener.Addr().String()}, server.Stop
+}
+
+// careless sends the character ¿ as two bytes that are not UTF-8.
+type careless struct{ encoding.CodecV2 }
+
+// Marshal implements encoding.CodecV2.
+func (c careless) Marshal(v any) (mem.BufferSlice, error) {
+	data, err := c.CodecV2.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return mem.BufferSlice{mem.SliceBuffer(bytes.ReplaceAll(data.Materialize(), []byte("¿"), []byte("\xff\xfe")))}, nil
 }
 
 // TestServicesThatCannotBeUsed: each has a state and a message.
@@ -162,14 +176,30 @@ func TestResultsOfServicesAreBounded(t *testing.T) {
 		failed  bool
 		want    string
 	}{
-		"empty":     {func(s stream) error { return s.Send(result(&harnessv1.ToolServiceResult{})) }, done, false, "The tool ended without output."},
-		"invisible": {func(s stream) error { return s.Send(result(&harnessv1.ToolServiceResult{Text: "a\x1b[31m\u202eb\u200bc\U000e0041"})) }, done, false, "[data from the server liar] a\uFFFD[31m\uFFFDbc"},
+		"empty": {func(s stream) error { return s.Send(result(&harnessv1.ToolServiceResult{})) }, done, false, "The tool ended without output."},
+		"invisible": {func(s stream) error {
+			return s.Send(result(&harnessv1.ToolServiceResult{Text: "a\x1b[31m\u202eb\u200bc\U000e0041"}))
+		}, done, false, "[data from the server liar] a\uFFFD[31m\uFFFDbc"},
 		"long": {func(s stream) error {
 			return s.Send(result(&harnessv1.ToolServiceResult{Text: strings.Repeat("x", 8<<20)}))
 		}, done, false, "Ask for less at a time."},
 		"too long": {func(s stream) error {
 			return s.Send(result(&harnessv1.ToolServiceResult{Text: strings.Repeat("x", 17<<20)}))
+		}, done, true, "The call has run, but its result cannot be read: it has more than 16 MiB."},
+		"too long to send": {func(stream) error {
+			return grpcstatus.Error(codes.ResourceExhausted, "trying to send message larger than max (9 vs. 8)")
+		}, done, true, "it has more than 16 MiB"},
+		"full": {func(stream) error { return grpcstatus.Error(codes.ResourceExhausted, "too many calls") }, unknown, false, ""},
+		"request too long": {func(stream) error {
+			return grpcstatus.Error(codes.ResourceExhausted, "grpc: received message larger than max (9 vs. 8)")
 		}, unknown, false, ""},
+		"no text": {func(s stream) error {
+			return s.Send(result(&harnessv1.ToolServiceResult{Text: "a¿"}))
+		}, done, true, "The call has run, but its result cannot be read: it is not text in UTF-8."},
+		"no text to send": {func(s stream) error { return s.SendMsg(&harnessv1.ToolServiceResult{Text: "a\xff"}) }, done, true, "it is not text in UTF-8"},
+		"output is no text": {func(s stream) error {
+			return errors.Join(s.Send(&harnessv1.ToolServiceExecuteResponse{Value: &harnessv1.ToolServiceExecuteResponse_Output{Output: "x¿"}}), s.Send(result(&harnessv1.ToolServiceResult{Text: "fine"})))
+		}, done, false, "fine"},
 		"media": {func(s stream) error {
 			r := &harnessv1.ToolServiceResult{}
 			for range 100 {
@@ -250,6 +280,19 @@ func TestLostCallsAreSentAgain(t *testing.T) {
 		case !remembers && (len(keys) != 1 || r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN):
 			t.Errorf("it does not: %v after the keys %v", r, keys)
 		}
+	}
+	calls := 0
+	large := serveLiar(t, &liar{
+		describe: func(*harnessv1.ToolServiceDescribeRequest) (*harnessv1.ToolServiceDescribeResponse, error) {
+			return &harnessv1.ToolServiceDescribeResponse{RemembersKeys: true, Tools: []*harnessv1.ToolServiceTool{{Name: "a"}}}, nil
+		},
+		execute: func(_ *harnessv1.ToolServiceExecuteRequest, s stream) error {
+			calls++
+			return s.Send(&harnessv1.ToolServiceExecuteResponse{Value: &harnessv1.ToolServiceExecuteResponse_Result{Result: &harnessv1.ToolServiceResult{Text: strings.Repeat("x", 17<<20)}}})
+		},
+	})
+	if r := h.execute(h.serviceCall(large, "a", `{}`)); calls != 1 || !r.GetIsError() {
+		t.Errorf("a result that is too large: %d calls, %v", calls, r.GetOutcome())
 	}
 	var stop func()
 	l := &liar{execute: func(*harnessv1.ToolServiceExecuteRequest, stream) error {

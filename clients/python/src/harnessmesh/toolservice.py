@@ -33,6 +33,7 @@ from harnessmesh.tools import Tool, ToolFailed, Tools, by_name
 _KEPT = 1000  # results that are kept in memory
 _PAGE = 200  # tools of a page
 _SECONDS = 120.0  # time of a call whose request has none
+_LARGEST = (16 << 20) - 16  # bytes of a result: a message of 16 MiB has it and its tag
 _KEY = re.compile(r"[0-9a-f]{1,128}")
 
 _shows: contextvars.ContextVar[Callable[[str], None]] = contextvars.ContextVar("shows")
@@ -42,7 +43,7 @@ def show(text: str) -> None:
     """Shows a text, such as progress, to people who watch the run of the present call."""
     shows = _shows.get(None)
     if shows is not None:
-        shows(text)
+        shows(_valid(text))
 
 
 class Memory:
@@ -215,7 +216,7 @@ class ToolService(toolservice_pb2_grpc.ToolServiceServicer):
                     return known
                 if begun and not tool.idempotent:
                     return pb.ToolServiceResult(unknown=True)
-            result = await asyncio.wait_for(_made(tool, request), seconds)
+            result = _sendable(await asyncio.wait_for(_made(tool, request), seconds))
         except (asyncio.CancelledError, asyncio.TimeoutError):
             result = pb.ToolServiceResult(unknown=True)
         if self._memory is not None:
@@ -233,12 +234,32 @@ async def _made(tool: Tool, request: pb.ToolServiceExecuteRequest) -> pb.ToolSer
         else:
             value = await asyncio.to_thread(tool.function, **named)
     except ToolFailed as error:
-        return pb.ToolServiceResult(text=str(error), is_error=True)
+        return pb.ToolServiceResult(text=_valid(str(error)), is_error=True)
     except Exception as error:  # noqa: BLE001  the model receives every error
-        return pb.ToolServiceResult(text=f"{type(error).__name__}: {error}", is_error=True)
+        return pb.ToolServiceResult(text=_valid(f"{type(error).__name__}: {error}"), is_error=True)
     if isinstance(value, pb.ToolServiceResult):
         return value
-    return pb.ToolServiceResult(text=value if isinstance(value, str) else json.dumps(value))
+    try:
+        return pb.ToolServiceResult(text=value if isinstance(value, str) else json.dumps(value))
+    except UnicodeEncodeError:
+        return _unreadable("it is not text in UTF-8")
+    except (TypeError, ValueError) as error:
+        return _unreadable(f"it is not JSON ({_valid(str(error))})")
+
+
+def _valid(text: str) -> str:
+    return text.encode(errors="replace").decode()
+
+
+def _unreadable(why: str) -> pb.ToolServiceResult:
+    return pb.ToolServiceResult(text=f"The call has run, but its result cannot be read: {why}.", is_error=True)
+
+
+def _sendable(result: pb.ToolServiceResult) -> pb.ToolServiceResult:
+    size = result.ByteSize()
+    if size > _LARGEST:
+        return _unreadable(f"it has {size} bytes; at most {_LARGEST} are allowed. Ask for less at a time")
+    return result
 
 
 def _described(tool: Tool) -> pb.ToolServiceTool:

@@ -53,6 +53,10 @@ func (s *session) callService(ctx, bounded context.Context, conn *connection, c 
 	go func() { ends <- receive(stream, request, c.Output, &s.secrets) }()
 	select {
 	case e := <-ends:
+		if why := unreadable(request, e.err); why != nil {
+			_, _ = conn.service.cancel(outgoing, c.Key, ends) // if it was output, the call still runs
+			return failed("%sThe call has run, but its result cannot be read: %s. The call is not sent again.", origin(c.GetServer()), why)
+		}
 		return s.serviceResult(ctx, conn, c, e)
 	case <-bounded.Done():
 	}
@@ -72,7 +76,7 @@ func (s *session) callService(ctx, bounded context.Context, conn *connection, c 
 // open opens the stream of a call. After an error nothing of the call was sent.
 func (c *service) open(ctx, bounded context.Context, end context.CancelFunc) (grpc.ClientStream, error) {
 	release := context.AfterFunc(bounded, end)
-	stream, err := c.conn.NewStream(ctx, executeStream, harnessv1.ToolService_Execute_FullMethodName, grpc.MaxCallRecvMsgSize(maxMessage))
+	stream, err := c.conn.NewStream(ctx, executeStream, harnessv1.ToolService_Execute_FullMethodName, grpc.MaxCallRecvMsgSize(maxMessage), grpc.ForceCodecV2(lenientCodec()))
 	if !release() && err == nil {
 		return nil, status.Error(codes.Canceled, "it did not answer in time")
 	}
