@@ -46,7 +46,7 @@ func Accept(s *harnessv1.Snapshot, run runlog.Run, call *harnessv1.PendingCall, 
 		if c = FindRun(s, d.GetContinueRun()); c == nil || !Ended(c) {
 			return &Reply{Text: fmt.Sprintf("Sub-agent run %s works already; wait for its end.", d.GetContinueRun()), Failed: true}
 		}
-		c.Want, c.ContinuedBy, c.Told, c.Overdue, c.Deadline = harnessv1.ChildWant_CHILD_WANT_UNSPECIFIED, call.GetCallId(), false, false, nil
+		c.Want, c.ContinuedBy, c.Told, c.Overdue, c.Exhausted, c.Deadline = harnessv1.ChildWant_CHILD_WANT_UNSPECIFIED, call.GetCallId(), false, false, "", nil
 		c.UsageBefore, c.RunsBefore, c.Arguments = proto.CloneOf(c.GetReport().GetUsage()), c.GetReport().GetRuns(), proto.CloneOf(call.GetArguments())
 	} else {
 		s.Children = append(s.Children, c)

@@ -91,16 +91,16 @@ func More(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (l
 	grown := map[string]bool{}
 	if lease.Tokens != nil && left.Tokens != nil {
 		most := base(which == "tokens", runstate.TotalTokens(used), lease.GetTokens()) + share(left.GetTokens(), minTokens)
-		if def.GetBudgets().GetTokens() > 0 {
-			most = min(most, def.GetBudgets().GetTokens())
+		if limit := def.GetBudgets(); limit != nil && limit.Tokens != nil {
+			most = min(most, limit.GetTokens())
 		}
 		grown["tokens"] = most > lease.GetTokens()
 		lease.Tokens = proto.Uint64(max(most, lease.GetTokens()))
 	}
 	if lease.CostUsd != nil && left.CostUsd != nil {
 		most := base(which == "cost", float64(used.GetCostMicroUsd())/1e6, lease.GetCostUsd()) + share(left.GetCostUsd(), minCost)
-		if def.GetBudgets().GetCostUsd() > 0 {
-			most = min(most, def.GetBudgets().GetCostUsd())
+		if limit := def.GetBudgets(); limit != nil && limit.CostUsd != nil {
+			most = min(most, limit.GetCostUsd())
 		}
 		grown["cost"] = most > lease.GetCostUsd()
 		lease.CostUsd = proto.Float64(max(most, lease.GetCostUsd()))
@@ -114,6 +114,34 @@ func More(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (l
 		lease.Runs = proto.Uint32(max(most, lease.GetRuns()))
 	}
 	return lease, grown[which]
+}
+
+// exhausted returns the budget for which a child is parked, if it is the child's definition that sets the limit: neither its parent nor a
+// user of the tree can give it more. Empty: it is not parked for a budget, or the limit is that of a run above or of all runs.
+func exhausted(c *harnessv1.Child, def *harnessv1.SubAgent) string {
+	reason, limit, lease := c.GetReport().GetReason(), def.GetBudgets(), c.GetLease()
+	budget, parked := strings.CutPrefix(reason.GetKind(), budgetExceeded)
+	if !parked || !Idle(c) {
+		return ""
+	}
+	own := reason.GetDetails().GetRunId() == "" // not that of a run below it
+	var set bool
+	switch budget {
+	case "tokens":
+		set = limit != nil && limit.Tokens != nil && lease.GetTokens() >= limit.GetTokens()
+	case "cost":
+		set = limit != nil && limit.CostUsd != nil && lease.GetCostUsd() >= limit.GetCostUsd()
+	case "turns":
+		set = own && limit != nil && limit.Turns != nil
+	case "tool_calls":
+		set = own && limit != nil && limit.ToolCalls != nil
+	case "wall_clock":
+		set = own && limit.GetWallClock() != nil
+	}
+	if !set {
+		return ""
+	}
+	return budget
 }
 
 // base returns from where a lease grows: from what is used of it, or, if all of it is needed, from all of it.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -201,5 +202,68 @@ func TestParentGetsWhatAChildLacks(t *testing.T) {
 	s.Config.Budgets.Tokens, s.Children = proto.Uint64(200_000), []*harnessv1.Child{tokens}
 	if more, ok := tree.More(s, delegates, tokens); !ok || more.GetTokens() != 30_000+(200_000-29_000)/4 {
 		t.Errorf("short of tokens for a call it gets %v, %v", more, ok)
+	}
+}
+
+// TestEndExhausted: a child that is parked for a limit that its definition sets gets the order to end. One that is parked for a limit of its
+// parent, of a run below it or of all runs does not.
+func TestEndExhausted(t *testing.T) {
+	own := &harnessv1.Budgets{
+		Tokens: proto.Uint64(50), CostUsd: proto.Float64(0.5), Turns: proto.Uint32(5), ToolCalls: proto.Uint32(5), WallClock: durationpb.New(time.Minute), Runs: proto.Uint32(1),
+	}
+	reached := &harnessv1.Budgets{Tokens: proto.Uint64(50), CostUsd: proto.Float64(0.5)}
+	less := &harnessv1.Budgets{Tokens: proto.Uint64(49), CostUsd: proto.Float64(0.4)}
+	none := &harnessv1.Budgets{}
+	for _, c := range []struct {
+		kind         string
+		limit, lease *harnessv1.Budgets
+		below, ends  bool
+	}{
+		{"budget_exceeded:tokens", own, reached, false, true},
+		{"budget_exceeded:cost", own, reached, false, true},
+		{"budget_exceeded:tokens", own, reached, true, true}, // what is below it has of its lease
+		{"budget_exceeded:tokens", own, less, false, false},
+		{"budget_exceeded:cost", own, less, false, false},
+		{"budget_exceeded:tokens", none, reached, false, false},
+		{"budget_exceeded:cost", nil, reached, false, false},
+		{"budget_exceeded:turns", own, none, false, true},
+		{"budget_exceeded:tool_calls", own, none, false, true},
+		{"budget_exceeded:wall_clock", own, none, false, true},
+		{"budget_exceeded:turns", none, none, false, false},
+		{"budget_exceeded:tool_calls", nil, none, false, false},
+		{"budget_exceeded:wall_clock", none, none, false, false},
+		{"budget_exceeded:turns", own, none, true, false},
+		{"budget_exceeded:tool_calls", own, none, true, false},
+		{"budget_exceeded:wall_clock", own, none, true, false},
+		{"budget_exceeded:runs", own, reached, false, false},
+		{"approval", own, reached, false, false},
+	} {
+		reason := &harnessv1.StopReason{Kind: c.kind}
+		if c.below {
+			reason.Details = &harnessv1.StopDetails{RunId: "a-below"}
+		}
+		child := &harnessv1.Child{Want: work, Order: 2, Lease: c.lease, Report: &harnessv1.ChildReport{Status: parked, Order: 2, Reason: reason}}
+		if got := tree.EndExhausted(child, &harnessv1.SubAgent{Budgets: c.limit}); got != c.ends || got != (child.GetWant() == end && child.GetOrder() == 3) {
+			t.Errorf("%s of %v with %v: %v, %v", c.kind, c.limit, c.lease, got, child)
+		}
+		child.Want, child.Order, child.Exhausted = work, 3, "" // a newer order, which the child has not confirmed
+		if tree.EndExhausted(child, &harnessv1.SubAgent{Budgets: c.limit}) {
+			t.Errorf("%s: it ends by an old report", c.kind)
+		}
+	}
+}
+
+// TestMoreIsAtMostTheDefinition: a definition that allows nothing of a budget gets nothing more of it.
+func TestMoreIsAtMostTheDefinition(t *testing.T) {
+	s := waiting("look")
+	s.Config = &harnessv1.LoopConfig{Budgets: &harnessv1.Budgets{Tokens: proto.Uint64(1_000_000), CostUsd: proto.Float64(9)}}
+	nothing := &harnessv1.Budgets{Tokens: proto.Uint64(0), CostUsd: proto.Float64(0)}
+	for _, budget := range []string{"tokens", "cost"} {
+		c := &harnessv1.Child{Want: work, Order: 1, Lease: proto.CloneOf(nothing), Report: &harnessv1.ChildReport{
+			Status: parked, Order: 1, Reason: &harnessv1.StopReason{Kind: "budget_exceeded:" + budget},
+		}}
+		if lease, ok := tree.More(s, &harnessv1.SubAgent{Budgets: nothing}, c); ok {
+			t.Errorf("of %s it gets %v", budget, lease)
+		}
 	}
 }

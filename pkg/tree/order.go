@@ -101,6 +101,16 @@ func Extend(c *harnessv1.Child, lease *harnessv1.Budgets) {
 	order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
 }
 
+// EndExhausted orders a child to end that has used up a budget of its definition, and reports whether it does. It changes c.
+func EndExhausted(c *harnessv1.Child, def *harnessv1.SubAgent) bool {
+	budget := exhausted(c, def)
+	if budget == "" || !End(c) {
+		return false
+	}
+	c.Exhausted = budget
+	return true
+}
+
 // Refuse orders a child that lacks runs to continue without. It changes c.
 func Refuse(c *harnessv1.Child) {
 	order(c, harnessv1.ChildWant_CHILD_WANT_WORK)
@@ -181,8 +191,11 @@ func OrderItem(parent runlog.Run, c *harnessv1.Child, prompt *harnessv1.Content)
 		item.Input = &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: "The run that started it was interrupted."}}
 	case harnessv1.ChildWant_CHILD_WANT_END:
 		reason := "The run that started it wants it no more."
-		if c.GetOverdue() {
+		switch {
+		case c.GetOverdue():
 			reason = "The deadline of its call has passed."
+		case c.GetExhausted() != "":
+			reason = exhaustedText(c)
 		}
 		item.Input = &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: reason}}
 	default:

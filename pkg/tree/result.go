@@ -33,6 +33,8 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 	switch {
 	case c.GetOverdue():
 		head += " The deadline of the call passed before it had ended."
+	case c.GetExhausted() != "" && r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+		head += " " + exhaustedText(c) + " What follows is what it had by then."
 	case failed && r.GetReason().GetMessage() != "":
 		head += " " + r.GetReason().GetMessage()
 	}
@@ -40,6 +42,12 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 		return head + "\n\n" + noAnswer, failed
 	}
 	return head + "\n\n" + answer, failed
+}
+
+// exhaustedText is why a child was ended that has used up a budget of its definition.
+func exhaustedText(c *harnessv1.Child) string {
+	name := strings.ReplaceAll(c.GetExhausted(), "_", " ")
+	return fmt.Sprintf("It was ended (budget_exceeded:%s): it has used up the %s that its definition allows.", c.GetExhausted(), name)
 }
 
 // WaitReason returns why a run that waits for sub-agents alone is parked: a reason that

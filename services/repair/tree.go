@@ -240,16 +240,18 @@ func (d *decision) addResults(text string) {
 	d.Append(m)
 }
 
-// extend gives a child more that has used up its lease, or needs more for a call, and reports whether the run has more.
+// extend gives a child more that has used up its lease, or needs more for a call. If its definition allows no more, the child gets the
+// order to end. It reports whether the child has an order.
 func (d *decision) extend(c *harnessv1.Child) bool {
 	if d.s.GetStopping() != nil || c.GetWant() != harnessv1.ChildWant_CHILD_WANT_WORK || tree.Lacks(c) == "" || c.GetReport().GetOrder() != c.GetOrder() {
 		return false
 	}
-	lease, ok := tree.More(d.s, tree.Lookup(d.made.Agents, c.GetAgent()), c)
+	def := tree.Lookup(d.made.Agents, c.GetAgent())
+	lease, ok := tree.More(d.s, def, c)
 	if ok {
 		tree.Extend(c, lease)
 	}
-	return ok
+	return ok || tree.EndExhausted(c, def)
 }
 
 // extendAll gives all children more that lack something, as far as the run has it by now: others may have ended, or its parent has given

@@ -53,6 +53,7 @@ func TestTreesOnOneSlot(t *testing.T) {
 	clientTool(t, m, leaf)
 	budgetOfRuns(t, m, leaf)
 	sharedRuns(t, m, leaf)
+	ownBudget(t, m)
 	inheritedMode(t, m)
 }
 
@@ -114,6 +115,30 @@ func sharedRuns(t *testing.T, m *meshtest.Mesh, leaf *harnessv1.SubAgent) {
 		if looked != want || looked+refused != 4 {
 			t.Errorf("of %d runs, the results are %q", budget, got)
 		}
+	}
+}
+
+// ownBudget checks that a sub-agent ends once it has used up what its definition allows, that its call has a result with what it has
+// written, and that its caller continues without help.
+func ownBudget(t *testing.T, m *meshtest.Mesh) {
+	t.Helper()
+	s := scenario{name: "ownbudget", script: `turns:
+  - {calls: [{name: spender, arguments: {prompt: Look.}}]}
+  - {text: Continued., calls: [{name: work_complete, arguments: {summary: looked}}]}
+`, edit: func(s *harnessv1.RunSpec) {
+		spender := looker("spender", `turns:
+  - {text: Half of it., calls: [{name: list_directory, arguments: {path: .}}], usage: {input_tokens: 900, output_tokens: 200}}
+  - {text: All of it., calls: [{name: work_complete, arguments: {summary: all}}]}
+`)
+		spender.Budgets = &harnessv1.Budgets{Tokens: proto.Uint64(1000)}
+		s.Agent.Agents = []*harnessv1.SubAgent{spender}
+	}}
+	_, entries := s.through(t.Context(), t, m, "ownbudget")
+	last := entries[len(entries)-1].Record.GetStep().GetSnapshot()
+	got := strings.Join(texts(entries, "spender"), "\n")
+	if c := last.GetChildren()[0]; !strings.Contains(got, "Half of it.") || !strings.Contains(got, "budget_exceeded:tokens") || last.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE ||
+		c.GetReport().GetStatus() != harnessv1.RunStatus_RUN_STATUS_CANCELLED || c.GetReport().GetUsage().GetInputTokens() != 900 {
+		t.Errorf("%v: %v, result %q", last.GetStopReason(), c.GetReport(), got)
 	}
 }
 

@@ -312,7 +312,9 @@ type Child struct {
 	// theirs themselves.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Number of the order that gives it no further runs: calls for which it has none left get an error. 0: there is none.
-	RefusedOrder  uint32 `protobuf:"varint,22,opt,name=refused_order,json=refusedOrder,proto3" json:"refused_order,omitempty"`
+	RefusedOrder uint32 `protobuf:"varint,22,opt,name=refused_order,json=refusedOrder,proto3" json:"refused_order,omitempty"`
+	// The budget of its definition that it has used up, such as tokens: it gets the order to end. Empty: none.
+	Exhausted     string `protobuf:"bytes,23,opt,name=exhausted,proto3" json:"exhausted,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -499,6 +501,13 @@ func (x *Child) GetRefusedOrder() uint32 {
 		return x.RefusedOrder
 	}
 	return 0
+}
+
+func (x *Child) GetExhausted() string {
+	if x != nil {
+		return x.Exhausted
+	}
+	return ""
 }
 
 // GraphTaskProgress is a task of a graph at work.
@@ -1021,7 +1030,7 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\x06halted\x18\b \x01(\bR\x06halted\x12\x1a\n" +
 	"\bworktree\x18\t \x01(\bR\bworktree\x12\x14\n" +
 	"\x05plans\x18\n" +
-	" \x01(\bR\x05plans\"\xe6\x05\n" +
+	" \x01(\bR\x05plans\"\x84\x06\n" +
 	"\x05Child\x12\x15\n" +
 	"\x06run_id\x18\x01 \x01(\tR\x05runId\x12\x17\n" +
 	"\acall_id\x18\x02 \x01(\tR\x06callId\x12\x14\n" +
@@ -1049,7 +1058,8 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"\n" +
 	"mode_order\x18\x14 \x01(\rR\tmodeOrder\x126\n" +
 	"\bdeadline\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12#\n" +
-	"\rrefused_order\x18\x16 \x01(\rR\frefusedOrder\"\xb3\x01\n" +
+	"\rrefused_order\x18\x16 \x01(\rR\frefusedOrder\x12\x1c\n" +
+	"\texhausted\x18\x17 \x01(\tR\texhausted\"\xb3\x01\n" +
 	"\x11GraphTaskProgress\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.harness.v1.GraphTaskR\x04task\x12\x14\n" +
 	"\x05layer\x18\x02 \x01(\rR\x05layer\x120\n" +

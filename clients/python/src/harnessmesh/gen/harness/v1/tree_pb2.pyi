@@ -168,6 +168,7 @@ class Child(_message.Message):
     MODE_ORDER_FIELD_NUMBER: _builtins.int
     DEADLINE_FIELD_NUMBER: _builtins.int
     REFUSED_ORDER_FIELD_NUMBER: _builtins.int
+    EXHAUSTED_FIELD_NUMBER: _builtins.int
     run_id: _builtins.str
     """Its run, in the same namespace."""
     call_id: _builtins.str
@@ -204,6 +205,8 @@ class Child(_message.Message):
     """Number of the order that changes its mode of work and nothing else, if it is the newest."""
     refused_order: _builtins.int
     """Number of the order that gives it no further runs: calls for which it has none left get an error. 0: there is none."""
+    exhausted: _builtins.str
+    """The budget of its definition that it has used up, such as tokens: it gets the order to end. Empty: none."""
     @_builtins.property
     def lease(self) -> _config_pb2.Budgets:
         """What it may use up before it asks for more; unset: no limit."""
@@ -251,10 +254,11 @@ class Child(_message.Message):
         mode_order: _builtins.int = ...,
         deadline: _timestamp_pb2.Timestamp | None = ...,
         refused_order: _builtins.int = ...,
+        exhausted: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["arguments", b"arguments", "deadline", b"deadline", "lease", b"lease", "report", b"report", "usage_before", b"usage_before"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continue_order", b"continue_order", "continued_by", b"continued_by", "deadline", b"deadline", "lease", b"lease", "mode_order", b"mode_order", "order", b"order", "overdue", b"overdue", "plans", b"plans", "refused_order", b"refused_order", "report", b"report", "run_id", b"run_id", "runs_before", b"runs_before", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "arguments", b"arguments", "background", b"background", "call_id", b"call_id", "continue_order", b"continue_order", "continued_by", b"continued_by", "deadline", b"deadline", "exhausted", b"exhausted", "lease", b"lease", "mode_order", b"mode_order", "order", b"order", "overdue", b"overdue", "plans", b"plans", "refused_order", b"refused_order", "report", b"report", "run_id", b"run_id", "runs_before", b"runs_before", "sent", b"sent", "told", b"told", "usage_before", b"usage_before", "want", b"want", "worktree", b"worktree", "writes", b"writes"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
