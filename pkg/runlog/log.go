@@ -308,6 +308,14 @@ type Consumers interface {
 	//
 	// Errors: ErrUnavailable.
 	Redeliver(ctx context.Context, run Run, executor string, from uint64) error
+
+	// Rewind has the steps and jobs delivered again that consumers may have skipped because
+	// the bus lost its newest messages: a consumer that is past what the loss has left
+	// skips those that are stored with the same sequences since. Consumers that are not
+	// past it are left alone. What is in work may be delivered a second time.
+	//
+	// Errors: ErrUnavailable.
+	Rewind(ctx context.Context) error
 }
 
 // Eraser deletes runs.

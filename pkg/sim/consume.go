@@ -62,6 +62,9 @@ func (h *handle) Redeliver(_ context.Context, run runlog.Run, executor string, f
 	return fmt.Errorf("%s: the simulated bus has lost what followed the step at %d to %s", run, from, executor)
 }
 
+// Rewind does nothing: the simulated bus loses nothing.
+func (h *handle) Rewind(context.Context) error { return nil }
+
 // AckFloor returns the ack floor of a consumer.
 func (h *handle) AckFloor(ctx context.Context, run runlog.Run, executor string) (sequence uint64, err error) {
 	c := h.p.world.consumer(executor)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -45,6 +46,55 @@ func (l *Log) Redeliver(ctx context.Context, run runlog.Run, executor string, fr
 		return unavailable("deliver steps to "+executor+" again", err)
 	}
 	l.floors.lower(p, executor)
+	return nil
+}
+
+// Rewind resets the consumers of steps and jobs that are past what a loss has left, to their ack
+// floors. NATS does so itself when it starts, but not for replicated streams, and not for a
+// consumer that has no acknowledgement yet (2.15: ForceUpdate to a zero state, after which
+// the state is read from the old file again).
+func (l *Log) Rewind(ctx context.Context) error {
+	ctx, cancel := l.bounded(ctx)
+	defer cancel()
+	for p, h := range l.histories {
+		if err := l.rewind(ctx, p, h); err != nil {
+			return unavailable("rewind the consumers of "+runsStream(p), err)
+		}
+	}
+	return nil
+}
+
+func (l *Log) rewind(ctx context.Context, p int, h *history) error {
+	epoch := h.epoch.Load()
+	stream, err := asked(ctx, func(ctx context.Context) (jetstream.Stream, error) { return l.js.Stream(ctx, runsStream(p)) })
+	if err != nil {
+		return err
+	}
+	left := stream.CachedInfo().State.LastSeq
+	if epoch != h.rewound.Load() {
+		left = min(left, h.kept.Load())
+	}
+	list := stream.ListConsumers(ctx)
+	var past []*jetstream.ConsumerInfo
+	for info := range list.Info() {
+		if work := strings.HasPrefix(info.Name, execPrefix) || info.Name == jobConsumer; work && info.Delivered.Stream > left {
+			past = append(past, info)
+		}
+	}
+	if err := list.Err(); err != nil {
+		return err
+	}
+	for _, info := range past {
+		from := min(info.AckFloor.Stream, left) + 1
+		if _, err := l.js.ResetConsumerToSequence(ctx, runsStream(p), info.Name, from); err != nil {
+			return err
+		}
+		l.logger.Error("the bus has lost messages that a consumer was past; it delivers again", "stream", runsStream(p), "consumer", info.Name, "delivered", info.Delivered.Stream, "from", from)
+		if executor, ok := strings.CutPrefix(info.Name, execPrefix); ok {
+			l.floors.lower(p, executor)
+		}
+	}
+	h.rewound.Store(epoch)
 	return nil
 }
 

@@ -32,6 +32,8 @@ type history struct {
 	following atomic.Bool
 	// epoch counts the losses.
 	epoch atomic.Uint64
+	// rewound is the epoch for which Rewind has reset the consumers.
+	rewound atomic.Uint64
 	// newest is the sequence of the newest mark.
 	newest atomic.Uint64
 	// unsettled is the time, in nanoseconds since 1970, until which messages that were

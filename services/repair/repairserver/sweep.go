@@ -35,12 +35,14 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 			return
 		case <-lost:
 			timer.Stop()
+			s.rewind(ctx)
 			before, lost = repair.Listing{}, s.log.Lost()
 			hurries, pause = hurried, min(hurry, s.sweepInterval)
 			continue
 		case <-timer.C:
 		}
 		start := time.Now()
+		s.rewind(ctx) // after a loss that this process has not seen
 		listing, err := s.list(ctx)
 		if err == nil {
 			pause = min(max(s.sweepInterval, sweepShare*time.Since(start)), maxSweepPause*s.sweepInterval)
@@ -53,6 +55,14 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 		if err != nil && ctx.Err() == nil {
 			s.logger.Warn("sweep stopped early", "error", err)
 		}
+	}
+}
+
+// rewind has delivered again what a loss has made consumers skip. If it fails, the next sweep
+// tries again.
+func (s *Server) rewind(ctx context.Context) {
+	if err := s.log.Rewind(ctx); err != nil && ctx.Err() == nil {
+		s.logger.Warn("consumers may be past what the bus has", "error", err)
 	}
 }
 
