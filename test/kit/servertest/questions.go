@@ -28,9 +28,6 @@ type kind struct {
 //	sampling   asks for a model instead of a person
 //	busy       asks nothing, twice, and ends
 func addQuestions(s *mcp.Server, write func(string) error) {
-	text := func(format string, args ...any) *mcp.CallToolResult {
-		return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: fmt.Sprintf(format, args...)}}}
-	}
 	asks := func(state string, requests mcp.InputRequestMap) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{RequestState: state, InputRequests: requests}, nil, nil
 	}
