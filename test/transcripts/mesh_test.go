@@ -41,7 +41,7 @@ func TestPoisonEndsVisibly(t *testing.T) {
 	cfg := executor.Config{Log: log, Instance: "mesh"}
 	for _, x := range []*executor.Pure{
 		{ExecutorName: repair.Name, Decide: repair.Decide, Observe: func(_ context.Context, task *executor.Task, key string) (*harnessv1.Observation, error) {
-			return d.observe(task.Step(), key), nil
+			return d.observe(task.Step(), nil, key), nil
 		}},
 		{ExecutorName: compaction.Name, Decide: func(*harnessv1.StepInput) (*harnessv1.StepOutput, error) { panic("out of order") }},
 		{ExecutorName: stopdecision.Name, Decide: stopdecision.Decide},

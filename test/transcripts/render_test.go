@@ -2,6 +2,7 @@ package transcripts
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -13,7 +14,8 @@ import (
 )
 
 // render is a record as it stands in a story: its place, the changes of phase,
-// what it appends (+) and what observers see (*).
+// what its decision observed of
+// judged work (?), what it appends (+) and what observers see (*).
 func render(rec *harnessv1.Record) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "v%d ", rec.GetVersion())
@@ -25,6 +27,7 @@ func render(rec *harnessv1.Record) string {
 		fmt.Fprintf(&b, "journal: %s%s", fd.Name(), fields(entry.Get(fd).Message()))
 	}
 	b.WriteByte('\n')
+	b.WriteString(renderWork(rec.GetStep()))
 	for _, m := range rec.GetAppended() {
 		renderMessage(&b, m)
 	}
@@ -82,6 +85,10 @@ func fields(m protoreflect.Message) string {
 			continue
 		}
 		v := m.Get(fd)
+		if fd.IsMap() {
+			fmt.Fprintf(&b, " %s={%s}", fd.Name(), entries(fd, v.Map()))
+			continue
+		}
 		if !fd.IsList() {
 			fmt.Fprintf(&b, " %s=%s", fd.Name(), value(fd, v))
 			continue
@@ -93,6 +100,17 @@ func fields(m protoreflect.Message) string {
 		fmt.Fprintf(&b, " %s=[%s]", fd.Name(), strings.Join(items, ", "))
 	}
 	return b.String()
+}
+
+// entries returns the entries of a map, in the order of their keys.
+func entries(fd protoreflect.FieldDescriptor, m protoreflect.Map) string {
+	var all []string
+	m.Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+		all = append(all, k.String()+"="+value(fd.MapValue(), v))
+		return true
+	})
+	slices.Sort(all)
+	return strings.Join(all, " ")
 }
 
 func skipped(fd protoreflect.FieldDescriptor) bool {

@@ -56,6 +56,8 @@ type driver struct {
 	graph      []*harnessv1.GraphTask
 	input      func(*harnessv1.Snapshot) uint64 // tokens that the model reports of its request; nil: as the story says
 	compact    func(*harnessv1.Snapshot)        // what compaction does in addition to its decision; may be nil
+	judges     judges
+	work       *harnessv1.Task // of the run that is to begin
 }
 
 // answer is what becomes of one request to the model.
@@ -88,7 +90,7 @@ func newDriver(t testing.TB) *driver {
 	}
 	return &driver{
 		t: t, host: host, ledger: "ledger-1", results: map[string][]result{}, onTurn: map[uint32][]func(*driver){},
-		checks: map[string]*harnessv1.RequirementCoverage{},
+		checks: map[string]*harnessv1.RequirementCoverage{}, judges: newJudges(),
 		agent:  &harnessv1.AgentSpec{Instructions: "You are the hero of a story.", Model: "script:story"},
 	}
 }
@@ -228,15 +230,18 @@ func (d *driver) decide(decide func(*harnessv1.StepInput) (*harnessv1.StepOutput
 			return out.GetOutcome()
 		}
 		for _, key := range out.GetNeeds().GetKeys() {
-			in.Observed = append(in.Observed, d.observe(in.GetStep(), key))
+			in.Observed = append(in.Observed, d.observe(in.GetStep(), out.GetNeeds(), key))
 		}
 	}
 	d.t.Fatalf("version %d: asks on", in.GetVersion())
 	return nil
 }
 
-func (d *driver) observe(step *harnessv1.Step, key string) *harnessv1.Observation {
+func (d *driver) observe(step *harnessv1.Step, needs *harnessv1.Needs, key string) *harnessv1.Observation {
 	d.t.Helper()
+	if seen := d.observeWork(step, needs, key); seen != nil {
+		return seen
+	}
 	o := &harnessv1.Observation{Key: key}
 	switch key {
 	case repair.NeedInbox:

@@ -29,9 +29,12 @@ var update = flag.Bool("update", false, "rewrite the stories in testdata")
 //	# words for the reader
 //	agent JSON                       what the run's AgentSpec has besides instructions and a model
 //	contract JSON                    the run's TaskContract
+//	task JSON                        the run's Task
+//	job PURPOSE TEXT                 what the model answers to the next job of a purpose; "job PURPOSE ! TEXT" is an error
+//	judge down WHY                   no model answers jobs from now on
 //	start GOAL                       with settings in front, such as: max_turns=5 prompts=off strict=on tool_calls=3 yolo=on window=16000 runs=2
-//	                                 workspace=on items=on guidance=off jit=off hooks=off stall=off doom=off
-//	model TEXT                       what the model answers next; its calls follow, a line each:
+//	                                 workspace=on quality=on items=on guidance=off jit=off hooks=off stall=off doom=off
+//	model TEXT                       what the model answers next, \n for a new line; its calls follow, a line each:
 //	  NAME ARGUMENTS
 //	model cut off: TEXT              the same, ended by the length limit
 //	outage MESSAGE                   the model cannot be reached in the next turn
@@ -108,6 +111,11 @@ func tell(t *testing.T, story string) string {
 	if len(d.answers) > 0 {
 		t.Errorf("%d answers of the model were never asked for", len(d.answers))
 	}
+	for purpose, left := range d.judges.answers {
+		if len(left) > 0 {
+			t.Errorf("%d answers to jobs of the purpose %s were never asked for", len(left), purpose)
+		}
+	}
 	return strings.TrimRight(out.String(), "\n") + "\n"
 }
 
@@ -144,6 +152,16 @@ func (d *driver) play(line string) {
 		if err := protojson.Unmarshal([]byte(rest), d.task); err != nil {
 			d.t.Fatal(line, err)
 		}
+	case "task":
+		d.work = &harnessv1.Task{}
+		if err := protojson.Unmarshal([]byte(rest), d.work); err != nil {
+			d.t.Fatal(line, err)
+		}
+	case "job":
+		purpose, text, _ := strings.Cut(rest, " ")
+		d.judges.answers[purpose] = append(d.judges.answers[purpose], text)
+	case "judge":
+		d.judges.down = strings.TrimPrefix(rest, "down ")
 	case "check":
 		part := strings.SplitN(rest, " ", 3)
 		seen := &harnessv1.RequirementCoverage{Status: harnessv1.RequirementStatus_REQUIREMENT_STATUS_UNMET}
@@ -156,7 +174,7 @@ func (d *driver) play(line string) {
 		}
 		d.checks[part[0]] = seen
 	case "model":
-		response := model.Response{Text: rest, FinishReason: "stop", Usage: &harnessv1.Usage{InputTokens: 100, OutputTokens: 10}}
+		response := model.Response{Text: strings.ReplaceAll(rest, `\n`, "\n"), FinishReason: "stop", Usage: &harnessv1.Usage{InputTokens: 100, OutputTokens: 10}}
 		if text, cut := strings.CutPrefix(rest, "cut off: "); cut {
 			response.Text, response.FinishReason = text, "length"
 		}
@@ -312,6 +330,8 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 			c.Hooks.Enabled = &no
 		case "stall":
 			c.Stall.Enabled = &no
+		case "quality":
+			c.Quality = &harnessv1.QualityConfig{Enabled: &yes, Model: "script:judge"}
 		case "workspace":
 			workspace = "/w"
 		case "doom":
@@ -320,7 +340,7 @@ func specOf(d *driver, text string) *harnessv1.RunSpec {
 			d.t.Fatalf("no setting is called %q", key)
 		}
 	})
-	return &harnessv1.RunSpec{Goal: content.Inline(goal), Agent: d.agent, Config: c, Contract: d.task, Workspace: workspace, Graph: d.graph}
+	return &harnessv1.RunSpec{Goal: content.Inline(goal), Agent: d.agent, Config: c, Contract: d.task, Workspace: workspace, Graph: d.graph, Task: d.work}
 }
 
 func settings(d *driver, text string, set func(key string, n uint32)) (rest string) {

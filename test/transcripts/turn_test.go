@@ -3,6 +3,7 @@ package transcripts
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -114,7 +115,11 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 		}
 		checkView(d.t, request.GetMessages())
 		d.requests = append(d.requests, request)
-		return turn.RequestPrepared{}
+		var written strings.Builder
+		for _, c := range turn.Written(w.state.Snapshot, a.Conversation) {
+			written.WriteString(content.Text(c))
+		}
+		return turn.RequestPrepared{Written: written.String()}
 	case turn.AskModel:
 		next := d.answers[0]
 		d.answers = d.answers[1:]
@@ -207,7 +212,11 @@ func (w *turnWorker) append(a turn.Append) turn.Event {
 func (w *turnWorker) dropDurations(a turn.Append) {
 	if r := a.Draft.Entry.GetModelResponded(); r != nil {
 		r.Preparation, r.Latency = nil, nil
-		a.Draft.Events[0].GetModelResponse().Latency = nil
+		for _, e := range a.Draft.Events {
+			if e.GetModelResponse() != nil {
+				e.GetModelResponse().Latency = nil
+			}
+		}
 	}
 }
 
