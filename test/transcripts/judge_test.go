@@ -19,6 +19,7 @@ import (
 // judges are the models of a story that classify, plan and judge, and the profiles of its runs.
 type judges struct {
 	answers  map[string][]string // by purpose; one that begins with "! " is an error
+	cycle    map[string][]string // by purpose, again and again, once the others are used up
 	down     string              // why no model answers; empty: they do
 	ended    map[string]*harnessv1.JobState
 	requests map[string]*harnessv1.JobRequest
@@ -27,7 +28,7 @@ type judges struct {
 
 func newJudges() judges {
 	return judges{
-		answers: map[string][]string{}, ended: map[string]*harnessv1.JobState{}, requests: map[string]*harnessv1.JobRequest{},
+		answers: map[string][]string{}, cycle: map[string][]string{}, ended: map[string]*harnessv1.JobState{}, requests: map[string]*harnessv1.JobRequest{},
 		profiles: profile.New(profile.Config{Values: &values{}}),
 	}
 }
@@ -64,6 +65,10 @@ func (d *driver) job(r *harnessv1.JobRequest) *harnessv1.JobState {
 	}
 	state := &harnessv1.JobState{Ended: true, Model: r.GetModel(), Asked: timestamppb.New(d.now())}
 	queued := d.judges.answers[r.GetPurpose()]
+	if all := d.judges.cycle[r.GetPurpose()]; len(queued) == 0 && len(all) > 0 {
+		n := len(d.judges.ended) % len(all)
+		queued = all[n : n+1]
+	}
 	switch {
 	case d.judges.down != "":
 		state.Error = d.judges.down

@@ -182,6 +182,7 @@ func TestAnyStory(t *testing.T) {
 			"model\n  c:run_command {}", "model\n  c:run_command {}\n  read_file {}\n  b:run_command {}", "model\n  work_complete {\"summary\":\"s\"}",
 			"model\n  c:run_command {}\n  work_complete {\"summary\":\"s\"}", "model cut off: …\n  read_file {", "outage down", "refusal no",
 			"model\n  work_item_add {\"title\":\"one\"}", "model\n  work_item_update {\"id\":\"w1\",\"status\":\"DONE\"}\n  work_complete {\"summary\":\"s\"}",
+			"model\n  save_artifact {\"kind\":\"document\",\"title\":\"t\",\"content\":\"c\"}", "model " + strings.Repeat("Unfortunately, this is long. ", 40) + "\n  work_complete {\"summary\":\"s\"}",
 			"model\n  ask_user {\"question\":\"which?\"}", "model\n  read_file {\"path\":\"a\"}\n  read_file {\"path\":\"a\"}\n  read_file {\"path\":\"a\"}",
 		})
 		input := rapid.SampledFrom([]string{
@@ -208,7 +209,8 @@ func TestAnyStory(t *testing.T) {
 			}
 		}
 		settings := rapid.SampledFrom([]string{"max_turns=8 ", "max_turns=8 prompts=off ", "max_turns=8 strict=on ", "max_turns=8 tool_calls=3 ", "max_turns=8 yolo=on ",
-			"max_turns=8 items=on ", "max_turns=8 items=on guidance=off doom=off ", "max_turns=8 stall=off jit=off "}).Draw(rt, "settings")
+			"max_turns=8 items=on ", "quality=on workspace=on max_turns=8 ", "quality=on workspace=on max_turns=8 tool_calls=3 ", "max_turns=8 items=on guidance=off doom=off ", "max_turns=8 stall=off jit=off "}).Draw(rt, "settings")
+		answerJobs(rt, d)
 		var subscribers []string
 		for range rapid.IntRange(0, 2).Draw(rt, "hooks") {
 			if h := hooks.Draw(rt, "hook"); h != "" {
@@ -289,6 +291,9 @@ func checkLog(t fatal, d *driver) {
 				ends[e.GetRepair().GetCallId()]++
 			}
 		}
+	}
+	if wrong := d.rejudge(d.log); len(wrong) > 0 {
+		t.Fatal("judged again,", strings.Join(wrong, "\n"))
 	}
 	s := d.snapshot()
 	if ended := s.GetPhase() == harnessv1.Phase_PHASE_DONE; ended == open {

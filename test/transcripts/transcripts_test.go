@@ -85,7 +85,11 @@ func TestTranscripts(t *testing.T) {
 // tell plays a story and returns it with what happened.
 func tell(t *testing.T, story string) string {
 	t.Helper()
-	d := newDriver(t)
+	return tellTo(t, newDriver(t), story)
+}
+
+func tellTo(t *testing.T, d *driver, story string) string {
+	t.Helper()
 	var out strings.Builder
 	told := 0
 	for _, block := range strings.Split(strings.TrimSpace(story), "\n\n") {
@@ -107,6 +111,9 @@ func tell(t *testing.T, story string) string {
 			}
 		}
 		out.WriteByte('\n')
+	}
+	if wrong := d.rejudge(d.log); len(wrong) > 0 {
+		t.Errorf("judged again, %s", strings.Join(wrong, "\n"))
 	}
 	if len(d.answers) > 0 {
 		t.Errorf("%d answers of the model were never asked for", len(d.answers))
