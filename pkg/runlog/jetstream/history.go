@@ -37,8 +37,10 @@ type history struct {
 	// newest is the sequence of the newest mark.
 	newest atomic.Uint64
 	// unsettled is the time, in nanoseconds since 1970, until which messages that were
-	// delivered before the newest loss may be queued in this process; 0 for no loss.
+	// delivered before the newest reconnect or loss may be queued in this process; 0 for
+	// neither. What is stored up to settled is not in doubt.
 	unsettled atomic.Int64
+	settled   atomic.Uint64
 	// kept is the sequence up to which the newest loss has certainly left everything.
 	kept atomic.Uint64
 
@@ -58,18 +60,28 @@ func newHistory(partition int, connection uint64) *history {
 // settleTime is how long a message may be queued in this process.
 const settleTime = 10 * time.Second
 
-// doubtful reports whether a message that was queued in this process may have been
-// delivered before the newest loss.
+// doubtful reports whether a message that was queued in this process may have been delivered
+// before the newest reconnect or loss, and may not be stored any more. A process that has
+// queued a lost message and no mark of it sees no loss.
 func (h *history) doubtful(sequence uint64) bool {
 	until := h.unsettled.Load()
-	return until != 0 && sequence > h.kept.Load() && time.Now().UnixNano() < until
+	return until != 0 && sequence > h.settled.Load() && time.Now().UnixNano() < until
+}
+
+// doubt makes the queued messages above settled doubtful.
+func (h *history) doubt(settled uint64) {
+	h.settled.Store(settled)
+	h.unsettled.Store(time.Now().Add(settleTime).UnixNano())
 }
 
 // certain reports whether a message that was queued in this process is still stored.
 func (l *Log) certain(p int, sequence uint64) bool {
 	h := l.histories[p]
-	return h.connection.Load() == l.reconnects() && !h.doubtful(sequence)
+	return l.verified(h) && !h.doubtful(sequence)
 }
+
+// verified reports whether the marks of a partition are verified for the present connection.
+func (l *Log) verified(h *history) bool { return h.connection.Load() == l.reconnects() }
 
 // loss returns a channel that is closed with the next loss.
 func (h *history) loss() <-chan struct{} {
@@ -95,7 +107,7 @@ func (l *Log) saw(p int, sequence uint64, subject string, data []byte) {
 	h := l.histories[p]
 	// Until the marks are verified, messages of another history may be among those that
 	// arrive.
-	if sequence <= h.newest.Load() || h.connection.Load() != l.reconnects() {
+	if sequence <= h.newest.Load() || !l.verified(h) {
 		return
 	}
 	k := markOf(sequence, subject, data)
@@ -174,6 +186,8 @@ func (l *Log) verify(ctx context.Context, h *history, connection uint64, again b
 		return err
 	case !intact:
 		l.forgetLost(h, kept)
+	case h.connection.Load() != connection:
+		h.doubt(kept)
 	}
 	h.mu.Lock()
 	h.missing = nil
@@ -185,8 +199,8 @@ func (l *Log) verify(ctx context.Context, h *history, connection uint64, again b
 // codeNoStream is the error code of a stream that does not exist.
 const codeNoStream jetstream.ErrorCode = 10059
 
-// compare reports whether known, oldest first, are stored. Otherwise kept is the newest of
-// them up to which all are; 0 if there is none. A message without an answer was erased
+// compare reports whether known, oldest first, are stored. kept is the newest of them up to which
+// all are; 0 if there is none. A message without an answer was erased
 // with its run if the stream is past it.
 func (l *Log) compare(ctx context.Context, p int, known []mark) (kept uint64, intact bool, err error) {
 	if len(known) == 0 {
@@ -268,7 +282,7 @@ func (l *Log) forgetLost(h *history, kept uint64) {
 	h.cut(kept)
 	h.newest.Store(h.marks.newest.sequence)
 	h.kept.Store(kept)
-	h.unsettled.Store(time.Now().Add(settleTime).UnixNano())
+	h.doubt(kept)
 	h.epoch.Add(1)
 	close(h.lost)
 	h.lost = make(chan struct{})

@@ -41,9 +41,11 @@ func timersStream(p int) string { return "TIMERS_" + strconv.Itoa(p) }
 // get requests one message. It returns errMissing if the replica that answers has none.
 func (l *Log) get(ctx context.Context, subject string, request []byte) (*nats.Msg, error) {
 	var m *nats.Msg
-	err := l.retry(ctx, func(ctx context.Context) (err error) {
-		m, err = l.request(ctx, &nats.Msg{Subject: subject, Data: request})
-		return err
+	err := l.present(func() error {
+		return l.retry(ctx, func(ctx context.Context) (err error) {
+			m, err = l.request(ctx, &nats.Msg{Subject: subject, Data: request})
+			return err
+		})
 	})
 	if err != nil {
 		return nil, err
@@ -55,6 +57,17 @@ func (l *Log) get(ctx context.Context, subject string, request []byte) (*nats.Ms
 		return nil, errMissing
 	default:
 		return nil, fmt.Errorf("direct get: %s %s", m.Header.Get(natsStatus), m.Header.Get("Description"))
+	}
+}
+
+// present reads until the connection was the same before and after: an answer that was received
+// through an earlier one may be of a history that the bus has lost.
+func (l *Log) present(read func() error) error {
+	for {
+		connection := l.reconnects()
+		if err := read(); err != nil || l.reconnects() == connection {
+			return err
+		}
 	}
 }
 
@@ -177,7 +190,7 @@ func (l *Log) decode(m *nats.Msg) (runlog.Entry, runlog.Kind, error) {
 // stored records never change.
 func (l *Log) entry(a runlog.Address, sequence uint64, header nats.Header, data []byte) runlog.Entry {
 	e := l.glance(a, sequence, header, data)
-	if e.Record != nil {
+	if e.Record != nil && l.verified(l.histories[a.Partition]) {
 		l.cache.put(e, a.Partition, len(data))
 	}
 	return e
@@ -252,9 +265,11 @@ func (l *Log) newestOf(ctx context.Context, run runlog.Run, contains, from uint6
 	epoch := l.histories[p].epoch.Load()
 	for began := time.Now(); ; {
 		var upTo uint64
-		err := l.retry(ctx, func(ctx context.Context) (err error) {
-			messages, upTo, err = l.replies.multi(ctx, directSubject(runsStream(p)), request)
-			return err
+		err := l.present(func() error {
+			return l.retry(ctx, func(ctx context.Context) (err error) {
+				messages, upTo, err = l.replies.multi(ctx, directSubject(runsStream(p)), request)
+				return err
+			})
 		})
 		if err == nil {
 			// A loss that this finds is of use to later calls, and contains decides here.

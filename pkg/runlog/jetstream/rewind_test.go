@@ -3,8 +3,12 @@ package jetstream
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
@@ -115,4 +119,91 @@ func receive(t *testing.T, l *Log, n int, ack bool) map[string]bool {
 		t.Fatal(err)
 	}
 	return got
+}
+
+// TestQueuedBeforeALoss checks that a process drops a message that it had queued when the bus lost
+// it, although it has no mark of it and so sees no loss.
+func TestQueuedBeforeALoss(t *testing.T) {
+	onEachBus(t, func(t *testing.T, bus forgetful) {
+		l := bus.open(t)
+		kept(t, l, first("a"))
+		receive(t, l, 1, true) // makes the consumer
+		bus.save(t)
+		lost := kept(t, bus.open(t), first("b"))
+		queued := pulled(t, l, "turn")
+		if m := metadata(t, queued); m.Sequence.Stream != lost.Sequence {
+			t.Fatalf("%d was delivered", m.Sequence.Stream)
+		}
+		before := l.reconnects()
+		bus.lose(t)
+		rec := first("b")
+		rec.Writer.Nonce = 77
+		if again := kept(t, bus.open(t), rec); again.Sequence != lost.Sequence {
+			t.Fatalf("%d is stored at %d", lost.Sequence, again.Sequence)
+		}
+		for l.reconnects() == before { // the connection ends with the server
+			if _, err := l.Newest(t.Context(), lost.Run); err != nil && !errors.Is(err, runlog.ErrUnavailable) {
+				t.Fatal(err)
+			}
+		}
+		d, err := l.delivered(t.Context(), queued, nil)
+		if d != nil || err != nil {
+			t.Errorf("a lost message is handled: %+v, %v", d, err)
+		}
+		e, err := l.Read(t.Context(), lost.Run, lost.Sequence)
+		if err != nil || e.Record.GetWriter().GetNonce() != 77 {
+			t.Errorf("a lost record is read: %v, %v", e.Record, err)
+		}
+		if _, err := l.Append(t.Context(), linked(lost, 5)); !errors.Is(err, runlog.ErrFenced) {
+			t.Errorf("a record that follows a lost one: %v", err)
+		}
+		stored := kept(t, l, linked(e, 6))
+		fresh, err := l.delivered(t.Context(), pulled(t, l, "turn"), nil)
+		for err == nil && (fresh == nil || fresh.entry.Sequence != stored.Sequence) {
+			fresh, err = l.delivered(t.Context(), pulled(t, l, "turn"), nil)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// pulled returns the next message of an executor's consumer as it arrives.
+func pulled(t *testing.T, l *Log, executor string) *nats.Msg {
+	t.Helper()
+	inbox := l.nc.NewInbox()
+	sub, err := l.nc.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	for {
+		request := fmt.Sprintf(`{"batch":1,"expires":%d}`, time.Second)
+		if err := l.established(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		err := l.nc.PublishRequest("$JS.API.CONSUMER.MSG.NEXT."+runsStream(0)+"."+execConsumer(executor), inbox, []byte(request))
+		if errors.Is(err, nats.ErrReconnectBufExceeded) {
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, err := sub.NextMsgWithContext(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m.Header.Get(natsStatus) == "" {
+			return m
+		}
+	}
+}
+
+func metadata(t *testing.T, m *nats.Msg) *nats.MsgMetadata {
+	t.Helper()
+	meta, err := m.Metadata()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return meta
 }
