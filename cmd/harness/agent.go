@@ -41,7 +41,7 @@ func (c *agentInitCmd) run(_ context.Context, a *app) (int, error) {
 
 // agentCheckCmd checks files.
 type agentCheckCmd struct {
-	Kind  string   `enum:"auto,agent,contract,jit,hooks,modes,script" default:"auto" help:"Kind of the files: agent, contract, jit, hooks, modes or script. Default: recognised by their fields."`
+	Kind  string   `enum:"auto,agent,contract,jit,hooks,modes,script,graph" default:"auto" help:"Kind of the files: agent, contract, jit, hooks, modes, script or graph. Default: recognised by their fields."`
 	Reach bool     `help:"Also connect to each hook that is a gRPC service."`
 	Files []string `arg:"" name:"file" help:"Files to check."`
 }
@@ -92,7 +92,7 @@ func (c *agentCheckCmd) check(ctx context.Context, a *app, path string) (agentfi
 
 // agentSchemaCmd prints a schema.
 type agentSchemaCmd struct {
-	Kind string `enum:"agent,contract,jit,hooks,modes,script" default:"agent" help:"Kind of the file: agent, contract, jit, hooks, modes or script."`
+	Kind string `enum:"agent,contract,jit,hooks,modes,script,graph" default:"agent" help:"Kind of the file: agent, contract, jit, hooks, modes, script or graph."`
 }
 
 func (c *agentSchemaCmd) run(_ context.Context, a *app) (int, error) {

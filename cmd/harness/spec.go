@@ -27,6 +27,7 @@ type specFlags struct {
 	MCP          []string      `name:"mcp" placeholder:"FILE" help:"File with servers of tools under the key mcpServers, such as .mcp.json; repeatable."`
 	ToolService  []string      `name:"tool-service" sep:"none" placeholder:"NAME=HOST:PORT" help:"Tool service whose tools the run has, as in serve; repeatable."`
 	Contract     string        `placeholder:"FILE" help:"Contract file: what must exist before the run counts as done."`
+	Graph        string        `placeholder:"FILE" help:"Graph file: tasks that sub-agents of the agent file do before the first turn."`
 	Mode         string        `placeholder:"NAME" help:"Mode at the start: plan, execute, or a custom mode of the agent file. Default: execute."`
 	Workflow     []string      `placeholder:"NAME" help:"Executors of a turn in order, such as repair,compaction,turn,checker,stopdecision. Default: repair,compaction,turn,stopdecision."`
 	Yolo         bool          `help:"Approve every tool call. Denied tools stay denied, and commands stay in their sandbox."`
@@ -75,7 +76,7 @@ func (c *specFlags) spec(ctx context.Context, a *app, goal string, local bool) (
 	}
 	return &harnessv1.RunSpec{
 		Goal: inline(goal), Agent: agent, Workspace: workspace, Workflow: c.Workflow, Config: config,
-		ClientTools: file.ClientTools, Contract: file.Contract, OutputSchema: file.OutputSchema, Task: file.Task,
+		ClientTools: file.ClientTools, Contract: file.Contract, OutputSchema: file.OutputSchema, Task: file.Task, Graph: file.Graph,
 	}, file, nil
 }
 
@@ -175,7 +176,7 @@ const (
 	qualityField    = "spec.config.quality.model"
 )
 
-// files reads the agent file and the contract file, and sets the mode.
+// files reads the agent file, the contract file and the graph file, and sets the mode.
 func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 	file = agentfile.New()
 	if c.Agent != "" {
@@ -206,6 +207,11 @@ func (c *specFlags) files(local bool) (file *agentfile.File, err error) {
 	if c.Contract != "" {
 		if err := file.LoadContract(c.Contract); err != nil {
 			return nil, fmt.Errorf("--contract: %w", err)
+		}
+	}
+	if c.Graph != "" {
+		if err := file.LoadGraph(c.Graph); err != nil {
+			return nil, fmt.Errorf("--graph: %w", err)
 		}
 	}
 	if c.Mode != "" {

@@ -119,7 +119,7 @@ func Request(s *harnessv1.Snapshot, agents []*harnessv1.SubAgent, tool, text str
 		return requestWait(s, a.Runs)
 	case Delegate:
 		tasks := a.graph()
-		if err := CheckGraph(tasks, agents); err != nil {
+		if err := CheckGraph("tasks", tasks, agents); err != nil {
 			return nil, err
 		}
 		for _, t := range tasks {

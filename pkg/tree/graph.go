@@ -8,6 +8,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -18,43 +19,48 @@ const (
 	maxPrompt = 64 << 10
 )
 
-// CheckGraph checks the tasks of a graph. Its error names the task by its place, such as
+// CheckGraph checks the tasks of a graph. Its error is a *fault.FieldError that names the task by its place below field, such as
 // tasks[1].after.
-func CheckGraph(tasks []*harnessv1.GraphTask, agents []*harnessv1.SubAgent) error {
+func CheckGraph(field string, tasks []*harnessv1.GraphTask, agents []*harnessv1.SubAgent) error {
 	if len(tasks) > MaxTasks {
-		return fmt.Errorf("tasks: has %d, more than %d", len(tasks), MaxTasks)
+		return fault.Invalid(field, "has %d, more than %d", len(tasks), MaxTasks)
 	}
 	place := map[string]int{}
 	for i, t := range tasks {
-		at := fmt.Sprintf("tasks[%d]", i)
+		at := fmt.Sprintf("%s[%d]", field, i)
 		_, doubled := place[t.GetId()]
-		known := Lookup(agents, t.GetAgent()) != nil
 		switch {
+		case t.GetId() == "":
+			return fault.Invalid(at+".id", "must be set: other tasks name it by its id in after")
 		case !toolName.MatchString(t.GetId()):
-			return fmt.Errorf("%s.id: %q must match [A-Za-z0-9_-]{1,64}", at, content.Cut(t.GetId(), 80))
+			return fault.Invalid(at+".id", "%q must match [A-Za-z0-9_-]{1,64}", content.Cut(t.GetId(), 80))
 		case doubled:
-			return fmt.Errorf("%s.id: %q is used twice", at, t.GetId())
-		case !known:
-			return fmt.Errorf("%s.agent: there is no sub-agent %q; there are %s", at, content.Cut(t.GetAgent(), 80), strings.Join(names(agents), ", "))
+			return fault.Invalid(at+".id", "%q is used twice; give each task its own", t.GetId())
+		case t.GetAgent() == "":
+			return fault.Invalid(at+".agent", "must be set: the name of a sub-agent")
+		case len(agents) == 0:
+			return fault.Invalid(at+".agent", "there is no sub-agent %q: the agent has none; add it to its agents", content.Cut(t.GetAgent(), 80))
+		case Lookup(agents, t.GetAgent()) == nil:
+			return fault.Invalid(at+".agent", "there is no sub-agent %q; there are %s", content.Cut(t.GetAgent(), 80), strings.Join(names(agents), ", "))
 		case strings.TrimSpace(t.GetPrompt()) == "":
-			return fmt.Errorf("%s.prompt: must be set", at)
+			return fault.Invalid(at+".prompt", "must be set")
 		case len(t.GetPrompt()) > maxPrompt:
-			return fmt.Errorf("%s.prompt: has %d bytes, more than %d", at, len(t.GetPrompt()), maxPrompt)
+			return fault.Invalid(at+".prompt", "has %d bytes, more than %d", len(t.GetPrompt()), maxPrompt)
 		case len(t.GetTitle()) > maxTitle:
-			return fmt.Errorf("%s.title: has %d bytes, more than %d", at, len(t.GetTitle()), maxTitle)
+			return fault.Invalid(at+".title", "has %d bytes, more than %d", len(t.GetTitle()), maxTitle)
 		}
 		place[t.GetId()] = i
 	}
 	for i, t := range tasks {
 		for _, before := range t.GetAfter() {
 			if _, known := place[before]; !known {
-				return fmt.Errorf("tasks[%d].after: there is no task %q", i, content.Cut(before, 80))
+				return fault.Invalid(fmt.Sprintf("%s[%d].after", field, i), "there is no task %q; use the id of one", content.Cut(before, 80))
 			}
 		}
 	}
 	for i, layer := range layers(tasks) {
 		if layer == 0 {
-			return fmt.Errorf("tasks[%d].after: %q waits for itself, through the tasks before it", i, tasks[i].GetId())
+			return fault.Invalid(fmt.Sprintf("%s[%d].after", field, i), "%q waits for itself, through the tasks before it; leave one of them out", tasks[i].GetId())
 		}
 	}
 	return nil

@@ -69,7 +69,7 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		},
 		func() error { return checkProviders(agent+".context_providers", a.GetContextProviders()) },
 		func() error { return checkOutputSchema(s.GetOutputSchema()) },
-		func() error { return checkGraph(s) },
+		func() error { return tree.CheckGraph("spec.graph", s.GetGraph(), tree.Resolve(a.GetAgents())) },
 		func() error { return checkServers(a.GetMcp()) },
 		func() error { return checkSkills(a.GetSkills()) },
 		func() error { return fault.In(agent+".web", webtool.Check(a.GetWeb())) },
@@ -78,14 +78,6 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 			return tree.CheckSwarm(agent+".swarm", a.GetSwarm(), a.GetAgents(), quality.Names(a.GetKinds()))
 		},
 	)
-}
-
-// checkGraph refuses a graph of tasks that cannot be carried out.
-func checkGraph(s *harnessv1.RunSpec) error {
-	if err := tree.CheckGraph(s.GetGraph(), tree.Resolve(s.GetAgent().GetAgents())); err != nil {
-		return fault.Invalid("spec.graph", "%s", err)
-	}
-	return nil
 }
 
 // checkOutputSchema refuses a schema of the result that cannot be used.

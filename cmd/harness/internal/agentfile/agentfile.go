@@ -1,5 +1,5 @@
 // Package agentfile reads the files of a run: the agent file, and the files of
-// contracts, just-in-time rules, hooks and modes that it may name. They are YAML whose
+// contracts, just-in-time rules, hooks and modes that it may name, and graphs of tasks. They are YAML whose
 // keys are the fields of the protos. An unknown field or an invalid value is an error
 // that names file, line and column; nothing is guessed or ignored.
 //
@@ -7,7 +7,7 @@
 // spec, from here or from the gateway, is shown at its place in the file
 // ([File.Locate]).
 //
-// The package is pure except for Load, LoadContract and Check, which read files.
+// The package is pure except for Load, LoadContract, LoadGraph, LoadServers and Check, which read files.
 package agentfile
 
 import (
@@ -40,6 +40,8 @@ type File struct {
 	Contract *harnessv1.TaskContract
 	// OutputSchema is the JSON Schema of the result; empty without one.
 	OutputSchema string
+	// Graph is the work of sub-agents before the first turn; only a graph file has it.
+	Graph []*harnessv1.GraphTask
 	// Task is the kind of work of runs; nil without one.
 	Task *harnessv1.Task
 

@@ -78,6 +78,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte("jit:\n- id: a\n  when: >-\n    turn &&\n\n     1\n  text: '{{ '' }}'"))
 	f.Add([]byte("contract: {required_outputs: [{id: a, predicate: {type: JSON_SCHEMA_VALID, in: file:a, schema: {x: 1}}}]}"))
 	f.Add([]byte("work_items: {enabled: true, templates: [{title: a}]}\nmode: m\nmodes: [{name: m}]"))
+	f.Add([]byte("tasks: [{id: a, agent: explore, prompt: b, after: [a]}, {id: a, agent: b c, prompt: d}]"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		lines := 1 + strings.Count(string(data), "\n") + strings.Count(string(data), "\r") +
 			strings.Count(string(data), "\u0085") + strings.Count(string(data), "\u2028") + strings.Count(string(data), "\u2029")

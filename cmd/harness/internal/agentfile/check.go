@@ -55,7 +55,7 @@ func (d *decoder) check(file *File) {
 func (f *File) spec() *harnessv1.RunSpec {
 	return &harnessv1.RunSpec{
 		Goal:      &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: "goal"}},
-		Workspace: "/", Agent: f.Agent, Config: f.Config, ClientTools: f.ClientTools, Contract: f.Contract, OutputSchema: f.OutputSchema, Task: f.Task,
+		Workspace: "/", Agent: f.Agent, Config: f.Config, ClientTools: f.ClientTools, Contract: f.Contract, OutputSchema: f.OutputSchema, Task: f.Task, Graph: f.Graph,
 	}
 }
 

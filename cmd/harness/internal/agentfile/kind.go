@@ -22,14 +22,15 @@ const (
 	Hooks    Kind = "hooks"
 	Modes    Kind = "modes"
 	Script   Kind = "script"
+	Graph    Kind = "graph"
 )
 
 // Kinds returns all kinds of files.
-func Kinds() []Kind { return []Kind{Agent, Contract, Jit, Hooks, Modes, Script} }
+func Kinds() []Kind { return []Kind{Agent, Contract, Jit, Hooks, Modes, Script, Graph} }
 
 // Check reads the file at path as a file of a kind, with the files that it names; an
 // empty kind is recognised by the fields of the file. The returned file has the agent,
-// contract or list, and is nil for a script. The error is Problems if the content is
+// contract, list or graph, and is nil for a script. The error is Problems if the content is
 // invalid.
 func Check(path string, kind Kind) (Kind, *File, error) {
 	data, err := readFile(path)
@@ -59,13 +60,16 @@ func CheckText(name string, data []byte, kind Kind, read Reader) (Kind, *File, e
 		d.inlineContract(file, root)
 	case Jit, Hooks, Modes:
 		d.listFile(file, string(kind), root)
+	case Graph:
+		d.graph(file, root)
+		file.Agent.Agents = taskAgents(file.Graph)
 	case Script:
 		return kind, nil, d.script(data)
 	default:
 		return kind, nil, fmt.Errorf("%q is no kind of file", kind)
 	}
 	if kind != Agent && len(r.problems) > 0 {
-		file.broken = append(file.broken, "spec.contract", "spec.agent.jit", "spec.agent.hooks", "spec.agent.modes")
+		file.broken = append(file.broken, "spec.contract", "spec.agent.jit", "spec.agent.hooks", "spec.agent.modes", graphField)
 	}
 	d.check(file)
 	if err := r.err(); err != nil {
@@ -112,6 +116,8 @@ func kindOf(root *yaml.Node) Kind {
 	switch {
 	case slices.Contains(names, "turns"):
 		return Script
+	case slices.Contains(names, "tasks"):
+		return Graph
 	case slices.Contains(names, "required_outputs"), slices.Contains(names, "requirements"), slices.Contains(names, "goal"):
 		return Contract
 	}

@@ -59,7 +59,7 @@ var specPath = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(
 func inFile(field string) string {
 	for _, renamed := range [][2]string{
 		{"spec.agent.work_item_templates", "work_items.templates"},
-		{"spec.config.tools.", ""}, {"spec.agent.", ""}, {"spec.config.", ""}, {"spec.", ""},
+		{graphField, "tasks"}, {"spec.config.tools.", ""}, {"spec.agent.", ""}, {"spec.config.", ""}, {"spec.", ""},
 	} {
 		if rest, ok := strings.CutPrefix(field, renamed[0]); ok {
 			return renamed[1] + rest

@@ -201,13 +201,14 @@ func TestContractFileReplacesTheContractOfTheAgent(t *testing.T) {
 
 func TestKindOfAFileFollowsFromItsFields(t *testing.T) {
 	for text, want := range map[string]agentfile.Kind{
-		shownContract:                        agentfile.Contract,
-		"{goal: g, requirements: [a]}":       agentfile.Contract,
-		"name: a":                            agentfile.Agent,
-		"- {topic: on_error, command: a}":    agentfile.Hooks,
-		"- {id: a, when: turn > 1, text: b}": agentfile.Jit,
-		"- {name: a}":                        agentfile.Modes,
-		"turns: [{text: hello}]":             agentfile.Script,
+		shownContract:                           agentfile.Contract,
+		"{goal: g, requirements: [a]}":          agentfile.Contract,
+		"name: a":                               agentfile.Agent,
+		"- {topic: on_error, command: a}":       agentfile.Hooks,
+		"- {id: a, when: turn > 1, text: b}":    agentfile.Jit,
+		"- {name: a}":                           agentfile.Modes,
+		"turns: [{text: hello}]":                agentfile.Script,
+		"tasks: [{id: a, agent: b, prompt: c}]": agentfile.Graph,
 	} {
 		kind, file, err := agentfile.CheckText("a.yaml", []byte(text), "", nil)
 		if kind != want || err != nil || (file == nil) != (kind == agentfile.Script) {

@@ -189,6 +189,18 @@ func TestSchemaAndLoaderAgree(t *testing.T) {
 			"[{topic: before_step, cel: turn > 1}]":                                           false,
 			"[{topic: before_step, command: a, action: skip}]":                                false,
 		},
+		agentfile.Graph: {
+			"tasks: [{id: a, agent: explore, prompt: b}, {id: b, title: c, agent: mine, prompt: d, after: [a]}]": true,
+			`{"tasks": [{"id": "a", "agent": "explore", "prompt": "b"}]}`:                                        true,
+			"tasks: []":                                      false,
+			"task: [{id: a, agent: b, prompt: c}]":           false,
+			"[{id: a, agent: b, prompt: c}]":                 false,
+			"tasks: [{agent: b, prompt: c}]":                 false,
+			"tasks: [{id: a, prompt: c}]":                    false,
+			"tasks: [{id: a, agent: b}]":                     false,
+			"tasks: [{id: a b, agent: c, prompt: d}]":        false,
+			"tasks: [{id: a, agent: b, prompt: c, when: d}]": false,
+		},
 		agentfile.Modes: {
 			"[{name: a, description: b, read_only: true}]": true,
 			"[{name: A}]":          false,

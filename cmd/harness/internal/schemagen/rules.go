@@ -113,6 +113,7 @@ var rules = map[string]object{
 	"ModeSpec":         {"required": []any{"name"}},
 	"WorkItemTemplate": {"required": []any{"title"}},
 	"ToolDurability":   {"required": []any{"tool", "durability"}},
+	"GraphTask":        {"required": []any{"id", "agent", "prompt"}},
 	"SubAgent":         {"required": []any{"name"}, "not": object{"required": []any{"instructions", "file"}}},
 	"ContextProvider":  {"required": []any{"name"}, "oneOf": oneOf("text", "grpc")},
 	"Hook": {

@@ -50,6 +50,10 @@ func Generate(protos fs.FS) (map[string][]byte, error) {
 			root = g.list("AgentSpec.hooks")
 		case agentfile.Modes:
 			root = g.list("AgentSpec.modes")
+		case agentfile.Graph:
+			tasks := g.field(fieldOf("harness.v1.RunSpec.graph"))
+			tasks["minItems"] = 1
+			root = object{"type": "object", "additionalProperties": false, "required": []any{"tasks"}, "properties": object{"tasks": tasks}}
 		case agentfile.Script:
 			made["script.json"] = script.Schema
 			continue
@@ -70,7 +74,7 @@ func Generate(protos fs.FS) (map[string][]byte, error) {
 
 var titles = map[agentfile.Kind]string{
 	agentfile.Agent: "agent file", agentfile.Contract: "contract file", agentfile.Jit: "just-in-time rules",
-	agentfile.Hooks: "hooks", agentfile.Modes: "modes",
+	agentfile.Hooks: "hooks", agentfile.Modes: "modes", agentfile.Graph: "graph file",
 }
 
 // object is a JSON object. Encoding sorts its fields, so that equal schemas have equal
