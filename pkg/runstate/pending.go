@@ -65,7 +65,7 @@ func AnswerDeadline(s *harnessv1.Snapshot, kind string, now time.Time) *timestam
 	return timestamppb.New(now.Add(wait))
 }
 
-// FirstDeadline returns the earliest deadline of the awaited calls and of children in the background, or check of a wait; nil if
+// FirstDeadline returns the earliest deadline of the awaited calls and of children in the background and of graphs, or check of a wait; nil if
 // there is none. A wait, and the work of sub-agents, also ends with the time budget of the run: s has its stop reason, and its clock runs.
 func FirstDeadline(s *harnessv1.Snapshot) *timestamppb.Timestamp {
 	var first *timestamppb.Timestamp

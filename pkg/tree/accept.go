@@ -100,7 +100,7 @@ type Batch struct {
 // calls: at most MaxAtWork, and one at a time of those that write to the same files. It ends and
 // starts layers of graphs. A child for which nothing is left of the budgets of a run with a parent keeps waiting for its start, because
 // the parent may give more, unless final is true: the parent has refused that. agents are the run's sub-agents. It changes s.
-func Schedule(s *harnessv1.Snapshot, run runlog.Run, agents []*harnessv1.SubAgent, final bool) Batch {
+func Schedule(s *harnessv1.Snapshot, run runlog.Run, agents []*harnessv1.SubAgent, final bool, now time.Time) Batch {
 	var all Batch
 	if s.GetStopping() != nil {
 		return all
@@ -111,7 +111,7 @@ func Schedule(s *harnessv1.Snapshot, run runlog.Run, agents []*harnessv1.SubAgen
 	}
 	for {
 		for _, g := range s.GetGraphs() {
-			all.Events = append(all.Events, advance(s, run, g, agents)...)
+			all.Events = append(all.Events, advance(s, run, g, agents, now)...)
 		}
 		if again := start(s, agents, final, &all); !again {
 			return all

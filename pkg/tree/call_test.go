@@ -164,7 +164,7 @@ func TestGraph(t *testing.T) {
 		{"id":"last","agent":"look","prompt":"p5","after":["end"]}]}`)
 	var layers []string
 	run := func() {
-		for _, e := range tree.Schedule(s, parent, agents, false).Events {
+		for _, e := range tree.Schedule(s, parent, agents, false, time.Time{}).Events {
 			switch {
 			case e.GetSubtaskStarted() != nil:
 				layers = append(layers, "start "+e.GetSubtaskStarted().GetTitle())
@@ -241,12 +241,56 @@ func TestDeadlinesOfCalls(t *testing.T) {
 	if waits.GetDeadline().GetSeconds() != 60 || a.GetDeadline() != nil || b.GetDeadline().GetSeconds() != 60 {
 		t.Errorf("deadlines are %v, %v and %v", waits.GetDeadline(), a.GetDeadline(), b.GetDeadline())
 	}
-	tree.Schedule(s, parent, limited, false)
+	tree.Schedule(s, parent, limited, false, time.Time{})
 	if tree.EndOverdue(s, time.Unix(59, 0)); b.GetWant() != work {
 		t.Errorf("before it: %v", b)
 	}
 	report(t, s, "b", 3, 1, done, "agent_done")
 	if b.GetDeadline() != nil {
 		t.Error("a child that has ended has a deadline")
+	}
+}
+
+// TestDeadlinesOfTasks: a task of a graph has the deadline of its sub-agent from the start of its layer on. When that has passed, its child
+// ends, started or not, and the result of the graph has why.
+func TestDeadlinesOfTasks(t *testing.T) {
+	limited := []*harnessv1.SubAgent{{Name: "look", Deadline: durationpb.New(time.Minute)}, {Name: "free"}}
+	s := &harnessv1.Snapshot{FirstSequence: 7}
+	tree.AddGraph(s, []*harnessv1.GraphTask{
+		{Id: "one", Agent: "look", Prompt: "p"}, {Id: "two", Agent: "look", Prompt: "p"}, {Id: "free", Agent: "free", Prompt: "p"},
+		{Id: "next", Agent: "look", Prompt: "p", After: []string{"free"}},
+	})
+	tree.Schedule(s, parent, limited, false, time.Unix(0, 0))
+	one, two, free := tree.Find(s, "graph/one"), tree.Find(s, "graph/two"), tree.Find(s, "graph/free")
+	if one.GetDeadline().GetSeconds() != 60 || two.GetDeadline().GetSeconds() != 60 || free.GetDeadline() != nil || two.GetOrder() != 0 {
+		t.Fatalf("%v, %v, %v", one, two, free)
+	}
+	if tree.EndOverdue(s, time.Unix(59, 0)); one.GetWant() != work || one.GetOverdue() {
+		t.Errorf("before it: %v", one)
+	}
+	tree.EndOverdue(s, time.Unix(60, 0))
+	tree.EndOverdue(s, time.Unix(61, 0))
+	for _, c := range []*harnessv1.Child{one, two} {
+		if c.GetWant() != end || !c.GetOverdue() || c.GetDeadline() != nil || free.GetOverdue() {
+			t.Errorf("after it: %v, %v", c, free)
+		}
+		tree.Take(s, &harnessv1.ChildReport{RunId: c.GetRunId(), Version: 9, Order: c.GetOrder(), Status: cancelled})
+		tree.EndTask(s, c, content.Inline("half of it"))
+	}
+	tree.Schedule(s, parent, limited, false, time.Unix(70, 0))
+	tree.Take(s, &harnessv1.ChildReport{RunId: free.GetRunId(), Version: 9, Order: free.GetOrder(), Status: done, Accepted: true})
+	tree.EndTask(s, free, content.Inline("all of it"))
+	tree.Schedule(s, parent, limited, false, time.Unix(100, 0))
+	next := tree.Find(s, "graph/next")
+	if next.GetDeadline().GetSeconds() != 160 {
+		t.Errorf("of the next layer: %v", next)
+	}
+	tree.Take(s, &harnessv1.ChildReport{RunId: next.GetRunId(), Version: 9, Order: 1, Status: done, Accepted: true})
+	tree.EndTask(s, next, content.Inline("the rest"))
+	tree.Schedule(s, parent, limited, false, time.Unix(100, 0))
+	text, failed, _ := tree.GraphText(tree.Over(s)[0], func(c *harnessv1.Content) (string, error) { return c.GetInline(), nil })
+	const why = "failed\n\nThe deadline of the call passed before it had ended.\n\nhalf of it"
+	if !failed || strings.Count(text, why) != 2 || !strings.Contains(text, "(next): done\n\nthe rest") {
+		t.Errorf("the result is %q", text)
 	}
 }

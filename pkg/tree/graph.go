@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
@@ -145,7 +148,7 @@ func taskOf(s *harnessv1.Snapshot, c *harnessv1.Child) (*harnessv1.Graph, *harne
 
 // advance ends the layer at work if its tasks have ended, makes the children of the next one,
 // and so on. It changes s and g.
-func advance(s *harnessv1.Snapshot, run runlog.Run, g *harnessv1.Graph, agents []*harnessv1.SubAgent) (events []*harnessv1.Event) {
+func advance(s *harnessv1.Snapshot, run runlog.Run, g *harnessv1.Graph, agents []*harnessv1.SubAgent, now time.Time) (events []*harnessv1.Event) {
 	last := lastLayer(g)
 	for g.GetLayer() <= last {
 		if g.GetLayer() > 0 {
@@ -170,10 +173,14 @@ func advance(s *harnessv1.Snapshot, run runlog.Run, g *harnessv1.Graph, agents [
 			}
 			t.State = harnessv1.GraphTaskState_GRAPH_TASK_STATE_STARTED
 			def, call := Lookup(agents, t.GetTask().GetAgent()), childCall(g, t.GetTask().GetId())
-			s.Children = append(s.Children, &harnessv1.Child{
+			c := &harnessv1.Child{
 				RunId: ID(run, s.GetFirstSequence(), call), CallId: call, Agent: t.GetTask().GetAgent(),
 				Writes: !def.GetReadOnly(), Worktree: def.GetWorkspace() == Worktree,
-			})
+			}
+			if def.GetDeadline() != nil {
+				c.Deadline = timestamppb.New(now.Add(def.GetDeadline().AsDuration()))
+			}
+			s.Children = append(s.Children, c)
 		}
 	}
 	return events
@@ -246,6 +253,7 @@ func EndTask(s *harnessv1.Snapshot, c *harnessv1.Child, answer *harnessv1.Conten
 	if _, t := taskOf(s, c); t != nil {
 		_, failed := ResultText(c, "")
 		endTask(t, !failed, "")
+		t.Why = stopText(c)
 		if t.Result = answer; size(answer) == 0 {
 			t.Result = content.Inline(strings.TrimSpace(noAnswer + " " + c.GetReport().GetReason().GetMessage()))
 		}
@@ -285,7 +293,11 @@ func GraphText(g *harnessv1.Graph, text func(*harnessv1.Content) (string, error)
 		if err != nil {
 			return "", false, err
 		}
-		fmt.Fprintf(&b, "## %s (%s): %s\n\n%s\n\n", cmp.Or(t.GetTask().GetTitle(), t.GetTask().GetId()), t.GetTask().GetId(), state, strings.TrimSpace(result))
+		fmt.Fprintf(&b, "## %s (%s): %s\n\n", cmp.Or(t.GetTask().GetTitle(), t.GetTask().GetId()), t.GetTask().GetId(), state)
+		if t.GetWhy() != "" {
+			b.WriteString(t.GetWhy() + "\n\n")
+		}
+		b.WriteString(strings.TrimSpace(result) + "\n\n")
 	}
 	return strings.TrimSpace(b.String()), failed, nil
 }

@@ -38,7 +38,7 @@ func TestLeasesOfRuns(t *testing.T) {
 		refused uint32
 	}{{0, nil, 1}, {1, []uint32{0}, 1}, {2, []uint32{1}, 1}, {5, []uint32{1, 1, 0}, 0}, {41, []uint32{10, 7, 5}, 0}} {
 		s := withRuns(c.budget, 3)
-		scheduled := tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false)
+		scheduled := tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false, time.Time{})
 		var taken uint32
 		for i, lease := range c.leases {
 			if got := s.GetChildren()[i].GetLease(); got.Runs == nil || got.GetRuns() != lease {
@@ -63,7 +63,7 @@ func TestLeasesOfRuns(t *testing.T) {
 // TestRunsOfChildrenCount once, and a child that has used up its share gets more.
 func TestRunsOfChildrenCount(t *testing.T) {
 	s := withRuns(41, 1)
-	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false)
+	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false, time.Time{})
 	c := tree.Find(s, "a")
 	told := func(version uint64, runs uint32) {
 		tree.Take(s, &harnessv1.ChildReport{
@@ -144,7 +144,7 @@ func TestResultNamesTheFiles(t *testing.T) {
 func TestParentGivesRunsThatAreShort(t *testing.T) {
 	s := withRuns(1, 2)
 	s.Parent, s.Status = &harnessv1.Parent{RunId: "up", Order: 1}, parked
-	scheduled := tree.Schedule(s, parent, agents, false)
+	scheduled := tree.Schedule(s, parent, agents, false, time.Time{})
 	if len(scheduled.Broke) != 0 || s.GetShort() != "runs" || tree.Find(s, "a").GetOrder() != 1 || tree.Find(s, "b").GetOrder() != 0 || len(tree.Wanted(s)) != 2 {
 		t.Fatalf("short of %q, children %v", s.GetShort(), s.GetChildren())
 	}
@@ -157,16 +157,16 @@ func TestParentGivesRunsThatAreShort(t *testing.T) {
 		t.Errorf("while the first works it reports %s, short of %q", kind, short)
 	}
 	report(t, s, "a", 3, 1, done, "agent_done")
-	tree.Schedule(s, parent, agents, false)
+	tree.Schedule(s, parent, agents, false, time.Time{})
 	if kind, short := asks(); kind != "budget_exceeded:runs" || short != "runs" {
 		t.Errorf("then it reports %s, short of %q", kind, short)
 	}
 	more := proto.CloneOf(s)
 	more.Config.Budgets.Runs = proto.Uint32(2)
-	if tree.Schedule(more, parent, agents, false); more.GetShort() != "" || tree.Find(more, "b").GetOrder() != 1 {
+	if tree.Schedule(more, parent, agents, false, time.Time{}); more.GetShort() != "" || tree.Find(more, "b").GetOrder() != 1 {
 		t.Errorf("with more it does not start: %v", more.GetChildren())
 	}
-	if scheduled := tree.Schedule(s, parent, agents, true); len(scheduled.Broke) != 1 || s.GetShort() != "" || s.GetSpent().GetRunsRefused() != 0 {
+	if scheduled := tree.Schedule(s, parent, agents, true, time.Time{}); len(scheduled.Broke) != 1 || s.GetShort() != "" || s.GetSpent().GetRunsRefused() != 0 {
 		t.Errorf("refused: %v, %v", scheduled.Broke, s.GetSpent())
 	}
 }
@@ -175,13 +175,13 @@ func TestParentGivesRunsThatAreShort(t *testing.T) {
 func TestParentGetsWhatAChildLacks(t *testing.T) {
 	s := withRuns(1, 1)
 	s.Parent = &harnessv1.Parent{RunId: "up", Order: 1}
-	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false)
+	tree.Schedule(s, parent, []*harnessv1.SubAgent{delegates}, false, time.Time{})
 	c := tree.Find(s, "a")
 	tree.Take(s, &harnessv1.ChildReport{RunId: c.GetRunId(), Version: 3, Order: 1, Status: parked, Reason: &harnessv1.StopReason{Kind: runstate.KindAgent}, Short: "runs"})
 	if _, ok := tree.More(s, delegates, c); ok || tree.Lacks(c) != "runs" || tree.Refuses(s, c, false) {
 		t.Error("it is given or refused what its parent may have")
 	}
-	if tree.Schedule(s, parent, nil, false); s.GetShort() != "runs" {
+	if tree.Schedule(s, parent, nil, false, time.Time{}); s.GetShort() != "runs" {
 		t.Errorf("it is short of %q", s.GetShort())
 	}
 	if tree.Refuses(s, c, true) {

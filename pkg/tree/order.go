@@ -81,14 +81,16 @@ func End(c *harnessv1.Child) bool {
 	return true
 }
 
-// EndOverdue orders the children in the background to end whose deadline has passed; one that has yet to be started is not. It
-// changes s.
+// EndOverdue orders the children in the background, and those of graphs, to end whose deadline has passed; one that has yet to be started
+// is not. It changes s.
 func EndOverdue(s *harnessv1.Snapshot, now time.Time) {
 	for _, c := range s.GetChildren() {
 		if c.GetDeadline() == nil || c.GetDeadline().AsTime().After(now) {
 			continue
 		}
-		if c.Deadline = nil; c.GetBackground() && !Ended(c) {
+		g, _ := taskOf(s, c)
+		c.Deadline = nil
+		if (c.GetBackground() || g != nil) && !Ended(c) && c.GetWant() != harnessv1.ChildWant_CHILD_WANT_END {
 			c.Overdue = true
 			order(c, harnessv1.ChildWant_CHILD_WANT_END)
 		}

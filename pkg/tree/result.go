@@ -30,11 +30,9 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 	if c.GetWorktree() {
 		head += " Its changes are in its worktree: " + MergeTool + " with its run brings them here."
 	}
-	switch {
-	case c.GetOverdue():
-		head += " The deadline of the call passed before it had ended."
-	case c.GetExhausted() != "" && r.GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED:
-		head += " " + exhaustedText(c) + " What follows is what it had by then."
+	switch why := stopText(c); {
+	case why != "":
+		head += " " + why
 	case failed && r.GetReason().GetMessage() != "":
 		head += " " + r.GetReason().GetMessage()
 	}
@@ -42,6 +40,17 @@ func ResultText(c *harnessv1.Child, answer string) (text string, failed bool) {
 		return head + "\n\n" + noAnswer, failed
 	}
 	return head + "\n\n" + answer, failed
+}
+
+// stopText returns why a child was ended before it was done; empty if it was not.
+func stopText(c *harnessv1.Child) string {
+	switch {
+	case c.GetOverdue():
+		return "The deadline of the call passed before it had ended."
+	case c.GetExhausted() != "" && c.GetReport().GetStatus() == harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+		return exhaustedText(c) + " What follows is what it had by then."
+	}
+	return ""
 }
 
 // exhaustedText is why a child was ended that has used up a budget of its definition.

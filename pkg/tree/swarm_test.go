@@ -106,7 +106,7 @@ func TestSwarm(t *testing.T) {
 		text := func(c *harnessv1.Content) (string, error) { return c.GetInline(), nil }
 		var kinds []string
 		schedule := func() {
-			for _, e := range tree.Schedule(s, parent, swarmAgents(), false).Events {
+			for _, e := range tree.Schedule(s, parent, swarmAgents(), false, time.Time{}).Events {
 				switch {
 				case e.GetSwarmActivated() != nil:
 					a := e.GetSwarmActivated()

@@ -47,7 +47,7 @@ func waiting(names ...string) *harnessv1.Snapshot {
 
 // schedule returns the children that Schedule starts, and those for which nothing is left.
 func schedule(s *harnessv1.Snapshot) (started, broke []*harnessv1.Child) {
-	scheduled := tree.Schedule(s, parent, agents, false)
+	scheduled := tree.Schedule(s, parent, agents, false, time.Time{})
 	for _, e := range scheduled.Events {
 		if e.GetAgentStarted() != nil {
 			started = append(started, tree.FindRun(s, e.GetAgentStarted().GetRunId()))

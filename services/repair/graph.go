@@ -11,7 +11,7 @@ import (
 // delegate starts the sub-agents that may work now, and answers for graphs that are over.
 func (d *decision) delegate() error {
 	tree.StartSwarms(d.s, d.now)
-	scheduled := tree.Schedule(d.s, d.run(), d.made.Agents, d.refused)
+	scheduled := tree.Schedule(d.s, d.run(), d.made.Agents, d.refused, d.now)
 	d.Emit(scheduled.Events...)
 	for _, c := range scheduled.Broke {
 		if call := find(runstate.AwaitedCalls(d.s), tree.StartedBy(c)); call != nil {

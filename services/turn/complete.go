@@ -264,7 +264,7 @@ type agentReply struct {
 // delegate starts the sub-agents that may work now, and answers the calls that do not wait
 // for them.
 func (c *completion) delegate(end End, replies []agentReply) {
-	scheduled := tree.Schedule(c.s, end.Run, end.Agents, false)
+	scheduled := tree.Schedule(c.s, end.Run, end.Agents, false, end.Now)
 	c.draft.Emit(scheduled.Events...)
 	for _, child := range scheduled.Broke {
 		for i := range replies {

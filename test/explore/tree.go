@@ -83,7 +83,7 @@ func (m *edge) Start() *edgeState {
 	call := &harnessv1.PendingCall{CallId: "c", Tool: "helper"}
 	tree.Accept(s, edgeRun, call, edgeAgents, time.Unix(0, 0))
 	s.PendingToolCalls = []*harnessv1.PendingCall{call}
-	tree.Schedule(s, edgeRun, edgeAgents, false)
+	tree.Schedule(s, edgeRun, edgeAgents, false, time.Time{})
 	return &edgeState{s: s}
 }
 

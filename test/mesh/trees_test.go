@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -54,6 +56,7 @@ func TestTreesOnOneSlot(t *testing.T) {
 	budgetOfRuns(t, m, leaf)
 	sharedRuns(t, m, leaf)
 	ownBudget(t, m)
+	lateTask(t, m, leaf)
 	inheritedMode(t, m)
 }
 
@@ -139,6 +142,31 @@ func ownBudget(t *testing.T, m *meshtest.Mesh) {
 	if c := last.GetChildren()[0]; !strings.Contains(got, "Half of it.") || !strings.Contains(got, "budget_exceeded:tokens") || last.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE ||
 		c.GetReport().GetStatus() != harnessv1.RunStatus_RUN_STATUS_CANCELLED || c.GetReport().GetUsage().GetInputTokens() != 900 {
 		t.Errorf("%v: %v, result %q", last.GetStopReason(), c.GetReport(), got)
+	}
+}
+
+// lateTask checks that a task of a graph ends when the deadline of its sub-agent has passed, and that the run begins without it.
+func lateTask(t *testing.T, m *meshtest.Mesh, leaf *harnessv1.SubAgent) {
+	t.Helper()
+	s := scenario{name: "latetask", script: `turns:
+  - {text: Begun., calls: [{name: work_complete, arguments: {summary: begun}}]}
+`, edit: func(s *harnessv1.RunSpec) {
+		slow := looker("slow", "turns:\n  - {text: Too late., delay: 1h}\n")
+		slow.Deadline = durationpb.New(time.Second)
+		s.Agent.Agents = []*harnessv1.SubAgent{leaf, slow}
+		s.Graph = []*harnessv1.GraphTask{
+			{Id: "late", Agent: "slow", Prompt: "Look."}, {Id: "soon", Agent: "leaf", Prompt: "Look."}, {Id: "next", Agent: "leaf", Prompt: "Look.", After: []string{"late"}},
+		}
+	}}
+	_, entries := s.through(t.Context(), t, m, "latetask")
+	got := strings.Join(texts(entries, ""), "\n")
+	for _, want := range []string{"(late): failed\n\nThe deadline of the call passed", "(soon): done\n\nIt is so.", "task late before it did not succeed"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is missing in %q", want, got)
+		}
+	}
+	if last := entries[len(entries)-1].Record.GetStep().GetSnapshot(); last.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE {
+		t.Errorf("it ended %v", last.GetStopReason())
 	}
 }
 

@@ -308,8 +308,8 @@ type Child struct {
 	Plans bool `protobuf:"varint,19,opt,name=plans,proto3" json:"plans,omitempty"`
 	// Number of the order that changes its mode of work and nothing else, if it is the newest.
 	ModeOrder uint32 `protobuf:"varint,20,opt,name=mode_order,json=modeOrder,proto3" json:"mode_order,omitempty"`
-	// When a call in the background is over at the latest; unset: never, or it has ended or was ordered to end. Other calls have
-	// theirs themselves.
+	// When a call in the background, or a task of a graph, is over at the latest; unset: never, or it has ended or was ordered to end.
+	// Other calls have theirs themselves.
 	Deadline *timestamppb.Timestamp `protobuf:"bytes,21,opt,name=deadline,proto3" json:"deadline,omitempty"`
 	// Number of the order that gives it no further runs: calls for which it has none left get an error. 0: there is none.
 	RefusedOrder uint32 `protobuf:"varint,22,opt,name=refused_order,json=refusedOrder,proto3" json:"refused_order,omitempty"`
@@ -520,7 +520,9 @@ type GraphTaskProgress struct {
 	// How far it is.
 	State GraphTaskState `protobuf:"varint,3,opt,name=state,proto3,enum=harness.v1.GraphTaskState" json:"state,omitempty"`
 	// Its result, stored for the run; unset before.
-	Result        *Content `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	Result *Content `protobuf:"bytes,4,opt,name=result,proto3" json:"result,omitempty"`
+	// Why its child was ended before it was done; empty: it was not.
+	Why           string `protobuf:"bytes,5,opt,name=why,proto3" json:"why,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -581,6 +583,13 @@ func (x *GraphTaskProgress) GetResult() *Content {
 		return x.Result
 	}
 	return nil
+}
+
+func (x *GraphTaskProgress) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
 }
 
 // Graph is a graph of tasks at work, layer by layer.
@@ -1059,12 +1068,13 @@ const file_harness_v1_tree_proto_rawDesc = "" +
 	"mode_order\x18\x14 \x01(\rR\tmodeOrder\x126\n" +
 	"\bdeadline\x18\x15 \x01(\v2\x1a.google.protobuf.TimestampR\bdeadline\x12#\n" +
 	"\rrefused_order\x18\x16 \x01(\rR\frefusedOrder\x12\x1c\n" +
-	"\texhausted\x18\x17 \x01(\tR\texhausted\"\xb3\x01\n" +
+	"\texhausted\x18\x17 \x01(\tR\texhausted\"\xc5\x01\n" +
 	"\x11GraphTaskProgress\x12)\n" +
 	"\x04task\x18\x01 \x01(\v2\x15.harness.v1.GraphTaskR\x04task\x12\x14\n" +
 	"\x05layer\x18\x02 \x01(\rR\x05layer\x120\n" +
 	"\x05state\x18\x03 \x01(\x0e2\x1a.harness.v1.GraphTaskStateR\x05state\x12+\n" +
-	"\x06result\x18\x04 \x01(\v2\x13.harness.v1.ContentR\x06result\"\x98\x01\n" +
+	"\x06result\x18\x04 \x01(\v2\x13.harness.v1.ContentR\x06result\x12\x10\n" +
+	"\x03why\x18\x05 \x01(\tR\x03why\"\x98\x01\n" +
 	"\x05Graph\x12\x17\n" +
 	"\acall_id\x18\x01 \x01(\tR\x06callId\x123\n" +
 	"\x05tasks\x18\x02 \x03(\v2\x1d.harness.v1.GraphTaskProgressR\x05tasks\x12\x14\n" +

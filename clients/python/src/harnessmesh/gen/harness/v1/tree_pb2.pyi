@@ -225,8 +225,8 @@ class Child(_message.Message):
 
     @_builtins.property
     def deadline(self) -> _timestamp_pb2.Timestamp:
-        """When a call in the background is over at the latest; unset: never, or it has ended or was ordered to end. Other calls have
-        theirs themselves.
+        """When a call in the background, or a task of a graph, is over at the latest; unset: never, or it has ended or was ordered to end.
+        Other calls have theirs themselves.
         """
 
     def __init__(
@@ -274,10 +274,13 @@ class GraphTaskProgress(_message.Message):
     LAYER_FIELD_NUMBER: _builtins.int
     STATE_FIELD_NUMBER: _builtins.int
     RESULT_FIELD_NUMBER: _builtins.int
+    WHY_FIELD_NUMBER: _builtins.int
     layer: _builtins.int
     """Its layer, from 1: one more than that of the last task before it."""
     state: Global___GraphTaskState.ValueType
     """How far it is."""
+    why: _builtins.str
+    """Why its child was ended before it was done; empty: it was not."""
     @_builtins.property
     def task(self) -> _subagent_pb2.GraphTask:
         """The task."""
@@ -293,10 +296,11 @@ class GraphTaskProgress(_message.Message):
         layer: _builtins.int = ...,
         state: Global___GraphTaskState.ValueType = ...,
         result: _content_pb2.Content | None = ...,
+        why: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["result", b"result", "task", b"task"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["layer", b"layer", "result", b"result", "state", b"state", "task", b"task"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["layer", b"layer", "result", b"result", "state", b"state", "task", b"task", "why", b"why"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
