@@ -138,6 +138,11 @@ export interface PendingCall {
   readonly deadline: Date | undefined;
   /** The run of a sub-agent that waits; "" for the run itself. */
   readonly runId: string;
+  /**
+   * What a server of tools asks, with its requests and its round; undefined for other calls. `run.accept`, `run.decline`
+   * and `run.dismiss` answer it.
+   */
+  readonly question: pb.ServerQuestion | undefined;
 }
 
 /** Something that the agent made for the user, with its complete text. */
@@ -201,6 +206,7 @@ export async function pendingOf(call: pb.PendingCall, text: Texts): Promise<Pend
     why,
     turnNumber,
     deadline: date(call.deadline),
+    question: call.question,
     runId,
   };
 }

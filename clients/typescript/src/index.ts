@@ -28,7 +28,7 @@ export type {
   UnknownEvent,
   Update,
 } from "./events.js";
-export type { AnswerOptions, EventsOptions, InputOptions, Run, Signal, Until } from "./run.js";
+export type { AnswerOptions, EventsOptions, InputOptions, QuestionOptions, Run, Signal, Until } from "./run.js";
 export { type FromSchema, type Parameters, type Schema, type Tool, type ToolCall, type ToolDefinition, ToolFailed, tool } from "./tools.js";
 export { type Served, type ServeOptions, serveTools, type ServiceTool, type ToolServiceOptions } from "./toolservice.js";
 /** The protocol: its messages, enums, schemas and service. */

@@ -46,6 +46,11 @@ export interface AnswerOptions extends InputOptions {
   runId?: string;
 }
 
+export interface QuestionOptions extends AnswerOptions {
+  /** The round of the question, so that another one of the call is not answered by it. */
+  round?: number;
+}
+
 export interface InputOptions extends Signal {
   /** The same input sent again, also by another process, has one effect. Default: a new one. */
   requestId?: string;
@@ -192,6 +197,31 @@ export class Run {
    */
   answer(callId: string, text: string, options: AnswerOptions & { error?: boolean } = {}): Promise<string> {
     return this.#input({ case: "toolAnswer", value: { callId, result: inline(text), isError: options.error ?? false } }, options);
+  }
+
+  /**
+   * Answers the question of a server. `values`: those of its form, or the value of its only field as text; by the
+   * id of each request if it has several, with null for one that is declined; nothing once its address was
+   * visited.
+   *
+   * @throws InvalidError, which names a field that does not fit.
+   */
+  accept(callId: string, values: Readonly<Record<string, unknown>> | string = "", options: QuestionOptions = {}): Promise<string> {
+    return this.#respond(callId, pb.AnswerAction.ACCEPT, options, typeof values === "string" ? values : JSON.stringify(values));
+  }
+
+  /** Declines the question of a server: the person does not want to answer. */
+  decline(callId: string, options: QuestionOptions = {}): Promise<string> {
+    return this.#respond(callId, pb.AnswerAction.DECLINE, options);
+  }
+
+  /** Closes the question of a server without a choice, the action CANCEL. */
+  dismiss(callId: string, options: QuestionOptions = {}): Promise<string> {
+    return this.#respond(callId, pb.AnswerAction.CANCEL, options);
+  }
+
+  #respond(callId: string, action: pb.AnswerAction, options: QuestionOptions, text = ""): Promise<string> {
+    return this.#input({ case: "toolAnswer", value: { callId, action, result: inline(text), round: options.round ?? 0 } }, options);
   }
 
   /** Approves a call; with `always`, also all later calls of its tool in this run. */

@@ -177,6 +177,8 @@ class PendingCall:
     why: why it has to wait, or the question, for the person that answers.
     deadline: when it fails without an answer, UTC; None means never.
     run_id: the run of a sub-agent that waits; "" for the run itself.
+    question: what a server of tools asks, with its requests and its round; None for other calls. `Run.accept`,
+    `Run.decline` and `Run.dismiss` answer it.
     """
 
     call_id: str
@@ -187,6 +189,7 @@ class PendingCall:
     turn_number: int
     deadline: datetime | None
     run_id: str = ""
+    question: pb.ServerQuestion | None = None
 
     @staticmethod
     async def of(call: pb.PendingCall, text: Texts) -> "PendingCall":
@@ -199,6 +202,7 @@ class PendingCall:
             turn_number=call.turn_number,
             deadline=_utc(call.deadline) if call.HasField("deadline") else None,
             run_id=call.run_id,
+            question=call.question if call.HasField("question") else None,
         )
 
 

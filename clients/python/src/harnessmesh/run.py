@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import uuid
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -164,6 +165,35 @@ class Run:
         wait for a call of this id. Raises ExistsError when the call has an answer, PreconditionError when it does not
         wait for one."""
         answer = pb.ToolAnswer(call_id=call_id, result=pb.Content(inline=text), is_error=error)
+        return await self._input(request_id, run_id, tool_answer=answer)
+
+    async def accept(
+        self,
+        call_id: str,
+        values: Mapping[str, Any] | str = "",
+        *,
+        round: int = 0,
+        request_id: str | None = None,
+        run_id: str = "",
+    ) -> str:
+        """Answers the question of a server. values: those of its form, or the value of its only field as
+        text; by the id of each request if it has several, with None for one that is declined; nothing once its
+        address was visited. round: that of the question, so that another one of the call is not answered
+        by it. Raises InvalidError, which names a field that does not fit. run_id: as in `answer`."""
+        text = values if isinstance(values, str) else json.dumps(dict(values))
+        answer = pb.ToolAnswer(
+            call_id=call_id, result=pb.Content(inline=text), action=pb.ANSWER_ACTION_ACCEPT, round=round
+        )
+        return await self._input(request_id, run_id, tool_answer=answer)
+
+    async def decline(self, call_id: str, *, round: int = 0, request_id: str | None = None, run_id: str = "") -> str:
+        """Declines the question of a server: the person does not want to answer. round, run_id: as in `accept`."""
+        answer = pb.ToolAnswer(call_id=call_id, action=pb.ANSWER_ACTION_DECLINE, round=round)
+        return await self._input(request_id, run_id, tool_answer=answer)
+
+    async def dismiss(self, call_id: str, *, round: int = 0, request_id: str | None = None, run_id: str = "") -> str:
+        """Closes the question of a server without a choice, the action CANCEL. round, run_id: as in `accept`."""
+        answer = pb.ToolAnswer(call_id=call_id, action=pb.ANSWER_ACTION_CANCEL, round=round)
         return await self._input(request_id, run_id, tool_answer=answer)
 
     async def approve(
