@@ -41,6 +41,9 @@ type Config struct {
 	Now func() time.Time
 	// Patience is how long a change waits for a bus that does not answer. Default 10 s.
 	Patience time.Duration
+	// Random returns numbers in [0, 1) for the pauses between two tries of a change. Default
+	// rand.Float64.
+	Random func() float64
 	// Logger; nil discards.
 	Logger *slog.Logger
 }
@@ -82,6 +85,9 @@ func New(cfg Config) *Profiles {
 	}
 	if cfg.Patience <= 0 {
 		cfg.Patience = 10 * time.Second
+	}
+	if cfg.Random == nil {
+		cfg.Random = rand.Float64
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.New(slog.DiscardHandler)
@@ -244,15 +250,15 @@ func (p *Profiles) store(ctx context.Context, key runlog.ValueKey, damaged bool,
 			}
 		}
 		fenced := errors.Is(err, runlog.ErrFenced)
-		if !fenced && !errors.Is(err, runlog.ErrUnavailable) || !fenced && !p.cfg.Now().Before(end) || !pause(ctx) {
+		if !fenced && !errors.Is(err, runlog.ErrUnavailable) || !fenced && !p.cfg.Now().Before(end) || !p.pause(ctx) {
 			return nil, err
 		}
 	}
 }
 
 // pause waits up to 20 ms and reports whether ctx still lasts.
-func pause(ctx context.Context) bool {
-	timer := time.NewTimer(time.Duration(1+rand.IntN(20)) * time.Millisecond)
+func (p *Profiles) pause(ctx context.Context) bool {
+	timer := time.NewTimer(time.Duration(1+20*p.cfg.Random()) * time.Millisecond)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -95,7 +95,7 @@ func (p *Profiles) SetPrompt(ctx context.Context, namespace string, set *harness
 			}
 		}
 		fenced := errors.Is(err, runlog.ErrFenced)
-		if !fenced && !errors.Is(err, runlog.ErrUnavailable) || !fenced && !p.cfg.Now().Before(end) || !pause(ctx) {
+		if !fenced && !errors.Is(err, runlog.ErrUnavailable) || !fenced && !p.cfg.Now().Before(end) || !p.pause(ctx) {
 			return nil, err
 		}
 	}

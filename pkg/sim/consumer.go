@@ -250,9 +250,16 @@ func (p *Process) viewed(run runlog.Run, newest runlog.Entry, contains uint64) {
 		return
 	}
 	if p.foreign == nil {
-		p.foreign = map[runlog.Run]int{}
+		p.foreign = map[runlog.Run]foreignRecord{}
 	}
-	p.foreign[run]++
+	p.foreign[run] = foreignRecord{views: p.foreign[run].views + 1, sequence: newest.Sequence}
+}
+
+// foreignRecord is the newest record of a run, which another process wrote, and the number of
+// successive views of it.
+type foreignRecord struct {
+	views    int
+	sequence uint64
 }
 
 func (d *delivery) send(what string, delay time.Duration, holding bool) error {
@@ -274,9 +281,11 @@ func (d *delivery) send(what string, delay time.Duration, holding bool) error {
 	if d.l.p.dead || w.ended {
 		return errNoAnswer
 	}
-	if m := d.h.message; what == progress && m != nil && m.record() != nil && !m.log.state.expired && d.l.p.foreign[m.log.Run] > foreignViews {
+	m := d.h.message
+	if what == progress && m != nil && m.record() != nil && !m.log.state.expired && d.l.p.foreign[m.log.Run].views > foreignViews &&
+		d.l.p.foreign[m.log.Run].sequence != m.sequence { // a view for an item of the inbox shows the step itself
 		w.broken("a worker extends only a step that it holds",
-			fmt.Sprintf("%s extends sequence %d of %s, whose newest record is of another worker in %d views", d.l.p.Instance, m.sequence, m.log.Run, d.l.p.foreign[m.log.Run]))
+			fmt.Sprintf("%s extends sequence %d of %s, whose newest record is of another worker in %d views", d.l.p.Instance, m.sequence, m.log.Run, d.l.p.foreign[m.log.Run].views))
 	}
 	d.sent++
 	d.ended = what != progress

@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -56,6 +57,7 @@ type logState struct {
 	spans    map[string]*harnessv1.SummaryJob // by key
 	outcomes map[string]harnessv1.ToolOutcome // of calls that have ended
 	tree     treeState
+	judged   judgedState
 }
 
 // busInvariants returns what holds for every log, whatever its writers do.
@@ -68,7 +70,7 @@ func busInvariants() []Invariant {
 
 // stock returns the invariants that hold for every log that executors write.
 func (w *World) stock() []Invariant {
-	return append(append(summaryInvariants(), w.treeInvariants()...), []Invariant{
+	return slices.Concat(summaryInvariants(), w.treeInvariants(), w.qualityInvariants(), []Invariant{
 		{Name: "gap-free log", Stored: gapFree},
 		{Name: "nothing after the end", Stored: nothingAfter},
 		{Name: "legal phases", Stored: legalPhases},
@@ -79,7 +81,7 @@ func (w *World) stock() []Invariant {
 		{Name: "a killed call is dead", Stored: w.killedAreDead},
 		{Name: "records never change", Final: unchanged},
 		{Name: "watchers see all", Final: watchersSaw},
-	}...)
+	})
 }
 
 func (w *World) checkStored(m *message) {

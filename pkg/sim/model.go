@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
@@ -47,13 +48,17 @@ func LongGoal(name string, turns, words int) string {
 func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(model.Delta)) (*model.Response, error) {
 	w := m.p.world
 	plan := planOf(w.cfg.Seed, r)
-	if r.Job != nil {
+	switch {
+	case r.Job == nil:
+	case r.Job.Purpose == summary.Purpose:
 		plan = summaryPlan(r)
+	default:
+		plan = qualityPlan(r)
 	}
 	far := time.Now().Add(24 * time.Hour)
 	var begun string
 	o := &op{key: key{kind: onModel, run: plan.name, a: uint64(plan.at)}, deadline: far} //nolint:gosec // small
-	o.do = func(fate) error { begun = plan.text; return nil }
+	o.do = func(fate) error { begun = plan.streamed(); return nil }
 	if err := m.p.interact(ctx, o); err != nil {
 		return nil, failed(ctx, err)
 	}
@@ -173,6 +178,16 @@ type plan struct {
 	// tree: the run is part of a tree. ended is the newest sub-agent that has ended.
 	tree  bool
 	ended endedAgent
+	// purpose is that of a job that judges; its text is then the prompt.
+	purpose string
+}
+
+// streamed returns the text that the response streams.
+func (p plan) streamed() string {
+	if p.kind == "judge" {
+		return ""
+	}
+	return p.text
 }
 
 // planOf returns the next response in a conversation.
@@ -200,6 +215,9 @@ func planOf(seed uint64, r *model.Request) plan {
 		p.bytes += len(t.GetDescription()) + len(t.GetParametersSchema())
 	}
 	p.text = fmt.Sprintf("response %d", p.at+1) + strings.Repeat(" and so on", p.words/3)
+	if savesArtifacts(r.Tools) {
+		p.text += strings.Repeat(" and so on", random.IntN(10)) // of which some are too short
+	}
 	p.tree = strings.Contains(p.name, ".") || has(r.Tools, tree.Delegate)
 	if p.at >= turns+2*(inputs-1) {
 		p.kind = "complete"
@@ -213,6 +231,9 @@ func planOf(seed uint64, r *model.Request) plan {
 		kinds = treeKinds(r.Tools)
 		p.ended = lastEnded(r.Messages)
 	}
+	if savesArtifacts(r.Tools) {
+		kinds = append(kinds, "artifact", "artifact")
+	}
 	p.kind = kinds[random.IntN(len(kinds))]
 	if p.kind == "continue" && p.ended.run == "" {
 		p.kind = "look"
@@ -223,8 +244,11 @@ func planOf(seed uint64, r *model.Request) plan {
 
 // response returns the plan with fresh call ids.
 func (p plan) response(w *World) *model.Response {
-	if p.kind == "summary" {
+	switch p.kind {
+	case "summary":
 		return p.summarize(w)
+	case "judge":
+		return p.rate(w)
 	}
 	r := &model.Response{
 		Text: p.text, FinishReason: "tool_calls", Model: "sim",
@@ -249,6 +273,8 @@ func (p plan) response(w *World) *model.Response {
 	switch p.kind {
 	case "complete":
 		add("work_complete", `{"summary":"done"}`)
+	case "artifact":
+		add("save_artifact", fmt.Sprintf(`{"kind":"document","title":"Draft","content":"draft %d"}`, p.at))
 	case "silent":
 		r.FinishReason = "stop"
 	case "length":

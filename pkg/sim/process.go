@@ -43,7 +43,7 @@ type Process struct {
 
 	listeners []*listener
 	controls  []*control
-	foreign   map[runlog.Run]int // see viewed
+	foreign   map[runlog.Run]foreignRecord // see viewed
 	feeds     []*feed
 	follows   []*follow
 	deltas    []*deltas

@@ -277,3 +277,12 @@ func (s *store) changed() *message {
 	}
 	return nil
 }
+
+// Blob returns a blob of the run. It must not be changed.
+func (l *Log) Blob(digest string) ([]byte, error) {
+	data, ok := l.blobs[digest]
+	if !ok {
+		return nil, fmt.Errorf("blob %s: %w", digest, runlog.ErrNotFound)
+	}
+	return data, nil
+}

@@ -45,6 +45,7 @@ type World struct {
 	healedAt time.Time
 	began    time.Time
 	nextCall uint64
+	numbered map[string]uint64 // segments, by profile and number
 	// timerCount numbers fired timers. looked is when time was last checked. restAt is
 	// since when all runs have been parked or ended.
 	effects        map[string]string

@@ -27,14 +27,17 @@ import (
 // mesh is a whole mesh in a world: two processes for each role, two tool hosts and
 // clients that drive a few runs. log decorates the run log of each process, and hosts the
 // tool hosts of the turn workers; nil leaves them unchanged. With summaries, it has inference workers, and runs with small windows.
-// With trees, the runs delegate to sub-agents.
+// With trees, the runs delegate to sub-agents. With judged, their work is judged.
 type mesh struct {
 	log       func(role string, p *sim.Process, log runlog.Log) runlog.Log
 	hosts     func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
 	runs      int
 	summaries bool
 	trees     bool
+	judged    bool
 }
+
+func available(context.Context) bool { return true }
 
 func (m mesh) start(w *sim.World) {
 	logOf := func(role string, p *sim.Process) runlog.Log {
@@ -61,16 +64,20 @@ func (m mesh) start(w *sim.World) {
 			})
 		}
 		start("repair", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
-			return repairserver.New(repairserver.Config{Log: log, ToolHost: p.ToolHosts(), Logger: slog.New(slog.DiscardHandler), KeepDeleted: 20 * time.Second}).Run(ctx, config(p, log))
+			c := repairserver.Config{Log: log, ToolHost: p.ToolHosts(), Logger: slog.New(slog.DiscardHandler), KeepDeleted: 20 * time.Second}
+			if m.judged {
+				c.Jobs, c.Inference, c.Profiles = log, available, profiles(log)
+			}
+			return repairserver.New(c).Run(ctx, config(p, log))
 		})
 		start("compaction", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
 			c := compactionserver.Config{Log: log}
 			if m.summaries {
-				c.Jobs, c.Inference = log, func(context.Context) bool { return true }
+				c.Jobs, c.Inference = log, available
 			}
 			return compactionserver.New(c).Run(ctx, config(p, log))
 		})
-		if m.summaries {
+		if m.summaries || m.judged {
 			start("inference", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
 				return inferenceserver.New(inferenceserver.Config{Log: log, Open: p.Model(), Random: func() float64 { return 0.5 }}).Run(ctx, config(p, log))
 			})
@@ -86,10 +93,18 @@ func (m mesh) start(w *sim.World) {
 			return s.Run(ctx, config(p, log))
 		})
 		start("stopdecision", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
-			return stopdecisionserver.New(stopdecisionserver.Config{Log: log, ToolHost: p.ToolHosts()}).Run(ctx, config(p, log))
+			c := stopdecisionserver.Config{Log: log, ToolHost: p.ToolHosts()}
+			if m.judged {
+				c.Jobs, c.Inference, c.Profiles = log, available, profiles(log)
+			}
+			return stopdecisionserver.New(c).Run(ctx, config(p, log))
 		})
 		start("gateway", func(ctx context.Context, p *sim.Process, log runlog.Log) error {
-			s := gatewayserver.New(gatewayserver.Config{Log: log, Instance: p.Instance, Random: p.Numbers()})
+			c := gatewayserver.Config{Log: log, Instance: p.Instance, Random: p.Numbers()}
+			if m.judged {
+				c.Profiles = profiles(log)
+			}
+			s := gatewayserver.New(c)
 			s.Start(ctx)
 			p.Serve(s)
 			<-ctx.Done()
@@ -136,6 +151,9 @@ func (m mesh) start(w *sim.World) {
 		if m.trees {
 			clients.Trees = true
 			delegate(name, spec, random)
+		}
+		if m.judged {
+			withQuality(spec, random)
 		}
 		clients.Drive(name, spec)
 	}

@@ -32,8 +32,9 @@ type mutation struct {
 	hosts func(harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient
 	// invariant is what has to detect the fault. Empty: any.
 	invariant string
-	// summaries restricts the fault to a world with summaries, trees to one with sub-agents.
-	summaries, trees bool
+	// summaries restricts the fault to a world with summaries, trees to one with sub-agents,
+	// judged to one with judged work.
+	summaries, trees, judged bool
 	// from is the first seed: close to one that detects the fault if few do.
 	from uint64
 }
@@ -80,12 +81,12 @@ var mutations = []mutation{
 }
 
 func TestMutations(t *testing.T) {
-	for _, m := range slices.Concat(mutations, summaryMutations, treeMutations) {
+	for _, m := range slices.Concat(mutations, summaryMutations, treeMutations, qualityMutations) {
 		t.Run(m.name, func(t *testing.T) {
 			t.Parallel()
 			for seed := m.from; seed < m.from+uint64(*within); seed++ {
 				cfg, mesh := shape(seed)
-				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() || m.summaries && !mesh.summaries || m.trees && !mesh.trees {
+				if m.replicated && !cfg.Replicated || m.hangs && cfg.Rates != sim.Hangs() || m.summaries && !mesh.summaries || m.trees && !mesh.trees || m.judged && !mesh.judged {
 					continue
 				}
 				mesh.log, mesh.hosts = m.log, m.hosts

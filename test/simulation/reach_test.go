@@ -55,6 +55,8 @@ var reached = []string{
 	"AgentStarted", "AgentStarted background", "AgentStarted continued", "AgentWaiting", "AgentEnded CANCELLED", "AgentEnded DONE", "SubtaskCompleted",
 	"InputAccepted order", "stopping: cancel", "stopping: finish", "stopping: interrupt", "depth 2", "parked: agent",
 	"parked: budget_exceeded:tokens", "child deleted",
+	"QualityComplexity [is_fallback]", "QualityContract", "QualityDegraded", "QualityPlanSelected", "QualityProfile", "QualityRetry", "QualityScored", "QualityVerified",
+	"QualityVerified [is_fallback]", "job: no response within s", "job: overloaded (after  tries)", "delivered before the last",
 	"parked: approval", "parked: budget_exceeded:tool_calls", "parked: client_tool", "parked: interrupted", "parked: provider_unavailable", "parked: question",
 }
 
@@ -96,11 +98,17 @@ func namesOf(rec *harnessv1.Record) []string {
 		case *harnessv1.Event_CompactionCompleted:
 			name += " " + strings.Join(b.CompactionCompleted.GetStrategies(), " ")
 		}
-		names = append(names, name)
+		names = append(append(names, name), fallbackNames(name, e)...)
 	}
 	if s := rec.GetStep(); s != nil {
+		if v := s.GetResult().GetQuality(); v.GetDelivered() < v.GetAttempts() {
+			names = append(names, "delivered before the last")
+		}
 		names = append(names, "step to "+s.GetTo(), s.GetFrom()+" to "+s.GetTo())
 		for _, o := range s.GetObserved() {
+			if end := o.GetJob(); end.GetError() != "" {
+				names = append(names, "job: "+strings.Map(noDigit, end.GetError()))
+			}
 			if end := o.GetSummary(); end.GetEnded() {
 				names = append(names, strings.TrimRight("summary: "+strings.Map(noDigit, end.GetError()), " "))
 			}

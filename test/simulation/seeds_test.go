@@ -56,7 +56,10 @@ func shape(seed uint64) (sim.Config, mesh) {
 	case 4:
 		cfg.Rates, cfg.Replicated = sim.Hangs(), seed%2 == 0
 	}
-	m := mesh{runs: 2 + int(seed/5%3), summaries: seed/5%4 == 3, trees: seed/5%4 == 1}
+	m := mesh{runs: 2 + int(seed/5%3), summaries: seed/5%4 == 3, trees: seed/5%4 == 1, judged: seed/5%4 == 2}
+	if m.judged {
+		cfg.Check = append(cfg.Check, sameVerdicts())
+	}
 	if m.trees {
 		m.runs = 1 + int(seed/5%2)
 	}

@@ -91,7 +91,7 @@ func newDriver(t testing.TB) *driver {
 	return &driver{
 		t: t, host: host, ledger: "ledger-1", results: map[string][]result{}, onTurn: map[uint32][]func(*driver){},
 		checks: map[string]*harnessv1.RequirementCoverage{}, judges: newJudges(),
-		agent:  &harnessv1.AgentSpec{Instructions: "You are the hero of a story.", Model: "script:story"},
+		agent: &harnessv1.AgentSpec{Instructions: "You are the hero of a story.", Model: "script:story"},
 	}
 }
 

@@ -34,7 +34,7 @@ type Log struct {
 	// Blob returns a blob of the run. Nil: the log has none.
 	Blob func(digest string) ([]byte, error)
 
-	step         runlog.Entry // the newest step
+	step         runlog.Entry              // the newest step
 	responded    *harnessv1.ModelResponded // of the turn since
 	conversation conversation.Conversation
 	parts        runstate.Parts
@@ -132,7 +132,7 @@ func (l *Log) alerts(rec *harnessv1.Record, responded *harnessv1.ModelResponded)
 			return wrong
 		}
 	}
-	if n := uint64(utf8.RuneCountInString(text)); responded.GetTextChars() != n || responded.GetMarked() != quality.HasMarker(text) { //nolint:gosec // a length
+	if n := uint64(utf8.RuneCountInString(text)); responded.GetTextChars() != n || responded.GetMarked() != quality.HasMarker(text) {
 		return fmt.Sprintf("the text has %d characters, marked %v: stored %d, %v", n, quality.HasMarker(text), responded.GetTextChars(), responded.GetMarked())
 	}
 	return ""
