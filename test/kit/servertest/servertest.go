@@ -11,6 +11,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"strconv"
@@ -43,6 +44,8 @@ const (
 	Old = "OLD"
 	// Delay is how long the server waits before it answers anything.
 	Delay = "DELAY"
+	// Pause bounds the random times that append takes before and after it appends.
+	Pause = "PAUSE"
 	// Listen is the HOST:PORT at which the server serves streamable HTTP instead.
 	Listen = "LISTEN"
 )
@@ -163,7 +166,15 @@ func addTools(s *mcp.Server, env func(string) string, write func(string) error) 
 	if description == "" {
 		description = "Appends a line to the file."
 	}
+	longest, _ := time.ParseDuration(env(Pause))
+	linger := func() {
+		if longest > 0 {
+			<-time.After(rand.N(longest))
+		}
+	}
 	mcp.AddTool(s, &mcp.Tool{Name: "append", Description: description}, func(_ context.Context, _ *mcp.CallToolRequest, in line) (*mcp.CallToolResult, any, error) {
+		linger()
+		defer linger()
 		return text("appended %s", in.Line), nil, write(in.Line)
 	})
 	mcp.AddTool(s, &mcp.Tool{Name: "look", Description: "Returns the lines of the file.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
