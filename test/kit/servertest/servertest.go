@@ -44,6 +44,9 @@ const (
 	Old = "OLD"
 	// Delay is how long the server waits before it answers anything.
 	Delay = "DELAY"
+	// Changes gives the server the tool describe, which replaces the description of append. With
+	// the value silent, the server lists the new one only when it is started again.
+	Changes = "CHANGES"
 	// Pause bounds the random times that append takes before and after it appends.
 	Pause = "PAUSE"
 	// Listen is the HOST:PORT at which the server serves streamable HTTP instead.
@@ -163,6 +166,9 @@ func text(format string, args ...any) *mcp.CallToolResult {
 // addTools adds the tools that each server has, unless it is plain.
 func addTools(s *mcp.Server, env func(string) string, write func(string) error) {
 	description := env(Described)
+	if described, err := os.ReadFile(env(Lines) + ".described"); err == nil && env(Changes) != "" {
+		description = string(described)
+	}
 	if description == "" {
 		description = "Appends a line to the file."
 	}
@@ -172,11 +178,22 @@ func addTools(s *mcp.Server, env func(string) string, write func(string) error) 
 			<-time.After(rand.N(longest))
 		}
 	}
-	mcp.AddTool(s, &mcp.Tool{Name: "append", Description: description}, func(_ context.Context, _ *mcp.CallToolRequest, in line) (*mcp.CallToolResult, any, error) {
-		linger()
-		defer linger()
-		return text("appended %s", in.Line), nil, write(in.Line)
-	})
+	addAppend := func(description string) {
+		mcp.AddTool(s, &mcp.Tool{Name: "append", Description: description}, func(_ context.Context, _ *mcp.CallToolRequest, in line) (*mcp.CallToolResult, any, error) {
+			linger()
+			defer linger()
+			return text("appended %s", in.Line), nil, write(in.Line)
+		})
+	}
+	addAppend(description)
+	if changes := env(Changes); changes != "" {
+		mcp.AddTool(s, &mcp.Tool{Name: "describe", Description: "Changes what append is said to do."}, func(_ context.Context, _ *mcp.CallToolRequest, in line) (*mcp.CallToolResult, any, error) {
+			if changes != "silent" {
+				addAppend(in.Line)
+			}
+			return text("described"), nil, os.WriteFile(env(Lines)+".described", []byte(in.Line), 0o600)
+		})
+	}
 	mcp.AddTool(s, &mcp.Tool{Name: "look", Description: "Returns the lines of the file.", Annotations: &mcp.ToolAnnotations{ReadOnlyHint: true}},
 		func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 			data, err := os.ReadFile(env(Lines))
