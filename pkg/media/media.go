@@ -108,6 +108,8 @@ func CheckContext(ctx context.Context, name string, data []byte) (*harnessv1.Med
 		}
 		m.Pages = uint32(pages) //nolint:gosec // at most MaxPages
 		return m, data, nil
+	case PNG:
+		data = undamagedPNG(data)
 	}
 	return checkImage(ctx, m, data)
 }

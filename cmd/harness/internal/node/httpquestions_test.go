@@ -21,9 +21,9 @@ const confirms = `turns:
   - {text: Done., calls: [{name: work_complete, arguments: {summary: Both were asked.}}]}
 `
 
-// TestQuestionsOfServersAreAnsweredOverHTTP: one is declined, and one is answered with the values of
-// its form.
-func TestQuestionsOfServersAreAnsweredOverHTTP(t *testing.T) {
+// TestAnswersToServersOverHTTP: a person declines one question, and gives the other the values of its
+// form.
+func TestAnswersToServersOverHTTP(t *testing.T) {
 	dir := t.TempDir()
 	notes := servertest.New(func(name string) string {
 		return map[string]string{servertest.Lines: filepath.Join(dir, "lines")}[name]
@@ -38,7 +38,7 @@ func TestQuestionsOfServersAreAnsweredOverHTTP(t *testing.T) {
 	w.call("POST", "/v1/runs", fmt.Sprintf(`{"run_id":"q","goal":"Confirm twice","workspace":%q,
 		"agent":{"model":"script:%s","tools":[{"name":"mcp__notes__*","policy":"allow"}],"mcp":[{"name":"notes","url":%q}]}}`, dir, model, site.URL), http.StatusCreated, nil)
 	f := &follow{w: w, path: "/v1/runs/q/events"}
-	type pending struct {
+	type waits struct {
 		Pending []struct {
 			Call struct {
 				CallID   string `json:"call_id"`
@@ -51,12 +51,12 @@ func TestQuestionsOfServersAreAnsweredOverHTTP(t *testing.T) {
 	}
 	answer := func(body string, status int) {
 		t.Helper()
-		var waits pending
-		w.call("GET", "/v1/pending?run_id=q", "", http.StatusOK, &waits)
-		if len(waits.Pending) != 1 {
-			t.Fatalf("%+v", waits)
+		var list waits
+		w.call("GET", "/v1/pending?run_id=q", "", http.StatusOK, &list)
+		if len(list.Pending) != 1 {
+			t.Fatalf("%+v", list)
 		}
-		call := waits.Pending[0].Call
+		call := list.Pending[0].Call
 		if q := call.Question; q.Round != 1 || len(q.Requests) != 1 || q.Requests[0].Message != "Are you sure?" {
 			t.Errorf("it asks %+v", q)
 		}
