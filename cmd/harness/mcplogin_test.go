@@ -18,11 +18,12 @@ import (
 )
 
 // site starts a server of tools that wants a sign-in, and returns it with a file that names it.
-func signInSite(t *testing.T) (*oauthtest.Server, string) {
+// listed is the file that the server makes after it has listed its tools; empty: none.
+func signInSite(t *testing.T, listed string) (*oauthtest.Server, string) {
 	t.Helper()
 	dir := t.TempDir()
 	site := oauthtest.New(t, servertest.TestHandler(t, func(name string) string {
-		return map[string]string{servertest.Lines: filepath.Join(dir, "lines")}[name]
+		return map[string]string{servertest.Lines: filepath.Join(dir, "lines"), servertest.Listed: listed}[name]
 	}))
 	file := filepath.Join(dir, "mcp.json")
 	if err := os.WriteFile(file, []byte(`{"mcpServers": {"web": {"url": "`+site.Resource()+`"}}}`), 0o644); err != nil {
@@ -82,7 +83,7 @@ func visit(t *testing.T, site *oauthtest.Server, address string) {
 // TestPersonSignsInFromTheCommandLine: by the browser's return, by the pasted address, and by the
 // code; then the server is listed as ready, the doctor has no complaint, and a sign-out ends that.
 func TestPersonSignsInFromTheCommandLine(t *testing.T) {
-	site, file := signInSite(t)
+	site, file := signInSite(t, "")
 	data := filepath.Join(t.TempDir(), "data")
 	list := func() saidByProgram { return call(t, nil, "", "mcp", "list", "--mcp", file, "--data", data) }
 	withoutBus(t)
@@ -124,7 +125,7 @@ func TestPersonSignsInFromTheCommandLine(t *testing.T) {
 
 // TestSignInsThatFailAreOneLine: what a person reads of a sign-in that does not succeed.
 func TestSignInsThatFailAreOneLine(t *testing.T) {
-	site, file := signInSite(t)
+	site, file := signInSite(t, "")
 	data := filepath.Join(t.TempDir(), "data")
 	site.Change(func(s *oauthtest.Settings) { s.ResponseIssuer = "https://evil.example" })
 	printed, code := login(t, func(address string, _ io.Writer) { visit(t, site, address) }, "--mcp", file, "--data", data)
@@ -155,8 +156,8 @@ func TestSignInsThatFailAreOneLine(t *testing.T) {
 // TestPersonSignsInAtAMesh: with a token that may, at an address that the operator allows; the tool
 // host of the mesh has the token then.
 func TestPersonSignsInAtAMesh(t *testing.T) {
-	site, file := signInSite(t)
-	_, private := signInSite(t)
+	site, file := signInSite(t, "")
+	_, private := signInSite(t, "")
 	dir := t.TempDir()
 	host := site.Rename()
 	if err := os.WriteFile(file, []byte(`{"mcpServers": {"web": {"url": "`+site.Resource()+`"}}}`), 0o644); err != nil {
@@ -209,14 +210,14 @@ func TestPersonSignsInAtAMesh(t *testing.T) {
 // TestRunReportsAServerThatNeedsAPerson: its event names what to type, and after a sign-in the
 // next message of the same run calls the server.
 func TestRunReportsAServerThatNeedsAPerson(t *testing.T) {
-	site, file := signInSite(t)
 	p := newPlace(t, `turns:
   - {calls: [{name: work_complete, arguments: {summary: Nothing yet.}}]}
-  - {delay: 5s, calls: [{name: list_directory, arguments: {}}]}
+  - {calls: [{name: run_command, arguments: {command: "until [ -e listed ]; do sleep 0.05; done"}}]}
   - {calls: [{name: list_directory, arguments: {}}]}
   - {calls: [{name: call_tool, arguments: {name: mcp__web__append, arguments: {line: one}}}]}
   - {calls: [{name: work_complete, arguments: {summary: Written.}}]}
 `)
+	site, file := signInSite(t, filepath.Join(p.workspace, "listed")) // its tools are there from the next turn on
 	got := call(t, nil, "", p.run("--run-id", "r", "--mcp", file, "--yolo", "--output", "jsonl", "go")...)
 	if got.code != 0 || !strings.Contains(got.out, `"needs_sign_in"`) || !strings.Contains(got.out, "harness mcp login web") {
 		t.Fatalf("%+v", got)

@@ -38,6 +38,8 @@ const (
 	Plain = "PLAIN"
 	// Resources gives the server resources: a text of this content, an image, and a template.
 	Resources = "RESOURCES"
+	// Listed is a file that is made after the server has listed its tools.
+	Listed = "LISTED"
 	// Questions gives the server the tool ask.
 	Questions = "QUESTIONS"
 	// Old makes the server speak the protocol of 2025-11-25 at most.
@@ -130,6 +132,17 @@ func New(env func(string) string) *mcp.Server {
 	s := mcp.NewServer(&mcp.Implementation{Name: "servertest", Version: "1"}, options)
 	if env(Plain) == "" {
 		addTools(s, env, write)
+	}
+	if listed := env(Listed); listed != "" {
+		s.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
+			return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
+				result, err := next(ctx, method, r)
+				if method == "tools/list" {
+					err = errors.Join(err, os.WriteFile(listed, nil, 0o600))
+				}
+				return result, err
+			}
+		})
 	}
 	if env(Questions) != "" {
 		addQuestions(s, write)
