@@ -21,10 +21,11 @@ import (
 
 const (
 	killedTurns = 20 // each with a call, of either server in turns
-	// appendPause bounds the time of a call before and after it appends its line.
-	appendPause = 60 * time.Millisecond
+	// appendPause bounds the time of a call after it has appended its line, when a call that is
+	// sent again or reported as not done is wrong. Before, it takes at most a quarter of this.
+	appendPause = 160 * time.Millisecond
 	// killDelay bounds the time from the start of a call to a kill.
-	killDelay = 3 * appendPause / 2
+	killDelay = 3 * appendPause / 4
 	// restartPause is longer than the pause before a server that failed once is started again.
 	restartPause = 2500 * time.Millisecond
 )

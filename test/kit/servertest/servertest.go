@@ -49,7 +49,8 @@ const (
 	// Changes gives the server the tool describe, which replaces the description of append. With
 	// the value silent, the server lists the new one only when it is started again.
 	Changes = "CHANGES"
-	// Pause bounds the random times that append takes before and after it appends.
+	// Pause bounds the random time that append takes after it has appended, and a quarter of it that
+	// before.
 	Pause = "PAUSE"
 	// Listen is the HOST:PORT at which the server serves streamable HTTP instead.
 	Listen = "LISTEN"
@@ -186,15 +187,15 @@ func addTools(s *mcp.Server, env func(string) string, write func(string) error) 
 		description = "Appends a line to the file."
 	}
 	longest, _ := time.ParseDuration(env(Pause))
-	linger := func() {
+	linger := func(longest time.Duration) {
 		if longest > 0 {
 			<-time.After(rand.N(longest))
 		}
 	}
 	addAppend := func(description string) {
 		mcp.AddTool(s, &mcp.Tool{Name: "append", Description: description}, func(_ context.Context, _ *mcp.CallToolRequest, in line) (*mcp.CallToolResult, any, error) {
-			linger()
-			defer linger()
+			linger(longest / 4)
+			defer linger(longest)
 			return text("appended %s", in.Line), nil, write(in.Line)
 		})
 	}
