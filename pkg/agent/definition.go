@@ -85,6 +85,7 @@ func StoredForm(spec *harnessv1.RunSpec) (*harnessv1.Definition, *harnessv1.Task
 		Modes: agent.GetModes(), OutputSchema: spec.GetOutputSchema(),
 		Agents: tree.Resolve(agent.GetAgents()), OnlyTools: agent.GetOnlyTools(), ReadOnly: agent.GetReadOnly(), MaxAnswerWords: agent.GetMaxAnswerWords(),
 		Kinds: agent.GetKinds(), Mcp: agent.GetMcp(), Skills: agent.GetSkills(), Web: agent.GetWeb(),
+		Policies: agent.GetPolicies(),
 	}
 	if proto.Size(d) == 0 {
 		d = nil
@@ -109,7 +110,7 @@ func Compile(d *harnessv1.Definition, c *harnessv1.TaskContract) (*Definition, e
 			return nil, fault.Invalid("output_schema", "%s", err)
 		}
 	}
-	if out.Policy, err = policy.Compile(d.GetTools()); err != nil {
+	if out.Policy, err = policy.Compile(d.GetTools(), d.GetPolicies()...); err != nil {
 		return nil, fmt.Errorf("tool policy: %w", err)
 	}
 	if out.Rules, err = jit.Compile(d.GetJit()); err != nil {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
@@ -88,6 +89,30 @@ func TestToolsOfAChildAreThoseOfItsParent(t *testing.T) {
 		}
 		if !tree.Listed(got.GetOnlyTools(), &harnessv1.ToolSpec{Name: "inner", Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT}) {
 			t.Errorf("%q of %q: it has no sub-agents", c.own, c.parent)
+		}
+	}
+}
+
+// TestPoliciesAreInherited: a child has the rules of its parent, the policies of all definitions above it and its own, in this order.
+func TestPoliciesAreInherited(t *testing.T) {
+	rule := func(name string) []*harnessv1.ToolRule { return []*harnessv1.ToolRule{{Name: name}} }
+	spec := &harnessv1.RunSpec{Agent: &harnessv1.AgentSpec{Tools: rule("root")}}
+	for i, c := range []struct{ own, all string }{{"one", "one"}, {"", "one"}, {"two", "one two"}} {
+		def := &harnessv1.SubAgent{Name: "a"}
+		if c.own != "" {
+			def.Policy = rule(c.own)
+		}
+		spec = tree.Spec(spec, &harnessv1.Snapshot{}, def, &harnessv1.Child{}, content.Inline("go"))
+		var names []string
+		for _, p := range spec.GetAgent().GetPolicies() {
+			names = append(names, p.GetRules()[0].GetName())
+		}
+		if got := strings.Join(names, " "); got != c.all || spec.GetAgent().GetTools()[0].GetName() != "root" {
+			t.Errorf("level %d: %q, want %q", i+1, got, c.all)
+		}
+		d, _ := agent.StoredForm(spec)
+		if len(d.GetPolicies()) != len(names) {
+			t.Errorf("level %d stores %v", i+1, d.GetPolicies())
 		}
 	}
 }

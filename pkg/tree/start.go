@@ -24,7 +24,10 @@ func Spec(spec *harnessv1.RunSpec, s *harnessv1.Snapshot, def *harnessv1.SubAgen
 		Tools: parent.GetTools(), Hooks: parent.GetHooks(), Modes: parent.GetModes(), ContextProviders: parent.GetContextProviders(),
 		Autonomous: s.GetAutonomous(), Mode: cmp.Or(def.GetMode(), mode.Execute), Reasoning: s.GetReasoning(), Agents: def.GetAgents(),
 		OnlyTools: narrow(parent.GetOnlyTools(), def.GetTools()), ReadOnly: parent.GetReadOnly() || !child.GetWrites(), MaxAnswerWords: def.GetMaxAnswerWords(),
-		Mcp: parent.GetMcp(), Skills: parent.GetSkills(), Web: parent.GetWeb(),
+		Policies: slices.Clone(parent.GetPolicies()), Mcp: parent.GetMcp(), Skills: parent.GetSkills(), Web: parent.GetWeb(),
+	}
+	if len(def.GetPolicy()) > 0 {
+		a.Policies = append(a.Policies, &harnessv1.ToolPolicy{Rules: def.GetPolicy()})
 	}
 	if def.GetModel() == "" {
 		a.FallbackModels = s.GetFallbackModels()

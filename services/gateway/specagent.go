@@ -42,9 +42,18 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 	a := s.GetAgent()
 	return first(
 		func() error {
-			_, err := policy.Compile(a.GetTools())
+			if n := len(a.GetPolicies()); n > tree.MaxDepth+1 {
+				return TooLarge(agent+".policies", n, tree.MaxDepth+1, "policies")
+			}
+			for i, p := range a.GetPolicies() {
+				if n := len(p.GetRules()); n > MaxToolRules {
+					return TooLarge(at(agent+".policies", i)+".rules", n, MaxToolRules, "rules")
+				}
+			}
+			_, err := policy.Compile(a.GetTools(), a.GetPolicies()...)
 			return fault.In(agent, err)
 		},
+		func() error { return checkPolicies(agent+".agents", a.GetAgents()) },
 		func() error {
 			_, err := jit.Compile(a.GetJit())
 			return fault.In(agent, err)
@@ -78,6 +87,22 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 			return tree.CheckSwarm(agent+".swarm", a.GetSwarm(), a.GetAgents(), quality.Names(a.GetKinds()))
 		},
 	)
+}
+
+// checkPolicies refuses sub-agents, at all levels, whose policies are invalid.
+func checkPolicies(field string, agents []*harnessv1.SubAgent) error {
+	for i, a := range agents {
+		if n := len(a.GetPolicy()); n > MaxToolRules {
+			return TooLarge(at(field, i)+".policy", n, MaxToolRules, "rules")
+		}
+		if err := policy.Check(at(field, i)+".policy", a.GetPolicy()); err != nil {
+			return err
+		}
+		if err := checkPolicies(at(field, i)+".agents", a.GetAgents()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // checkOutputSchema refuses a schema of the result that cannot be used.

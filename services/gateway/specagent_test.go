@@ -241,6 +241,13 @@ func TestPartsOfAnAgent(t *testing.T) {
 			counted(&harnessv1.Predicate{Kind: "finding"})(s)
 			s.Agent.Tools = append(s.Agent.Tools, &harnessv1.ToolRule{Name: "save_*", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY})
 		}},
+		{"spec.agent.agents[0].agents[0].policy[1].when", false, func(s *spec) {
+			inner := &harnessv1.SubAgent{Name: "explore", Policy: []*harnessv1.ToolRule{{Name: "a", Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK}, {Name: "b", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY, When: "("}}}
+			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "task", Agents: []*harnessv1.SubAgent{inner}}}
+		}},
+		{"spec.agent.policies[0].rules[0].pattern", false, func(s *spec) {
+			s.Agent.Policies = []*harnessv1.ToolPolicy{{Rules: []*harnessv1.ToolRule{{Name: "a", Pattern: "("}}}}
+		}},
 		{"spec.agent.agents[0].contract.required_outputs[0].predicate.min", false, func(s *spec) {
 			counted(&harnessv1.Predicate{Kind: "finding", Min: proto.Uint32(0)})(s)
 			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore", Contract: s.GetContract()}}

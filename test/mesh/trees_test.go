@@ -57,6 +57,7 @@ func TestTreesOnOneSlot(t *testing.T) {
 	sharedRuns(t, m, leaf)
 	ownBudget(t, m)
 	lateTask(t, m, leaf)
+	ownPolicy(t, m)
 	inheritedMode(t, m)
 }
 
@@ -167,6 +168,37 @@ func lateTask(t *testing.T, m *meshtest.Mesh, leaf *harnessv1.SubAgent) {
 	}
 	if last := entries[len(entries)-1].Record.GetStep().GetSnapshot(); last.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE {
 		t.Errorf("it ended %v", last.GetStopReason())
+	}
+}
+
+// ownPolicy checks that the policy of a definition holds for its runs and for those below them, whose own rules do not weaken it, and that
+// the caller's calls are as free as before.
+func ownPolicy(t *testing.T, m *meshtest.Mesh) {
+	t.Helper()
+	const denied = "the policy of guarded denies it"
+	list := "{name: list_directory, arguments: {path: .}}, {name: read_file, arguments: {path: a.txt}}"
+	s := scenario{name: "ownpolicy", script: "turns:\n  - {calls: [" + list + ", {name: guarded, arguments: {prompt: Look.}}]}\n" +
+		"  - {text: All looked., calls: [{name: work_complete, arguments: {summary: looked}}]}\n", edit: func(s *harnessv1.RunSpec) {
+		lower := looker("freed", "turns:\n  - {calls: ["+list+"]}\n  - {text: Looked., calls: [{name: work_complete, arguments: {summary: looked}}]}\n")
+		lower.Policy = []*harnessv1.ToolRule{{Name: "*", Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW}}
+		middle := looker("guarded", "turns:\n  - {calls: ["+list+", {name: freed, arguments: {prompt: Look.}}]}\n"+
+			"  - {text: Both looked., calls: [{name: work_complete, arguments: {summary: looked}}]}\n", lower)
+		middle.Policy = []*harnessv1.ToolRule{{Name: "list_*", Policy: harnessv1.ToolDecision_TOOL_DECISION_DENY, Reason: denied}}
+		s.Agent.Agents = []*harnessv1.SubAgent{middle}
+	}}
+	_, entries := s.through(t.Context(), t, m, "ownpolicy")
+	for level, refused := range []bool{false, true, true} {
+		if listed := strings.Join(texts(entries, "list_directory"), "\n"); strings.Contains(listed, denied) != refused || listed == "" {
+			t.Errorf("level %d: list_directory returned %q", level, listed)
+		}
+		if read := strings.Join(texts(entries, "read_file"), "\n"); !strings.Contains(read, "a") || strings.Contains(read, "not allowed") {
+			t.Errorf("level %d: read_file returned %q", level, read)
+		}
+		if children := entries[len(entries)-1].Record.GetStep().GetSnapshot().GetChildren(); len(children) == 1 {
+			entries = m.Ended(runlog.Run{Namespace: "default", ID: children[0].GetRunId()}, 0)
+		} else if level < 2 {
+			t.Fatalf("level %d has %d children", level, len(children))
+		}
 	}
 }
 

@@ -54,7 +54,11 @@ const (
 //
 // Patterns match texts. They prevent mistakes, but they do not confine a model that
 // wants to bypass them, because a command has many spellings.
-type Policy struct{ rules []policyRule }
+type Policy struct {
+	rules []policyRule
+	// stricter are policies that only restrict: the strictest decision counts.
+	stricter []*Policy
+}
 
 type policyRule struct {
 	name    string
@@ -67,14 +71,29 @@ type policyRule struct {
 	reason  string
 }
 
-// Compile checks and compiles the rules of a policy. The error is a
+// Compile checks and compiles the rules of a policy, and other policies whose decisions count where they are stricter. The error is a
 // *fault.FieldError.
-func Compile(rules []*harnessv1.ToolRule) (*Policy, error) {
+func Compile(rules []*harnessv1.ToolRule, stricter ...*harnessv1.ToolPolicy) (*Policy, error) {
+	p, err := compile("tools", rules)
+	if err != nil {
+		return nil, err
+	}
+	for i, given := range stricter {
+		other, err := compile("rules", given.GetRules())
+		if err != nil {
+			return nil, fault.In(fmt.Sprintf("policies[%d]", i), err)
+		}
+		p.stricter = append(p.stricter, other)
+	}
+	return p, nil
+}
+
+func compile(field string, rules []*harnessv1.ToolRule) (*Policy, error) {
 	p := &Policy{rules: make([]policyRule, 0, len(rules))}
 	for i, given := range rules {
 		rule, err := compileRule(given)
 		if err != nil {
-			return nil, fault.In(fmt.Sprintf("tools[%d]", i), err)
+			return nil, fault.In(fmt.Sprintf("%s[%d]", field, i), err)
 		}
 		p.rules = append(p.rules, rule)
 	}
@@ -158,34 +177,44 @@ type Exemptions struct {
 // matching rule decides, but a matching denial with a condition or a pattern is final
 // whatever follows it. Without a matching rule a tool that executes commands needs an
 // approval, unless the sandbox holds it completely, and so does a call that writes a guarded
-// file; any other call runs. A granted tool, or yolo, needs no approval, and a call that rules of
+// file; any other call runs. Of this decision and those of the stricter policies the strictest
+// counts: deny, ask, allow. A granted tool, or yolo, needs no approval, and a call that rules of
 // approvals fit needs none unless it writes a guarded file; a denial still holds.
 func (p *Policy) Decide(spec *harnessv1.ToolSpec, arguments string, e Exemptions) (decision harnessv1.ToolDecision, why string) {
-	decision, why = p.byRule(spec, &policyCall{spec: spec, arguments: arguments})
-	if decision == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED {
-		switch {
-		case webtool.Is(spec.GetName()) && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST:
-			if e.Outside == "" {
-				return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
-			}
-			return p.exempt(spec, arguments, e, harnessv1.ToolDecision_TOOL_DECISION_ASK, e.Outside)
-		case spec.GetAnnotations().GetAsks() && e.Guarded == "":
-			return p.exempt(spec, arguments, e, harnessv1.ToolDecision_TOOL_DECISION_ASK, "it comes from a server")
-		case !spec.GetAnnotations().GetExecutes() && e.Guarded == "":
-			return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
-		case spec.GetAnnotations().GetExecutes() && e.Confined:
-			return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "it runs in the sandbox, without network"
-		}
-		decision, why = harnessv1.ToolDecision_TOOL_DECISION_ASK, cmp.Or(e.Guarded, "it runs commands")
+	call := &policyCall{spec: spec, arguments: arguments}
+	if decision, why = p.byRule(spec, call); decision == harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED {
+		decision, why = byDefault(spec, e)
 	}
+	decision, why = p.strictest(spec, call, decision, why)
 	return p.exempt(spec, arguments, e, decision, why)
+}
+
+// byDefault returns the decision about a call that no rule matches.
+func byDefault(spec *harnessv1.ToolSpec, e Exemptions) (harnessv1.ToolDecision, string) {
+	switch {
+	case webtool.Is(spec.GetName()) && spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST:
+		if e.Outside == "" {
+			return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
+		}
+		return harnessv1.ToolDecision_TOOL_DECISION_ASK, e.Outside
+	case spec.GetAnnotations().GetAsks() && e.Guarded == "":
+		return harnessv1.ToolDecision_TOOL_DECISION_ASK, "it comes from a server"
+	case !spec.GetAnnotations().GetExecutes() && e.Guarded == "":
+		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "no rule speaks against it"
+	case spec.GetAnnotations().GetExecutes() && e.Confined:
+		return harnessv1.ToolDecision_TOOL_DECISION_ALLOW, "it runs in the sandbox, without network"
+	}
+	return harnessv1.ToolDecision_TOOL_DECISION_ASK, cmp.Or(e.Guarded, "it runs commands")
 }
 
 // Restricts reports whether a rule asks for or denies some calls of a tool, and not all of them.
 func (p *Policy) Restricts(name string) bool {
-	return p != nil && slices.ContainsFunc(p.rules, func(r policyRule) bool {
+	if p == nil {
+		return false
+	}
+	return slices.ContainsFunc(p.rules, func(r policyRule) bool {
 		return r.policy != harnessv1.ToolDecision_TOOL_DECISION_ALLOW && tool.Matches(r.name, name) && r.narrowed()
-	})
+	}) || slices.ContainsFunc(p.stricter, func(o *Policy) bool { return o.Restricts(name) })
 }
 
 // narrowed reports whether a rule is for some calls of its tools only.

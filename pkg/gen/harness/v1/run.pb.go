@@ -141,7 +141,10 @@ type AgentSpec struct {
 	Web *Web `protobuf:"bytes,21,opt,name=web,proto3" json:"web,omitempty"`
 	// Folders with skills, in addition to those of the workspace and of the user; absolute paths on
 	// the tool host, at most 16.
-	Skills        []string `protobuf:"bytes,22,rep,name=skills,proto3" json:"skills,omitempty"`
+	Skills []string `protobuf:"bytes,22,rep,name=skills,proto3" json:"skills,omitempty"`
+	// Policies of the definitions of sub-agents above the run and of its own, in a run that a sub-agent's call has started. Of their
+	// decisions and that of tools the strictest counts: deny, ask, allow. At most 4.
+	Policies      []*ToolPolicy `protobuf:"bytes,23,rep,name=policies,proto3" json:"policies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -326,6 +329,13 @@ func (x *AgentSpec) GetWeb() *Web {
 func (x *AgentSpec) GetSkills() []string {
 	if x != nil {
 		return x.Skills
+	}
+	return nil
+}
+
+func (x *AgentSpec) GetPolicies() []*ToolPolicy {
+	if x != nil {
+		return x.Policies
 	}
 	return nil
 }
@@ -952,7 +962,7 @@ var File_harness_v1_run_proto protoreflect.FileDescriptor
 const file_harness_v1_run_proto_rawDesc = "" +
 	"\n" +
 	"\x14harness/v1/run.proto\x12\n" +
-	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\x1a\x19harness/v1/workitem.proto\"\xfd\x06\n" +
+	"harness.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17harness/v1/config.proto\x1a\x18harness/v1/content.proto\x1a\x19harness/v1/contract.proto\x1a\x1dharness/v1/conversation.proto\x1a\x15harness/v1/hook.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/quality.proto\x1a\x19harness/v1/steering.proto\x1a\x19harness/v1/subagent.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\x1a\x19harness/v1/workitem.proto\"\xb1\a\n" +
 	"\tAgentSpec\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\"\n" +
 	"\finstructions\x18\x02 \x01(\tR\finstructions\x12\x14\n" +
@@ -979,7 +989,8 @@ const file_harness_v1_run_proto_rawDesc = "" +
 	"\x05swarm\x18\x13 \x01(\v2\x11.harness.v1.SwarmR\x05swarm\x12'\n" +
 	"\x03mcp\x18\x14 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12!\n" +
 	"\x03web\x18\x15 \x01(\v2\x0f.harness.v1.WebR\x03web\x12\x16\n" +
-	"\x06skills\x18\x16 \x03(\tR\x06skills\"\xd9\x03\n" +
+	"\x06skills\x18\x16 \x03(\tR\x06skills\x122\n" +
+	"\bpolicies\x18\x17 \x03(\v2\x16.harness.v1.ToolPolicyR\bpolicies\"\xd9\x03\n" +
 	"\aRunSpec\x12'\n" +
 	"\x04goal\x18\x01 \x01(\v2\x13.harness.v1.ContentR\x04goal\x12+\n" +
 	"\x05agent\x18\x02 \x01(\v2\x15.harness.v1.AgentSpecR\x05agent\x12\x1c\n" +
@@ -1082,15 +1093,16 @@ var file_harness_v1_run_proto_goTypes = []any{
 	(*Swarm)(nil),                 // 16: harness.v1.Swarm
 	(*McpServer)(nil),             // 17: harness.v1.McpServer
 	(*Web)(nil),                   // 18: harness.v1.Web
-	(*Content)(nil),               // 19: harness.v1.Content
-	(*LoopConfig)(nil),            // 20: harness.v1.LoopConfig
-	(*ToolSpec)(nil),              // 21: harness.v1.ToolSpec
-	(*TaskContract)(nil),          // 22: harness.v1.TaskContract
-	(*Media)(nil),                 // 23: harness.v1.Media
-	(*GraphTask)(nil),             // 24: harness.v1.GraphTask
-	(*Task)(nil),                  // 25: harness.v1.Task
-	(*timestamppb.Timestamp)(nil), // 26: google.protobuf.Timestamp
-	(*Usage)(nil),                 // 27: harness.v1.Usage
+	(*ToolPolicy)(nil),            // 19: harness.v1.ToolPolicy
+	(*Content)(nil),               // 20: harness.v1.Content
+	(*LoopConfig)(nil),            // 21: harness.v1.LoopConfig
+	(*ToolSpec)(nil),              // 22: harness.v1.ToolSpec
+	(*TaskContract)(nil),          // 23: harness.v1.TaskContract
+	(*Media)(nil),                 // 24: harness.v1.Media
+	(*GraphTask)(nil),             // 25: harness.v1.GraphTask
+	(*Task)(nil),                  // 26: harness.v1.Task
+	(*timestamppb.Timestamp)(nil), // 27: google.protobuf.Timestamp
+	(*Usage)(nil),                 // 28: harness.v1.Usage
 }
 var file_harness_v1_run_proto_depIdxs = []int32{
 	7,  // 0: harness.v1.AgentSpec.tools:type_name -> harness.v1.ToolRule
@@ -1105,28 +1117,29 @@ var file_harness_v1_run_proto_depIdxs = []int32{
 	16, // 9: harness.v1.AgentSpec.swarm:type_name -> harness.v1.Swarm
 	17, // 10: harness.v1.AgentSpec.mcp:type_name -> harness.v1.McpServer
 	18, // 11: harness.v1.AgentSpec.web:type_name -> harness.v1.Web
-	19, // 12: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
-	1,  // 13: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
-	20, // 14: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
-	21, // 15: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
-	22, // 16: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
-	23, // 17: harness.v1.RunSpec.media:type_name -> harness.v1.Media
-	24, // 18: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
-	25, // 19: harness.v1.RunSpec.task:type_name -> harness.v1.Task
-	4,  // 20: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
-	0,  // 21: harness.v1.Run.status:type_name -> harness.v1.RunStatus
-	26, // 22: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
-	26, // 23: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
-	3,  // 24: harness.v1.Run.reason:type_name -> harness.v1.StopReason
-	6,  // 25: harness.v1.Run.children:type_name -> harness.v1.ChildRun
-	0,  // 26: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
-	3,  // 27: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
-	27, // 28: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	19, // 12: harness.v1.AgentSpec.policies:type_name -> harness.v1.ToolPolicy
+	20, // 13: harness.v1.RunSpec.goal:type_name -> harness.v1.Content
+	1,  // 14: harness.v1.RunSpec.agent:type_name -> harness.v1.AgentSpec
+	21, // 15: harness.v1.RunSpec.config:type_name -> harness.v1.LoopConfig
+	22, // 16: harness.v1.RunSpec.client_tools:type_name -> harness.v1.ToolSpec
+	23, // 17: harness.v1.RunSpec.contract:type_name -> harness.v1.TaskContract
+	24, // 18: harness.v1.RunSpec.media:type_name -> harness.v1.Media
+	25, // 19: harness.v1.RunSpec.graph:type_name -> harness.v1.GraphTask
+	26, // 20: harness.v1.RunSpec.task:type_name -> harness.v1.Task
+	4,  // 21: harness.v1.StopReason.details:type_name -> harness.v1.StopDetails
+	0,  // 22: harness.v1.Run.status:type_name -> harness.v1.RunStatus
+	27, // 23: harness.v1.Run.create_time:type_name -> google.protobuf.Timestamp
+	27, // 24: harness.v1.Run.update_time:type_name -> google.protobuf.Timestamp
+	3,  // 25: harness.v1.Run.reason:type_name -> harness.v1.StopReason
+	6,  // 26: harness.v1.Run.children:type_name -> harness.v1.ChildRun
+	0,  // 27: harness.v1.ChildRun.status:type_name -> harness.v1.RunStatus
+	3,  // 28: harness.v1.ChildRun.reason:type_name -> harness.v1.StopReason
+	28, // 29: harness.v1.ChildRun.usage:type_name -> harness.v1.Usage
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_run_proto_init() }

@@ -244,6 +244,8 @@ type Definition struct {
 	Skills []string `protobuf:"bytes,17,rep,name=skills,proto3" json:"skills,omitempty"`
 	// The web tools and calculate; unset: it has none of them.
 	Web *Web `protobuf:"bytes,18,opt,name=web,proto3" json:"web,omitempty"`
+	// Policies of the definitions of sub-agents: of their decisions and that of tools the strictest counts.
+	Policies []*ToolPolicy `protobuf:"bytes,19,rep,name=policies,proto3" json:"policies,omitempty"`
 	// This message as encoded protobuf, in a blob, once it is too large to travel. Set
 	// together with the other fields: they are what is stored there.
 	Stored        *Content `protobuf:"bytes,15,opt,name=stored,proto3" json:"stored,omitempty"`
@@ -368,6 +370,13 @@ func (x *Definition) GetSkills() []string {
 func (x *Definition) GetWeb() *Web {
 	if x != nil {
 		return x.Web
+	}
+	return nil
+}
+
+func (x *Definition) GetPolicies() []*ToolPolicy {
+	if x != nil {
+		return x.Policies
 	}
 	return nil
 }
@@ -804,7 +813,7 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\x1b\n" +
 	"\tread_only\x18\x03 \x01(\bR\breadOnly\x12\x14\n" +
-	"\x05tools\x18\x04 \x03(\tR\x05tools\"\xa9\x04\n" +
+	"\x05tools\x18\x04 \x03(\tR\x05tools\"\xdd\x04\n" +
 	"\n" +
 	"Definition\x12*\n" +
 	"\x05tools\x18\x01 \x03(\v2\x14.harness.v1.ToolRuleR\x05tools\x12%\n" +
@@ -821,7 +830,8 @@ const file_harness_v1_steering_proto_rawDesc = "" +
 	"\x05kinds\x18\x0e \x03(\v2\x14.harness.v1.WorkKindR\x05kinds\x12'\n" +
 	"\x03mcp\x18\x10 \x03(\v2\x15.harness.v1.McpServerR\x03mcp\x12\x16\n" +
 	"\x06skills\x18\x11 \x03(\tR\x06skills\x12!\n" +
-	"\x03web\x18\x12 \x01(\v2\x0f.harness.v1.WebR\x03web\x12+\n" +
+	"\x03web\x18\x12 \x01(\v2\x0f.harness.v1.WebR\x03web\x122\n" +
+	"\bpolicies\x18\x13 \x03(\v2\x16.harness.v1.ToolPolicyR\bpolicies\x12+\n" +
 	"\x06stored\x18\x0f \x01(\v2\x13.harness.v1.ContentR\x06stored\"\xc3\x01\n" +
 	"\bDoomLoop\x12\x16\n" +
 	"\x06strict\x18\x01 \x03(\x06R\x06strict\x12\x14\n" +
@@ -883,7 +893,8 @@ var file_harness_v1_steering_proto_goTypes = []any{
 	(*WorkKind)(nil),        // 12: harness.v1.WorkKind
 	(*McpServer)(nil),       // 13: harness.v1.McpServer
 	(*Web)(nil),             // 14: harness.v1.Web
-	(*Content)(nil),         // 15: harness.v1.Content
+	(*ToolPolicy)(nil),      // 15: harness.v1.ToolPolicy
+	(*Content)(nil),         // 16: harness.v1.Content
 }
 var file_harness_v1_steering_proto_depIdxs = []int32{
 	9,  // 0: harness.v1.Definition.tools:type_name -> harness.v1.ToolRule
@@ -894,12 +905,13 @@ var file_harness_v1_steering_proto_depIdxs = []int32{
 	12, // 5: harness.v1.Definition.kinds:type_name -> harness.v1.WorkKind
 	13, // 6: harness.v1.Definition.mcp:type_name -> harness.v1.McpServer
 	14, // 7: harness.v1.Definition.web:type_name -> harness.v1.Web
-	15, // 8: harness.v1.Definition.stored:type_name -> harness.v1.Content
-	9,  // [9:9] is the sub-list for method output_type
-	9,  // [9:9] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	15, // 8: harness.v1.Definition.policies:type_name -> harness.v1.ToolPolicy
+	16, // 9: harness.v1.Definition.stored:type_name -> harness.v1.Content
+	10, // [10:10] is the sub-list for method output_type
+	10, // [10:10] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_steering_proto_init() }

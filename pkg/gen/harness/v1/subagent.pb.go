@@ -57,7 +57,10 @@ type SubAgent struct {
 	// Words of its answer: a longer one is sent back once. Default 0, no limit.
 	MaxAnswerWords *uint32 `protobuf:"varint,13,opt,name=max_answer_words,json=maxAnswerWords,proto3,oneof" json:"max_answer_words,omitempty"`
 	// The agents to which it delegates in turn; at most 16, 3 levels deep.
-	Agents        []*SubAgent `protobuf:"bytes,14,rep,name=agents,proto3" json:"agents,omitempty"`
+	Agents []*SubAgent `protobuf:"bytes,14,rep,name=agents,proto3" json:"agents,omitempty"`
+	// Rules for its calls and those of runs below it, in addition to those of the parent: of two decisions the stricter counts (deny, ask,
+	// allow). They give it no right that the parent does not have; at most 64.
+	Policy        []*ToolRule `protobuf:"bytes,15,rep,name=policy,proto3" json:"policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -186,6 +189,13 @@ func (x *SubAgent) GetMaxAnswerWords() uint32 {
 func (x *SubAgent) GetAgents() []*SubAgent {
 	if x != nil {
 		return x.Agents
+	}
+	return nil
+}
+
+func (x *SubAgent) GetPolicy() []*ToolRule {
+	if x != nil {
+		return x.Policy
 	}
 	return nil
 }
@@ -354,7 +364,7 @@ var File_harness_v1_subagent_proto protoreflect.FileDescriptor
 const file_harness_v1_subagent_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/subagent.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17harness/v1/config.proto\x1a\x19harness/v1/contract.proto\"\xb0\x04\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x17harness/v1/config.proto\x1a\x19harness/v1/contract.proto\x1a\x15harness/v1/tool.proto\"\xde\x04\n" +
 	"\bSubAgent\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\x12\"\n" +
@@ -370,7 +380,8 @@ const file_harness_v1_subagent_proto_rawDesc = "" +
 	"\bcontract\x18\v \x01(\v2\x18.harness.v1.TaskContractR\bcontract\x125\n" +
 	"\bdeadline\x18\f \x01(\v2\x19.google.protobuf.DurationR\bdeadline\x12-\n" +
 	"\x10max_answer_words\x18\r \x01(\rH\x02R\x0emaxAnswerWords\x88\x01\x01\x12,\n" +
-	"\x06agents\x18\x0e \x03(\v2\x14.harness.v1.SubAgentR\x06agentsB\f\n" +
+	"\x06agents\x18\x0e \x03(\v2\x14.harness.v1.SubAgentR\x06agents\x12,\n" +
+	"\x06policy\x18\x0f \x03(\v2\x14.harness.v1.ToolRuleR\x06policyB\f\n" +
 	"\n" +
 	"_read_onlyB\f\n" +
 	"\n" +
@@ -412,17 +423,19 @@ var file_harness_v1_subagent_proto_goTypes = []any{
 	(*Budgets)(nil),             // 3: harness.v1.Budgets
 	(*TaskContract)(nil),        // 4: harness.v1.TaskContract
 	(*durationpb.Duration)(nil), // 5: google.protobuf.Duration
+	(*ToolRule)(nil),            // 6: harness.v1.ToolRule
 }
 var file_harness_v1_subagent_proto_depIdxs = []int32{
 	3, // 0: harness.v1.SubAgent.budgets:type_name -> harness.v1.Budgets
 	4, // 1: harness.v1.SubAgent.contract:type_name -> harness.v1.TaskContract
 	5, // 2: harness.v1.SubAgent.deadline:type_name -> google.protobuf.Duration
 	0, // 3: harness.v1.SubAgent.agents:type_name -> harness.v1.SubAgent
-	4, // [4:4] is the sub-list for method output_type
-	4, // [4:4] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	6, // 4: harness.v1.SubAgent.policy:type_name -> harness.v1.ToolRule
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	5, // [5:5] is the sub-list for extension type_name
+	5, // [5:5] is the sub-list for extension extendee
+	0, // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_subagent_proto_init() }
@@ -432,6 +445,7 @@ func file_harness_v1_subagent_proto_init() {
 	}
 	file_harness_v1_config_proto_init()
 	file_harness_v1_contract_proto_init()
+	file_harness_v1_tool_proto_init()
 	file_harness_v1_subagent_proto_msgTypes[0].OneofWrappers = []any{}
 	file_harness_v1_subagent_proto_msgTypes[1].OneofWrappers = []any{}
 	type x struct{}

@@ -578,6 +578,52 @@ func (x *ToolRule) GetHost() string {
 	return ""
 }
 
+// ToolPolicy is a list of rules that decides for itself.
+type ToolPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The rules: the last one that fits decides, and without one the policy does not decide. At most 64.
+	Rules         []*ToolRule `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ToolPolicy) Reset() {
+	*x = ToolPolicy{}
+	mi := &file_harness_v1_tool_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ToolPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ToolPolicy) ProtoMessage() {}
+
+func (x *ToolPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_tool_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ToolPolicy.ProtoReflect.Descriptor instead.
+func (*ToolPolicy) Descriptor() ([]byte, []int) {
+	return file_harness_v1_tool_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ToolPolicy) GetRules() []*ToolRule {
+	if x != nil {
+		return x.Rules
+	}
+	return nil
+}
+
 var File_harness_v1_tool_proto protoreflect.FileDescriptor
 
 const file_harness_v1_tool_proto_rawDesc = "" +
@@ -615,7 +661,10 @@ const file_harness_v1_tool_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12\x16\n" +
 	"\x06prefix\x18\x06 \x01(\tR\x06prefix\x12\x12\n" +
 	"\x04path\x18\a \x01(\tR\x04path\x12\x12\n" +
-	"\x04host\x18\b \x01(\tR\x04host*\x96\x01\n" +
+	"\x04host\x18\b \x01(\tR\x04host\"8\n" +
+	"\n" +
+	"ToolPolicy\x12*\n" +
+	"\x05rules\x18\x01 \x03(\v2\x14.harness.v1.ToolRuleR\x05rules*\x96\x01\n" +
 	"\n" +
 	"Durability\x12\x1a\n" +
 	"\x16DURABILITY_UNSPECIFIED\x10\x00\x12\x18\n" +
@@ -649,7 +698,7 @@ func file_harness_v1_tool_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_tool_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_harness_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_harness_v1_tool_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
 var file_harness_v1_tool_proto_goTypes = []any{
 	(Durability)(0),         // 0: harness.v1.Durability
 	(ToolOrigin)(0),         // 1: harness.v1.ToolOrigin
@@ -658,6 +707,7 @@ var file_harness_v1_tool_proto_goTypes = []any{
 	(*ClientTools)(nil),     // 4: harness.v1.ClientTools
 	(*ToolAnnotations)(nil), // 5: harness.v1.ToolAnnotations
 	(*ToolRule)(nil),        // 6: harness.v1.ToolRule
+	(*ToolPolicy)(nil),      // 7: harness.v1.ToolPolicy
 }
 var file_harness_v1_tool_proto_depIdxs = []int32{
 	1, // 0: harness.v1.ToolSpec.origin:type_name -> harness.v1.ToolOrigin
@@ -665,11 +715,12 @@ var file_harness_v1_tool_proto_depIdxs = []int32{
 	3, // 2: harness.v1.ClientTools.tools:type_name -> harness.v1.ToolSpec
 	0, // 3: harness.v1.ToolAnnotations.durability:type_name -> harness.v1.Durability
 	2, // 4: harness.v1.ToolRule.policy:type_name -> harness.v1.ToolDecision
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	5, // [5:5] is the sub-list for extension type_name
-	5, // [5:5] is the sub-list for extension extendee
-	0, // [0:5] is the sub-list for field type_name
+	6, // 5: harness.v1.ToolPolicy.rules:type_name -> harness.v1.ToolRule
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	6, // [6:6] is the sub-list for extension type_name
+	6, // [6:6] is the sub-list for extension extendee
+	0, // [0:6] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_tool_proto_init() }
@@ -683,7 +734,7 @@ func file_harness_v1_tool_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_tool_proto_rawDesc), len(file_harness_v1_tool_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   4,
+			NumMessages:   5,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -10,13 +10,15 @@ import type { Budgets } from "./config_pb.js";
 import { file_harness_v1_config } from "./config_pb.js";
 import type { TaskContract } from "./contract_pb.js";
 import { file_harness_v1_contract } from "./contract_pb.js";
+import type { ToolRule } from "./tool_pb.js";
+import { file_harness_v1_tool } from "./tool_pb.js";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file harness/v1/subagent.proto.
  */
 export const file_harness_v1_subagent: GenFile = /*@__PURE__*/
-  fileDesc("ChloYXJuZXNzL3YxL3N1YmFnZW50LnByb3RvEgpoYXJuZXNzLnYxIqcDCghTdWJBZ2VudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhQKDGluc3RydWN0aW9ucxgDIAEoCRINCgVtb2RlbBgEIAEoCRINCgV0b29scxgFIAMoCRIMCgRtb2RlGAYgASgJEhYKCXJlYWRfb25seRgHIAEoCEgAiAEBEhEKCXdvcmtzcGFjZRgIIAEoCRIWCgltYXhfdHVybnMYCSABKA1IAYgBARIkCgdidWRnZXRzGAogASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEioKCGNvbnRyYWN0GAsgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSKwoIZGVhZGxpbmUYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X2Fuc3dlcl93b3JkcxgNIAEoDUgCiAEBEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnRCDAoKX3JlYWRfb25seUIMCgpfbWF4X3R1cm5zQhMKEV9tYXhfYW5zd2VyX3dvcmRzImkKBVN3YXJtEhMKC3NwZWNpYWxpc3RzGAEgAygJEhIKCmFnZ3JlZ2F0b3IYAiABKAkSGAoLbWluX3NvdXJjZXMYAyABKA1IAIgBARINCgVraW5kcxgEIAMoCUIOCgxfbWluX3NvdXJjZXMiVAoJR3JhcGhUYXNrEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEg0KBWFnZW50GAMgASgJEg4KBnByb21wdBgEIAEoCRINCgVhZnRlchgFIAMoCUJBWj9naXRodWIuY29tL2hhcm5lc3NtZXNoL2hhcm5lc3NtZXNoL3BrZy9nZW4vaGFybmVzcy92MTtoYXJuZXNzdjFiBnByb3RvMw", [file_google_protobuf_duration, file_harness_v1_config, file_harness_v1_contract]);
+  fileDesc("ChloYXJuZXNzL3YxL3N1YmFnZW50LnByb3RvEgpoYXJuZXNzLnYxIs0DCghTdWJBZ2VudBIMCgRuYW1lGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhQKDGluc3RydWN0aW9ucxgDIAEoCRINCgVtb2RlbBgEIAEoCRINCgV0b29scxgFIAMoCRIMCgRtb2RlGAYgASgJEhYKCXJlYWRfb25seRgHIAEoCEgAiAEBEhEKCXdvcmtzcGFjZRgIIAEoCRIWCgltYXhfdHVybnMYCSABKA1IAYgBARIkCgdidWRnZXRzGAogASgLMhMuaGFybmVzcy52MS5CdWRnZXRzEioKCGNvbnRyYWN0GAsgASgLMhguaGFybmVzcy52MS5UYXNrQ29udHJhY3QSKwoIZGVhZGxpbmUYDCABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SHQoQbWF4X2Fuc3dlcl93b3JkcxgNIAEoDUgCiAEBEiQKBmFnZW50cxgOIAMoCzIULmhhcm5lc3MudjEuU3ViQWdlbnQSJAoGcG9saWN5GA8gAygLMhQuaGFybmVzcy52MS5Ub29sUnVsZUIMCgpfcmVhZF9vbmx5QgwKCl9tYXhfdHVybnNCEwoRX21heF9hbnN3ZXJfd29yZHMiaQoFU3dhcm0SEwoLc3BlY2lhbGlzdHMYASADKAkSEgoKYWdncmVnYXRvchgCIAEoCRIYCgttaW5fc291cmNlcxgDIAEoDUgAiAEBEg0KBWtpbmRzGAQgAygJQg4KDF9taW5fc291cmNlcyJUCglHcmFwaFRhc2sSCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSDQoFYWdlbnQYAyABKAkSDgoGcHJvbXB0GAQgASgJEg0KBWFmdGVyGAUgAygJQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_config, file_harness_v1_contract, file_harness_v1_tool]);
 
 /**
  * SubAgent defines an agent to which another one delegates work: a tool of its name, each
@@ -126,6 +128,14 @@ export type SubAgent = Message<"harness.v1.SubAgent"> & {
    * @generated from field: repeated harness.v1.SubAgent agents = 14;
    */
   agents: SubAgent[];
+
+  /**
+   * Rules for its calls and those of runs below it, in addition to those of the parent: of two decisions the stricter counts (deny, ask,
+   * allow). They give it no right that the parent does not have; at most 64.
+   *
+   * @generated from field: repeated harness.v1.ToolRule policy = 15;
+   */
+  policy: ToolRule[];
 };
 
 /**

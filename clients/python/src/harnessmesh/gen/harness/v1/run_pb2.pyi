@@ -102,6 +102,7 @@ class AgentSpec(_message.Message):
     MCP_FIELD_NUMBER: _builtins.int
     WEB_FIELD_NUMBER: _builtins.int
     SKILLS_FIELD_NUMBER: _builtins.int
+    POLICIES_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name for people; may be empty."""
     instructions: _builtins.str
@@ -182,6 +183,12 @@ class AgentSpec(_message.Message):
         the tool host, at most 16.
         """
 
+    @_builtins.property
+    def policies(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolPolicy]:
+        """Policies of the definitions of sub-agents above the run and of its own, in a run that a sub-agent's call has started. Of their
+        decisions and that of tools the strictest counts: deny, ask, allow. At most 4.
+        """
+
     def __init__(
         self,
         *,
@@ -207,10 +214,11 @@ class AgentSpec(_message.Message):
         mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
         web: _web_pb2.Web | None = ...,
         skills: _abc.Iterable[_builtins.str] | None = ...,
+        policies: _abc.Iterable[_tool_pb2.ToolPolicy] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["reasoning", b"reasoning", "swarm", b"swarm", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "read_only", b"read_only", "reasoning", b"reasoning", "skills", b"skills", "swarm", b"swarm", "tools", b"tools", "web", b"web", "work_item_templates", b"work_item_templates"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "autonomous", b"autonomous", "context_providers", b"context_providers", "fallback_models", b"fallback_models", "hooks", b"hooks", "instructions", b"instructions", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "mode", b"mode", "model", b"model", "modes", b"modes", "name", b"name", "only_tools", b"only_tools", "policies", b"policies", "read_only", b"read_only", "reasoning", b"reasoning", "skills", b"skills", "swarm", b"swarm", "tools", b"tools", "web", b"web", "work_item_templates", b"work_item_templates"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

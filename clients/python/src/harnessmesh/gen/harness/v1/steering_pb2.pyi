@@ -144,6 +144,7 @@ class Definition(_message.Message):
     MCP_FIELD_NUMBER: _builtins.int
     SKILLS_FIELD_NUMBER: _builtins.int
     WEB_FIELD_NUMBER: _builtins.int
+    POLICIES_FIELD_NUMBER: _builtins.int
     STORED_FIELD_NUMBER: _builtins.int
     output_schema: _builtins.str
     """JSON Schema of the result; empty: it has none."""
@@ -192,6 +193,10 @@ class Definition(_message.Message):
         """The web tools and calculate; unset: it has none of them."""
 
     @_builtins.property
+    def policies(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolPolicy]:
+        """Policies of the definitions of sub-agents: of their decisions and that of tools the strictest counts."""
+
+    @_builtins.property
     def stored(self) -> _content_pb2.Content:
         """This message as encoded protobuf, in a blob, once it is too large to travel. Set
         together with the other fields: they are what is stored there.
@@ -213,11 +218,12 @@ class Definition(_message.Message):
         mcp: _abc.Iterable[_mcp_pb2.McpServer] | None = ...,
         skills: _abc.Iterable[_builtins.str] | None = ...,
         web: _web_pb2.Web | None = ...,
+        policies: _abc.Iterable[_tool_pb2.ToolPolicy] | None = ...,
         stored: _content_pb2.Content | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["stored", b"stored", "web", b"web"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "read_only", b"read_only", "skills", b"skills", "stored", b"stored", "tools", b"tools", "web", b"web"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "hooks", b"hooks", "jit", b"jit", "kinds", b"kinds", "max_answer_words", b"max_answer_words", "mcp", b"mcp", "modes", b"modes", "only_tools", b"only_tools", "output_schema", b"output_schema", "policies", b"policies", "read_only", b"read_only", "skills", b"skills", "stored", b"stored", "tools", b"tools", "web", b"web"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -10,6 +10,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from harnessmesh.gen.harness.v1 import config_pb2 as _config_pb2
 from harnessmesh.gen.harness.v1 import contract_pb2 as _contract_pb2
+from harnessmesh.gen.harness.v1 import tool_pb2 as _tool_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -43,6 +44,7 @@ class SubAgent(_message.Message):
     DEADLINE_FIELD_NUMBER: _builtins.int
     MAX_ANSWER_WORDS_FIELD_NUMBER: _builtins.int
     AGENTS_FIELD_NUMBER: _builtins.int
+    POLICY_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """Name of the tool, unique among the tools of the agent. Matches [A-Za-z0-9_-]{1,64}. One
     of explore, task, document, code_review, general_purpose and research without
@@ -88,6 +90,12 @@ class SubAgent(_message.Message):
     def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubAgent]:
         """The agents to which it delegates in turn; at most 16, 3 levels deep."""
 
+    @_builtins.property
+    def policy(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolRule]:
+        """Rules for its calls and those of runs below it, in addition to those of the parent: of two decisions the stricter counts (deny, ask,
+        allow). They give it no right that the parent does not have; at most 64.
+        """
+
     def __init__(
         self,
         *,
@@ -105,10 +113,11 @@ class SubAgent(_message.Message):
         deadline: _duration_pb2.Duration | None = ...,
         max_answer_words: _builtins.int | None = ...,
         agents: _abc.Iterable[Global___SubAgent] | None = ...,
+        policy: _abc.Iterable[_tool_pb2.ToolRule] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words", "_max_turns", b"_max_turns", "_read_only", b"_read_only", "budgets", b"budgets", "contract", b"contract", "deadline", b"deadline", "max_answer_words", b"max_answer_words", "max_turns", b"max_turns", "read_only", b"read_only"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words", "_max_turns", b"_max_turns", "_read_only", b"_read_only", "agents", b"agents", "budgets", b"budgets", "contract", b"contract", "deadline", b"deadline", "description", b"description", "instructions", b"instructions", "max_answer_words", b"max_answer_words", "max_turns", b"max_turns", "mode", b"mode", "model", b"model", "name", b"name", "read_only", b"read_only", "tools", b"tools", "workspace", b"workspace"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words", "_max_turns", b"_max_turns", "_read_only", b"_read_only", "agents", b"agents", "budgets", b"budgets", "contract", b"contract", "deadline", b"deadline", "description", b"description", "instructions", b"instructions", "max_answer_words", b"max_answer_words", "max_turns", b"max_turns", "mode", b"mode", "model", b"model", "name", b"name", "policy", b"policy", "read_only", b"read_only", "tools", b"tools", "workspace", b"workspace"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_answer_words: _TypeAlias = _typing.Literal["max_answer_words"]  # noqa: Y015
     _WhichOneofArgType__max_answer_words: _TypeAlias = _typing.Literal["_max_answer_words", b"_max_answer_words"]  # noqa: Y015

@@ -306,3 +306,27 @@ class ToolRule(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ToolRule: _TypeAlias = ToolRule  # noqa: Y015
+
+@_typing.final
+class ToolPolicy(_message.Message):
+    """ToolPolicy is a list of rules that decides for itself."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RULES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def rules(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolRule]:
+        """The rules: the last one that fits decides, and without one the policy does not decide. At most 64."""
+
+    def __init__(
+        self,
+        *,
+        rules: _abc.Iterable[Global___ToolRule] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["rules", b"rules"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ToolPolicy: _TypeAlias = ToolPolicy  # noqa: Y015
