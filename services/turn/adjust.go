@@ -30,6 +30,20 @@ func (p *Progress) adjustments(s *State, ref string) []*harnessv1.ModelAdjustmen
 	return own
 }
 
+// RefusedTools returns the tools that the model of the run has refused before this step, of those that
+// it is shown. Its requests are sent without them.
+func (s *State) RefusedTools() []*harnessv1.ToolSpec { return (&Progress{}).refusedTools(s) }
+
+// refusedTools is RefusedTools with those of this step.
+func (p *Progress) refusedTools(s *State) (refused []*harnessv1.ToolSpec) {
+	for _, a := range p.adjustments(s, s.Snapshot.GetModel()) {
+		if spec := s.Tools.Lookup(a.GetTool()); spec != nil && a.GetAdjustment() == harnessv1.Adjustment_ADJUSTMENT_NO_TOOL {
+			refused = append(refused, spec)
+		}
+	}
+	return refused
+}
+
 // providerOf returns the prefix of a model that names its provider.
 func providerOf(ref string) string {
 	provider, _, _ := strings.Cut(ref, ":")

@@ -11,6 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -215,5 +217,42 @@ func TestOnlyToolsOfServersAreLeftOut(t *testing.T) {
 		if kept := outcome.GetStep().GetSnapshot().GetModelAdjustments(); !failed && (len(kept) != 2 || kept[0].GetTool() != "mcp__s__a" || kept[1].GetTool() != "mcp__s__b") {
 			t.Errorf("%s: the state has %v", name, kept)
 		}
+	}
+}
+
+// TestRefusedToolsNeedNoTokens: what is estimated for the next request is without the tools that the
+// model refuses, before this step or in it.
+func TestRefusedToolsNeedNoTokens(t *testing.T) {
+	noTool := harnessv1.Adjustment_ADJUSTMENT_NO_TOOL
+	s := snapshot()
+	s.Model = "m"
+	s.ModelAdjustments = []*harnessv1.ModelAdjustment{
+		{Model: "m", Adjustment: noTool, Tool: "mcp__s__a"}, {Model: "m", Adjustment: noTool, Tool: "mcp__s__gone"}, {Model: "other", Adjustment: noTool, Tool: "mcp__s__c"},
+	}
+	w := newWorker(t, s)
+	spec := func(name string) *harnessv1.ToolSpec {
+		return &harnessv1.ToolSpec{Name: name, Description: strings.Repeat("word ", 100), ParametersSchema: `{"type":"object"}`}
+	}
+	refused := []*harnessv1.ToolSpec{spec("mcp__s__a"), spec("mcp__s__b")}
+	specs := append(refused[:2:2], spec("mcp__s__c"))
+	set, err := tool.NewSet(slices.Concat(w.state.Tools.Specs(), specs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var servers []*harnessv1.McpTool
+	for _, spec := range specs {
+		servers = append(servers, &harnessv1.McpTool{Server: "s", Spec: spec})
+	}
+	w.state.Tools.Set, w.state.Tools.Tokens = set, runstate.ToolTokens(set.Specs())
+	w.state.Tools.Servers = mcptool.NewIndex(&harnessv1.McpTools{Tools: servers})
+	e := asking(noTool)
+	e.Tool = "mcp__s__b"
+	w.failures = []*model.Error{e}
+	if before := w.state.RefusedTools(); len(before) != 1 || before[0].GetName() != "mcp__s__a" {
+		t.Errorf("refused before: %v", before)
+	}
+	want := w.state.Tools.Tokens - runstate.ToolTokens(refused)
+	if got := w.mustEnd().GetStep().GetSnapshot().GetTokenBudget().GetToolTokens(); got != want {
+		t.Errorf("%d tokens, want %d of %d", got, want, w.state.Tools.Tokens)
 	}
 }

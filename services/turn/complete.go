@@ -65,7 +65,7 @@ func (p *Progress) close(s *State) Action {
 	interrupted := p.interrupted(s)
 	c, err := complete(p.snapshot(s), p, End{
 		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Outcomes: p.outcomes(s), Unadmitted: p.unadmitted(s),
-		ToolTokens: s.Tools.Tokens, Tools: p.tools(s), Run: s.Run, Agents: s.Definition.Agents, Now: p.execution.now,
+		ToolTokens: s.Tools.Tokens - min(s.Tools.Tokens, runstate.ToolTokens(p.refusedTools(s))), Tools: p.tools(s), Run: s.Run, Agents: s.Definition.Agents, Now: p.execution.now,
 	})
 	if err != nil {
 		return Fail{Err: err}

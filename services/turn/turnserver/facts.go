@@ -104,6 +104,9 @@ func (t *execution) weigh(ctx context.Context, f *turn.RequestFacts) error {
 		return nil
 	}
 	total := replyTokens + uint64(t.server.toolTokens(s.GetModel(), t.state.Tools))
+	for _, spec := range t.state.RefusedTools() {
+		total -= min(total, uint64(tokens.Tool(s.GetModel(), spec))) //nolint:gosec // not negative
+	}
 	for _, m := range t.request.Messages {
 		n, err := w.sent(ctx, m)
 		if err != nil {

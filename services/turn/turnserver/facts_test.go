@@ -138,6 +138,21 @@ func TestMessagesAreWeighedOnce(t *testing.T) {
 	}
 }
 
+// TestRefusedToolsAreNotCounted: a request is sent without the tools that its model refuses.
+func TestRefusedToolsAreNotCounted(t *testing.T) {
+	t.Parallel()
+	b := newBed(t, calls(done))
+	s := b.filled(2000)
+	request := b.prepared(s, history(b)...)
+	_, total := weighed(request)
+	refused := request.GetTools()[0]
+	s.ModelAdjustments = []*harnessv1.ModelAdjustment{{Model: s.GetModel(), Adjustment: harnessv1.Adjustment_ADJUSTMENT_NO_TOOL, Tool: refused.GetName()}}
+	r, _ := b.turnOver(s, history(b)...)
+	if want := total - uint32(tokens.Tool(request.GetModel(), refused)); r.GetCountedTokens() != want {
+		t.Errorf("%d tokens were counted, want %d of %d", r.GetCountedTokens(), want, total)
+	}
+}
+
 // TestCompactedMessagesAreCountedAsSent, and weighed as they are without compaction.
 func TestCompactedMessagesAreCountedAsSent(t *testing.T) {
 	t.Parallel()
