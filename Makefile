@@ -50,7 +50,7 @@ race: ## Run all Go tests under the race detector (needs a C compiler)
 	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) $(PKGS)
 
 .PHONY: test-wire
-test-wire: ## Run against independent npm implementations of the provider APIs (needs npm)
+test-wire: ## Run against independent implementations of the provider APIs and of MCP (needs npm and Python)
 	npm ci --prefix test/wire --no-audit --no-fund
 	$(GO) test -tags wire $(TESTFLAGS) ./test/wire/...
 

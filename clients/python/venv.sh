@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Makes the Python environment of requirements.txt, once, and prints its folder.
+# Makes the Python environment of a file of requirements, once, and prints its folder.
 #
-#   PYTHON=python3.12 clients/python/venv.sh
+#   PYTHON=python3.12 clients/python/venv.sh [REQUIREMENTS]
 #
 # It lives in .cache/python at the top of the tree, under the digest of what it is made from.
 set -euo pipefail
+requirements=$(realpath "${1-$(dirname "$0")/requirements.txt}")
 cd "$(dirname "$0")"
 python=${PYTHON:-python3}
 "$python" -c 'import sys; sys.exit(sys.version_info < (3, 10))' || {
@@ -12,9 +13,9 @@ python=${PYTHON:-python3}
 	exit 1
 }
 root=$(cd ../.. && pwd)
-key=$("$python" - <<-'EOF'
+key=$("$python" - "$requirements" <<-'EOF'
 	import hashlib, sys
-	made_from = (sys.version + sys.prefix).encode() + open("requirements.txt", "rb").read()
+	made_from = (sys.version + sys.prefix).encode() + open(sys.argv[1], "rb").read()
 	print(hashlib.sha256(made_from).hexdigest()[:16])
 EOF
 )
@@ -27,7 +28,7 @@ if [ ! -e "$venv/complete" ]; then
 	rm -rf "$venv"
 	"$python" -m venv "$venv" >&2
 	"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
-		--requirement requirements.txt >&2
+		--requirement "$requirements" >&2
 	touch "$venv/complete"
 fi
 echo "$venv"
