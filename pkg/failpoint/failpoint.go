@@ -32,6 +32,8 @@ var loop = []string{
 // rolePoints are the points of one role only, in the same order.
 var rolePoints = map[string][]string{
 	workflow.Repair: {
+		"request_stored", // the request of a judge is stored, its job not created
+		"job_created",    // the job is created, nothing committed
 		"wake_seen",      // a parked or ended run and an item for it were read, nothing appended
 		"woken",          // the trigger is stored, the item not acknowledged
 		"report",         // a child is parked or has ended, its report is not stored
@@ -74,7 +76,10 @@ var rolePoints = map[string][]string{
 		"acked",    // the job is acknowledged
 	},
 	workflow.StopDecision: {
-		"looked", // an output was checked or a subscriber called, nothing stored
+		"looked",         // an output was checked or a subscriber called, nothing stored
+		"request_stored", // the request of a judge is stored, its job not created
+		"job_created",    // the job is created, nothing committed
+		"counted",        // the segment is counted in its profile, nothing committed
 	},
 	workflow.ToolHost: {
 		"received",          // a call has arrived, nothing done

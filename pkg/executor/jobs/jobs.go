@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
@@ -34,6 +35,8 @@ type Log interface {
 
 // Config of an Observer.
 type Config struct {
+	// Executor names the decisions, for the failpoints of tests.
+	Executor string
 	// Log stores jobs. Nil: no job is made.
 	Log Log
 	// Available reports whether a worker carries out jobs. Nil: none does.
@@ -128,6 +131,7 @@ func (o *Observer) create(ctx context.Context, run runlog.Run, first uint64, r *
 	if err != nil {
 		return err
 	}
+	failpoint.Hit(o.cfg.Executor, "request_stored")
 	ref.Preview = "" // binary
 	_, err = o.cfg.Log.CreateJob(ctx, &harnessv1.Job{
 		Namespace: run.Namespace, RunId: run.ID, FirstSequence: first, Key: r.GetKey(), Purpose: r.GetPurpose(), Model: r.GetModel(), Request: ref,
@@ -135,6 +139,7 @@ func (o *Observer) create(ctx context.Context, run runlog.Run, first uint64, r *
 		Prompt:     r.GetPromptUsed(),
 		CreateTime: timestamppb.New(o.cfg.Now()), Traceparent: runtrace.Traceparent(spans.Ref(ctx)),
 	})
+	failpoint.Hit(o.cfg.Executor, "job_created")
 	return err
 }
 

@@ -128,7 +128,7 @@ func New(cfg Config) *Server {
 		hooks: cfg.Hooks, remote: cfg.Remote, definitions: &agent.Cache{Blob: cfg.Log.Blob}, conversations: cfg.Conversations,
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		background: background.Killer{Host: cfg.ToolHost, Patience: cfg.HostPatience, Logger: cfg.Logger},
-		jobs:       jobs.New(jobs.Config{Log: cfg.Jobs, Available: cfg.Inference, Now: cfg.Now}), profiles: cfg.Profiles,
+		jobs:       jobs.New(jobs.Config{Executor: repair.Name, Log: cfg.Jobs, Available: cfg.Inference, Now: cfg.Now}), profiles: cfg.Profiles,
 	}
 }
 

@@ -110,6 +110,9 @@ func (o *observer) one(ctx context.Context, needs *harnessv1.Needs, key string) 
 	switch key {
 	case stopdecision.KeyProfile, stopdecision.KeyCalibration:
 		observed, err := o.s.cfg.Profiles.Observe(ctx, o.task.Run.Namespace, needs.GetProfile())
+		if key == stopdecision.KeyProfile {
+			failpoint.Hit(stopdecision.Name, "counted")
+		}
 		if err == nil {
 			observed.Key = key
 		}

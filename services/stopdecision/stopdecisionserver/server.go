@@ -91,7 +91,7 @@ func New(cfg Config) *Server {
 		cfg: cfg, definitions: &agent.Cache{Blob: cfg.Log.Blob},
 		interrupts: interrupt.New(cfg.Log, cfg.Logger, cfg.Now),
 		background: background.Killer{Host: cfg.ToolHost, Patience: cfg.HostPatience, Logger: cfg.Logger},
-		jobs:       jobs.New(jobs.Config{Log: cfg.Jobs, Available: cfg.Inference, Now: cfg.Now}),
+		jobs:       jobs.New(jobs.Config{Executor: stopdecision.Name, Log: cfg.Jobs, Available: cfg.Inference, Now: cfg.Now}),
 	}
 }
 

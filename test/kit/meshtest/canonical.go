@@ -63,7 +63,7 @@ func scrub(m protoreflect.Message) {
 			m.Clear(f)
 			return true
 		}
-		if f.Message() == nil {
+		if f.Message() == nil || f.IsMap() {
 			return true
 		}
 		switch f.Message().FullName() {
