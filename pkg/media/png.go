@@ -49,7 +49,7 @@ func undamagedPNG(data []byte) []byte {
 	kept := 0 // data[:kept] is in clean, or is left out of it
 	for at := pngSignature; len(data)-at >= pngFrame; {
 		n := uint64(binary.BigEndian.Uint32(data[at:])) + pngFrame
-		if n > uint64(len(data)-at) {
+		if n > uint64(len(data)-at) { //nolint:gosec // not negative
 			break
 		}
 		end := at + int(n)                //nolint:gosec // at most len(data)
