@@ -32,7 +32,7 @@ func TestAgentsReadWhenToDelegate(t *testing.T) {
 	}
 }
 
-// TestUsedUpDefinition: a sub-agent that has used up what its definition allows ends, and its call has a result that says so and has its
+// TestUsedUpDefinition: a sub-agent that has used up what its definition allows ends, and its call has a result with the budget and its
 // answer. One that has used up its share of the run's own budget is kept.
 func TestUsedUpDefinition(t *testing.T) {
 	for _, own := range []bool{true, false} {

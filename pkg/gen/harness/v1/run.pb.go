@@ -142,8 +142,8 @@ type AgentSpec struct {
 	// Folders with skills, in addition to those of the workspace and of the user; absolute paths on
 	// the tool host, at most 16.
 	Skills []string `protobuf:"bytes,22,rep,name=skills,proto3" json:"skills,omitempty"`
-	// Policies of the definitions of sub-agents above the run and of its own, in a run that a sub-agent's call has started. Of their
-	// decisions and that of tools the strictest counts: deny, ask, allow. At most 4.
+	// Policies of the definitions of the sub-agents above a run that a call has started, and of that of the run. Of their decisions
+	// and that of tools the strictest counts: deny, ask, allow. At most 4.
 	Policies      []*ToolPolicy `protobuf:"bytes,23,rep,name=policies,proto3" json:"policies,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -203,8 +203,8 @@ export type AgentSpec = Message<"harness.v1.AgentSpec"> & {
   skills: string[];
 
   /**
-   * Policies of the definitions of sub-agents above the run and of its own, in a run that a sub-agent's call has started. Of their
-   * decisions and that of tools the strictest counts: deny, ask, allow. At most 4.
+   * Policies of the definitions of the sub-agents above a run that a call has started, and of that of the run. Of their decisions
+   * and that of tools the strictest counts: deny, ask, allow. At most 4.
    *
    * @generated from field: repeated harness.v1.ToolPolicy policies = 23;
    */

@@ -185,8 +185,8 @@ class AgentSpec(_message.Message):
 
     @_builtins.property
     def policies(self) -> _containers.RepeatedCompositeFieldContainer[_tool_pb2.ToolPolicy]:
-        """Policies of the definitions of sub-agents above the run and of its own, in a run that a sub-agent's call has started. Of their
-        decisions and that of tools the strictest counts: deny, ask, allow. At most 4.
+        """Policies of the definitions of the sub-agents above a run that a call has started, and of that of the run. Of their decisions
+        and that of tools the strictest counts: deny, ask, allow. At most 4.
         """
 
     def __init__(
