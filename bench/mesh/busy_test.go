@@ -22,6 +22,7 @@ const (
 	streaming = "model"   // the model has its request and has not answered yet
 	commands  = "command" // a command runs
 	waiting   = "summary" // the window is full, and the summary is being made
+	verified  = "judge"   // the work is done, and the judge does not answer
 )
 
 // doings are those of a turn.
@@ -39,8 +40,11 @@ type busyRun struct {
 // occupy starts n runs and waits until each of them is doing that.
 func (f *fleet) occupy(doing string, n int) []*busyRun {
 	f.b.Helper()
-	if doing == waiting {
+	switch doing {
+	case waiting:
 		return f.fill(n)
+	case verified:
+		return f.verify(n)
 	}
 	dir := workspace(f.b)
 	file := script(f.b, "waits", 1, func(int) string { return "{delay: 1h, text: Late.}" })
@@ -95,6 +99,36 @@ func (f *fleet) fill(n int) []*busyRun {
 			return step.GetFrom() == workflow.Compaction && step.GetTo() == workflow.Compaction
 		})
 	}
+	return all
+}
+
+// verify starts n runs and waits until each of them waits for a judge: once its work is done, or before it if all
+// inference workers call one.
+func (f *fleet) verify(n int) []*busyRun {
+	f.b.Helper()
+	s := spec(script(f.b, "done", 1, func(int) string { return "{text: Done., calls: [{name: work_complete, arguments: {summary: done}}]}" }), workspace(f.b))
+	file := strings.TrimPrefix(s.GetAgent().GetModel(), "script:")
+	text, err := os.ReadFile(file)
+	must(f.b, err)
+	must(f.b, os.WriteFile(file, append(text, "jobs:\n  complexity:\n    - {answer: {level: MEDIUM, reason: one}}\n  verify:\n    - {delay: 1h, text: Late.}\n"...), 0o600))
+	s.Config.Quality = &harnessv1.QualityConfig{Enabled: proto.Bool(true), Timeout: durationpb.New(10 * time.Minute)}
+	s.Task = &harnessv1.Task{Kind: "chat"}
+	var all []*busyRun
+	for _, run := range f.start(n, s) {
+		all = append(all, &busyRun{run: run, doing: verified})
+	}
+	meshtest.Eventually(f.b, "each run has a job", func() bool {
+		ctx, cancel := bounded()
+		defer cancel()
+		_, consumers, err := f.m.Log().Status(ctx)
+		must(f.b, err)
+		for _, c := range consumers {
+			if c.Name == workflow.Inference {
+				return c.Pending+c.AckPending >= uint64(n)
+			}
+		}
+		return false
+	})
 	return all
 }
 
