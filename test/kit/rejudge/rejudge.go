@@ -8,6 +8,7 @@
 package rejudge
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -196,6 +197,9 @@ func end(step *harnessv1.Step) *harnessv1.HarnessResult {
 	return &harnessv1.HarnessResult{Status: r.GetStatus(), Accepted: r.GetAccepted(), Reason: r.GetReason()}
 }
 
+// definitions are compiled once each.
+var definitions agent.Cache
+
 // input returns what the decision of a step had.
 func (l *Log) input(e runlog.Entry) (*harnessv1.StepInput, *agent.Definition, error) {
 	before, step := proto.CloneOf(l.step.Record.GetStep()), e.Record.GetStep()
@@ -220,7 +224,7 @@ func (l *Log) input(e runlog.Entry) (*harnessv1.StepInput, *agent.Definition, er
 	if err != nil {
 		return nil, nil, err
 	}
-	definition, err := agent.Compile(d, task)
+	definition, err := definitions.Load(context.Background(), e.Run, &harnessv1.Snapshot{Definition: d, TaskContract: task})
 	if err != nil {
 		return nil, nil, errors.Join(errors.New("the definition"), err)
 	}
