@@ -53,8 +53,8 @@ func (l *Log) putKeyed(ctx context.Context, k keyedWrite) (stored bool, err erro
 	if err != nil && ctx.Err() == nil {
 		return false, err
 	}
-	// Also for a caller that has left: the message must not stay. It may be on its way; the
-	// same write once more is answered after it was stored or refused.
+	// Also for a caller that has left: the message must not stay. It may be on its way: a
+	// second write of the same has its result only after the first was stored or refused.
 	if err != nil {
 		if _, err := l.storeKeyed(context.WithoutCancel(ctx), k); err != nil {
 			return false, err

@@ -32,6 +32,6 @@ func TestAResultThatWasSeenIsNotSentAfterEventsBelow(t *testing.T) {
 		}
 	}
 	if _, err := p.see(&harnessv1.Event{Id: "6-0", Offset: "6-0~0,3,0,b"}); err != nil || !p.rest([]byte(result)) {
-		t.Errorf("%v: a run that has worked since and rests again has no result", err)
+		t.Errorf("%v: the result of a run that has worked since is not sent", err)
 	}
 }

@@ -63,8 +63,11 @@ func read(path string) (Block, error) {
 	b := Block{Path: path}
 	for at := 0; at+header <= len(data); {
 		size := int(binary.LittleEndian.Uint32(data[at:]) &^ lengthFlags)
-		if size < header || at+size > len(data) {
+		if size < header {
 			return b, fmt.Errorf("%s: record of %d bytes at %d of %d", path, size, at, len(data))
+		}
+		if at+size > len(data) {
+			break // the server was killed while it wrote this record
 		}
 		sequence := binary.LittleEndian.Uint64(data[at+4:])
 		if sequence&(eraseFlag|tombFlag) == 0 {
