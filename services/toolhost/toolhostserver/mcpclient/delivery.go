@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"os"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -141,7 +142,8 @@ func (p *pipe) Write(ctx context.Context, message jsonrpc.Message) error {
 	context.AfterFunc(ctx, func() { p.calls.Delete(request.ID) })
 	d.sent.Store(true)
 	err := p.Connection.Write(ctx, message)
-	if errors.Is(err, syscall.EPIPE) { // no process can read it any more
+	// No process can read it any more, or this one has closed its end, because the server has died.
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
 		d.sent.Store(false)
 	}
 	return err

@@ -3,9 +3,11 @@ package mcpclient
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 
@@ -52,6 +54,36 @@ func TestDeliveryOverHTTP(t *testing.T) {
 		if way.status.Load() != http.StatusOK {
 			t.Error("the notification of the cancellation counts as the call")
 		}
+	}
+}
+
+// TestDeliveryOverPipes: a call is not sent if no process reads the pipe any more, whoever closed it.
+func TestDeliveryOverPipes(t *testing.T) {
+	for name, end := range map[string]func(read, write *os.File) error{
+		"the server has died":         func(read, _ *os.File) error { return read.Close() },
+		"the host has closed its end": func(_, write *os.File) error { return write.Close() },
+	} {
+		read, write, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := pipes{&mcp.IOTransport{Reader: io.NopCloser(strings.NewReader("")), Writer: write}}.Connect(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := jsonrpc.MakeID("1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := end(read, write); err != nil {
+			t.Fatal(err)
+		}
+		ctx, way := withDelivery(t.Context())
+		err = conn.Write(ctx, &jsonrpc.Request{ID: id, Method: "tools/call", Params: []byte("{}")})
+		if got := way.outcome(err); err == nil || got != notSent {
+			t.Errorf("%s: %v: got %v", name, err, got)
+		}
+		_, _ = conn.Close(), read.Close()
 	}
 }
 
