@@ -402,3 +402,32 @@ func TestLeasesSurviveKills(t *testing.T) {
 		})
 	}
 }
+
+// TestEveryAnswerReachesTheCaller: one of 10 MB too, as far as its message holds it, and that there
+// is none.
+func TestEveryAnswerReachesTheCaller(t *testing.T) {
+	t.Parallel()
+	m := meshtest.Start(t, bin, meshtest.Config{})
+	for name, c := range map[string]struct{ turn, want string }{
+		"10 MB":     {`{text: "first ` + strings.Repeat("0123456789 ", 950_000) + `last", calls: [{name: work_complete, arguments: {summary: looked}}]}`, "first 0123456789"},
+		"no answer": {`{text: "", finish_reason: stop}`, "no answer"},
+	} {
+		s := scenario{
+			name: "answer",
+			script: `turns:
+  - {calls: [{name: reader, arguments: {prompt: Look.}}]}
+  - {calls: [{name: work_complete, arguments: {summary: read}}]}
+`,
+			edit: reader("turns:\n  - " + c.turn + "\n" + strings.Repeat("  - {text: \"\"}\n", 8)),
+		}
+		d, entries := s.through(t.Context(), t, m, strings.ReplaceAll(name, " ", "-"))
+		sound(t, d, entries)
+		r := texts(entries, "reader")
+		if len(r) != 1 || !strings.Contains(r[0], c.want) {
+			t.Errorf("%s: the result is %.2000q", name, r)
+		}
+		for _, text := range texts(entries, "") {
+			t.Logf("%s: %d %.200q", name, len(text), text)
+		}
+	}
+}

@@ -66,25 +66,14 @@ func (l *Log) Rewind(ctx context.Context) error {
 
 func (l *Log) rewind(ctx context.Context, p int, h *history) error {
 	epoch := h.epoch.Load()
-	stream, err := asked(ctx, func(ctx context.Context) (jetstream.Stream, error) { return l.js.Stream(ctx, runsStream(p)) })
+	past, err := l.consumersPast(ctx, p, h, epoch)
+	if err == nil && len(past) > 0 && l.replicas > 1 && pause(ctx, lagWait) {
+		past, err = l.consumersPast(ctx, p, h, epoch) // the leader of the stream may apply later than a replica delivers
+	}
 	if err != nil {
 		return err
 	}
-	left := stream.CachedInfo().State.LastSeq
-	if epoch != h.rewound.Load() {
-		left = min(left, h.kept.Load())
-	}
-	list := stream.ListConsumers(ctx)
-	var past []*jetstream.ConsumerInfo
-	for info := range list.Info() {
-		if work := strings.HasPrefix(info.Name, execPrefix) || info.Name == jobConsumer; work && info.Delivered.Stream > left {
-			past = append(past, info)
-		}
-	}
-	if err := list.Err(); err != nil {
-		return err
-	}
-	for _, info := range past {
+	for info, left := range past {
 		from := min(info.AckFloor.Stream, left) + 1
 		if _, err := l.js.ResetConsumerToSequence(ctx, runsStream(p), info.Name, from); err != nil {
 			return err
@@ -96,6 +85,42 @@ func (l *Log) rewind(ctx context.Context, p int, h *history) error {
 	}
 	h.rewound.Store(epoch)
 	return nil
+}
+
+// consumersPast returns the consumers of steps and jobs that are past what is left of a stream, and
+// where that ends: at what the newest loss has left, if they were not reset since, and otherwise
+// at the newest message.
+func (l *Log) consumersPast(ctx context.Context, p int, h *history, epoch uint64) (map[*jetstream.ConsumerInfo]uint64, error) {
+	stream, err := asked(ctx, func(ctx context.Context) (jetstream.Stream, error) { return l.js.Stream(ctx, runsStream(p)) })
+	if err != nil {
+		return nil, err
+	}
+	list := stream.ListConsumers(ctx)
+	var all []*jetstream.ConsumerInfo
+	for info := range list.Info() {
+		if strings.HasPrefix(info.Name, execPrefix) || info.Name == jobConsumer {
+			all = append(all, info)
+		}
+	}
+	if err := list.Err(); err != nil {
+		return nil, err
+	}
+	// Read after the consumers: what they have delivered was stored before.
+	info, err := asked(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return stream.Info(ctx) })
+	if err != nil {
+		return nil, err
+	}
+	left := info.State.LastSeq
+	if epoch != h.rewound.Load() {
+		left = min(left, h.kept.Load())
+	}
+	past := map[*jetstream.ConsumerInfo]uint64{}
+	for _, c := range all {
+		if c.Delivered.Stream > left {
+			past[c] = left
+		}
+	}
+	return past, nil
 }
 
 // floors are the highest ack floors that this process has seen. A server that crashes

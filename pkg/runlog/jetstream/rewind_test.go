@@ -87,6 +87,66 @@ func TestRewind(t *testing.T) {
 	}
 }
 
+// TestRewindOfABusyStream checks that consumers which keep up with a stream are not reset.
+func TestRewindOfABusyStream(t *testing.T) {
+	t.Parallel()
+	s := &lone{dir: t.TempDir(), listen: "127.0.0.1:0"}
+	s.start(t)
+	t.Cleanup(func() { s.server.Stop() })
+	if err := Provision(t.Context(), Config{URL: s.url}, Layout{}); err != nil {
+		t.Fatal(err)
+	}
+	writer, l := s.open(t), s.open(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	consumed := make(chan error, 1)
+	go func() {
+		consumed <- l.Consume(ctx, "turn", 32, func(_ context.Context, d runlog.Delivery) {
+			if d.Redelivered() {
+				t.Errorf("%s is delivered again", d.Entry().Run)
+			}
+			if err := d.Ack(); err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+		})
+	}()
+	written := make(chan error, 1)
+	go func() {
+		for n := range 4000 {
+			if _, err := writer.Append(ctx, first(fmt.Sprint("r", n))); err != nil {
+				written <- err
+				return
+			}
+		}
+		written <- nil
+	}()
+	rewinds := 0
+	for done := false; !done; rewinds++ {
+		select {
+		case err := <-written:
+			if err != nil {
+				t.Fatal(err)
+			}
+			done = true
+		default:
+		}
+		past, err := l.consumersPast(t.Context(), 0, l.histories[0], 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for c, left := range past {
+			t.Fatalf("%s has delivered %d, and the stream ends at %d", c.Name, c.Delivered.Stream, left)
+		}
+	}
+	if rewinds < 20 {
+		t.Fatalf("only %d looks while the stream grew", rewinds)
+	}
+	cancel()
+	if err := <-consumed; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}
+
 // receive receives n steps and returns their runs. Without ack it leaves them unacknowledged.
 func receive(t *testing.T, l *Log, n int, ack bool) map[string]bool {
 	t.Helper()
