@@ -403,14 +403,17 @@ func TestLeasesSurviveKills(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerReachesTheCaller: one of 10 MB too, as far as its message holds it, and that there
-// is none.
+// TestEveryAnswerReachesTheCaller: one of 10 MB too, as far as the text of a model is kept, and that
+// there is none.
 func TestEveryAnswerReachesTheCaller(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
-	for name, c := range map[string]struct{ turn, want string }{
-		"10 MB":     {`{text: "first ` + strings.Repeat("0123456789 ", 950_000) + `last", calls: [{name: work_complete, arguments: {summary: looked}}]}`, "first 0123456789"},
-		"no answer": {`{text: "", finish_reason: stop}`, "no answer"},
+	for name, c := range map[string]struct {
+		turn, want string
+		size       uint64
+	}{
+		"10 MB":     {`{text: "first ` + strings.Repeat("0123456789 ", 950_000) + `last", calls: [{name: work_complete, arguments: {summary: looked}}]}`, "first 0123456789", 1<<20 + 1024},
+		"no answer": {`{text: "", finish_reason: stop}`, "gave no answer", 0},
 	} {
 		s := scenario{
 			name: "answer",
@@ -426,8 +429,12 @@ func TestEveryAnswerReachesTheCaller(t *testing.T) {
 		if len(r) != 1 || !strings.Contains(r[0], c.want) {
 			t.Errorf("%s: the result is %.2000q", name, r)
 		}
-		for _, text := range texts(entries, "") {
-			t.Logf("%s: %d %.200q", name, len(text), text)
+		for _, e := range entries {
+			for _, m := range e.Record.GetAppended() {
+				if size := m.GetContent().GetBlob().GetSize(); m.GetToolName() == "reader" && (size > 0) != (c.size > 0) || size > c.size {
+					t.Errorf("%s: %d bytes of the result", name, size)
+				}
+			}
 		}
 	}
 }
