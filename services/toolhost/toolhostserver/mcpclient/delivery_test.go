@@ -57,7 +57,7 @@ func TestDeliveryOverHTTP(t *testing.T) {
 	}
 }
 
-// TestDeliveryOverPipes: a call is not sent if no process reads the pipe any more, whoever closed it.
+// TestDeliveryOverPipes: a call is not sent if its pipe is closed, by the server or by the host.
 func TestDeliveryOverPipes(t *testing.T) {
 	for name, end := range map[string]func(read, write *os.File) error{
 		"the server has died":         func(read, _ *os.File) error { return read.Close() },
