@@ -1,6 +1,7 @@
 package repairserver_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -58,14 +59,20 @@ func TestDeletedChildren(t *testing.T) {
 		child, _ := b.begun(id, "turn")
 		s := to(runlog.Park)
 		s.Snapshot.Status, s.Snapshot.StopReason = harnessv1.RunStatus_RUN_STATUS_PARKED, &harnessv1.StopReason{Kind: "approval"}
-		s.Snapshot.Parent = &harnessv1.Parent{RunId: parent, Order: 1}
+		s.Snapshot.Parent = &harnessv1.Parent{RunId: "nobody-" + parent, Order: 1} // its own reports reach no run
 		b.append(child, s)
-		v, err := b.log.View(b.ctx, child, 0)
-		b.must(err)
-		rec, err := tree.Expire(v, "nina", time.Now(), &harnessv1.Writer{Executor: "test", Nonce: nonces.Add(1)})
-		b.must(err)
-		_, err = b.log.Append(b.ctx, rec)
-		b.must(err)
+		b.eventually(id+" is deleted", func() bool {
+			v, err := b.log.View(b.ctx, child, 0)
+			b.must(err)
+			rec, err := tree.Expire(v, "nina", time.Now(), &harnessv1.Writer{Executor: "test", Nonce: nonces.Add(1)})
+			b.must(err)
+			_, err = b.log.Append(b.ctx, rec)
+			if errors.Is(err, runlog.ErrFenced) {
+				return false // repair has ended the child, whose parent is gone
+			}
+			b.must(err)
+			return true
+		})
 		return child
 	}
 	reports := func(id string, want harnessv1.ChildWant, confirmed bool) *harnessv1.ChildReport {
