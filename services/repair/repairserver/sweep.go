@@ -35,8 +35,8 @@ func (s *Server) sweep(ctx context.Context, cfg executor.Config) {
 			return
 		case <-lost:
 			timer.Stop()
+			before, lost = repair.Listing{}, s.log.Lost() // first: another loss may come meanwhile
 			s.rewind(ctx)
-			before, lost = repair.Listing{}, s.log.Lost()
 			hurries, pause = hurried, min(hurry, s.sweepInterval)
 			continue
 		case <-timer.C:
