@@ -1,6 +1,7 @@
 package mesh
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -67,7 +68,9 @@ func TestToolServiceOutlivesDeaths(t *testing.T) {
 	if unknown != 2 {
 		t.Errorf("%d reports of the unknown ends of 2 calls", unknown)
 	}
-	again, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: run.ID, RequestId: run.ID, Spec: s})
+	again, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
+		return m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: run.ID, RequestId: run.ID, Spec: s})
+	})
 	if err != nil || !again.GetExisted() {
 		t.Errorf("the same request: %v, %v", again, err)
 	}
