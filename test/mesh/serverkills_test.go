@@ -39,7 +39,7 @@ type killedServers struct {
 	m         *meshtest.Mesh
 	random    *rand.Rand
 	workspace string
-	far       *servertest.Process
+	far       servertest.Process
 	// at has the victims by the number of the call in which they die.
 	at map[int]string
 

@@ -54,7 +54,7 @@ func (v *values) PutValue(_ context.Context, key runlog.ValueKey, data []byte, r
 	return revision + 1, nil
 }
 
-// job returns how a job ended. A job has one result, whoever asks for it and how often.
+// job returns how a job ended. A job has one result, however often it is asked for.
 func (d *driver) job(r *harnessv1.JobRequest) *harnessv1.JobState {
 	d.t.Helper()
 	if before := d.judges.requests[r.GetKey()]; before != nil {

@@ -12,11 +12,12 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/test/kit/processtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servicetest"
 )
 
 // startService starts a tool service that writes into the workspace.
-func (h *host) startService(env ...string) (*servicetest.Process, *harnessv1.McpServer) {
+func (h *host) startService(env ...string) (*processtest.Process, *harnessv1.McpServer) {
 	h.t.Helper()
 	p := servicetest.Start(h.t, append(env, servicetest.Lines+"="+filepath.Join(h.dir, "lines"))...)
 	return p, &harnessv1.McpServer{Name: "notes", Grpc: p.Address}

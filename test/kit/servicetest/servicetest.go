@@ -8,14 +8,12 @@
 package servicetest
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -23,6 +21,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/toolservice"
+	"github.com/harnessmesh/harnessmesh/test/kit/processtest"
 )
 
 // Variables of the service's environment.
@@ -174,60 +173,9 @@ func Tools(env func(string) string) []toolservice.Tool {
 // dot is a PNG of one pixel.
 var dot = []byte("\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x02\x00\x00\x00\x90wS\xde\x00\x00\x00\x0cIDATx\x9cc\xf8\xcf\xc0\x00\x00\x03\x01\x01\x00\xc9\xfe\x92\xef\x00\x00\x00\x00IEND\xaeB`\x82")
 
-// Process is a service in a process.
-type Process struct {
-	// Address is HOST:PORT.
-	Address string
-	t       testing.TB
-	env     []string
-	cmd     *exec.Cmd
-}
-
 // Start starts this test binary as a service with further variables. It is killed at the end of
 // the test.
-func Start(t testing.TB, env ...string) *Process {
+func Start(t testing.TB, env ...string) *processtest.Process {
 	t.Helper()
-	p := &Process{Address: "127.0.0.1:0", t: t, env: env}
-	p.start()
-	t.Cleanup(p.Kill)
-	return p
-}
-
-func (p *Process) start() {
-	p.t.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	cmd := exec.Command(self)
-	cmd.Env = append(append(os.Environ(), p.env...), Enabled+"="+p.Address)
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		p.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		p.t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		p.t.Fatalf("the service does not serve: %v", err)
-	}
-	p.Address, p.cmd = strings.TrimSpace(line), cmd
-}
-
-// Kill kills the service.
-func (p *Process) Kill() {
-	if p.cmd != nil {
-		_ = p.cmd.Process.Kill()
-		_ = p.cmd.Wait()
-		p.cmd = nil
-	}
-}
-
-// Restart starts it again, at the same address.
-func (p *Process) Restart() {
-	p.t.Helper()
-	p.Kill()
-	p.start()
+	return processtest.Start(t, func(address string) []string { return append(slices.Clone(env), Enabled+"="+address) })
 }
