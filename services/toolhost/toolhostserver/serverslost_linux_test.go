@@ -23,6 +23,7 @@ import (
 func appends(r *http.Request) bool {
 	data, err := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(data))
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }
 	return err == nil && r.Method == http.MethodPost && bytes.Contains(data, []byte(`"tools/call"`)) && bytes.Contains(data, []byte(`"append"`))
 }
 

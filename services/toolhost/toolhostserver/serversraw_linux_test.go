@@ -18,6 +18,7 @@ import (
 func TestServersThatBreakTheProtocol(t *testing.T) {
 	t.Parallel()
 	const origin = "[data from the server raw] "
+	const tooLarge = origin + "The call has run, but its result cannot be read: it has more than 16 MiB. Ask for less at a time. The call is not sent again."
 	for how, want := range map[string]struct {
 		tools, leftOut int
 		reason         string
@@ -33,7 +34,9 @@ func TestServersThatBreakTheProtocol(t *testing.T) {
 		servertest.RawMany:    {tools: 2000, leftOut: 2000, reason: "the server lists too many tools", result: origin + "spoken", outcome: done},
 		servertest.RawPages:   {tools: 200, leftOut: 1, reason: "the server lists too many pages of tools", result: origin + "spoken", outcome: done},
 		servertest.RawBytes:   {tools: 1, result: origin + "spoken \uFFFD", outcome: done},
-		servertest.RawImage:   {tools: 1, outcome: unknown},
+		servertest.RawImage:   {tools: 1, result: tooLarge, outcome: done, failed: true},
+		servertest.RawLate:    {tools: 1, result: tooLarge, outcome: done, failed: true},
+		servertest.RawError:   {tools: 1, result: origin + "The server answered with an error: an error of more than 16 MiB", outcome: done, failed: true},
 		servertest.RawSame:    {tools: 1, leftOut: 1, reason: "the server lists it twice", result: origin + "spoken", outcome: done},
 		servertest.RawNamed:   {tools: 2, tool: "work_complete", result: origin + "spoken", outcome: done},
 		servertest.RawMuddled: {tools: 1, outcome: unknown},

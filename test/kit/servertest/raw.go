@@ -38,6 +38,10 @@ const (
 	RawBytes = "bytes"
 	// RawImage answers calls with an image of 200 MB.
 	RawImage = "image"
+	// RawLate answers calls with a text of 17 MiB, after which it writes the id.
+	RawLate = "late"
+	// RawError answers calls with an error of 17 MiB.
+	RawError = "error"
 	// RawSame lists two tools of one name.
 	RawSame = "same"
 	// RawNamed has a tool work_complete.
@@ -84,13 +88,16 @@ func raw(how string, in io.Reader, out io.Writer) {
 			_, _ = w.WriteString(`"}]}}` + "\n")
 			_ = w.Flush()
 		default:
-			rawCall(how, id, answer)
+			rawCall(how, id, answer, func(head, tail string) {
+				_, _ = w.WriteString(head + strings.Repeat("A", 17<<20) + tail + "\n")
+				_ = w.Flush()
+			})
 		}
 	}
 }
 
-// rawCall answers a call.
-func rawCall(how, id string, answer func(id, result string)) {
+// rawCall answers a call; large writes a message with 17 MiB in its middle.
+func rawCall(how, id string, answer func(id, result string), large func(head, tail string)) {
 	text := func(text string) string { return `"result":{"content":[{"type":"text","text":"` + text + `"}]}` }
 	if how == RawOther || how == RawLost {
 		answer("987654321", text("another call"))
@@ -105,6 +112,10 @@ func rawCall(how, id string, answer func(id, result string)) {
 		}
 	case RawBytes:
 		answer(id, text("spoken \xff\xfe"))
+	case RawLate:
+		large(`{"result":{"content":[{"type":"text","text":"`, `"}]},"jsonrpc":"2.0","id":`+id+"}")
+	case RawError:
+		large(`{"jsonrpc":"2.0","id":`+id+`,"error":{"code":-32000,"message":"`, `"}}`)
 	case RawMuddled:
 		answer(id, `"result":{"content":[{"type":"hologram"},7]}`)
 	default:

@@ -214,6 +214,8 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 		return Result{Unknown: true}, false
 	case errors.As(err, &unsent):
 		return s.unsent(conn, unsent), false
+	case tooLarge(err):
+		return unreadableResult(c, errTooLarge), false
 	case became == answered:
 		return failed("%sThe server answered with an error: %s", origin(c.GetServer()), content.Clean(way.message(err))), false
 	case became == gone, became == notSent && errors.Is(err, mcp.ErrConnectionClosed):
@@ -241,6 +243,11 @@ func (s *session) unsent(conn *connection, err unsentError) Result {
 		return notRun("The server %s refuses the call: %s; %s. The call did not run.", s.server.GetName(), scope, signInText(s.run.Namespace, s.server, true))
 	}
 	return notRun("The server %s cannot be used: %s. The call did not run.", s.server.GetName(), s.secrets.line(err.Error(), 300))
+}
+
+// unreadableResult is the result of a call that has run, and why its own cannot be read.
+func unreadableResult(c Call, why error) Result {
+	return failed("%sThe call has run, but its result cannot be read: %s. The call is not sent again.", origin(c.GetServer()), why)
 }
 
 var errCancelled = errors.New("a call was cancelled")

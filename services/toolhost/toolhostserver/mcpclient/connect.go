@@ -20,9 +20,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
 
-// maxMessage bounds a message of a server, in bytes.
-const maxMessage = 16 << 20
-
 // connect starts the server, initialises the connection, and lists the tools.
 func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*connection, []*harnessv1.McpDefinition, []*harnessv1.McpLeftOut, error) {
 	if mcptool.IsService(s.server) {
@@ -143,7 +140,7 @@ func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}
 		}
 		return err
 	}
-	return pipes{&mcp.IOTransport{Reader: output, Writer: input, MaxLineLength: maxMessage}}, gone, explain, nil
+	return pipes{&mcp.IOTransport{Reader: messagePipe{newMessages(output, ""), output}, Writer: input, MaxLineLength: sdkMessage}}, gone, explain, nil
 }
 
 // overHTTP returns the transport to the address of the server.
@@ -173,7 +170,7 @@ func (s *session) overHTTP(ctx context.Context, conn *connection) (mcp.Transport
 		close(gone)
 	}()
 	return &mcp.StreamableClientTransport{
-		Endpoint: address, MaxRetries: -1, MaxEventSize: maxMessage,
+		Endpoint: address, MaxRetries: -1, MaxEventSize: sdkMessage,
 		HTTPClient: &http.Client{
 			Transport: &requests{
 				next: s.servers.config.Transport(s.server, address, s.run.Local), home: home, headers: headers, tokens: tokens, unauthorized: conn.unauthorized,

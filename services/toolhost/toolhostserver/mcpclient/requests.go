@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -59,7 +58,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 		if err != nil {
 			return nil, err
 		}
-		return bounded(response), nil
+		return bounded(response, request), nil
 	}
 	var token string
 	var err error
@@ -80,7 +79,7 @@ func (r *requests) RoundTrip(request *http.Request) (*http.Response, error) {
 			return nil, r.refused(nil, response, scopeError{scopes})
 		case response.StatusCode != http.StatusUnauthorized:
 			r.unauthorized.Store(false)
-			return bounded(response), nil
+			return bounded(response, request), nil
 		case r.tokens == nil || token == "":
 			return nil, r.refused(nil, response, signin.ErrNeeded)
 		}
@@ -158,17 +157,6 @@ func missingScopes(response *http.Response) (scopes []string, lacks bool) {
 		}
 	}
 	return nil, false
-}
-
-// bounded bounds what is read of a response; the events of a stream have a bound already.
-func bounded(response *http.Response) *http.Response {
-	if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/event-stream") {
-		response.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(response.Body, maxMessage), response.Body}
-	}
-	return response
 }
 
 // explainRequest returns the cause of a failed request, without its address, which may have a

@@ -55,7 +55,7 @@ func (s *session) callService(ctx, bounded context.Context, conn *connection, c 
 	case e := <-ends:
 		if why := unreadable(request, e.err); why != nil {
 			_, _ = conn.service.cancel(outgoing, c.Key, ends) // if it was output, the call still runs
-			return failed("%sThe call has run, but its result cannot be read: %s. The call is not sent again.", origin(c.GetServer()), why)
+			return unreadableResult(c, why)
 		}
 		return s.serviceResult(ctx, conn, c, e)
 	case <-bounded.Done():
