@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -33,8 +34,8 @@ type capture struct {
 	access    *access
 	workspace string
 	before    *gitguard.Snapshot // nil for the snapshot before a call
-	user      user
-	left      int // bytes of content
+	user      func() user        // reads what it returns at its first call
+	left      int                // bytes of content
 	shot      *gitguard.Snapshot
 	todo      []string // git folders
 }
@@ -42,8 +43,8 @@ type capture struct {
 // take returns a snapshot of a workspace. before is the one before the call, nil for that
 // one itself: what a call has made outside of the workspace does not count. The error means
 // that not everything could be read, for want of descriptors or memory.
-func take(a *access, workspace string, f found, before *gitguard.Snapshot, u user) (*gitguard.Snapshot, error) {
-	c := &capture{access: a, workspace: workspace, before: before, user: u, left: maxContent, shot: &gitguard.Snapshot{
+func take(a *access, workspace string, f found, before *gitguard.Snapshot, find func() user) (*gitguard.Snapshot, error) {
+	c := &capture{access: a, workspace: workspace, before: before, user: sync.OnceValue(find), left: maxContent, shot: &gitguard.Snapshot{
 		Workspace: workspace, Repositories: map[string]*gitguard.Repository{}, Pointers: map[string]gitguard.Pointer{},
 	}}
 	if above := repositoryAbove(workspace); above != "" {
@@ -64,7 +65,10 @@ func take(a *access, workspace string, f found, before *gitguard.Snapshot, u use
 	for folder := range c.shot.Repositories {
 		c.hooksNamed(folder)
 	}
-	return c.shot, cmp.Or(f.scarce, u.err, a.err)
+	if len(c.shot.Repositories) == 0 {
+		return c.shot, cmp.Or(f.scarce, a.err)
+	}
+	return c.shot, cmp.Or(f.scarce, c.user().err, a.err)
 }
 
 // again queues what there was before, also where a call has hidden it.
@@ -211,7 +215,7 @@ func (c *capture) config(r *gitguard.Repository, at string, depth int) {
 		return
 	}
 	for _, path := range gitguard.Includes(settings) {
-		if path = c.user.expand(filepath.Dir(at), path); path != "" {
+		if path = c.user().expand(filepath.Dir(at), path); path != "" {
 			c.config(r, canonicalParent(path), depth+1)
 		}
 	}

@@ -14,8 +14,6 @@
 package guard
 
 import (
-	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,6 +40,8 @@ type Guard struct {
 	// mu is locked while repositories are read and put back.
 	mu   sync.Mutex
 	open []*Watch // in the order of their start
+	// spare are files of calls that have ended, for the next calls in the same workspaces.
+	spare []*record
 }
 
 // Config configures a Guard.
@@ -72,7 +72,7 @@ type Watch struct {
 	guard     *Guard
 	workspace string
 	before    *gitguard.Snapshot
-	file      string // of the snapshot; empty for none
+	record    *record // of the snapshot; nil for none
 	accepted  []string
 	quick     bool
 }
@@ -84,7 +84,7 @@ func (g *Guard) Start(workspace string) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.file, err = g.store(w.before); err != nil {
+	if w.record, err = g.store(w.before); err != nil {
 		w.drop()
 		return nil, fmt.Errorf("snapshot of the repositories: %w", err)
 	}
@@ -130,7 +130,7 @@ func (g *Guard) snapshot(w *Watch, f found, before *gitguard.Snapshot) (*gitguar
 		return nil, err
 	}
 	defer a.close()
-	return take(a, w.workspace, f, before, g.user())
+	return take(a, w.workspace, f, before, g.user)
 }
 
 // Holds reports whether a path, absolute and without links, is compared.
@@ -158,7 +158,8 @@ func (w *Watch) End() string {
 			w.remove()
 		case time.Now().After(end):
 			w.guard.log.Error("what a call did to repositories is compared only when the host starts again", "workspace", w.workspace, "error", err)
-			w.file = "" // it remains
+			w.record.leave()
+			w.record = nil
 			w.remove()
 			err = nil
 		}
@@ -180,7 +181,7 @@ func (g *Guard) putBack(w *Watch, f found) (string, error) {
 		return "", err
 	}
 	defer a.close()
-	after, err := take(a, w.workspace, f, w.before, g.user())
+	after, err := take(a, w.workspace, f, w.before, g.user)
 	if err != nil {
 		return "", err
 	}
@@ -220,46 +221,9 @@ func (w *Watch) drop() {
 // remove ends a watch. mu is locked.
 func (w *Watch) remove() {
 	w.guard.open = slices.DeleteFunc(w.guard.open, func(o *Watch) bool { return o == w })
-	if w.file != "" {
-		_ = os.Remove(w.file)
+	if w.record != nil {
+		w.guard.release(w.record)
 	}
-}
-
-// store writes a snapshot to a file.
-func (g *Guard) store(s *gitguard.Snapshot) (string, error) {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return "", err
-	}
-	if err := os.MkdirAll(g.calls, 0o700); err != nil {
-		return "", err
-	}
-	path := filepath.Join(g.calls, stamp())
-	f, err := os.OpenFile(path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return "", err
-	}
-	_, err = f.Write(data)
-	if err == nil && g.sync {
-		err = f.Sync()
-	}
-	if closeErr := f.Close(); err == nil {
-		err = closeErr
-	}
-	if err == nil {
-		err = os.Rename(path+".new", path)
-	}
-	if err != nil {
-		_ = os.Remove(path + ".new")
-	}
-	return path, err
-}
-
-// stamp returns a new name that sorts by time.
-func stamp() string {
-	random := make([]byte, 4)
-	_, _ = rand.Read(random) // never fails
-	return time.Now().UTC().Format("20060102T150405.000000000Z") + "-" + hex.EncodeToString(random)
 }
 
 // Recover compares after the calls of a host that has died. No process of these is alive.
@@ -269,7 +233,7 @@ func (g *Guard) Recover() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, file := range files {
-		if slices.ContainsFunc(g.open, func(w *Watch) bool { return w.file == file }) {
+		if slices.ContainsFunc(g.open, func(w *Watch) bool { return w.record != nil && w.record.path == file }) || slices.ContainsFunc(g.spare, func(r *record) bool { return r.path == file }) {
 			continue
 		}
 		data, err := os.ReadFile(file)

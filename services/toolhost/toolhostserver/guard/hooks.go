@@ -57,7 +57,7 @@ func (c *capture) hooksBelow(r *gitguard.Repository, folder string, depth int) {
 // hooksNamed adds the hooks folders that configuration names.
 func (c *capture) hooksNamed(folder string) {
 	r := c.shot.Repositories[folder]
-	paths := append([]string(nil), c.user.hooks...)
+	paths := append([]string(nil), c.user().hooks...)
 	for _, e := range r.Configs {
 		if settings, err := gitguard.ParseConfig(e.Data); err == nil && e.Kind == gitguard.File {
 			paths = append(paths, gitguard.HooksPaths(settings)...)
@@ -65,7 +65,7 @@ func (c *capture) hooksNamed(folder string) {
 	}
 	for _, path := range paths {
 		for _, base := range c.bases(folder) {
-			c.hooksAt(r, folder, c.user.expand(base, path))
+			c.hooksAt(r, folder, c.user().expand(base, path))
 		}
 	}
 }

@@ -17,8 +17,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
-	"github.com/harnessmesh/harnessmesh/pkg/schema"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/dialect"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
 
@@ -128,7 +126,7 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 	if err != nil {
 		return Result{Interrupted: true, notRun: true}, false
 	}
-	arguments, err := original(c.GetSchema(), c.Arguments)
+	arguments, err := s.conversions.original(c.GetSchema(), c.Arguments)
 	if err != nil {
 		return failed("The arguments were refused: %s.", err), false
 	}
@@ -251,29 +249,6 @@ func unreadableResult(c Call, why error) Result {
 }
 
 var errCancelled = errors.New("a call was cancelled")
-
-// original returns the arguments as the schema of the server has them, or why they do not fit it.
-func original(definition, arguments string) (string, error) {
-	if strings.TrimSpace(arguments) == "" {
-		arguments = "{}"
-	}
-	converted, err := dialect.Convert(definition)
-	if err != nil {
-		return "", err
-	}
-	if arguments, err = converted.Original(arguments); err != nil {
-		return "", err
-	}
-	compiled, err := schema.Compile(definition, false)
-	if err != nil {
-		return arguments, nil //nolint:nilerr // a schema that cannot be compiled is the server's to check
-	}
-	value, err := schema.Decode(arguments)
-	if err != nil {
-		return "", err
-	}
-	return arguments, compiled.Validate(value, 240)
-}
 
 // origin marks what comes from a server.
 func origin(server *harnessv1.McpServer) string {

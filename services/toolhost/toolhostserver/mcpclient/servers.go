@@ -95,7 +95,8 @@ type Config struct {
 
 // Servers are the servers of all runs. It is safe for concurrent use.
 type Servers struct {
-	config Config
+	config      Config
+	conversions conversions
 
 	mu       sync.Mutex
 	closed   bool
