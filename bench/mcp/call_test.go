@@ -6,11 +6,13 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"go.etcd.io/bbolt"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/durationpb"
@@ -50,39 +52,73 @@ func BenchmarkCall(b *testing.B) {
 					tool, want = "append", "appended left"
 					bare = bareService(b, p.Address, tool)
 				}
-				compare(b, h.caller(server, tool), bare, want)
+				compare(b, h, h.caller(server, tool), bare, want)
 			})
 		}
 	}
 }
 
-// compare calls both sides in turns.
-func compare(b *testing.B, host, bare func() string, want string) {
+// compare calls both sides in turns, and in between does what a call through a host needs at least:
+// a request over gRPC, and two commits of an entry.
+func compare(b *testing.B, h *host, through, bare func() string, want string) {
 	b.Helper()
-	var times [2][]time.Duration
-	call := func(i int, call func() string) {
-		began := time.Now()
-		got := call()
-		times[i] = append(times[i], time.Since(began))
-		if !strings.HasSuffix(got, want) {
-			b.Fatalf("got %q, want %q at the end", got, want)
+	commit := newCommits(b, h.sync)
+	sides := []func() string{through, bare, h.request, commit}
+	times := make([][]time.Duration, len(sides))
+	round := func() {
+		for i, call := range sides {
+			began := time.Now()
+			got := call()
+			times[i] = append(times[i], time.Since(began))
+			if i < 2 && !strings.HasSuffix(got, want) {
+				b.Fatalf("got %q, want %q at the end", got, want)
+			}
 		}
 	}
-	for range each { // what both do once
-		call(0, host)
-		call(1, bare)
+	for range each { // what all do once
+		round()
 	}
-	times = [2][]time.Duration{}
+	times = make([][]time.Duration, len(sides))
 	for b.Loop() {
 		for range each {
-			call(0, host)
-			call(1, bare)
+			round()
 		}
 	}
+	host, alone, request, entry := median(times[0]), median(times[1]), median(times[2]), median(times[3])
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(millis(median(times[0])), "host-ms")
-	b.ReportMetric(millis(median(times[1])), "bare-ms")
-	b.ReportMetric(float64(median(times[0]))/float64(median(times[1])), "host/bare")
+	b.ReportMetric(millis(host), "host-ms")
+	b.ReportMetric(millis(alone), "bare-ms")
+	b.ReportMetric(millis(request), "request-ms")
+	b.ReportMetric(millis(entry), "commit-ms")
+	b.ReportMetric(float64(host)/float64(alone), "host/bare")
+	b.ReportMetric(float64(host)/float64(alone+request+2*entry), "host/floor")
+}
+
+// request is a request to the host over gRPC that does nothing.
+func (h *host) request() string {
+	_, err := h.client.ReadCallOutput(h.b.Context(), &harnessv1.ReadCallOutputRequest{Namespace: "n", RunId: "r", FirstSequence: 1, CallId: "none"})
+	must(h.b, err)
+	return ""
+}
+
+// newCommits returns a function that commits an entry to a database like that of the ledger.
+func newCommits(b *testing.B, sync bool) func() string {
+	b.Helper()
+	db, err := bbolt.Open(filepath.Join(b.TempDir(), "db"), 0o600, &bbolt.Options{NoSync: !sync, NoFreelistSync: true, FreelistType: bbolt.FreelistMapType})
+	must(b, err)
+	b.Cleanup(func() { _ = db.Close() })
+	entries := 0
+	return func() string {
+		entries++
+		must(b, db.Update(func(tx *bbolt.Tx) error {
+			bucket, err := tx.CreateBucketIfNotExists([]byte("calls"))
+			if err != nil {
+				return err
+			}
+			return bucket.Put(fmt.Append(nil, "call", entries), make([]byte, 64))
+		}))
+		return ""
+	}
 }
 
 // host is a tool host that is called over gRPC.
@@ -90,6 +126,7 @@ type host struct {
 	b      *testing.B
 	client harnessv1.ToolHostServiceClient
 	dir    string
+	sync   bool
 }
 
 func newHost(b *testing.B, sync bool) *host {
@@ -107,7 +144,7 @@ func newHost(b *testing.B, sync bool) *host {
 			b.Error(err)
 		}
 	})
-	return &host{b: b, client: harnessv1.NewToolHostServiceClient(dial(b, listener.Addr().String())), dir: b.TempDir()}
+	return &host{b: b, sync: sync, client: harnessv1.NewToolHostServiceClient(dial(b, listener.Addr().String())), dir: b.TempDir()}
 }
 
 func dial(b *testing.B, address string) *grpc.ClientConn {

@@ -9,11 +9,16 @@
 // definition, and the call of the server. The tool returns a line and does nothing else, so all
 // of the difference is visible. Its server is a process, the same one for both sides over HTTP
 // and gRPC, and the same program over stdio. With sync=always the mark of a call
-// and its result are flushed to the disk.
+// and its result are flushed to the disk. host/floor compares the call through the host with the
+// sum of what it needs at least, measured in turns with it: the bare call, a request over gRPC that
+// does nothing, and two commits of an entry to a database like that of the ledger.
 //
 // Interrupt compares the interrupt of a run whose call of a server hangs with that of a run
-// whose command hangs, from InterruptRun to run.interrupted: a server that ends the call when it
-// is cancelled, and one that neither answers nor ends.
+// whose command hangs, from InterruptRun to run.interrupted. Cancelled is a server that ends the call
+// when it is cancelled and answers it: then its process is killed. Ignored is one that reads what it
+// is sent, and neither answers the call nor ends: it may be ending the call, so it has the whole 250
+// ms. Deaf is one that reads nothing any more: it has 50 ms to answer a ping, because a server that
+// works on a busy machine must not be taken for one that hangs.
 //
 // The sides take turns, so that a busy machine slows both. It needs Linux.
 package mcp

@@ -22,6 +22,11 @@ import (
 func BenchmarkInterrupt(b *testing.B) {
 	bed := &bed{b: b, m: meshtest.Start(b, bin, meshtest.Config{})}
 	const command = `{name: run_command, arguments: {command: "echo hanging >> out; exec sleep 3600"}}`
+	raw := func(how string) func(string) *harnessv1.McpServer {
+		return func(workspace string) *harnessv1.McpServer {
+			return servertest.Server("notes", servertest.Raw+"="+how, servertest.Lines+"="+filepath.Join(workspace, "out"))
+		}
+	}
 	kinds := []struct {
 		name, call string
 		server     func(workspace string) *harnessv1.McpServer
@@ -30,9 +35,8 @@ func BenchmarkInterrupt(b *testing.B) {
 		{"cancelled", `{name: mcp__notes__hang, arguments: {seconds: 3600}}`, func(workspace string) *harnessv1.McpServer {
 			return servertest.Server("notes", servertest.Lines+"="+filepath.Join(workspace, "out"))
 		}},
-		{"deaf", `{name: mcp__notes__speak, arguments: {}}`, func(workspace string) *harnessv1.McpServer {
-			return servertest.Server("notes", servertest.Raw+"="+servertest.RawHung, servertest.Lines+"="+filepath.Join(workspace, "out"))
-		}},
+		{"ignored", `{name: mcp__notes__speak, arguments: {}}`, raw(servertest.RawHung)},
+		{"deaf", `{name: mcp__notes__speak, arguments: {}}`, raw(servertest.RawDeaf)},
 	}
 	times := map[string][]time.Duration{}
 	for b.Loop() {

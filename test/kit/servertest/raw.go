@@ -30,6 +30,8 @@ const (
 	RawLost = "lost"
 	// RawHung appends "hanging" to the file at each call, and never answers it.
 	RawHung = "hung"
+	// RawDeaf does the same, and reads nothing after the call.
+	RawDeaf = "deaf"
 	// RawMany lists 10,000 tools more.
 	RawMany = "many"
 	// RawPages lists tools without a last page.
@@ -105,10 +107,13 @@ func rawCall(how, id string, answer func(id, result string), large func(head, ta
 	}
 	switch how {
 	case RawLost:
-	case RawHung:
+	case RawHung, RawDeaf:
 		if err := appendLine(os.Getenv(Lines), "hanging"); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
+		}
+		if how == RawDeaf {
+			select {}
 		}
 	case RawBytes:
 		answer(id, text("spoken \xff\xfe"))

@@ -195,12 +195,7 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 	case bounded.Err() != nil:
 		// It was notified of the cancellation.
 		if alone {
-			timer := time.NewTimer(grace)
-			defer timer.Stop()
-			select {
-			case <-conn.gone:
-			case <-timer.C:
-			}
+			conn.awaitEnd(way, grace, pingTime)
 			conn.kill(errCancelled)
 		}
 		if ctx.Err() != nil && alone {

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -27,6 +28,8 @@ type delivery struct {
 	answered atomic.Bool
 	// status is that of the HTTP response; 0 if there was none.
 	status atomic.Int32
+	// last is the last request of the call. Set only over pipes.
+	last atomic.Pointer[pipedCall]
 }
 
 type deliveryKey struct{}
@@ -128,9 +131,27 @@ func (p pipes) Connect(ctx context.Context) (mcp.Connection, error) {
 
 type pipe struct {
 	mcp.Connection
-	// calls are the deliveries of those without an answer, by id.
+	// calls are those without an answer, by id.
 	calls sync.Map
 }
+
+// pipedCall is a request that was sent over pipes.
+type pipedCall struct {
+	*delivery
+	// over is closed when the server has answered, also if that is after the end of the call.
+	over chan struct{}
+}
+
+// over is closed when the server has answered the last request of the call; nil if none was sent.
+func (d *delivery) over() <-chan struct{} {
+	if last := d.last.Load(); last != nil {
+		return last.over
+	}
+	return nil
+}
+
+// keptCancelled is how long the answer of a call that was cancelled is waited for.
+const keptCancelled = 10 * grace
 
 // Write writes a message.
 func (p *pipe) Write(ctx context.Context, message jsonrpc.Message) error {
@@ -138,8 +159,12 @@ func (p *pipe) Write(ctx context.Context, message jsonrpc.Message) error {
 	if d == nil || request == nil {
 		return p.Connection.Write(ctx, message)
 	}
-	p.calls.Store(request.ID, d)
-	context.AfterFunc(ctx, func() { p.calls.Delete(request.ID) })
+	sent := &pipedCall{delivery: d, over: make(chan struct{})}
+	d.last.Store(sent)
+	p.calls.Store(request.ID, sent)
+	context.AfterFunc(ctx, func() {
+		time.AfterFunc(keptCancelled, func() { p.calls.Delete(request.ID) })
+	})
 	d.sent.Store(true)
 	err := p.Connection.Write(ctx, message)
 	// No process can read it any more, or this one has closed its end, because the server has died.
@@ -160,8 +185,9 @@ func asCall(message jsonrpc.Message) *jsonrpc.Request {
 func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
 	message, err := p.Connection.Read(ctx)
 	if r, ok := message.(*jsonrpc.Response); ok && err == nil {
-		if d, found := p.calls.LoadAndDelete(r.ID); found {
-			d.(*delivery).answered.Store(r.Error != nil)
+		if sent, found := p.calls.LoadAndDelete(r.ID); found {
+			sent.(*pipedCall).answered.Store(r.Error != nil)
+			close(sent.(*pipedCall).over)
 		}
 	}
 	return message, err
