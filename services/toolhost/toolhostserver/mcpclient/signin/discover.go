@@ -107,23 +107,43 @@ func (s *SignIns) discover(ctx context.Context, a Account) (*discovery, error) {
 	return d, nil
 }
 
+// hello are requests without a token: that with which clients of older versions begin, and one of 2026-07-28,
+// for servers that do not know the first or answer it to every client.
+var hello = []struct {
+	body   string
+	header map[string]string
+}{
+	{`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},` +
+		`"clientInfo":{"name":"harnessmesh","version":"1"}}}`, nil},
+	{`{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",` +
+		`"io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"harnessmesh","version":"1"}}}}`,
+		map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/list"}},
+}
+
 // challenge calls the server without a token, and returns what it asks for.
 func (s *SignIns) challenge(ctx context.Context, a Account) (metadata string, scopes []string, asked bool, err error) {
-	const hello = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"harnessmesh","version":"1"}}}`
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.Address, strings.NewReader(hello))
-	if err != nil {
-		return "", nil, false, errors.New("its address cannot be parsed")
+	var response *http.Response
+	for _, h := range hello {
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost, a.Address, strings.NewReader(h.body))
+		if err != nil {
+			return "", nil, false, errors.New("its address cannot be parsed")
+		}
+		for name, values := range a.Headers {
+			request.Header[name] = values
+		}
+		for name, value := range h.header {
+			request.Header.Set(name, value)
+		}
+		request.Header.Set("Content-Type", "application/json")
+		request.Header.Set("Accept", "application/json, text/event-stream")
+		if response, err = s.sender(a).Do(request); err != nil {
+			return "", nil, false, plain(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode == http.StatusUnauthorized {
+			break
+		}
 	}
-	for name, values := range a.Headers {
-		request.Header[name] = values
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("Accept", "application/json, text/event-stream")
-	response, err := s.sender(a).Do(request)
-	if err != nil {
-		return "", nil, false, plain(err)
-	}
-	_ = response.Body.Close()
 	if response.StatusCode != http.StatusUnauthorized {
 		return "", nil, false, nil
 	}
