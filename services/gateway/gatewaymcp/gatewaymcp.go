@@ -18,6 +18,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -78,7 +79,10 @@ func New(cfg Config) *mcp.Server {
 	server := mcp.NewServer(&mcp.Implementation{Name: "harnessmesh", Version: cfg.Version}, &mcp.ServerOptions{
 		Instructions: "Runs are agents that work for minutes or hours. Start one with start_run, and call wait_run until it has ended or waits for an answer. " +
 			"Give start_run, continue_run, cancel_run and answer a request_id: a call that is repeated with it has no second effect.",
+		// The list of tools never changes, and there is nothing but tools.
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}},
 	})
+	server.AddReceivingMiddleware(onlyTools)
 	reads := &mcp.ToolAnnotations{ReadOnlyHint: true}
 	add(server, &mcp.Tool{Name: "start_run", Description: "Starts a run of an agent, which works for the goal until it is done. Returns its run_id."}, s.start)
 	add(server, &mcp.Tool{Name: "continue_run", Description: "Sends a message of the user to a run. A run that has ended works on."}, s.send)
@@ -89,6 +93,18 @@ func New(cfg Config) *mcp.Server {
 	add(server, &mcp.Tool{Name: "answer", Description: "Answers a call that waits: with text for a question or the tool of a client, or with a decision for an approval."}, s.answer)
 	add(server, &mcp.Tool{Name: "cancel_run", Description: "Ends a run with everything that it has started."}, s.cancel)
 	return server
+}
+
+// onlyTools refuses methods of capabilities that the server does not declare. The SDK answers them with
+// empty lists, from which a client would conclude that the server has the capability.
+func onlyTools(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		switch capability, _, _ := strings.Cut(method, "/"); capability {
+		case "prompts", "resources", "completion", "logging":
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: method + ": this server has tools only"}
+		}
+		return next(ctx, method, request)
+	}
 }
 
 // add adds a tool whose result is the JSON of a message.
