@@ -18,25 +18,49 @@ const asking = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestAnotherClientDrivesRuns has the client of the TypeScript SDK start, answer, approve and cancel
-// runs through harness mcp serve.
-func TestAnotherClientDrivesRuns(t *testing.T) {
-	dir, workspace := t.TempDir(), t.TempDir()
-	harness, script := filepath.Join(dir, "harness"), filepath.Join(dir, "asking.yaml")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", harness, "../../cmd/harness").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+// TestOtherClientsDriveRuns has the clients of the TypeScript and the Python SDK start, answer, approve
+// and cancel runs, through harness mcp serve and /mcp of a gateway. What a client repeats with a request id has no
+// second effect. Approvals are refused to a client that may not approve, and are open after that.
+func TestOtherClientsDriveRuns(t *testing.T) {
+	harness := buildHarness(t)
+	interpreter, _ := python(t)
+	for client, line := range map[string][]string{"TypeScript": {"node", "drive.mjs"}, "Python": {interpreter, "drive.py"}} {
+		for transport, target := range map[string]func(t *testing.T, dir, workspace string) (model string, args []string){
+			"pipes": func(_ *testing.T, dir, workspace string) (string, []string) {
+				model := "script:" + filepath.Join(dir, "asking.yaml")
+				return model, []string{"stdio", harness, "mcp", "serve", "--data", filepath.Join(dir, "data"), "--workspace", workspace, "--model", model}
+			},
+			"HTTP": func(t *testing.T, dir, workspace string) (string, []string) {
+				const may, mayNot = "token-that-may-approve", "token-that-may-not-approve"
+				write(t, filepath.Join(dir, "tokens"), may+" default name=person may=commands,scripts,approve roots="+workspace+"\n"+
+					mayNot+" default name=model may=commands,scripts roots="+workspace+"\n")
+				address := serveMesh(t, harness, dir, "--data", filepath.Join(dir, "data"), "--tokens", filepath.Join(dir, "tokens"), "--scripts", dir)
+				return "script:asking.yaml", []string{"http", "http://" + address + "/mcp", mayNot, may}
+			},
+		} {
+			t.Run(client+" over "+transport, func(t *testing.T) {
+				t.Parallel()
+				dir, workspace := t.TempDir(), t.TempDir()
+				write(t, filepath.Join(dir, "asking.yaml"), asking)
+				model, args := target(t, dir, workspace)
+				cmd := exec.CommandContext(t.Context(), line[0], append([]string{line[1], workspace, model}, args...)...)
+				cmd.Env = append(os.Environ(), "XDG_CONFIG_HOME="+dir)
+				drive(t, cmd, workspace)
+			})
+		}
 	}
-	if err := os.WriteFile(script, []byte(asking), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	cmd := exec.CommandContext(t.Context(), "node", "drive.mjs", harness, "mcp", "serve", "--approve",
-		"--data", filepath.Join(dir, "data"), "--workspace", workspace, "--model", "script:"+script)
+}
+
+// drive runs a client and checks what it saw.
+func drive(t *testing.T, cmd *exec.Cmd, workspace string) {
+	t.Helper()
 	var problems strings.Builder
 	cmd.Stderr = &problems
 	out, err := cmd.Output()
 	var seen struct {
 		Tools, Kinds      []string
 		Once              bool
+		Refused           string
 		Status, Cancelled json.RawMessage
 	}
 	if jerr := json.Unmarshal(out, &seen); err != nil || jerr != nil {
@@ -45,13 +69,23 @@ func TestAnotherClientDrivesRuns(t *testing.T) {
 	if want := []string{"answer", "cancel_run", "continue_run", "list_pending", "list_runs", "run_status", "start_run", "wait_run"}; !slices.Equal(seen.Tools, want) {
 		t.Errorf("tools %v", seen.Tools)
 	}
-	if !slices.Equal(seen.Kinds, []string{"question", "approval"}) || !seen.Once {
+	if want := []string{"question", "approval", "approval", "question"}; !slices.Equal(seen.Kinds, want) || !seen.Once {
 		t.Errorf("it waited for %v, one run: %v", seen.Kinds, seen.Once)
 	}
+	if !strings.Contains(seen.Refused, "approving here needs a token with the right approve") {
+		t.Errorf("a client that may not approve got %q", seen.Refused)
+	}
 	if !strings.Contains(string(seen.Status), `"DONE"`) || !strings.Contains(string(seen.Cancelled), `"CANCELLED"`) {
-		t.Errorf("%s\n%s", seen.Status, seen.Cancelled)
+		t.Errorf("the runs are %s and %s", seen.Status, seen.Cancelled)
 	}
 	if data, err := os.ReadFile(filepath.Join(workspace, "out")); err != nil || string(data) != "line\n" {
 		t.Errorf("%q, %v: the approved command did not run once", data, err)
+	}
+}
+
+func write(t *testing.T, file, text string) {
+	t.Helper()
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -15,10 +15,7 @@ import (
 // tool calls, their results, and the end.
 func TestRun(t *testing.T) {
 	address := start(t)
-	harness := filepath.Join(t.TempDir(), "harness")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", harness, "../../cmd/harness").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
+	harness := buildHarness(t)
 	for name, more := range map[string][]string{
 		"streaming": {"--model", "openai:gpt-4o"}, "plain": {"--model", "openai:gpt-4o", "--no-stream"},
 		"Anthropic": {"--model", "anthropic:claude-sonnet-5-5"}, "Anthropic, plain": {"--model", "anthropic:claude-sonnet-5-5", "--no-stream"},

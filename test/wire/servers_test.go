@@ -108,20 +108,26 @@ func serveHTTP(t *testing.T, name, ready string, command func(port string) *exec
 		<-ended
 		_ = log.Close()
 	})
+	awaitPrinted(t, log.Name(), ended, func(text string) bool { return strings.Contains(text, ready) })
+	return &harnessv1.McpServer{Name: name, Url: fmt.Sprintf("http://127.0.0.1:%d/mcp", port)}
+}
+
+// awaitPrinted waits until what a program writes into a file is what the test waits for.
+func awaitPrinted(t *testing.T, file string, ended <-chan struct{}, enough func(text string) bool) {
+	t.Helper()
 	for ctx, tick := t.Context(), time.NewTicker(20*time.Millisecond); ; {
-		written, _ := os.ReadFile(log.Name())
-		if strings.Contains(string(written), ready) {
-			break
+		written, _ := os.ReadFile(file)
+		if enough(string(written)) {
+			return
 		}
 		select {
 		case <-tick.C:
 		case <-ended:
-			t.Fatalf("the server has ended: %s", written)
+			t.Fatalf("it has ended: %s", written)
 		case <-ctx.Done():
-			t.Fatalf("the server is not ready: %s", written)
+			t.Fatalf("it is not ready: %s", written)
 		}
 	}
-	return &harnessv1.McpServer{Name: name, Url: fmt.Sprintf("http://127.0.0.1:%d/mcp", port)}
 }
 
 // described returns the tools of a server once it is ready.

@@ -2,8 +2,8 @@
 
 // Package wire tests providers against aimock, a mock of the provider APIs by
 // other people, so that a misreading of the protocol that our own test server
-// shares with our provider is seen. It also tests the tool host and harness mcp serve
-// against servers and a client by other people. It needs node with the packages of this
+// shares with our provider is seen. It also tests the tool host, harness mcp serve and /mcp
+// against servers, clients and the conformance suite of other people. It needs node with the packages of this
 // folder, and Python, whose packages it installs; without them it fails with a message.
 package wire
 

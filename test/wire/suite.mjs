@@ -1,0 +1,16 @@
+// Starts the conformance suite of MCP, node --import suite.mjs: the suite imports globSync from fs, which
+// node has from version 22 on, for a command that is not used here.
+import { register } from "node:module";
+
+const fs = 'export * from "node:fs"; export { default } from "node:fs"; export function globSync() { throw new Error("needs node 22"); }';
+
+function hooks(fs) {
+  return `export async function resolve(specifier, context, next) {
+    if (specifier === "fs" && context.parentURL?.includes("/@modelcontextprotocol/conformance/")) {
+      return { url: ${JSON.stringify("data:text/javascript," + encodeURIComponent(fs))}, shortCircuit: true };
+    }
+    return next(specifier, context);
+  }`;
+}
+
+register("data:text/javascript," + encodeURIComponent(hooks(fs)));
