@@ -187,6 +187,7 @@ func (c *mcpListCmd) signIns(ctx context.Context, a *app) (int, error) {
 		Server   string `json:"server"`
 		SignedIn bool   `json:"signed_in"`
 		Message  string `json:"message,omitempty"`
+		ToolHost string `json:"tool_host,omitempty"` // of several
 	}
 	rows := []row{}
 	for _, server := range file.Agent.GetMcp() {
@@ -200,13 +201,20 @@ func (c *mcpListCmd) signIns(ctx context.Context, a *app) (int, error) {
 		r, err := session.Client.GetSignIn(ctx, &harnessv1.GetSignInRequest{Namespace: c.Namespace, Subject: subject})
 		switch {
 		case status.Code(err) == codes.FailedPrecondition:
-			rows = append(rows, row{server.GetName(), false, status.Convert(err).Message()})
+			rows = append(rows, row{server.GetName(), false, status.Convert(err).Message(), ""})
 		case err != nil:
 			return follow.ExitError, err
-		case r.GetState().GetSignedIn():
-			rows = append(rows, row{server.GetName(), true, strings.TrimPrefix(validText(r.GetState()), ", ")})
+		case len(r.GetHosts()) > 1:
+			for _, h := range r.GetHosts() {
+				signedIn, message := signInText(server.GetName(), h.GetState())
+				if h.GetError() != "" {
+					signedIn, message = false, "it is not known: "+h.GetError()
+				}
+				rows = append(rows, row{server.GetName(), signedIn, message, h.GetInstance()})
+			}
 		default:
-			rows = append(rows, row{server.GetName(), false, "harness mcp login " + server.GetName() + " signs in, if the server requires it"})
+			signedIn, message := signInText(server.GetName(), r.GetState())
+			rows = append(rows, row{server.GetName(), signedIn, message, ""})
 		}
 	}
 	if c.Output == "json" {
@@ -218,9 +226,23 @@ func (c *mcpListCmd) signIns(ctx context.Context, a *app) (int, error) {
 		if r.SignedIn {
 			state = "signed in"
 		}
+		if r.ToolHost != "" {
+			state += " at tool host " + oneLine(r.ToolHost)
+		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", oneLine(r.Server), state, oneLine(r.Message))
 	}
 	return follow.ExitDone, w.Flush()
+}
+
+// signInText returns whether a sign-in is valid, and what people should know of it.
+func signInText(server string, s *harnessv1.SignInState) (signedIn bool, message string) {
+	switch {
+	case len(s.GetLacked()) > 0:
+		return s.GetSignedIn(), "a call lacked rights: " + strings.Join(s.GetLacked(), ", ") + "; harness mcp login " + server + " requests them"
+	case s.GetSignedIn():
+		return true, strings.TrimPrefix(validText(s), ", ")
+	}
+	return false, "harness mcp login " + server + " signs in, if the server requires it"
 }
 
 // mcpLockCmd pins definitions.

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -100,8 +101,10 @@ func (c *mcpLogoutCmd) run(ctx context.Context, a *app) (int, error) {
 		if !r.GetRemoved() {
 			text = "not signed in at " + c.Name
 		}
-		_, err = fmt.Fprintln(a.out, text)
-		return err
+		if _, err = fmt.Fprintln(a.out, text); err != nil {
+			return err
+		}
+		return awayHosts(r.GetHosts(), "logout", c.Name)
 	})
 }
 
@@ -118,40 +121,134 @@ const loginTime = 10 * time.Minute
 
 func (c *mcpLoginCmd) run(ctx context.Context, a *app) (int, error) {
 	return c.with(ctx, a, func(ctx context.Context, client harnessv1.GatewayServiceClient, subject *harnessv1.SignInSubject) error {
-		listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(c.Port))))
-		if err != nil {
-			return fmt.Errorf("--port: %w", err)
-		}
-		defer listener.Close()
-		started, err := client.StartSignIn(ctx, &harnessv1.StartSignInRequest{
-			Namespace: c.Namespace, Subject: subject, RedirectUri: "http://" + listener.Addr().String() + "/callback",
-		})
+		have, err := client.GetSignIn(ctx, &harnessv1.GetSignInRequest{Namespace: c.Namespace, Subject: subject})
 		if err != nil {
 			return err
 		}
-		start := started.GetStart()
-		fmt.Fprintf(a.err, "open this address in a browser, and agree:\n\n%s\n\nIf the browser cannot return here, paste the address of its last page, or the code that it shows.\n", render.Clean(start.GetAuthorizationUrl()))
-		if !c.NoBrowser && a.interactive() {
-			openBrowser(a, start.GetAuthorizationUrl())
+		hosts := signInTargets(have.GetHosts())
+		l := &browserLogin{mcpLoginCmd: c, app: a, client: client, subject: subject, lines: inputLines(a.in)}
+		var state *harnessv1.SignInState
+		for i, host := range hosts {
+			if len(have.GetHosts()) > 1 {
+				fmt.Fprintf(a.err, "tool host %s, sign-in %d of %d: each tool host has its own\n", render.Clean(host.GetInstance()), i+1, len(hosts))
+			}
+			if state, err = l.at(ctx, host); err != nil {
+				return partly(c.Name, hosts[i:], len(have.GetHosts()) > 1, err)
+			}
 		}
-		wait := loginTime
-		if c.Wait != nil {
-			wait = min(wait, c.Wait.d)
-		}
-		ctx, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no browser has returned within %v: begin again", wait))
-		defer cancel()
-		returned, err := awaitReturn(ctx, a, listener, start.GetState())
-		if err != nil {
+		if _, err = fmt.Fprintf(a.out, "signed in at %s%s\n", c.Name, validText(state)); err != nil {
 			return err
 		}
-		returned.LedgerId = start.GetLedgerId()
-		finished, err := client.FinishSignIn(context.WithoutCancel(ctx), &harnessv1.FinishSignInRequest{Namespace: c.Namespace, Returned: returned})
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(a.out, "signed in at %s%s\n", c.Name, validText(finished.GetState()))
-		return err
+		return awayHosts(have.GetHosts(), "login", c.Name)
 	})
+}
+
+// signInTargets returns the tool hosts at which a person signs in: those without a sign-in, and
+// those where calls have lacked rights; all if there are none.
+func signInTargets(hosts []*harnessv1.SignInHost) []*harnessv1.SignInHost {
+	var answered, without []*harnessv1.SignInHost
+	for _, h := range hosts {
+		if h.GetError() != "" {
+			continue
+		}
+		answered = append(answered, h)
+		if !h.GetState().GetSignedIn() || len(h.GetState().GetLacked()) > 0 {
+			without = append(without, h)
+		}
+	}
+	switch {
+	case len(hosts) == 0: // an earlier gateway, which has one tool host
+		return []*harnessv1.SignInHost{{}}
+	case len(without) == 0:
+		return answered
+	}
+	return without
+}
+
+// partly returns the error of a sign-in at the first of hosts, with those that have none now.
+func partly(server string, hosts []*harnessv1.SignInHost, several bool, err error) error {
+	if !several {
+		return err
+	}
+	return fmt.Errorf("%w; without a sign-in: %s; type harness mcp login %s again", err, instances(hosts), server)
+}
+
+// awayHosts returns an error if tool hosts have not answered.
+func awayHosts(hosts []*harnessv1.SignInHost, command, server string) error {
+	var away []*harnessv1.SignInHost
+	for _, h := range hosts {
+		if h.GetError() != "" {
+			away = append(away, h)
+		}
+	}
+	if len(away) == 0 {
+		return nil
+	}
+	return fmt.Errorf("not at %s: %s; type harness mcp %s %s again when it answers", instances(away), oneLine(away[0].GetError()), command, server)
+}
+
+// instances names tool hosts.
+func instances(hosts []*harnessv1.SignInHost) string {
+	names := make([]string, len(hosts))
+	for i, h := range hosts {
+		names[i] = "tool host " + oneLine(h.GetInstance())
+	}
+	return strings.Join(names, ", ")
+}
+
+// browserLogin is a sign-in at one server.
+type browserLogin struct {
+	*mcpLoginCmd
+	app     *app
+	client  harnessv1.GatewayServiceClient
+	subject *harnessv1.SignInSubject
+	lines   <-chan string
+}
+
+// at signs in at a tool host.
+func (l *browserLogin) at(ctx context.Context, host *harnessv1.SignInHost) (*harnessv1.SignInState, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(int(l.Port))))
+	if err != nil {
+		return nil, fmt.Errorf("--port: %w", err)
+	}
+	defer listener.Close()
+	started, err := l.client.StartSignIn(ctx, &harnessv1.StartSignInRequest{
+		Namespace: l.Namespace, Subject: l.subject, RedirectUri: "http://" + listener.Addr().String() + "/callback", LedgerId: host.GetLedgerId(),
+	})
+	if err != nil {
+		return nil, err
+	}
+	start := started.GetStart()
+	fmt.Fprintf(l.app.err, "open this address in a browser, and agree:\n\n%s\n\nIf the browser cannot return here, paste the address of its last page, or the code that it shows.\n", render.Clean(start.GetAuthorizationUrl()))
+	if !l.NoBrowser && l.app.interactive() {
+		openBrowser(l.app, start.GetAuthorizationUrl())
+	}
+	wait := loginTime
+	if l.Wait != nil {
+		wait = min(wait, l.Wait.d)
+	}
+	waiting, cancel := context.WithTimeoutCause(ctx, wait, fmt.Errorf("no browser has returned within %v: begin again", wait))
+	defer cancel()
+	returned, err := l.awaitReturn(waiting, listener, start.GetState())
+	if err != nil {
+		return nil, err
+	}
+	returned.LedgerId = start.GetLedgerId()
+	finished, err := l.client.FinishSignIn(context.WithoutCancel(ctx), &harnessv1.FinishSignInRequest{Namespace: l.Namespace, Returned: returned})
+	return finished.GetState(), err
+}
+
+// inputLines returns the lines of an input. Reading ends with the process.
+func inputLines(in io.Reader) <-chan string {
+	lines := make(chan string)
+	go func() {
+		for scanner := bufio.NewScanner(in); scanner.Scan(); {
+			if text := strings.TrimSpace(scanner.Text()); text != "" {
+				lines <- text
+			}
+		}
+	}()
+	return lines
 }
 
 // validText returns how long a sign-in lasts.
@@ -166,8 +263,8 @@ func validText(s *harnessv1.SignInState) string {
 }
 
 // awaitReturn waits for the browser at a listener, or for a person who pastes what it shows.
-func awaitReturn(ctx context.Context, a *app, listener net.Listener, state string) (*harnessv1.SignInReturn, error) {
-	returns := make(chan *harnessv1.SignInReturn, 2)
+func (l *browserLogin) awaitReturn(ctx context.Context, listener net.Listener, state string) (*harnessv1.SignInReturn, error) {
+	returns := make(chan *harnessv1.SignInReturn, 1)
 	server := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		if r.URL.Path != "/callback" || r.URL.Query().Get("state") != state {
@@ -194,28 +291,19 @@ func awaitReturn(ctx context.Context, a *app, listener net.Listener, state strin
 		}
 		<-served
 	}()
-	go func() { // it ends with the process
-		for lines := bufio.NewScanner(a.in); lines.Scan(); {
-			text := strings.TrimSpace(lines.Text())
-			if text == "" {
-				continue
-			}
+	for {
+		select {
+		case r := <-returns:
+			return r, nil
+		case text := <-l.lines:
 			r, err := pasted(text, state)
-			if err != nil {
-				fmt.Fprintln(a.err, err)
-				continue
+			if err == nil {
+				return r, nil
 			}
-			select {
-			case returns <- r:
-			default:
-			}
+			fmt.Fprintln(l.app.err, err)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
-	}()
-	select {
-	case r := <-returns:
-		return r, nil
-	case <-ctx.Done():
-		return nil, context.Cause(ctx)
 	}
 }
 

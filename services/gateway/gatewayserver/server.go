@@ -84,6 +84,9 @@ type Config struct {
 	Tools func(ctx context.Context) ([]*harnessv1.ToolSpec, error)
 	// SignIns is the tool host at which persons sign in at servers of tools. Nil: there is none.
 	SignIns SignIns
+	// ToolHosts returns the tool hosts of the mesh with their names, each of which has its own
+	// sign-ins. Nil: SignIns is the only one.
+	ToolHosts func(context.Context) ([]*harnessv1.SignInHost, error)
 	// Services lists the tool services that the operator of the tool host has set up. Nil: none.
 	Services func(ctx context.Context) ([]*harnessv1.McpServer, error)
 	// Hooks connects to the HookServices of an agent; its error refuses the start. Nil
@@ -142,6 +145,7 @@ type Server struct {
 	services   func(ctx context.Context) ([]*harnessv1.McpServer, error)
 	hooks      func(context.Context, []*harnessv1.Hook) error
 	signIns    SignIns
+	toolHosts  func(context.Context) ([]*harnessv1.SignInHost, error)
 	window     func(model string) uint32
 	catalogue  *catalogue.Catalogue
 	effort     func(model string, effort harnessv1.Effort) error
@@ -201,6 +205,7 @@ func New(cfg Config) *Server {
 		workspaces: cfg.Workspaces,
 		tools:      cfg.Tools,
 		signIns:    cfg.SignIns,
+		toolHosts:  cfg.ToolHosts,
 		services:   cfg.Services,
 		window:     cfg.Window,
 		catalogue:  cfg.Catalogue,

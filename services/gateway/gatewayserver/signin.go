@@ -2,6 +2,7 @@ package gatewayserver
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -48,8 +49,11 @@ func (s *Server) StartSignIn(ctx context.Context, r *harnessv1.StartSignInReques
 		return nil, err
 	}
 	defer cancel()
+	if err := s.checkHost(call, r.GetLedgerId()); err != nil {
+		return nil, err
+	}
 	response, err := s.signIns.StartServerSignIn(call, &harnessv1.StartServerSignInRequest{
-		Namespace: namespace, Subject: r.GetSubject(), RedirectUri: r.GetRedirectUri(), Local: access.IsPerson(access.Name(ctx)),
+		Namespace: namespace, Subject: r.GetSubject(), RedirectUri: r.GetRedirectUri(), Local: access.IsPerson(access.Name(ctx)), LedgerId: r.GetLedgerId(),
 	})
 	if err != nil {
 		return nil, err
@@ -74,36 +78,50 @@ func (s *Server) FinishSignIn(ctx context.Context, r *harnessv1.FinishSignInRequ
 	return &harnessv1.FinishSignInResponse{State: response.GetState()}, nil
 }
 
-// GetSignIn returns whether runs are signed in at a server of tools.
+// GetSignIn returns whether runs are signed in at a server of tools, at each tool host.
 func (s *Server) GetSignIn(ctx context.Context, r *harnessv1.GetSignInRequest) (*harnessv1.GetSignInResponse, error) {
 	namespace, call, cancel, err := s.signIn(ctx, r.GetNamespace(), orEmpty(r.GetSubject()))
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	response, err := s.signIns.DescribeServerSignIn(call, &harnessv1.DescribeServerSignInRequest{
-		Namespace: namespace, Subject: r.GetSubject(), Local: access.IsPerson(access.Name(ctx)),
+	local := access.IsPerson(access.Name(ctx))
+	hosts, err := s.everyHost(call, func(ctx context.Context, ledger string) (*harnessv1.SignInState, error) {
+		ctx, cancel := context.WithTimeout(ctx, hostTime)
+		defer cancel()
+		response, err := s.signIns.DescribeServerSignIn(ctx, &harnessv1.DescribeServerSignInRequest{
+			Namespace: namespace, Subject: r.GetSubject(), Local: local, LedgerId: ledger,
+		})
+		return response.GetState(), err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &harnessv1.GetSignInResponse{State: response.GetState()}, nil
+	return &harnessv1.GetSignInResponse{State: weakest(hosts), Hosts: hosts}, nil
 }
 
-// SignOut removes the token for a server of tools.
+// SignOut removes the tokens for a server of tools, at all tool hosts.
 func (s *Server) SignOut(ctx context.Context, r *harnessv1.SignOutRequest) (*harnessv1.SignOutResponse, error) {
 	namespace, call, cancel, err := s.signIn(ctx, r.GetNamespace(), orEmpty(r.GetSubject()))
 	if err != nil {
 		return nil, err
 	}
 	defer cancel()
-	response, err := s.signIns.EndServerSignIn(call, &harnessv1.EndServerSignInRequest{
-		Namespace: namespace, Subject: r.GetSubject(), Local: access.IsPerson(access.Name(ctx)),
+	local := access.IsPerson(access.Name(ctx))
+	var removed atomic.Bool
+	hosts, err := s.everyHost(call, func(ctx context.Context, ledger string) (*harnessv1.SignInState, error) {
+		response, err := s.signIns.EndServerSignIn(ctx, &harnessv1.EndServerSignInRequest{
+			Namespace: namespace, Subject: r.GetSubject(), Local: local, LedgerId: ledger,
+		})
+		if response.GetRemoved() {
+			removed.Store(true)
+		}
+		return &harnessv1.SignInState{}, err
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &harnessv1.SignOutResponse{Removed: response.GetRemoved()}, nil
+	return &harnessv1.SignOutResponse{Removed: removed.Load(), Hosts: hosts}, nil
 }
 
 // orEmpty returns a subject that is checked also if the request has none.

@@ -103,3 +103,60 @@ func TestSignInsAreChecked(t *testing.T) {
 		t.Errorf("without a tool host: %v", err)
 	}
 }
+
+// TestSignInsAtSeveralToolHosts: each tool host is called by its ledger; one that is away has an
+// error, and the others count.
+func TestSignInsAtSeveralToolHosts(t *testing.T) {
+	host := &hostsByLedger{}
+	b := newBed(t, func(c *gatewayserver.Config) {
+		c.SignIns = host
+		c.ToolHosts = func(context.Context) ([]*harnessv1.SignInHost, error) {
+			return []*harnessv1.SignInHost{{LedgerId: "c", Instance: "third"}, {LedgerId: "b", Instance: "second"}, {LedgerId: "a", Instance: "first"}}, nil
+		}
+	})
+	got, err := b.client.GetSignIn(b.ctx, &harnessv1.GetSignInRequest{Subject: webSubject()})
+	b.must(err)
+	want := &harnessv1.GetSignInResponse{
+		State: &harnessv1.SignInState{},
+		Hosts: []*harnessv1.SignInHost{
+			{LedgerId: "a", Instance: "first", State: &harnessv1.SignInState{SignedIn: true}}, {LedgerId: "b", Instance: "second", Error: "away"},
+			{LedgerId: "c", Instance: "third", State: &harnessv1.SignInState{}},
+		},
+	}
+	if !proto.Equal(got, want) {
+		t.Errorf("%v", got)
+	}
+	out, err := b.client.SignOut(b.ctx, &harnessv1.SignOutRequest{Subject: webSubject()})
+	b.must(err)
+	if !out.GetRemoved() || out.GetHosts()[1].GetError() != "away" || len(out.GetHosts()) != 3 {
+		t.Errorf("%v", out)
+	}
+	start := func(ledger string) error {
+		_, err := b.client.StartSignIn(b.ctx, &harnessv1.StartSignInRequest{Subject: webSubject(), LedgerId: ledger})
+		return err
+	}
+	if err := start("d"); status.Code(err) != codes.FailedPrecondition || !strings.Contains(err.Error(), `no tool host with the ledger "d"`) {
+		t.Errorf("%v", err)
+	}
+	b.must(start("c"))
+	if r, _ := host.received[len(host.received)-1].(*harnessv1.StartServerSignInRequest); r.GetLedgerId() != "c" {
+		t.Errorf("%v", r)
+	}
+}
+
+// hostsByLedger are the hosts a, which is signed in, b, which is away, and c.
+type hostsByLedger struct{ signInHost }
+
+func (*hostsByLedger) DescribeServerSignIn(_ context.Context, r *harnessv1.DescribeServerSignInRequest, _ ...grpc.CallOption) (*harnessv1.DescribeServerSignInResponse, error) {
+	if r.GetLedgerId() == "b" {
+		return nil, status.Error(codes.Unavailable, "away")
+	}
+	return &harnessv1.DescribeServerSignInResponse{State: &harnessv1.SignInState{SignedIn: r.GetLedgerId() == "a"}}, nil
+}
+
+func (*hostsByLedger) EndServerSignIn(_ context.Context, r *harnessv1.EndServerSignInRequest, _ ...grpc.CallOption) (*harnessv1.EndServerSignInResponse, error) {
+	if r.GetLedgerId() == "b" {
+		return nil, status.Error(codes.Unavailable, "away")
+	}
+	return &harnessv1.EndServerSignInResponse{Removed: r.GetLedgerId() == "a"}, nil
+}

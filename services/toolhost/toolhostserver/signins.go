@@ -115,7 +115,7 @@ func notSignedIn(subject *harnessv1.SignInSubject, err error) error {
 }
 
 func signInState(s signin.State) *harnessv1.SignInState {
-	state := &harnessv1.SignInState{SignedIn: s.SignedIn, Renewed: s.Renewed, Issuer: s.Issuer, Scopes: s.Scopes}
+	state := &harnessv1.SignInState{SignedIn: s.SignedIn, Renewed: s.Renewed, Issuer: s.Issuer, Scopes: s.Scopes, Lacked: s.Lacked}
 	if s.Valid > 0 {
 		state.Valid = durationpb.New(s.Valid)
 	}

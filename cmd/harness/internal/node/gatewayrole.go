@@ -36,13 +36,14 @@ func openGateway(n *Node, d *dependencies) (*service, error) {
 		Effort: func(model string, effort harnessv1.Effort) error {
 			return provider.CheckEffort(n.cfg.Catalogue, model, effort)
 		},
-		Quality:  quality,
-		Profiles: d.profiles,
-		Features: n.cfg.Features,
-		Model:    n.checkModel,
-		Priced:   func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
-		SignIns:  d.toolHost,
-		Tools:    func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
+		Quality:   quality,
+		Profiles:  d.profiles,
+		Features:  n.cfg.Features,
+		Model:     n.checkModel,
+		Priced:    func(model string) bool { return provider.Priced(n.cfg.Catalogue, model) },
+		SignIns:   d.toolHost,
+		ToolHosts: n.signInHosts(),
+		Tools:     func(ctx context.Context) ([]*harnessv1.ToolSpec, error) { return hostTools(ctx, d.toolHost) },
 		Services: func(ctx context.Context) ([]*harnessv1.McpServer, error) {
 			r, err := d.toolHost.DescribeHost(ctx, &harnessv1.DescribeHostRequest{})
 			return r.GetServices(), err
@@ -172,5 +173,21 @@ func (n *Node) interruptOthers(ctx context.Context) error {
 			return nil
 		}
 		request.PageToken = page.GetNextPageToken()
+	}
+}
+
+// signInHosts returns what lists the tool hosts of the mesh; nil if this process is all of it.
+func (n *Node) signInHosts() func(context.Context) ([]*harnessv1.SignInHost, error) {
+	if !n.mesh.shared() {
+		return nil
+	}
+	return func(ctx context.Context) (hosts []*harnessv1.SignInHost, err error) {
+		all, err := n.log.Presences(ctx)
+		for _, p := range all {
+			if p.GetRole() == workflow.ToolHost && p.GetLedgerId() != "" {
+				hosts = append(hosts, &harnessv1.SignInHost{LedgerId: p.GetLedgerId(), Instance: p.GetInstance()})
+			}
+		}
+		return hosts, err
 	}
 }

@@ -175,9 +175,9 @@ func (t *toolHosts) EndWorktree(ctx context.Context, in *harnessv1.EndWorktreeRe
 	return host.EndWorktree(ctx, in, opts...)
 }
 
-// StartServerSignIn begins a sign-in at any host, as MakeWorktree does.
+// StartServerSignIn begins a sign-in at the host of the ledger, or at any.
 func (t *toolHosts) StartServerSignIn(ctx context.Context, in *harnessv1.StartServerSignInRequest, opts ...grpc.CallOption) (*harnessv1.StartServerSignInResponse, error) {
-	host, err := t.of("")
+	host, err := t.of(in.GetLedgerId())
 	if err != nil {
 		return nil, err
 	}
@@ -193,18 +193,18 @@ func (t *toolHosts) FinishServerSignIn(ctx context.Context, in *harnessv1.Finish
 	return host.FinishServerSignIn(ctx, in, opts...)
 }
 
-// DescribeServerSignIn calls any host, as MakeWorktree does.
+// DescribeServerSignIn calls the host of the ledger, or any.
 func (t *toolHosts) DescribeServerSignIn(ctx context.Context, in *harnessv1.DescribeServerSignInRequest, opts ...grpc.CallOption) (*harnessv1.DescribeServerSignInResponse, error) {
-	host, err := t.of("")
+	host, err := t.of(in.GetLedgerId())
 	if err != nil {
 		return nil, err
 	}
 	return host.DescribeServerSignIn(ctx, in, opts...)
 }
 
-// EndServerSignIn calls any host, as MakeWorktree does.
+// EndServerSignIn calls the host of the ledger, or any.
 func (t *toolHosts) EndServerSignIn(ctx context.Context, in *harnessv1.EndServerSignInRequest, opts ...grpc.CallOption) (*harnessv1.EndServerSignInResponse, error) {
-	host, err := t.of("")
+	host, err := t.of(in.GetLedgerId())
 	if err != nil {
 		return nil, err
 	}

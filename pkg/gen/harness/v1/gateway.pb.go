@@ -88,7 +88,9 @@ type StartSignInRequest struct {
 	// The server.
 	Subject *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
 	// Where the browser is redirected: http on a loopback address of the person's machine.
-	RedirectUri   string `protobuf:"bytes,3,opt,name=redirect_uri,json=redirectUri,proto3" json:"redirect_uri,omitempty"`
+	RedirectUri string `protobuf:"bytes,3,opt,name=redirect_uri,json=redirectUri,proto3" json:"redirect_uri,omitempty"`
+	// The tool host, SignInHost.ledger_id. Empty: any. A sign-in counts at its tool host alone.
+	LedgerId      string `protobuf:"bytes,4,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -140,6 +142,13 @@ func (x *StartSignInRequest) GetSubject() *SignInSubject {
 func (x *StartSignInRequest) GetRedirectUri() string {
 	if x != nil {
 		return x.RedirectUri
+	}
+	return ""
+}
+
+func (x *StartSignInRequest) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
 	}
 	return ""
 }
@@ -349,8 +358,11 @@ func (x *GetSignInRequest) GetSubject() *SignInSubject {
 // GetSignInResponse is the sign-in at a server.
 type GetSignInResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The sign-in as it is now.
-	State         *SignInState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// The sign-in as it is now at the tool host where it lasts the shortest time. Runs are signed in
+	// if all tool hosts are.
+	State *SignInState `protobuf:"bytes,1,opt,name=state,proto3" json:"state,omitempty"`
+	// The tool hosts of the mesh that answer now, by name.
+	Hosts         []*SignInHost `protobuf:"bytes,2,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -388,6 +400,13 @@ func (*GetSignInResponse) Descriptor() ([]byte, []int) {
 func (x *GetSignInResponse) GetState() *SignInState {
 	if x != nil {
 		return x.State
+	}
+	return nil
+}
+
+func (x *GetSignInResponse) GetHosts() []*SignInHost {
+	if x != nil {
+		return x.Hosts
 	}
 	return nil
 }
@@ -451,7 +470,9 @@ func (x *SignOutRequest) GetSubject() *SignInSubject {
 type SignOutResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// There was a token.
-	Removed       bool `protobuf:"varint,1,opt,name=removed,proto3" json:"removed,omitempty"`
+	Removed bool `protobuf:"varint,1,opt,name=removed,proto3" json:"removed,omitempty"`
+	// The tool hosts of the mesh that answer now, by name; those with an error may have a token.
+	Hosts         []*SignInHost `protobuf:"bytes,2,rep,name=hosts,proto3" json:"hosts,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -491,6 +512,13 @@ func (x *SignOutResponse) GetRemoved() bool {
 		return x.Removed
 	}
 	return false
+}
+
+func (x *SignOutResponse) GetHosts() []*SignInHost {
+	if x != nil {
+		return x.Hosts
+	}
+	return nil
 }
 
 // RunRequest is one message of the client on a Run stream.
@@ -4232,11 +4260,12 @@ var File_harness_v1_gateway_proto protoreflect.FileDescriptor
 const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\n" +
 	"\x18harness/v1/gateway.proto\x12\n" +
-	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\x8a\x01\n" +
+	"harness.v1\x1a\x1bharness/v1/compaction.proto\x1a\x17harness/v1/config.proto\x1a\x1dharness/v1/conversation.proto\x1a\x16harness/v1/event.proto\x1a\x19harness/v1/executor.proto\x1a\x15harness/v1/hook.proto\x1a\x16harness/v1/inbox.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/message.proto\x1a\x18harness/v1/quality.proto\x1a\x14harness/v1/run.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\"\xa7\x01\n" +
 	"\x12StartSignInRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\x12!\n" +
-	"\fredirect_uri\x18\x03 \x01(\tR\vredirectUri\"D\n" +
+	"\fredirect_uri\x18\x03 \x01(\tR\vredirectUri\x12\x1b\n" +
+	"\tledger_id\x18\x04 \x01(\tR\bledgerId\"D\n" +
 	"\x13StartSignInResponse\x12-\n" +
 	"\x05start\x18\x01 \x01(\v2\x17.harness.v1.SignInStartR\x05start\"i\n" +
 	"\x13FinishSignInRequest\x12\x1c\n" +
@@ -4246,14 +4275,16 @@ const file_harness_v1_gateway_proto_rawDesc = "" +
 	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"e\n" +
 	"\x10GetSignInRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
-	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\"B\n" +
+	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\"p\n" +
 	"\x11GetSignInResponse\x12-\n" +
-	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"c\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\x12,\n" +
+	"\x05hosts\x18\x02 \x03(\v2\x16.harness.v1.SignInHostR\x05hosts\"c\n" +
 	"\x0eSignOutRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
-	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\"+\n" +
+	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\"Y\n" +
 	"\x0fSignOutResponse\x12\x18\n" +
-	"\aremoved\x18\x01 \x01(\bR\aremoved\"\xe7\x05\n" +
+	"\aremoved\x18\x01 \x01(\bR\aremoved\x12,\n" +
+	"\x05hosts\x18\x02 \x03(\v2\x16.harness.v1.SignInHostR\x05hosts\"\xe7\x05\n" +
 	"\n" +
 	"RunRequest\x123\n" +
 	"\x05start\x18\x01 \x01(\v2\x1b.harness.v1.StartRunRequestH\x00R\x05start\x12/\n" +
@@ -4631,36 +4662,37 @@ var file_harness_v1_gateway_proto_goTypes = []any{
 	(*SignInStart)(nil),             // 60: harness.v1.SignInStart
 	(*SignInReturn)(nil),            // 61: harness.v1.SignInReturn
 	(*SignInState)(nil),             // 62: harness.v1.SignInState
-	(*UserMessage)(nil),             // 63: harness.v1.UserMessage
-	(*Approval)(nil),                // 64: harness.v1.Approval
-	(*Interrupt)(nil),               // 65: harness.v1.Interrupt
-	(*Resume)(nil),                  // 66: harness.v1.Resume
-	(*Cancel)(nil),                  // 67: harness.v1.Cancel
-	(*ToolAnswer)(nil),              // 68: harness.v1.ToolAnswer
-	(*ModeChange)(nil),              // 69: harness.v1.ModeChange
-	(*ReplanRequest)(nil),           // 70: harness.v1.ReplanRequest
-	(*ModelChange)(nil),             // 71: harness.v1.ModelChange
-	(*ToolSpec)(nil),                // 72: harness.v1.ToolSpec
-	(*HookVerdict)(nil),             // 73: harness.v1.HookVerdict
-	(*Event)(nil),                   // 74: harness.v1.Event
-	(*Delta)(nil),                   // 75: harness.v1.Delta
-	(*HarnessResult)(nil),           // 76: harness.v1.HarnessResult
-	(*HookRequest)(nil),             // 77: harness.v1.HookRequest
-	(*RunSpec)(nil),                 // 78: harness.v1.RunSpec
-	(RunStatus)(0),                  // 79: harness.v1.RunStatus
-	(*Run)(nil),                     // 80: harness.v1.Run
-	(*Snapshot)(nil),                // 81: harness.v1.Snapshot
-	(*Message)(nil),                 // 82: harness.v1.Message
-	(*PendingCall)(nil),             // 83: harness.v1.PendingCall
-	(*Feedback)(nil),                // 84: harness.v1.Feedback
-	(*Budgets)(nil),                 // 85: harness.v1.Budgets
-	(Role)(0),                       // 86: harness.v1.Role
-	(MessageKind)(0),                // 87: harness.v1.MessageKind
-	(CompactionAction)(0),           // 88: harness.v1.CompactionAction
-	(MessageClass)(0),               // 89: harness.v1.MessageClass
-	(*Prompt)(nil),                  // 90: harness.v1.Prompt
-	(*ProfileState)(nil),            // 91: harness.v1.ProfileState
-	(*QualityProfile)(nil),          // 92: harness.v1.QualityProfile
+	(*SignInHost)(nil),              // 63: harness.v1.SignInHost
+	(*UserMessage)(nil),             // 64: harness.v1.UserMessage
+	(*Approval)(nil),                // 65: harness.v1.Approval
+	(*Interrupt)(nil),               // 66: harness.v1.Interrupt
+	(*Resume)(nil),                  // 67: harness.v1.Resume
+	(*Cancel)(nil),                  // 68: harness.v1.Cancel
+	(*ToolAnswer)(nil),              // 69: harness.v1.ToolAnswer
+	(*ModeChange)(nil),              // 70: harness.v1.ModeChange
+	(*ReplanRequest)(nil),           // 71: harness.v1.ReplanRequest
+	(*ModelChange)(nil),             // 72: harness.v1.ModelChange
+	(*ToolSpec)(nil),                // 73: harness.v1.ToolSpec
+	(*HookVerdict)(nil),             // 74: harness.v1.HookVerdict
+	(*Event)(nil),                   // 75: harness.v1.Event
+	(*Delta)(nil),                   // 76: harness.v1.Delta
+	(*HarnessResult)(nil),           // 77: harness.v1.HarnessResult
+	(*HookRequest)(nil),             // 78: harness.v1.HookRequest
+	(*RunSpec)(nil),                 // 79: harness.v1.RunSpec
+	(RunStatus)(0),                  // 80: harness.v1.RunStatus
+	(*Run)(nil),                     // 81: harness.v1.Run
+	(*Snapshot)(nil),                // 82: harness.v1.Snapshot
+	(*Message)(nil),                 // 83: harness.v1.Message
+	(*PendingCall)(nil),             // 84: harness.v1.PendingCall
+	(*Feedback)(nil),                // 85: harness.v1.Feedback
+	(*Budgets)(nil),                 // 86: harness.v1.Budgets
+	(Role)(0),                       // 87: harness.v1.Role
+	(MessageKind)(0),                // 88: harness.v1.MessageKind
+	(CompactionAction)(0),           // 89: harness.v1.CompactionAction
+	(MessageClass)(0),               // 90: harness.v1.MessageClass
+	(*Prompt)(nil),                  // 91: harness.v1.Prompt
+	(*ProfileState)(nil),            // 92: harness.v1.ProfileState
+	(*QualityProfile)(nil),          // 93: harness.v1.QualityProfile
 }
 var file_harness_v1_gateway_proto_depIdxs = []int32{
 	59, // 0: harness.v1.StartSignInRequest.subject:type_name -> harness.v1.SignInSubject
@@ -4669,116 +4701,118 @@ var file_harness_v1_gateway_proto_depIdxs = []int32{
 	62, // 3: harness.v1.FinishSignInResponse.state:type_name -> harness.v1.SignInState
 	59, // 4: harness.v1.GetSignInRequest.subject:type_name -> harness.v1.SignInSubject
 	62, // 5: harness.v1.GetSignInResponse.state:type_name -> harness.v1.SignInState
-	59, // 6: harness.v1.SignOutRequest.subject:type_name -> harness.v1.SignInSubject
-	16, // 7: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
-	10, // 8: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
-	63, // 9: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
-	64, // 10: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
-	65, // 11: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
-	66, // 12: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
-	67, // 13: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
-	68, // 14: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	69, // 15: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
-	70, // 16: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
-	11, // 17: harness.v1.RunRequest.hook_answer:type_name -> harness.v1.HookAnswer
-	71, // 18: harness.v1.RunRequest.model_change:type_name -> harness.v1.ModelChange
-	72, // 19: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
-	73, // 20: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
-	13, // 21: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
-	14, // 22: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
-	74, // 23: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
-	75, // 24: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
-	76, // 25: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
-	15, // 26: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
-	77, // 27: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
-	78, // 28: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
-	0,  // 29: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
-	13, // 30: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
-	79, // 31: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	80, // 32: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
-	22, // 33: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
-	80, // 34: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
-	76, // 35: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
-	78, // 36: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
-	25, // 37: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
-	81, // 38: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
-	82, // 39: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
-	79, // 40: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
-	80, // 41: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
-	36, // 42: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
-	83, // 43: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
-	63, // 44: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
-	64, // 45: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
-	68, // 46: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
-	69, // 47: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
-	70, // 48: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
-	71, // 49: harness.v1.SendInputRequest.model_change:type_name -> harness.v1.ModelChange
-	84, // 50: harness.v1.SendInputRequest.feedback:type_name -> harness.v1.Feedback
-	85, // 51: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
-	49, // 52: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
-	50, // 53: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
-	86, // 54: harness.v1.ContextItem.role:type_name -> harness.v1.Role
-	87, // 55: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
-	88, // 56: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
-	88, // 57: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
-	89, // 58: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
-	90, // 59: harness.v1.GetPromptsResponse.prompts:type_name -> harness.v1.Prompt
-	90, // 60: harness.v1.SetPromptResponse.prompt:type_name -> harness.v1.Prompt
-	91, // 61: harness.v1.GetProfileResponse.state:type_name -> harness.v1.ProfileState
-	92, // 62: harness.v1.GetProfileResponse.figures:type_name -> harness.v1.QualityProfile
-	9,  // 63: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
-	16, // 64: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
-	18, // 65: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
-	20, // 66: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
-	23, // 67: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
-	26, // 68: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
-	28, // 69: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
-	47, // 70: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
-	30, // 71: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
-	32, // 72: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
-	34, // 73: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
-	37, // 74: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
-	39, // 75: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
-	41, // 76: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
-	43, // 77: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
-	45, // 78: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
-	51, // 79: harness.v1.GatewayService.GetPrompts:input_type -> harness.v1.GetPromptsRequest
-	53, // 80: harness.v1.GatewayService.SetPrompt:input_type -> harness.v1.SetPromptRequest
-	55, // 81: harness.v1.GatewayService.GetProfile:input_type -> harness.v1.GetProfileRequest
-	57, // 82: harness.v1.GatewayService.ResetProfile:input_type -> harness.v1.ResetProfileRequest
-	1,  // 83: harness.v1.GatewayService.StartSignIn:input_type -> harness.v1.StartSignInRequest
-	3,  // 84: harness.v1.GatewayService.FinishSignIn:input_type -> harness.v1.FinishSignInRequest
-	5,  // 85: harness.v1.GatewayService.GetSignIn:input_type -> harness.v1.GetSignInRequest
-	7,  // 86: harness.v1.GatewayService.SignOut:input_type -> harness.v1.SignOutRequest
-	12, // 87: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
-	17, // 88: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
-	19, // 89: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
-	21, // 90: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
-	24, // 91: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
-	27, // 92: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
-	29, // 93: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
-	48, // 94: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
-	31, // 95: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
-	33, // 96: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
-	35, // 97: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
-	38, // 98: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
-	40, // 99: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
-	42, // 100: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
-	44, // 101: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
-	46, // 102: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
-	52, // 103: harness.v1.GatewayService.GetPrompts:output_type -> harness.v1.GetPromptsResponse
-	54, // 104: harness.v1.GatewayService.SetPrompt:output_type -> harness.v1.SetPromptResponse
-	56, // 105: harness.v1.GatewayService.GetProfile:output_type -> harness.v1.GetProfileResponse
-	58, // 106: harness.v1.GatewayService.ResetProfile:output_type -> harness.v1.ResetProfileResponse
-	2,  // 107: harness.v1.GatewayService.StartSignIn:output_type -> harness.v1.StartSignInResponse
-	4,  // 108: harness.v1.GatewayService.FinishSignIn:output_type -> harness.v1.FinishSignInResponse
-	6,  // 109: harness.v1.GatewayService.GetSignIn:output_type -> harness.v1.GetSignInResponse
-	8,  // 110: harness.v1.GatewayService.SignOut:output_type -> harness.v1.SignOutResponse
-	87, // [87:111] is the sub-list for method output_type
-	63, // [63:87] is the sub-list for method input_type
-	63, // [63:63] is the sub-list for extension type_name
-	63, // [63:63] is the sub-list for extension extendee
-	0,  // [0:63] is the sub-list for field type_name
+	63, // 6: harness.v1.GetSignInResponse.hosts:type_name -> harness.v1.SignInHost
+	59, // 7: harness.v1.SignOutRequest.subject:type_name -> harness.v1.SignInSubject
+	63, // 8: harness.v1.SignOutResponse.hosts:type_name -> harness.v1.SignInHost
+	16, // 9: harness.v1.RunRequest.start:type_name -> harness.v1.StartRunRequest
+	10, // 10: harness.v1.RunRequest.attach:type_name -> harness.v1.AttachRun
+	64, // 11: harness.v1.RunRequest.user_message:type_name -> harness.v1.UserMessage
+	65, // 12: harness.v1.RunRequest.approval:type_name -> harness.v1.Approval
+	66, // 13: harness.v1.RunRequest.interrupt:type_name -> harness.v1.Interrupt
+	67, // 14: harness.v1.RunRequest.resume:type_name -> harness.v1.Resume
+	68, // 15: harness.v1.RunRequest.cancel:type_name -> harness.v1.Cancel
+	69, // 16: harness.v1.RunRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	70, // 17: harness.v1.RunRequest.mode_change:type_name -> harness.v1.ModeChange
+	71, // 18: harness.v1.RunRequest.replan:type_name -> harness.v1.ReplanRequest
+	11, // 19: harness.v1.RunRequest.hook_answer:type_name -> harness.v1.HookAnswer
+	72, // 20: harness.v1.RunRequest.model_change:type_name -> harness.v1.ModelChange
+	73, // 21: harness.v1.AttachRun.client_tools:type_name -> harness.v1.ToolSpec
+	74, // 22: harness.v1.HookAnswer.verdict:type_name -> harness.v1.HookVerdict
+	13, // 23: harness.v1.RunResponse.update:type_name -> harness.v1.RunUpdate
+	14, // 24: harness.v1.RunUpdate.attached:type_name -> harness.v1.Attached
+	75, // 25: harness.v1.RunUpdate.event:type_name -> harness.v1.Event
+	76, // 26: harness.v1.RunUpdate.delta:type_name -> harness.v1.Delta
+	77, // 27: harness.v1.RunUpdate.result:type_name -> harness.v1.HarnessResult
+	15, // 28: harness.v1.RunUpdate.receipt:type_name -> harness.v1.InputReceipt
+	78, // 29: harness.v1.RunUpdate.hook:type_name -> harness.v1.HookRequest
+	79, // 30: harness.v1.StartRunRequest.spec:type_name -> harness.v1.RunSpec
+	0,  // 31: harness.v1.WatchRunRequest.until:type_name -> harness.v1.WatchUntil
+	13, // 32: harness.v1.WatchRunResponse.update:type_name -> harness.v1.RunUpdate
+	80, // 33: harness.v1.WatchRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	81, // 34: harness.v1.WatchRunsResponse.run:type_name -> harness.v1.Run
+	22, // 35: harness.v1.WatchRunsResponse.caught_up:type_name -> harness.v1.CaughtUp
+	81, // 36: harness.v1.GetRunResponse.run:type_name -> harness.v1.Run
+	77, // 37: harness.v1.GetRunResponse.result:type_name -> harness.v1.HarnessResult
+	79, // 38: harness.v1.GetRunResponse.spec:type_name -> harness.v1.RunSpec
+	25, // 39: harness.v1.GetRunResponse.waiting:type_name -> harness.v1.WaitingInput
+	82, // 40: harness.v1.GetStateResponse.snapshot:type_name -> harness.v1.Snapshot
+	83, // 41: harness.v1.GetConversationResponse.messages:type_name -> harness.v1.Message
+	80, // 42: harness.v1.ListRunsRequest.statuses:type_name -> harness.v1.RunStatus
+	81, // 43: harness.v1.ListRunsResponse.runs:type_name -> harness.v1.Run
+	36, // 44: harness.v1.ListPendingResponse.pending:type_name -> harness.v1.PendingInRun
+	84, // 45: harness.v1.PendingInRun.call:type_name -> harness.v1.PendingCall
+	64, // 46: harness.v1.SendInputRequest.user_message:type_name -> harness.v1.UserMessage
+	65, // 47: harness.v1.SendInputRequest.approval:type_name -> harness.v1.Approval
+	69, // 48: harness.v1.SendInputRequest.tool_answer:type_name -> harness.v1.ToolAnswer
+	70, // 49: harness.v1.SendInputRequest.mode_change:type_name -> harness.v1.ModeChange
+	71, // 50: harness.v1.SendInputRequest.replan:type_name -> harness.v1.ReplanRequest
+	72, // 51: harness.v1.SendInputRequest.model_change:type_name -> harness.v1.ModelChange
+	85, // 52: harness.v1.SendInputRequest.feedback:type_name -> harness.v1.Feedback
+	86, // 53: harness.v1.ResumeRunRequest.budgets:type_name -> harness.v1.Budgets
+	49, // 54: harness.v1.GetContextResponse.items:type_name -> harness.v1.ContextItem
+	50, // 55: harness.v1.GetContextResponse.plan:type_name -> harness.v1.PlanRange
+	87, // 56: harness.v1.ContextItem.role:type_name -> harness.v1.Role
+	88, // 57: harness.v1.ContextItem.kind:type_name -> harness.v1.MessageKind
+	89, // 58: harness.v1.ContextItem.action:type_name -> harness.v1.CompactionAction
+	89, // 59: harness.v1.PlanRange.action:type_name -> harness.v1.CompactionAction
+	90, // 60: harness.v1.PlanRange.class:type_name -> harness.v1.MessageClass
+	91, // 61: harness.v1.GetPromptsResponse.prompts:type_name -> harness.v1.Prompt
+	91, // 62: harness.v1.SetPromptResponse.prompt:type_name -> harness.v1.Prompt
+	92, // 63: harness.v1.GetProfileResponse.state:type_name -> harness.v1.ProfileState
+	93, // 64: harness.v1.GetProfileResponse.figures:type_name -> harness.v1.QualityProfile
+	9,  // 65: harness.v1.GatewayService.Run:input_type -> harness.v1.RunRequest
+	16, // 66: harness.v1.GatewayService.StartRun:input_type -> harness.v1.StartRunRequest
+	18, // 67: harness.v1.GatewayService.WatchRun:input_type -> harness.v1.WatchRunRequest
+	20, // 68: harness.v1.GatewayService.WatchRuns:input_type -> harness.v1.WatchRunsRequest
+	23, // 69: harness.v1.GatewayService.GetRun:input_type -> harness.v1.GetRunRequest
+	26, // 70: harness.v1.GatewayService.GetState:input_type -> harness.v1.GetStateRequest
+	28, // 71: harness.v1.GatewayService.GetConversation:input_type -> harness.v1.GetConversationRequest
+	47, // 72: harness.v1.GatewayService.GetContext:input_type -> harness.v1.GetContextRequest
+	30, // 73: harness.v1.GatewayService.GetBlob:input_type -> harness.v1.GetBlobRequest
+	32, // 74: harness.v1.GatewayService.ListRuns:input_type -> harness.v1.ListRunsRequest
+	34, // 75: harness.v1.GatewayService.ListPending:input_type -> harness.v1.ListPendingRequest
+	37, // 76: harness.v1.GatewayService.SendInput:input_type -> harness.v1.SendInputRequest
+	39, // 77: harness.v1.GatewayService.InterruptRun:input_type -> harness.v1.InterruptRunRequest
+	41, // 78: harness.v1.GatewayService.ResumeRun:input_type -> harness.v1.ResumeRunRequest
+	43, // 79: harness.v1.GatewayService.CancelRun:input_type -> harness.v1.CancelRunRequest
+	45, // 80: harness.v1.GatewayService.DeleteRun:input_type -> harness.v1.DeleteRunRequest
+	51, // 81: harness.v1.GatewayService.GetPrompts:input_type -> harness.v1.GetPromptsRequest
+	53, // 82: harness.v1.GatewayService.SetPrompt:input_type -> harness.v1.SetPromptRequest
+	55, // 83: harness.v1.GatewayService.GetProfile:input_type -> harness.v1.GetProfileRequest
+	57, // 84: harness.v1.GatewayService.ResetProfile:input_type -> harness.v1.ResetProfileRequest
+	1,  // 85: harness.v1.GatewayService.StartSignIn:input_type -> harness.v1.StartSignInRequest
+	3,  // 86: harness.v1.GatewayService.FinishSignIn:input_type -> harness.v1.FinishSignInRequest
+	5,  // 87: harness.v1.GatewayService.GetSignIn:input_type -> harness.v1.GetSignInRequest
+	7,  // 88: harness.v1.GatewayService.SignOut:input_type -> harness.v1.SignOutRequest
+	12, // 89: harness.v1.GatewayService.Run:output_type -> harness.v1.RunResponse
+	17, // 90: harness.v1.GatewayService.StartRun:output_type -> harness.v1.StartRunResponse
+	19, // 91: harness.v1.GatewayService.WatchRun:output_type -> harness.v1.WatchRunResponse
+	21, // 92: harness.v1.GatewayService.WatchRuns:output_type -> harness.v1.WatchRunsResponse
+	24, // 93: harness.v1.GatewayService.GetRun:output_type -> harness.v1.GetRunResponse
+	27, // 94: harness.v1.GatewayService.GetState:output_type -> harness.v1.GetStateResponse
+	29, // 95: harness.v1.GatewayService.GetConversation:output_type -> harness.v1.GetConversationResponse
+	48, // 96: harness.v1.GatewayService.GetContext:output_type -> harness.v1.GetContextResponse
+	31, // 97: harness.v1.GatewayService.GetBlob:output_type -> harness.v1.GetBlobResponse
+	33, // 98: harness.v1.GatewayService.ListRuns:output_type -> harness.v1.ListRunsResponse
+	35, // 99: harness.v1.GatewayService.ListPending:output_type -> harness.v1.ListPendingResponse
+	38, // 100: harness.v1.GatewayService.SendInput:output_type -> harness.v1.SendInputResponse
+	40, // 101: harness.v1.GatewayService.InterruptRun:output_type -> harness.v1.InterruptRunResponse
+	42, // 102: harness.v1.GatewayService.ResumeRun:output_type -> harness.v1.ResumeRunResponse
+	44, // 103: harness.v1.GatewayService.CancelRun:output_type -> harness.v1.CancelRunResponse
+	46, // 104: harness.v1.GatewayService.DeleteRun:output_type -> harness.v1.DeleteRunResponse
+	52, // 105: harness.v1.GatewayService.GetPrompts:output_type -> harness.v1.GetPromptsResponse
+	54, // 106: harness.v1.GatewayService.SetPrompt:output_type -> harness.v1.SetPromptResponse
+	56, // 107: harness.v1.GatewayService.GetProfile:output_type -> harness.v1.GetProfileResponse
+	58, // 108: harness.v1.GatewayService.ResetProfile:output_type -> harness.v1.ResetProfileResponse
+	2,  // 109: harness.v1.GatewayService.StartSignIn:output_type -> harness.v1.StartSignInResponse
+	4,  // 110: harness.v1.GatewayService.FinishSignIn:output_type -> harness.v1.FinishSignInResponse
+	6,  // 111: harness.v1.GatewayService.GetSignIn:output_type -> harness.v1.GetSignInResponse
+	8,  // 112: harness.v1.GatewayService.SignOut:output_type -> harness.v1.SignOutResponse
+	89, // [89:113] is the sub-list for method output_type
+	65, // [65:89] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_gateway_proto_init() }

@@ -692,7 +692,9 @@ type SignInState struct {
 	// The authorization server that has issued it.
 	Issuer string `protobuf:"bytes,4,opt,name=issuer,proto3" json:"issuer,omitempty"`
 	// Its rights; empty: not known.
-	Scopes        []string `protobuf:"bytes,5,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	Scopes []string `protobuf:"bytes,5,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// Rights that a call has lacked; the next sign-in requests them.
+	Lacked        []string `protobuf:"bytes,6,rep,name=lacked,proto3" json:"lacked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -762,6 +764,86 @@ func (x *SignInState) GetScopes() []string {
 	return nil
 }
 
+func (x *SignInState) GetLacked() []string {
+	if x != nil {
+		return x.Lacked
+	}
+	return nil
+}
+
+// SignInHost is the sign-in at one tool host. Tokens stay with their host, so each has its own.
+type SignInHost struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its ledger.
+	LedgerId string `protobuf:"bytes,1,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// Its process, as doctor names it; empty where the mesh is one process.
+	Instance string `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"`
+	// The sign-in as it is now; unset if there is an error.
+	State *SignInState `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`
+	// Why it is not known, in one line; empty: it is known.
+	Error         string `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SignInHost) Reset() {
+	*x = SignInHost{}
+	mi := &file_harness_v1_mcp_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SignInHost) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SignInHost) ProtoMessage() {}
+
+func (x *SignInHost) ProtoReflect() protoreflect.Message {
+	mi := &file_harness_v1_mcp_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SignInHost.ProtoReflect.Descriptor instead.
+func (*SignInHost) Descriptor() ([]byte, []int) {
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SignInHost) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *SignInHost) GetInstance() string {
+	if x != nil {
+		return x.Instance
+	}
+	return ""
+}
+
+func (x *SignInHost) GetState() *SignInState {
+	if x != nil {
+		return x.State
+	}
+	return nil
+}
+
+func (x *SignInHost) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // McpServerStatus is how a server of a run is.
 type McpServerStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -782,7 +864,7 @@ type McpServerStatus struct {
 
 func (x *McpServerStatus) Reset() {
 	*x = McpServerStatus{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[6]
+	mi := &file_harness_v1_mcp_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -794,7 +876,7 @@ func (x *McpServerStatus) String() string {
 func (*McpServerStatus) ProtoMessage() {}
 
 func (x *McpServerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[6]
+	mi := &file_harness_v1_mcp_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -807,7 +889,7 @@ func (x *McpServerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpServerStatus.ProtoReflect.Descriptor instead.
 func (*McpServerStatus) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{6}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *McpServerStatus) GetServer() string {
@@ -858,7 +940,7 @@ type McpLeftOut struct {
 
 func (x *McpLeftOut) Reset() {
 	*x = McpLeftOut{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[7]
+	mi := &file_harness_v1_mcp_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -870,7 +952,7 @@ func (x *McpLeftOut) String() string {
 func (*McpLeftOut) ProtoMessage() {}
 
 func (x *McpLeftOut) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[7]
+	mi := &file_harness_v1_mcp_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -883,7 +965,7 @@ func (x *McpLeftOut) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpLeftOut.ProtoReflect.Descriptor instead.
 func (*McpLeftOut) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{7}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *McpLeftOut) GetTool() string {
@@ -921,7 +1003,7 @@ type McpDefinition struct {
 
 func (x *McpDefinition) Reset() {
 	*x = McpDefinition{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[8]
+	mi := &file_harness_v1_mcp_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1015,7 @@ func (x *McpDefinition) String() string {
 func (*McpDefinition) ProtoMessage() {}
 
 func (x *McpDefinition) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[8]
+	mi := &file_harness_v1_mcp_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1028,7 @@ func (x *McpDefinition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpDefinition.ProtoReflect.Descriptor instead.
 func (*McpDefinition) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{8}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *McpDefinition) GetTool() string {
@@ -1015,7 +1097,7 @@ type McpTool struct {
 
 func (x *McpTool) Reset() {
 	*x = McpTool{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[9]
+	mi := &file_harness_v1_mcp_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1027,7 +1109,7 @@ func (x *McpTool) String() string {
 func (*McpTool) ProtoMessage() {}
 
 func (x *McpTool) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[9]
+	mi := &file_harness_v1_mcp_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1040,7 +1122,7 @@ func (x *McpTool) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpTool.ProtoReflect.Descriptor instead.
 func (*McpTool) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{9}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *McpTool) GetServer() string {
@@ -1105,7 +1187,7 @@ type McpChange struct {
 
 func (x *McpChange) Reset() {
 	*x = McpChange{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[10]
+	mi := &file_harness_v1_mcp_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1117,7 +1199,7 @@ func (x *McpChange) String() string {
 func (*McpChange) ProtoMessage() {}
 
 func (x *McpChange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[10]
+	mi := &file_harness_v1_mcp_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1130,7 +1212,7 @@ func (x *McpChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpChange.ProtoReflect.Descriptor instead.
 func (*McpChange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{10}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *McpChange) GetDigest() string {
@@ -1158,7 +1240,7 @@ type McpTools struct {
 
 func (x *McpTools) Reset() {
 	*x = McpTools{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[11]
+	mi := &file_harness_v1_mcp_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1170,7 +1252,7 @@ func (x *McpTools) String() string {
 func (*McpTools) ProtoMessage() {}
 
 func (x *McpTools) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[11]
+	mi := &file_harness_v1_mcp_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1183,7 +1265,7 @@ func (x *McpTools) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpTools.ProtoReflect.Descriptor instead.
 func (*McpTools) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{11}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *McpTools) GetTools() []*McpTool {
@@ -1214,7 +1296,7 @@ type McpState struct {
 
 func (x *McpState) Reset() {
 	*x = McpState{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[12]
+	mi := &file_harness_v1_mcp_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1226,7 +1308,7 @@ func (x *McpState) String() string {
 func (*McpState) ProtoMessage() {}
 
 func (x *McpState) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[12]
+	mi := &file_harness_v1_mcp_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1239,7 +1321,7 @@ func (x *McpState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpState.ProtoReflect.Descriptor instead.
 func (*McpState) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{12}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *McpState) GetTools() *Content {
@@ -1301,7 +1383,7 @@ type McpSeen struct {
 
 func (x *McpSeen) Reset() {
 	*x = McpSeen{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[13]
+	mi := &file_harness_v1_mcp_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1313,7 +1395,7 @@ func (x *McpSeen) String() string {
 func (*McpSeen) ProtoMessage() {}
 
 func (x *McpSeen) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[13]
+	mi := &file_harness_v1_mcp_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1326,7 +1408,7 @@ func (x *McpSeen) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpSeen.ProtoReflect.Descriptor instead.
 func (*McpSeen) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{13}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *McpSeen) GetState() *McpState {
@@ -1374,7 +1456,7 @@ type McpServerChange struct {
 
 func (x *McpServerChange) Reset() {
 	*x = McpServerChange{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[14]
+	mi := &file_harness_v1_mcp_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1386,7 +1468,7 @@ func (x *McpServerChange) String() string {
 func (*McpServerChange) ProtoMessage() {}
 
 func (x *McpServerChange) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[14]
+	mi := &file_harness_v1_mcp_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1399,7 +1481,7 @@ func (x *McpServerChange) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpServerChange.ProtoReflect.Descriptor instead.
 func (*McpServerChange) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{14}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *McpServerChange) GetServer() string {
@@ -1460,7 +1542,7 @@ type McpCall struct {
 
 func (x *McpCall) Reset() {
 	*x = McpCall{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[15]
+	mi := &file_harness_v1_mcp_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1554,7 @@ func (x *McpCall) String() string {
 func (*McpCall) ProtoMessage() {}
 
 func (x *McpCall) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[15]
+	mi := &file_harness_v1_mcp_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1567,7 @@ func (x *McpCall) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use McpCall.ProtoReflect.Descriptor instead.
 func (*McpCall) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{15}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *McpCall) GetServer() *McpServer {
@@ -1578,7 +1660,7 @@ type ServerQuestion struct {
 
 func (x *ServerQuestion) Reset() {
 	*x = ServerQuestion{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[16]
+	mi := &file_harness_v1_mcp_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1590,7 +1672,7 @@ func (x *ServerQuestion) String() string {
 func (*ServerQuestion) ProtoMessage() {}
 
 func (x *ServerQuestion) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[16]
+	mi := &file_harness_v1_mcp_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1603,7 +1685,7 @@ func (x *ServerQuestion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerQuestion.ProtoReflect.Descriptor instead.
 func (*ServerQuestion) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{16}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ServerQuestion) GetServer() string {
@@ -1660,7 +1742,7 @@ type ServerRequest struct {
 
 func (x *ServerRequest) Reset() {
 	*x = ServerRequest{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[17]
+	mi := &file_harness_v1_mcp_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1754,7 @@ func (x *ServerRequest) String() string {
 func (*ServerRequest) ProtoMessage() {}
 
 func (x *ServerRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[17]
+	mi := &file_harness_v1_mcp_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1767,7 @@ func (x *ServerRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerRequest.ProtoReflect.Descriptor instead.
 func (*ServerRequest) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{17}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ServerRequest) GetId() string {
@@ -1731,7 +1813,7 @@ type ServerResponse struct {
 
 func (x *ServerResponse) Reset() {
 	*x = ServerResponse{}
-	mi := &file_harness_v1_mcp_proto_msgTypes[18]
+	mi := &file_harness_v1_mcp_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1825,7 @@ func (x *ServerResponse) String() string {
 func (*ServerResponse) ProtoMessage() {}
 
 func (x *ServerResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_harness_v1_mcp_proto_msgTypes[18]
+	mi := &file_harness_v1_mcp_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1838,7 @@ func (x *ServerResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ServerResponse.ProtoReflect.Descriptor instead.
 func (*ServerResponse) Descriptor() ([]byte, []int) {
-	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{18}
+	return file_harness_v1_mcp_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ServerResponse) GetRequestId() string {
@@ -1837,13 +1919,20 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"\tledger_id\x18\x02 \x01(\tR\bledgerId\x12\x12\n" +
 	"\x04code\x18\x03 \x01(\tR\x04code\x12\x16\n" +
 	"\x06issuer\x18\x04 \x01(\tR\x06issuer\x12\x14\n" +
-	"\x05error\x18\x05 \x01(\tR\x05error\"\xa5\x01\n" +
+	"\x05error\x18\x05 \x01(\tR\x05error\"\xbd\x01\n" +
 	"\vSignInState\x12\x1b\n" +
 	"\tsigned_in\x18\x01 \x01(\bR\bsignedIn\x12\x18\n" +
 	"\arenewed\x18\x02 \x01(\bR\arenewed\x12/\n" +
 	"\x05valid\x18\x03 \x01(\v2\x19.google.protobuf.DurationR\x05valid\x12\x16\n" +
 	"\x06issuer\x18\x04 \x01(\tR\x06issuer\x12\x16\n" +
-	"\x06scopes\x18\x05 \x03(\tR\x06scopes\"\xbe\x01\n" +
+	"\x06scopes\x18\x05 \x03(\tR\x06scopes\x12\x16\n" +
+	"\x06lacked\x18\x06 \x03(\tR\x06lacked\"\x8a\x01\n" +
+	"\n" +
+	"SignInHost\x12\x1b\n" +
+	"\tledger_id\x18\x01 \x01(\tR\bledgerId\x12\x1a\n" +
+	"\binstance\x18\x02 \x01(\tR\binstance\x12-\n" +
+	"\x05state\x18\x03 \x01(\v2\x17.harness.v1.SignInStateR\x05state\x12\x14\n" +
+	"\x05error\x18\x04 \x01(\tR\x05error\"\xbe\x01\n" +
 	"\x0fMcpServerStatus\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x120\n" +
 	"\x05state\x18\x02 \x01(\x0e2\x1a.harness.v1.McpServerStateR\x05state\x12\x18\n" +
@@ -1958,7 +2047,7 @@ func file_harness_v1_mcp_proto_rawDescGZIP() []byte {
 }
 
 var file_harness_v1_mcp_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_harness_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_harness_v1_mcp_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_harness_v1_mcp_proto_goTypes = []any{
 	(McpLoad)(0),                // 0: harness.v1.McpLoad
 	(McpServerState)(0),         // 1: harness.v1.McpServerState
@@ -1969,70 +2058,72 @@ var file_harness_v1_mcp_proto_goTypes = []any{
 	(*SignInStart)(nil),         // 6: harness.v1.SignInStart
 	(*SignInReturn)(nil),        // 7: harness.v1.SignInReturn
 	(*SignInState)(nil),         // 8: harness.v1.SignInState
-	(*McpServerStatus)(nil),     // 9: harness.v1.McpServerStatus
-	(*McpLeftOut)(nil),          // 10: harness.v1.McpLeftOut
-	(*McpDefinition)(nil),       // 11: harness.v1.McpDefinition
-	(*McpTool)(nil),             // 12: harness.v1.McpTool
-	(*McpChange)(nil),           // 13: harness.v1.McpChange
-	(*McpTools)(nil),            // 14: harness.v1.McpTools
-	(*McpState)(nil),            // 15: harness.v1.McpState
-	(*McpSeen)(nil),             // 16: harness.v1.McpSeen
-	(*McpServerChange)(nil),     // 17: harness.v1.McpServerChange
-	(*McpCall)(nil),             // 18: harness.v1.McpCall
-	(*ServerQuestion)(nil),      // 19: harness.v1.ServerQuestion
-	(*ServerRequest)(nil),       // 20: harness.v1.ServerRequest
-	(*ServerResponse)(nil),      // 21: harness.v1.ServerResponse
-	nil,                         // 22: harness.v1.McpServer.EnvEntry
-	nil,                         // 23: harness.v1.McpServer.HeadersEntry
-	nil,                         // 24: harness.v1.McpServer.PinsEntry
-	nil,                         // 25: harness.v1.SignInSubject.VariablesEntry
-	(*durationpb.Duration)(nil), // 26: google.protobuf.Duration
-	(*SandboxNetwork)(nil),      // 27: harness.v1.SandboxNetwork
-	(ToolDecision)(0),           // 28: harness.v1.ToolDecision
-	(*ToolSpec)(nil),            // 29: harness.v1.ToolSpec
-	(*Content)(nil),             // 30: harness.v1.Content
-	(*SandboxConfig)(nil),       // 31: harness.v1.SandboxConfig
-	(*Opaque)(nil),              // 32: harness.v1.Opaque
+	(*SignInHost)(nil),          // 9: harness.v1.SignInHost
+	(*McpServerStatus)(nil),     // 10: harness.v1.McpServerStatus
+	(*McpLeftOut)(nil),          // 11: harness.v1.McpLeftOut
+	(*McpDefinition)(nil),       // 12: harness.v1.McpDefinition
+	(*McpTool)(nil),             // 13: harness.v1.McpTool
+	(*McpChange)(nil),           // 14: harness.v1.McpChange
+	(*McpTools)(nil),            // 15: harness.v1.McpTools
+	(*McpState)(nil),            // 16: harness.v1.McpState
+	(*McpSeen)(nil),             // 17: harness.v1.McpSeen
+	(*McpServerChange)(nil),     // 18: harness.v1.McpServerChange
+	(*McpCall)(nil),             // 19: harness.v1.McpCall
+	(*ServerQuestion)(nil),      // 20: harness.v1.ServerQuestion
+	(*ServerRequest)(nil),       // 21: harness.v1.ServerRequest
+	(*ServerResponse)(nil),      // 22: harness.v1.ServerResponse
+	nil,                         // 23: harness.v1.McpServer.EnvEntry
+	nil,                         // 24: harness.v1.McpServer.HeadersEntry
+	nil,                         // 25: harness.v1.McpServer.PinsEntry
+	nil,                         // 26: harness.v1.SignInSubject.VariablesEntry
+	(*durationpb.Duration)(nil), // 27: google.protobuf.Duration
+	(*SandboxNetwork)(nil),      // 28: harness.v1.SandboxNetwork
+	(ToolDecision)(0),           // 29: harness.v1.ToolDecision
+	(*ToolSpec)(nil),            // 30: harness.v1.ToolSpec
+	(*Content)(nil),             // 31: harness.v1.Content
+	(*SandboxConfig)(nil),       // 32: harness.v1.SandboxConfig
+	(*Opaque)(nil),              // 33: harness.v1.Opaque
 }
 var file_harness_v1_mcp_proto_depIdxs = []int32{
-	22, // 0: harness.v1.McpServer.env:type_name -> harness.v1.McpServer.EnvEntry
-	23, // 1: harness.v1.McpServer.headers:type_name -> harness.v1.McpServer.HeadersEntry
-	26, // 2: harness.v1.McpServer.timeout:type_name -> google.protobuf.Duration
-	27, // 3: harness.v1.McpServer.network:type_name -> harness.v1.SandboxNetwork
-	24, // 4: harness.v1.McpServer.pins:type_name -> harness.v1.McpServer.PinsEntry
+	23, // 0: harness.v1.McpServer.env:type_name -> harness.v1.McpServer.EnvEntry
+	24, // 1: harness.v1.McpServer.headers:type_name -> harness.v1.McpServer.HeadersEntry
+	27, // 2: harness.v1.McpServer.timeout:type_name -> google.protobuf.Duration
+	28, // 3: harness.v1.McpServer.network:type_name -> harness.v1.SandboxNetwork
+	25, // 4: harness.v1.McpServer.pins:type_name -> harness.v1.McpServer.PinsEntry
 	4,  // 5: harness.v1.McpServer.oauth:type_name -> harness.v1.McpOAuth
-	28, // 6: harness.v1.McpServer.policy:type_name -> harness.v1.ToolDecision
+	29, // 6: harness.v1.McpServer.policy:type_name -> harness.v1.ToolDecision
 	0,  // 7: harness.v1.McpServer.load:type_name -> harness.v1.McpLoad
 	3,  // 8: harness.v1.SignInSubject.server:type_name -> harness.v1.McpServer
-	25, // 9: harness.v1.SignInSubject.variables:type_name -> harness.v1.SignInSubject.VariablesEntry
-	26, // 10: harness.v1.SignInStart.valid:type_name -> google.protobuf.Duration
-	26, // 11: harness.v1.SignInState.valid:type_name -> google.protobuf.Duration
-	1,  // 12: harness.v1.McpServerStatus.state:type_name -> harness.v1.McpServerState
-	10, // 13: harness.v1.McpServerStatus.left_out:type_name -> harness.v1.McpLeftOut
-	11, // 14: harness.v1.McpTool.definition:type_name -> harness.v1.McpDefinition
-	29, // 15: harness.v1.McpTool.spec:type_name -> harness.v1.ToolSpec
-	13, // 16: harness.v1.McpTool.change:type_name -> harness.v1.McpChange
-	12, // 17: harness.v1.McpTools.tools:type_name -> harness.v1.McpTool
-	30, // 18: harness.v1.McpState.tools:type_name -> harness.v1.Content
-	9,  // 19: harness.v1.McpState.servers:type_name -> harness.v1.McpServerStatus
-	15, // 20: harness.v1.McpSeen.state:type_name -> harness.v1.McpState
-	17, // 21: harness.v1.McpSeen.changes:type_name -> harness.v1.McpServerChange
-	3,  // 22: harness.v1.McpCall.server:type_name -> harness.v1.McpServer
-	31, // 23: harness.v1.McpCall.sandbox:type_name -> harness.v1.SandboxConfig
-	19, // 24: harness.v1.McpCall.question:type_name -> harness.v1.ServerQuestion
-	20, // 25: harness.v1.ServerQuestion.requests:type_name -> harness.v1.ServerRequest
-	32, // 26: harness.v1.ServerQuestion.state:type_name -> harness.v1.Opaque
-	21, // 27: harness.v1.ServerQuestion.responses:type_name -> harness.v1.ServerResponse
-	30, // 28: harness.v1.ServerRequest.message:type_name -> harness.v1.Content
-	30, // 29: harness.v1.ServerRequest.schema:type_name -> harness.v1.Content
-	30, // 30: harness.v1.ServerRequest.url:type_name -> harness.v1.Content
-	2,  // 31: harness.v1.ServerResponse.action:type_name -> harness.v1.AnswerAction
-	30, // 32: harness.v1.ServerResponse.content:type_name -> harness.v1.Content
-	33, // [33:33] is the sub-list for method output_type
-	33, // [33:33] is the sub-list for method input_type
-	33, // [33:33] is the sub-list for extension type_name
-	33, // [33:33] is the sub-list for extension extendee
-	0,  // [0:33] is the sub-list for field type_name
+	26, // 9: harness.v1.SignInSubject.variables:type_name -> harness.v1.SignInSubject.VariablesEntry
+	27, // 10: harness.v1.SignInStart.valid:type_name -> google.protobuf.Duration
+	27, // 11: harness.v1.SignInState.valid:type_name -> google.protobuf.Duration
+	8,  // 12: harness.v1.SignInHost.state:type_name -> harness.v1.SignInState
+	1,  // 13: harness.v1.McpServerStatus.state:type_name -> harness.v1.McpServerState
+	11, // 14: harness.v1.McpServerStatus.left_out:type_name -> harness.v1.McpLeftOut
+	12, // 15: harness.v1.McpTool.definition:type_name -> harness.v1.McpDefinition
+	30, // 16: harness.v1.McpTool.spec:type_name -> harness.v1.ToolSpec
+	14, // 17: harness.v1.McpTool.change:type_name -> harness.v1.McpChange
+	13, // 18: harness.v1.McpTools.tools:type_name -> harness.v1.McpTool
+	31, // 19: harness.v1.McpState.tools:type_name -> harness.v1.Content
+	10, // 20: harness.v1.McpState.servers:type_name -> harness.v1.McpServerStatus
+	16, // 21: harness.v1.McpSeen.state:type_name -> harness.v1.McpState
+	18, // 22: harness.v1.McpSeen.changes:type_name -> harness.v1.McpServerChange
+	3,  // 23: harness.v1.McpCall.server:type_name -> harness.v1.McpServer
+	32, // 24: harness.v1.McpCall.sandbox:type_name -> harness.v1.SandboxConfig
+	20, // 25: harness.v1.McpCall.question:type_name -> harness.v1.ServerQuestion
+	21, // 26: harness.v1.ServerQuestion.requests:type_name -> harness.v1.ServerRequest
+	33, // 27: harness.v1.ServerQuestion.state:type_name -> harness.v1.Opaque
+	22, // 28: harness.v1.ServerQuestion.responses:type_name -> harness.v1.ServerResponse
+	31, // 29: harness.v1.ServerRequest.message:type_name -> harness.v1.Content
+	31, // 30: harness.v1.ServerRequest.schema:type_name -> harness.v1.Content
+	31, // 31: harness.v1.ServerRequest.url:type_name -> harness.v1.Content
+	2,  // 32: harness.v1.ServerResponse.action:type_name -> harness.v1.AnswerAction
+	31, // 33: harness.v1.ServerResponse.content:type_name -> harness.v1.Content
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_mcp_proto_init() }
@@ -2050,7 +2141,7 @@ func file_harness_v1_mcp_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_harness_v1_mcp_proto_rawDesc), len(file_harness_v1_mcp_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -33,7 +33,9 @@ type StartServerSignInRequest struct {
 	// name variables of the tool host.
 	Local bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`
 	// Where the browser is redirected: http on a loopback address.
-	RedirectUri   string `protobuf:"bytes,4,opt,name=redirect_uri,json=redirectUri,proto3" json:"redirect_uri,omitempty"`
+	RedirectUri string `protobuf:"bytes,4,opt,name=redirect_uri,json=redirectUri,proto3" json:"redirect_uri,omitempty"`
+	// Ledger of the host that is called. Empty: any.
+	LedgerId      string `protobuf:"bytes,5,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -92,6 +94,13 @@ func (x *StartServerSignInRequest) GetLocal() bool {
 func (x *StartServerSignInRequest) GetRedirectUri() string {
 	if x != nil {
 		return x.RedirectUri
+	}
+	return ""
+}
+
+func (x *StartServerSignInRequest) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
 	}
 	return ""
 }
@@ -251,7 +260,9 @@ type DescribeServerSignInRequest struct {
 	// The server.
 	Subject *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
 	// As in StartServerSignInRequest.
-	Local         bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`
+	Local bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`
+	// As in StartServerSignInRequest.
+	LedgerId      string `protobuf:"bytes,4,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -305,6 +316,13 @@ func (x *DescribeServerSignInRequest) GetLocal() bool {
 		return x.Local
 	}
 	return false
+}
+
+func (x *DescribeServerSignInRequest) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
 }
 
 // DescribeServerSignInResponse is the sign-in at a server.
@@ -361,7 +379,9 @@ type EndServerSignInRequest struct {
 	// The server.
 	Subject *SignInSubject `protobuf:"bytes,2,opt,name=subject,proto3" json:"subject,omitempty"`
 	// As in StartServerSignInRequest.
-	Local         bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`
+	Local bool `protobuf:"varint,3,opt,name=local,proto3" json:"local,omitempty"`
+	// As in StartServerSignInRequest.
+	LedgerId      string `protobuf:"bytes,4,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -415,6 +435,13 @@ func (x *EndServerSignInRequest) GetLocal() bool {
 		return x.Local
 	}
 	return false
+}
+
+func (x *EndServerSignInRequest) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
 }
 
 // EndServerSignInResponse reports that the host has no token for the server.
@@ -2635,29 +2662,32 @@ var File_harness_v1_toolhost_proto protoreflect.FileDescriptor
 const file_harness_v1_toolhost_proto_rawDesc = "" +
 	"\n" +
 	"\x19harness/v1/toolhost.proto\x12\n" +
-	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\"\xa6\x01\n" +
+	"harness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1dharness/v1/conversation.proto\x1a\x1charness/v1/environment.proto\x1a\x14harness/v1/mcp.proto\x1a\x18harness/v1/preview.proto\x1a\x17harness/v1/record.proto\x1a\x18harness/v1/sandbox.proto\x1a\x19harness/v1/snapshot.proto\x1a\x15harness/v1/tool.proto\x1a\x14harness/v1/web.proto\"\xc3\x01\n" +
 	"\x18StartServerSignInRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\x12\x14\n" +
 	"\x05local\x18\x03 \x01(\bR\x05local\x12!\n" +
-	"\fredirect_uri\x18\x04 \x01(\tR\vredirectUri\"J\n" +
+	"\fredirect_uri\x18\x04 \x01(\tR\vredirectUri\x12\x1b\n" +
+	"\tledger_id\x18\x05 \x01(\tR\bledgerId\"J\n" +
 	"\x19StartServerSignInResponse\x12-\n" +
 	"\x05start\x18\x01 \x01(\v2\x17.harness.v1.SignInStartR\x05start\"o\n" +
 	"\x19FinishServerSignInRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x124\n" +
 	"\breturned\x18\x02 \x01(\v2\x18.harness.v1.SignInReturnR\breturned\"K\n" +
 	"\x1aFinishServerSignInResponse\x12-\n" +
-	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"\x86\x01\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"\xa3\x01\n" +
 	"\x1bDescribeServerSignInRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\x12\x14\n" +
-	"\x05local\x18\x03 \x01(\bR\x05local\"M\n" +
+	"\x05local\x18\x03 \x01(\bR\x05local\x12\x1b\n" +
+	"\tledger_id\x18\x04 \x01(\tR\bledgerId\"M\n" +
 	"\x1cDescribeServerSignInResponse\x12-\n" +
-	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"\x81\x01\n" +
+	"\x05state\x18\x01 \x01(\v2\x17.harness.v1.SignInStateR\x05state\"\x9e\x01\n" +
 	"\x16EndServerSignInRequest\x12\x1c\n" +
 	"\tnamespace\x18\x01 \x01(\tR\tnamespace\x123\n" +
 	"\asubject\x18\x02 \x01(\v2\x19.harness.v1.SignInSubjectR\asubject\x12\x14\n" +
-	"\x05local\x18\x03 \x01(\bR\x05local\"3\n" +
+	"\x05local\x18\x03 \x01(\bR\x05local\x12\x1b\n" +
+	"\tledger_id\x18\x04 \x01(\tR\bledgerId\"3\n" +
 	"\x17EndServerSignInResponse\x12\x18\n" +
 	"\aremoved\x18\x01 \x01(\bR\aremoved\"\x15\n" +
 	"\x13DescribeHostRequest\"\xc8\x01\n" +

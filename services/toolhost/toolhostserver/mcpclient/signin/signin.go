@@ -125,6 +125,8 @@ type State struct {
 	Issuer string
 	// Scopes are those of the token; nil: not known.
 	Scopes []string
+	// Lacked are rights that a call has lacked.
+	Lacked []string
 }
 
 // State returns whether an account has tokens. It sends no request.
@@ -137,7 +139,7 @@ func (s *SignIns) State(a Account) (State, error) {
 }
 
 func (s *SignIns) stateOf(g *grant) State {
-	state := State{SignedIn: true, Renewed: g.RefreshToken != "", Issuer: g.Issuer, Scopes: g.Scopes}
+	state := State{SignedIn: true, Renewed: g.RefreshToken != "", Issuer: g.Issuer, Scopes: g.Scopes, Lacked: g.Wanted}
 	if !g.Expiry.IsZero() {
 		state.Valid = max(0, g.Expiry.Sub(s.config.Now()))
 		state.SignedIn = state.Valid > 0 || state.Renewed

@@ -20,7 +20,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file harness/v1/mcp.proto.
  */
 export const file_harness_v1_mcp: GenFile = /*@__PURE__*/
-  fileDesc("ChRoYXJuZXNzL3YxL21jcC5wcm90bxIKaGFybmVzcy52MSKIBQoJTWNwU2VydmVyEgwKBG5hbWUYASABKAkSDwoHY29tbWFuZBgCIAEoCRIMCgRhcmdzGAMgAygJEisKA2VudhgEIAMoCzIeLmhhcm5lc3MudjEuTWNwU2VydmVyLkVudkVudHJ5EgsKA3VybBgFIAEoCRIzCgdoZWFkZXJzGAYgAygLMiIuaGFybmVzcy52MS5NY3BTZXJ2ZXIuSGVhZGVyc0VudHJ5Eg4KBnNoYXJlZBgHIAEoCBINCgV0cnVzdBgIIAEoCRINCgV0b29scxgJIAMoCRISCgppZGVtcG90ZW50GAogAygJEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHbmV0d29yaxgMIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmsSLQoEcGlucxgNIAMoCzIfLmhhcm5lc3MudjEuTWNwU2VydmVyLlBpbnNFbnRyeRIjCgVvYXV0aBgOIAEoCzIULmhhcm5lc3MudjEuTWNwT0F1dGgSDAoEZ3JwYxgPIAEoCRIMCgRob3N0GBAgASgIEigKBnBvbGljeRgUIAEoDjIYLmhhcm5lc3MudjEuVG9vbERlY2lzaW9uEiEKBGxvYWQYFSABKA4yEy5oYXJuZXNzLnYxLk1jcExvYWQaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARorCglQaW5zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJECghNY3BPQXV0aBIRCgljbGllbnRfaWQYASABKAkSFQoNY2xpZW50X3NlY3JldBgCIAEoCRIOCgZzY29wZXMYAyADKAkipQEKDVNpZ25JblN1YmplY3QSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISOwoJdmFyaWFibGVzGAIgAygLMiguaGFybmVzcy52MS5TaWduSW5TdWJqZWN0LlZhcmlhYmxlc0VudHJ5GjAKDlZhcmlhYmxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLU2lnbkluU3RhcnQSGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSDQoFc3RhdGUYAiABKAkSEQoJbGVkZ2VyX2lkGAMgASgJEigKBXZhbGlkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIl0KDFNpZ25JblJldHVybhINCgVzdGF0ZRgBIAEoCRIRCglsZWRnZXJfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSDQoFZXJyb3IYBSABKAkiewoLU2lnbkluU3RhdGUSEQoJc2lnbmVkX2luGAEgASgIEg8KB3JlbmV3ZWQYAiABKAgSKAoFdmFsaWQYAyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SDgoGaXNzdWVyGAQgASgJEg4KBnNjb3BlcxgFIAMoCSKWAQoPTWNwU2VydmVyU3RhdHVzEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRINCgV0b29scxgEIAEoDRIoCghsZWZ0X291dBgFIAMoCzIWLmhhcm5lc3MudjEuTWNwTGVmdE91dCIqCgpNY3BMZWZ0T3V0EgwKBHRvb2wYASABKAkSDgoGcmVhc29uGAIgASgJInAKDU1jcERlZmluaXRpb24SDAoEdG9vbBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIOCgZzY2hlbWEYBCABKAkSDQoFaGludHMYBSABKAkSDgoGZGlnZXN0GAYgASgJIsMBCgdNY3BUb29sEg4KBnNlcnZlchgBIAEoCRItCgpkZWZpbml0aW9uGAIgASgLMhkuaGFybmVzcy52MS5NY3BEZWZpbml0aW9uEiIKBHNwZWMYAyABKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEgwKBGxhdGUYBCABKAgSJQoGY2hhbmdlGAUgASgLMhUuaGFybmVzcy52MS5NY3BDaGFuZ2USDAoEZ29uZRgGIAEoCBISCgp1bmFwcHJvdmVkGAcgASgIIi8KCU1jcENoYW5nZRIOCgZkaWdlc3QYASABKAkSEgoKZGlmZmVyZW5jZRgCIAEoCSIuCghNY3BUb29scxIiCgV0b29scxgBIAMoCzITLmhhcm5lc3MudjEuTWNwVG9vbCKbAQoITWNwU3RhdGUSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGZGlnZXN0GAIgASgJEg4KBmZpbmRlchgDIAEoCBIsCgdzZXJ2ZXJzGAQgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJTdGF0dXMSDQoFbG9jYWwYBSABKAgSDgoGaGlkZGVuGAYgASgIIoABCgdNY3BTZWVuEiMKBXN0YXRlGAEgASgLMhQuaGFybmVzcy52MS5NY3BTdGF0ZRIsCgdjaGFuZ2VzGAIgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJDaGFuZ2USDgoGdG9rZW5zGAMgASgNEhIKCmluY29tcGxldGUYBCABKAgiUgoPTWNwU2VydmVyQ2hhbmdlEg4KBnNlcnZlchgBIAEoCRINCgVhZGRlZBgCIAMoCRIPCgdjaGFuZ2VkGAMgAygJEg8KB3JlbW92ZWQYBCADKAki/AEKB01jcENhbGwSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISDAoEdG9vbBgCIAEoCRIOCgZzY2hlbWEYAyABKAkSDwoHZGlnZXN0cxgEIAMoCRIQCghhcHByb3ZlZBgFIAEoCBIqCgdzYW5kYm94GAYgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEg0KBWxvY2FsGAcgASgIEhIKCnJlbWVtYmVyZWQYCCABKAgSDAoEYXNrcxgJIAEoCBIsCghxdWVzdGlvbhgKIAEoCzIaLmhhcm5lc3MudjEuU2VydmVyUXVlc3Rpb24irgEKDlNlcnZlclF1ZXN0aW9uEg4KBnNlcnZlchgBIAEoCRIrCghyZXF1ZXN0cxgCIAMoCzIZLmhhcm5lc3MudjEuU2VydmVyUmVxdWVzdBIhCgVzdGF0ZRgDIAEoCzISLmhhcm5lc3MudjEuT3BhcXVlEg0KBXJvdW5kGAQgASgNEi0KCXJlc3BvbnNlcxgFIAMoCzIaLmhhcm5lc3MudjEuU2VydmVyUmVzcG9uc2UiiAEKDVNlcnZlclJlcXVlc3QSCgoCaWQYASABKAkSJAoHbWVzc2FnZRgCIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIjCgZzY2hlbWEYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSIAoDdXJsGAQgASgLMhMuaGFybmVzcy52MS5Db250ZW50InQKDlNlcnZlclJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSKAoGYWN0aW9uGAIgASgOMhguaGFybmVzcy52MS5BbnN3ZXJBY3Rpb24SJAoHY29udGVudBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCpLCgdNY3BMb2FkEhgKFE1DUF9MT0FEX1VOU1BFQ0lGSUVEEAASEQoNTUNQX0xPQURfQVVUTxABEhMKD01DUF9MT0FEX1NFQVJDSBACKq4BCg5NY3BTZXJ2ZXJTdGF0ZRIgChxNQ1BfU0VSVkVSX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWTUNQX1NFUlZFUl9TVEFURV9SRUFEWRABEh0KGU1DUF9TRVJWRVJfU1RBVEVfU1RBUlRJTkcQAhIbChdNQ1BfU0VSVkVSX1NUQVRFX0ZBSUxFRBADEiIKHk1DUF9TRVJWRVJfU1RBVEVfTkVFRFNfU0lHTl9JThAEKnwKDEFuc3dlckFjdGlvbhIdChlBTlNXRVJfQUNUSU9OX1VOU1BFQ0lGSUVEEAASGAoUQU5TV0VSX0FDVElPTl9BQ0NFUFQQARIZChVBTlNXRVJfQUNUSU9OX0RFQ0xJTkUQAhIYChRBTlNXRVJfQUNUSU9OX0NBTkNFTBADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_content, file_harness_v1_conversation, file_harness_v1_sandbox, file_harness_v1_tool]);
+  fileDesc("ChRoYXJuZXNzL3YxL21jcC5wcm90bxIKaGFybmVzcy52MSKIBQoJTWNwU2VydmVyEgwKBG5hbWUYASABKAkSDwoHY29tbWFuZBgCIAEoCRIMCgRhcmdzGAMgAygJEisKA2VudhgEIAMoCzIeLmhhcm5lc3MudjEuTWNwU2VydmVyLkVudkVudHJ5EgsKA3VybBgFIAEoCRIzCgdoZWFkZXJzGAYgAygLMiIuaGFybmVzcy52MS5NY3BTZXJ2ZXIuSGVhZGVyc0VudHJ5Eg4KBnNoYXJlZBgHIAEoCBINCgV0cnVzdBgIIAEoCRINCgV0b29scxgJIAMoCRISCgppZGVtcG90ZW50GAogAygJEioKB3RpbWVvdXQYCyABKAsyGS5nb29nbGUucHJvdG9idWYuRHVyYXRpb24SKwoHbmV0d29yaxgMIAEoCzIaLmhhcm5lc3MudjEuU2FuZGJveE5ldHdvcmsSLQoEcGlucxgNIAMoCzIfLmhhcm5lc3MudjEuTWNwU2VydmVyLlBpbnNFbnRyeRIjCgVvYXV0aBgOIAEoCzIULmhhcm5lc3MudjEuTWNwT0F1dGgSDAoEZ3JwYxgPIAEoCRIMCgRob3N0GBAgASgIEigKBnBvbGljeRgUIAEoDjIYLmhhcm5lc3MudjEuVG9vbERlY2lzaW9uEiEKBGxvYWQYFSABKA4yEy5oYXJuZXNzLnYxLk1jcExvYWQaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARouCgxIZWFkZXJzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ARorCglQaW5zRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASJECghNY3BPQXV0aBIRCgljbGllbnRfaWQYASABKAkSFQoNY2xpZW50X3NlY3JldBgCIAEoCRIOCgZzY29wZXMYAyADKAkipQEKDVNpZ25JblN1YmplY3QSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISOwoJdmFyaWFibGVzGAIgAygLMiguaGFybmVzcy52MS5TaWduSW5TdWJqZWN0LlZhcmlhYmxlc0VudHJ5GjAKDlZhcmlhYmxlc0VudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAEidAoLU2lnbkluU3RhcnQSGQoRYXV0aG9yaXphdGlvbl91cmwYASABKAkSDQoFc3RhdGUYAiABKAkSEQoJbGVkZ2VyX2lkGAMgASgJEigKBXZhbGlkGAQgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uIl0KDFNpZ25JblJldHVybhINCgVzdGF0ZRgBIAEoCRIRCglsZWRnZXJfaWQYAiABKAkSDAoEY29kZRgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSDQoFZXJyb3IYBSABKAkiiwEKC1NpZ25JblN0YXRlEhEKCXNpZ25lZF9pbhgBIAEoCBIPCgdyZW5ld2VkGAIgASgIEigKBXZhbGlkGAMgASgLMhkuZ29vZ2xlLnByb3RvYnVmLkR1cmF0aW9uEg4KBmlzc3VlchgEIAEoCRIOCgZzY29wZXMYBSADKAkSDgoGbGFja2VkGAYgAygJImgKClNpZ25Jbkhvc3QSEQoJbGVkZ2VyX2lkGAEgASgJEhAKCGluc3RhbmNlGAIgASgJEiYKBXN0YXRlGAMgASgLMhcuaGFybmVzcy52MS5TaWduSW5TdGF0ZRINCgVlcnJvchgEIAEoCSKWAQoPTWNwU2VydmVyU3RhdHVzEg4KBnNlcnZlchgBIAEoCRIpCgVzdGF0ZRgCIAEoDjIaLmhhcm5lc3MudjEuTWNwU2VydmVyU3RhdGUSDwoHbWVzc2FnZRgDIAEoCRINCgV0b29scxgEIAEoDRIoCghsZWZ0X291dBgFIAMoCzIWLmhhcm5lc3MudjEuTWNwTGVmdE91dCIqCgpNY3BMZWZ0T3V0EgwKBHRvb2wYASABKAkSDgoGcmVhc29uGAIgASgJInAKDU1jcERlZmluaXRpb24SDAoEdG9vbBgBIAEoCRINCgV0aXRsZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIOCgZzY2hlbWEYBCABKAkSDQoFaGludHMYBSABKAkSDgoGZGlnZXN0GAYgASgJIsMBCgdNY3BUb29sEg4KBnNlcnZlchgBIAEoCRItCgpkZWZpbml0aW9uGAIgASgLMhkuaGFybmVzcy52MS5NY3BEZWZpbml0aW9uEiIKBHNwZWMYAyABKAsyFC5oYXJuZXNzLnYxLlRvb2xTcGVjEgwKBGxhdGUYBCABKAgSJQoGY2hhbmdlGAUgASgLMhUuaGFybmVzcy52MS5NY3BDaGFuZ2USDAoEZ29uZRgGIAEoCBISCgp1bmFwcHJvdmVkGAcgASgIIi8KCU1jcENoYW5nZRIOCgZkaWdlc3QYASABKAkSEgoKZGlmZmVyZW5jZRgCIAEoCSIuCghNY3BUb29scxIiCgV0b29scxgBIAMoCzITLmhhcm5lc3MudjEuTWNwVG9vbCKbAQoITWNwU3RhdGUSIgoFdG9vbHMYASABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSDgoGZGlnZXN0GAIgASgJEg4KBmZpbmRlchgDIAEoCBIsCgdzZXJ2ZXJzGAQgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJTdGF0dXMSDQoFbG9jYWwYBSABKAgSDgoGaGlkZGVuGAYgASgIIoABCgdNY3BTZWVuEiMKBXN0YXRlGAEgASgLMhQuaGFybmVzcy52MS5NY3BTdGF0ZRIsCgdjaGFuZ2VzGAIgAygLMhsuaGFybmVzcy52MS5NY3BTZXJ2ZXJDaGFuZ2USDgoGdG9rZW5zGAMgASgNEhIKCmluY29tcGxldGUYBCABKAgiUgoPTWNwU2VydmVyQ2hhbmdlEg4KBnNlcnZlchgBIAEoCRINCgVhZGRlZBgCIAMoCRIPCgdjaGFuZ2VkGAMgAygJEg8KB3JlbW92ZWQYBCADKAki/AEKB01jcENhbGwSJQoGc2VydmVyGAEgASgLMhUuaGFybmVzcy52MS5NY3BTZXJ2ZXISDAoEdG9vbBgCIAEoCRIOCgZzY2hlbWEYAyABKAkSDwoHZGlnZXN0cxgEIAMoCRIQCghhcHByb3ZlZBgFIAEoCBIqCgdzYW5kYm94GAYgASgLMhkuaGFybmVzcy52MS5TYW5kYm94Q29uZmlnEg0KBWxvY2FsGAcgASgIEhIKCnJlbWVtYmVyZWQYCCABKAgSDAoEYXNrcxgJIAEoCBIsCghxdWVzdGlvbhgKIAEoCzIaLmhhcm5lc3MudjEuU2VydmVyUXVlc3Rpb24irgEKDlNlcnZlclF1ZXN0aW9uEg4KBnNlcnZlchgBIAEoCRIrCghyZXF1ZXN0cxgCIAMoCzIZLmhhcm5lc3MudjEuU2VydmVyUmVxdWVzdBIhCgVzdGF0ZRgDIAEoCzISLmhhcm5lc3MudjEuT3BhcXVlEg0KBXJvdW5kGAQgASgNEi0KCXJlc3BvbnNlcxgFIAMoCzIaLmhhcm5lc3MudjEuU2VydmVyUmVzcG9uc2UiiAEKDVNlcnZlclJlcXVlc3QSCgoCaWQYASABKAkSJAoHbWVzc2FnZRgCIAEoCzITLmhhcm5lc3MudjEuQ29udGVudBIjCgZzY2hlbWEYAyABKAsyEy5oYXJuZXNzLnYxLkNvbnRlbnQSIAoDdXJsGAQgASgLMhMuaGFybmVzcy52MS5Db250ZW50InQKDlNlcnZlclJlc3BvbnNlEhIKCnJlcXVlc3RfaWQYASABKAkSKAoGYWN0aW9uGAIgASgOMhguaGFybmVzcy52MS5BbnN3ZXJBY3Rpb24SJAoHY29udGVudBgDIAEoCzITLmhhcm5lc3MudjEuQ29udGVudCpLCgdNY3BMb2FkEhgKFE1DUF9MT0FEX1VOU1BFQ0lGSUVEEAASEQoNTUNQX0xPQURfQVVUTxABEhMKD01DUF9MT0FEX1NFQVJDSBACKq4BCg5NY3BTZXJ2ZXJTdGF0ZRIgChxNQ1BfU0VSVkVSX1NUQVRFX1VOU1BFQ0lGSUVEEAASGgoWTUNQX1NFUlZFUl9TVEFURV9SRUFEWRABEh0KGU1DUF9TRVJWRVJfU1RBVEVfU1RBUlRJTkcQAhIbChdNQ1BfU0VSVkVSX1NUQVRFX0ZBSUxFRBADEiIKHk1DUF9TRVJWRVJfU1RBVEVfTkVFRFNfU0lHTl9JThAEKnwKDEFuc3dlckFjdGlvbhIdChlBTlNXRVJfQUNUSU9OX1VOU1BFQ0lGSUVEEAASGAoUQU5TV0VSX0FDVElPTl9BQ0NFUFQQARIZChVBTlNXRVJfQUNUSU9OX0RFQ0xJTkUQAhIYChRBTlNXRVJfQUNUSU9OX0NBTkNFTBADQkFaP2dpdGh1Yi5jb20vaGFybmVzc21lc2gvaGFybmVzc21lc2gvcGtnL2dlbi9oYXJuZXNzL3YxO2hhcm5lc3N2MWIGcHJvdG8z", [file_google_protobuf_duration, file_harness_v1_content, file_harness_v1_conversation, file_harness_v1_sandbox, file_harness_v1_tool]);
 
 /**
  * McpServer is a server whose tools a run has: one of the Model Context Protocol, or a
@@ -369,6 +369,13 @@ export type SignInState = Message<"harness.v1.SignInState"> & {
    * @generated from field: repeated string scopes = 5;
    */
   scopes: string[];
+
+  /**
+   * Rights that a call has lacked; the next sign-in requests them.
+   *
+   * @generated from field: repeated string lacked = 6;
+   */
+  lacked: string[];
 };
 
 /**
@@ -377,6 +384,48 @@ export type SignInState = Message<"harness.v1.SignInState"> & {
  */
 export const SignInStateSchema: GenMessage<SignInState> = /*@__PURE__*/
   messageDesc(file_harness_v1_mcp, 5);
+
+/**
+ * SignInHost is the sign-in at one tool host. Tokens stay with their host, so each has its own.
+ *
+ * @generated from message harness.v1.SignInHost
+ */
+export type SignInHost = Message<"harness.v1.SignInHost"> & {
+  /**
+   * Its ledger.
+   *
+   * @generated from field: string ledger_id = 1;
+   */
+  ledgerId: string;
+
+  /**
+   * Its process, as doctor names it; empty where the mesh is one process.
+   *
+   * @generated from field: string instance = 2;
+   */
+  instance: string;
+
+  /**
+   * The sign-in as it is now; unset if there is an error.
+   *
+   * @generated from field: harness.v1.SignInState state = 3;
+   */
+  state?: SignInState | undefined;
+
+  /**
+   * Why it is not known, in one line; empty: it is known.
+   *
+   * @generated from field: string error = 4;
+   */
+  error: string;
+};
+
+/**
+ * Describes the message harness.v1.SignInHost.
+ * Use `create(SignInHostSchema)` to create a new message.
+ */
+export const SignInHostSchema: GenMessage<SignInHost> = /*@__PURE__*/
+  messageDesc(file_harness_v1_mcp, 6);
 
 /**
  * McpServerStatus is how a server of a run is.
@@ -426,7 +475,7 @@ export type McpServerStatus = Message<"harness.v1.McpServerStatus"> & {
  * Use `create(McpServerStatusSchema)` to create a new message.
  */
 export const McpServerStatusSchema: GenMessage<McpServerStatus> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 6);
+  messageDesc(file_harness_v1_mcp, 7);
 
 /**
  * McpLeftOut is a tool that a run does not have.
@@ -454,7 +503,7 @@ export type McpLeftOut = Message<"harness.v1.McpLeftOut"> & {
  * Use `create(McpLeftOutSchema)` to create a new message.
  */
 export const McpLeftOutSchema: GenMessage<McpLeftOut> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 7);
+  messageDesc(file_harness_v1_mcp, 8);
 
 /**
  * McpDefinition is a tool as a server defines it.
@@ -510,7 +559,7 @@ export type McpDefinition = Message<"harness.v1.McpDefinition"> & {
  * Use `create(McpDefinitionSchema)` to create a new message.
  */
 export const McpDefinitionSchema: GenMessage<McpDefinition> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 8);
+  messageDesc(file_harness_v1_mcp, 9);
 
 /**
  * McpTool is a tool of a server in a run.
@@ -574,7 +623,7 @@ export type McpTool = Message<"harness.v1.McpTool"> & {
  * Use `create(McpToolSchema)` to create a new message.
  */
 export const McpToolSchema: GenMessage<McpTool> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 9);
+  messageDesc(file_harness_v1_mcp, 10);
 
 /**
  * McpChange is a definition that differs from the one that was approved.
@@ -602,7 +651,7 @@ export type McpChange = Message<"harness.v1.McpChange"> & {
  * Use `create(McpChangeSchema)` to create a new message.
  */
 export const McpChangeSchema: GenMessage<McpChange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 10);
+  messageDesc(file_harness_v1_mcp, 11);
 
 /**
  * McpTools are the tools of all servers of a run.
@@ -623,7 +672,7 @@ export type McpTools = Message<"harness.v1.McpTools"> & {
  * Use `create(McpToolsSchema)` to create a new message.
  */
 export const McpToolsSchema: GenMessage<McpTools> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 11);
+  messageDesc(file_harness_v1_mcp, 12);
 
 /**
  * McpState is what a run knows of its servers.
@@ -679,7 +728,7 @@ export type McpState = Message<"harness.v1.McpState"> & {
  * Use `create(McpStateSchema)` to create a new message.
  */
 export const McpStateSchema: GenMessage<McpState> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 12);
+  messageDesc(file_harness_v1_mcp, 13);
 
 /**
  * McpSeen is what repair has seen of the servers of a run.
@@ -721,7 +770,7 @@ export type McpSeen = Message<"harness.v1.McpSeen"> & {
  * Use `create(McpSeenSchema)` to create a new message.
  */
 export const McpSeenSchema: GenMessage<McpSeen> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 13);
+  messageDesc(file_harness_v1_mcp, 14);
 
 /**
  * McpServerChange is what has changed in the tools of a server.
@@ -763,7 +812,7 @@ export type McpServerChange = Message<"harness.v1.McpServerChange"> & {
  * Use `create(McpServerChangeSchema)` to create a new message.
  */
 export const McpServerChangeSchema: GenMessage<McpServerChange> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 14);
+  messageDesc(file_harness_v1_mcp, 15);
 
 /**
  * McpCall is a call of a server's tool, for a tool host.
@@ -848,7 +897,7 @@ export type McpCall = Message<"harness.v1.McpCall"> & {
  * Use `create(McpCallSchema)` to create a new message.
  */
 export const McpCallSchema: GenMessage<McpCall> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 15);
+  messageDesc(file_harness_v1_mcp, 16);
 
 /**
  * ServerQuestion is what a server wants to know from a person before it continues with a call of
@@ -898,7 +947,7 @@ export type ServerQuestion = Message<"harness.v1.ServerQuestion"> & {
  * Use `create(ServerQuestionSchema)` to create a new message.
  */
 export const ServerQuestionSchema: GenMessage<ServerQuestion> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 16);
+  messageDesc(file_harness_v1_mcp, 17);
 
 /**
  * ServerRequest is one thing that a server asks: to fill in a form, or to visit an address.
@@ -942,7 +991,7 @@ export type ServerRequest = Message<"harness.v1.ServerRequest"> & {
  * Use `create(ServerRequestSchema)` to create a new message.
  */
 export const ServerRequestSchema: GenMessage<ServerRequest> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 17);
+  messageDesc(file_harness_v1_mcp, 18);
 
 /**
  * ServerResponse is the answer to a ServerRequest.
@@ -977,7 +1026,7 @@ export type ServerResponse = Message<"harness.v1.ServerResponse"> & {
  * Use `create(ServerResponseSchema)` to create a new message.
  */
 export const ServerResponseSchema: GenMessage<ServerResponse> = /*@__PURE__*/
-  messageDesc(file_harness_v1_mcp, 18);
+  messageDesc(file_harness_v1_mcp, 19);
 
 /**
  * McpLoad is how a model gets the tools of a server.

@@ -72,10 +72,13 @@ class StartSignInRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     REDIRECT_URI_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """Namespace; empty means default."""
     redirect_uri: _builtins.str
     """Where the browser is redirected: http on a loopback address of the person's machine."""
+    ledger_id: _builtins.str
+    """The tool host, SignInHost.ledger_id. Empty: any. A sign-in counts at its tool host alone."""
     @_builtins.property
     def subject(self) -> _mcp_pb2.SignInSubject:
         """The server."""
@@ -86,10 +89,11 @@ class StartSignInRequest(_message.Message):
         namespace: _builtins.str = ...,
         subject: _mcp_pb2.SignInSubject | None = ...,
         redirect_uri: _builtins.str = ...,
+        ledger_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["namespace", b"namespace", "redirect_uri", b"redirect_uri", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "namespace", b"namespace", "redirect_uri", b"redirect_uri", "subject", b"subject"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -206,18 +210,26 @@ class GetSignInResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     STATE_FIELD_NUMBER: _builtins.int
+    HOSTS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def state(self) -> _mcp_pb2.SignInState:
-        """The sign-in as it is now."""
+        """The sign-in as it is now at the tool host where it lasts the shortest time. Runs are signed in
+        if all tool hosts are.
+        """
+
+    @_builtins.property
+    def hosts(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.SignInHost]:
+        """The tool hosts of the mesh that answer now, by name."""
 
     def __init__(
         self,
         *,
         state: _mcp_pb2.SignInState | None = ...,
+        hosts: _abc.Iterable[_mcp_pb2.SignInHost] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hosts", b"hosts", "state", b"state"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -258,16 +270,22 @@ class SignOutResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REMOVED_FIELD_NUMBER: _builtins.int
+    HOSTS_FIELD_NUMBER: _builtins.int
     removed: _builtins.bool
     """There was a token."""
+    @_builtins.property
+    def hosts(self) -> _containers.RepeatedCompositeFieldContainer[_mcp_pb2.SignInHost]:
+        """The tool hosts of the mesh that answer now, by name; those with an error may have a token."""
+
     def __init__(
         self,
         *,
         removed: _builtins.bool = ...,
+        hosts: _abc.Iterable[_mcp_pb2.SignInHost] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["removed", b"removed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hosts", b"hosts", "removed", b"removed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

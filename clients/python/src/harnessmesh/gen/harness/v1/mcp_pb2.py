@@ -29,7 +29,7 @@ from harnessmesh.gen.harness.v1 import sandbox_pb2 as harness_dot_v1_dot_sandbox
 from harnessmesh.gen.harness.v1 import tool_pb2 as harness_dot_v1_dot_tool__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14harness/v1/mcp.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\x88\x05\n\tMcpServer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x02 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x03 \x03(\t\x12+\n\x03\x65nv\x18\x04 \x03(\x0b\x32\x1e.harness.v1.McpServer.EnvEntry\x12\x0b\n\x03url\x18\x05 \x01(\t\x12\x33\n\x07headers\x18\x06 \x03(\x0b\x32\".harness.v1.McpServer.HeadersEntry\x12\x0e\n\x06shared\x18\x07 \x01(\x08\x12\r\n\x05trust\x18\x08 \x01(\t\x12\r\n\x05tools\x18\t \x03(\t\x12\x12\n\nidempotent\x18\n \x03(\t\x12*\n\x07timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x07network\x18\x0c \x01(\x0b\x32\x1a.harness.v1.SandboxNetwork\x12-\n\x04pins\x18\r \x03(\x0b\x32\x1f.harness.v1.McpServer.PinsEntry\x12#\n\x05oauth\x18\x0e \x01(\x0b\x32\x14.harness.v1.McpOAuth\x12\x0c\n\x04grpc\x18\x0f \x01(\t\x12\x0c\n\x04host\x18\x10 \x01(\x08\x12(\n\x06policy\x18\x14 \x01(\x0e\x32\x18.harness.v1.ToolDecision\x12!\n\x04load\x18\x15 \x01(\x0e\x32\x13.harness.v1.McpLoad\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a+\n\tPinsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"D\n\x08McpOAuth\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x15\n\rclient_secret\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\"\xa5\x01\n\rSignInSubject\x12%\n\x06server\x18\x01 \x01(\x0b\x32\x15.harness.v1.McpServer\x12;\n\tvariables\x18\x02 \x03(\x0b\x32(.harness.v1.SignInSubject.VariablesEntry\x1a\x30\n\x0eVariablesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"t\n\x0bSignInStart\x12\x19\n\x11\x61uthorization_url\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x11\n\tledger_id\x18\x03 \x01(\t\x12(\n\x05valid\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"]\n\x0cSignInReturn\x12\r\n\x05state\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\t\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0e\n\x06issuer\x18\x04 \x01(\t\x12\r\n\x05\x65rror\x18\x05 \x01(\t\"{\n\x0bSignInState\x12\x11\n\tsigned_in\x18\x01 \x01(\x08\x12\x0f\n\x07renewed\x18\x02 \x01(\x08\x12(\n\x05valid\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06issuer\x18\x04 \x01(\t\x12\x0e\n\x06scopes\x18\x05 \x03(\t\"\x96\x01\n\x0fMcpServerStatus\x12\x0e\n\x06server\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.harness.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\r\n\x05tools\x18\x04 \x01(\r\x12(\n\x08left_out\x18\x05 \x03(\x0b\x32\x16.harness.v1.McpLeftOut\"*\n\nMcpLeftOut\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"p\n\rMcpDefinition\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\r\n\x05hints\x18\x05 \x01(\t\x12\x0e\n\x06\x64igest\x18\x06 \x01(\t\"\xc3\x01\n\x07McpTool\x12\x0e\n\x06server\x18\x01 \x01(\t\x12-\n\ndefinition\x18\x02 \x01(\x0b\x32\x19.harness.v1.McpDefinition\x12\"\n\x04spec\x18\x03 \x01(\x0b\x32\x14.harness.v1.ToolSpec\x12\x0c\n\x04late\x18\x04 \x01(\x08\x12%\n\x06\x63hange\x18\x05 \x01(\x0b\x32\x15.harness.v1.McpChange\x12\x0c\n\x04gone\x18\x06 \x01(\x08\x12\x12\n\nunapproved\x18\x07 \x01(\x08\"/\n\tMcpChange\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x12\n\ndifference\x18\x02 \x01(\t\".\n\x08McpTools\x12\"\n\x05tools\x18\x01 \x03(\x0b\x32\x13.harness.v1.McpTool\"\x9b\x01\n\x08McpState\x12\"\n\x05tools\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x0e\n\x06\x66inder\x18\x03 \x01(\x08\x12,\n\x07servers\x18\x04 \x03(\x0b\x32\x1b.harness.v1.McpServerStatus\x12\r\n\x05local\x18\x05 \x01(\x08\x12\x0e\n\x06hidden\x18\x06 \x01(\x08\"\x80\x01\n\x07McpSeen\x12#\n\x05state\x18\x01 \x01(\x0b\x32\x14.harness.v1.McpState\x12,\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x1b.harness.v1.McpServerChange\x12\x0e\n\x06tokens\x18\x03 \x01(\r\x12\x12\n\nincomplete\x18\x04 \x01(\x08\"R\n\x0fMcpServerChange\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x02 \x03(\t\x12\x0f\n\x07\x63hanged\x18\x03 \x03(\t\x12\x0f\n\x07removed\x18\x04 \x03(\t\"\xfc\x01\n\x07McpCall\x12%\n\x06server\x18\x01 \x01(\x0b\x32\x15.harness.v1.McpServer\x12\x0c\n\x04tool\x18\x02 \x01(\t\x12\x0e\n\x06schema\x18\x03 \x01(\t\x12\x0f\n\x07\x64igests\x18\x04 \x03(\t\x12\x10\n\x08\x61pproved\x18\x05 \x01(\x08\x12*\n\x07sandbox\x18\x06 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\r\n\x05local\x18\x07 \x01(\x08\x12\x12\n\nremembered\x18\x08 \x01(\x08\x12\x0c\n\x04\x61sks\x18\t \x01(\x08\x12,\n\x08question\x18\n \x01(\x0b\x32\x1a.harness.v1.ServerQuestion\"\xae\x01\n\x0eServerQuestion\x12\x0e\n\x06server\x18\x01 \x01(\t\x12+\n\x08requests\x18\x02 \x03(\x0b\x32\x19.harness.v1.ServerRequest\x12!\n\x05state\x18\x03 \x01(\x0b\x32\x12.harness.v1.Opaque\x12\r\n\x05round\x18\x04 \x01(\r\x12-\n\tresponses\x18\x05 \x03(\x0b\x32\x1a.harness.v1.ServerResponse\"\x88\x01\n\rServerRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12$\n\x07message\x18\x02 \x01(\x0b\x32\x13.harness.v1.Content\x12#\n\x06schema\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content\x12 \n\x03url\x18\x04 \x01(\x0b\x32\x13.harness.v1.Content\"t\n\x0eServerResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12(\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x18.harness.v1.AnswerAction\x12$\n\x07\x63ontent\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content*K\n\x07McpLoad\x12\x18\n\x14MCP_LOAD_UNSPECIFIED\x10\x00\x12\x11\n\rMCP_LOAD_AUTO\x10\x01\x12\x13\n\x0fMCP_LOAD_SEARCH\x10\x02*\xae\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16MCP_SERVER_STATE_READY\x10\x01\x12\x1d\n\x19MCP_SERVER_STATE_STARTING\x10\x02\x12\x1b\n\x17MCP_SERVER_STATE_FAILED\x10\x03\x12\"\n\x1eMCP_SERVER_STATE_NEEDS_SIGN_IN\x10\x04*|\n\x0c\x41nswerAction\x12\x1d\n\x19\x41NSWER_ACTION_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41NSWER_ACTION_ACCEPT\x10\x01\x12\x19\n\x15\x41NSWER_ACTION_DECLINE\x10\x02\x12\x18\n\x14\x41NSWER_ACTION_CANCEL\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x14harness/v1/mcp.proto\x12\nharness.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x18harness/v1/content.proto\x1a\x1dharness/v1/conversation.proto\x1a\x18harness/v1/sandbox.proto\x1a\x15harness/v1/tool.proto\"\x88\x05\n\tMcpServer\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x63ommand\x18\x02 \x01(\t\x12\x0c\n\x04\x61rgs\x18\x03 \x03(\t\x12+\n\x03\x65nv\x18\x04 \x03(\x0b\x32\x1e.harness.v1.McpServer.EnvEntry\x12\x0b\n\x03url\x18\x05 \x01(\t\x12\x33\n\x07headers\x18\x06 \x03(\x0b\x32\".harness.v1.McpServer.HeadersEntry\x12\x0e\n\x06shared\x18\x07 \x01(\x08\x12\r\n\x05trust\x18\x08 \x01(\t\x12\r\n\x05tools\x18\t \x03(\t\x12\x12\n\nidempotent\x18\n \x03(\t\x12*\n\x07timeout\x18\x0b \x01(\x0b\x32\x19.google.protobuf.Duration\x12+\n\x07network\x18\x0c \x01(\x0b\x32\x1a.harness.v1.SandboxNetwork\x12-\n\x04pins\x18\r \x03(\x0b\x32\x1f.harness.v1.McpServer.PinsEntry\x12#\n\x05oauth\x18\x0e \x01(\x0b\x32\x14.harness.v1.McpOAuth\x12\x0c\n\x04grpc\x18\x0f \x01(\t\x12\x0c\n\x04host\x18\x10 \x01(\x08\x12(\n\x06policy\x18\x14 \x01(\x0e\x32\x18.harness.v1.ToolDecision\x12!\n\x04load\x18\x15 \x01(\x0e\x32\x13.harness.v1.McpLoad\x1a*\n\x08\x45nvEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x1a+\n\tPinsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"D\n\x08McpOAuth\x12\x11\n\tclient_id\x18\x01 \x01(\t\x12\x15\n\rclient_secret\x18\x02 \x01(\t\x12\x0e\n\x06scopes\x18\x03 \x03(\t\"\xa5\x01\n\rSignInSubject\x12%\n\x06server\x18\x01 \x01(\x0b\x32\x15.harness.v1.McpServer\x12;\n\tvariables\x18\x02 \x03(\x0b\x32(.harness.v1.SignInSubject.VariablesEntry\x1a\x30\n\x0eVariablesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"t\n\x0bSignInStart\x12\x19\n\x11\x61uthorization_url\x18\x01 \x01(\t\x12\r\n\x05state\x18\x02 \x01(\t\x12\x11\n\tledger_id\x18\x03 \x01(\t\x12(\n\x05valid\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\"]\n\x0cSignInReturn\x12\r\n\x05state\x18\x01 \x01(\t\x12\x11\n\tledger_id\x18\x02 \x01(\t\x12\x0c\n\x04\x63ode\x18\x03 \x01(\t\x12\x0e\n\x06issuer\x18\x04 \x01(\t\x12\r\n\x05\x65rror\x18\x05 \x01(\t\"\x8b\x01\n\x0bSignInState\x12\x11\n\tsigned_in\x18\x01 \x01(\x08\x12\x0f\n\x07renewed\x18\x02 \x01(\x08\x12(\n\x05valid\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0e\n\x06issuer\x18\x04 \x01(\t\x12\x0e\n\x06scopes\x18\x05 \x03(\t\x12\x0e\n\x06lacked\x18\x06 \x03(\t\"h\n\nSignInHost\x12\x11\n\tledger_id\x18\x01 \x01(\t\x12\x10\n\x08instance\x18\x02 \x01(\t\x12&\n\x05state\x18\x03 \x01(\x0b\x32\x17.harness.v1.SignInState\x12\r\n\x05\x65rror\x18\x04 \x01(\t\"\x96\x01\n\x0fMcpServerStatus\x12\x0e\n\x06server\x18\x01 \x01(\t\x12)\n\x05state\x18\x02 \x01(\x0e\x32\x1a.harness.v1.McpServerState\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\r\n\x05tools\x18\x04 \x01(\r\x12(\n\x08left_out\x18\x05 \x03(\x0b\x32\x16.harness.v1.McpLeftOut\"*\n\nMcpLeftOut\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\x0e\n\x06reason\x18\x02 \x01(\t\"p\n\rMcpDefinition\x12\x0c\n\x04tool\x18\x01 \x01(\t\x12\r\n\x05title\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x0e\n\x06schema\x18\x04 \x01(\t\x12\r\n\x05hints\x18\x05 \x01(\t\x12\x0e\n\x06\x64igest\x18\x06 \x01(\t\"\xc3\x01\n\x07McpTool\x12\x0e\n\x06server\x18\x01 \x01(\t\x12-\n\ndefinition\x18\x02 \x01(\x0b\x32\x19.harness.v1.McpDefinition\x12\"\n\x04spec\x18\x03 \x01(\x0b\x32\x14.harness.v1.ToolSpec\x12\x0c\n\x04late\x18\x04 \x01(\x08\x12%\n\x06\x63hange\x18\x05 \x01(\x0b\x32\x15.harness.v1.McpChange\x12\x0c\n\x04gone\x18\x06 \x01(\x08\x12\x12\n\nunapproved\x18\x07 \x01(\x08\"/\n\tMcpChange\x12\x0e\n\x06\x64igest\x18\x01 \x01(\t\x12\x12\n\ndifference\x18\x02 \x01(\t\".\n\x08McpTools\x12\"\n\x05tools\x18\x01 \x03(\x0b\x32\x13.harness.v1.McpTool\"\x9b\x01\n\x08McpState\x12\"\n\x05tools\x18\x01 \x01(\x0b\x32\x13.harness.v1.Content\x12\x0e\n\x06\x64igest\x18\x02 \x01(\t\x12\x0e\n\x06\x66inder\x18\x03 \x01(\x08\x12,\n\x07servers\x18\x04 \x03(\x0b\x32\x1b.harness.v1.McpServerStatus\x12\r\n\x05local\x18\x05 \x01(\x08\x12\x0e\n\x06hidden\x18\x06 \x01(\x08\"\x80\x01\n\x07McpSeen\x12#\n\x05state\x18\x01 \x01(\x0b\x32\x14.harness.v1.McpState\x12,\n\x07\x63hanges\x18\x02 \x03(\x0b\x32\x1b.harness.v1.McpServerChange\x12\x0e\n\x06tokens\x18\x03 \x01(\r\x12\x12\n\nincomplete\x18\x04 \x01(\x08\"R\n\x0fMcpServerChange\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\r\n\x05\x61\x64\x64\x65\x64\x18\x02 \x03(\t\x12\x0f\n\x07\x63hanged\x18\x03 \x03(\t\x12\x0f\n\x07removed\x18\x04 \x03(\t\"\xfc\x01\n\x07McpCall\x12%\n\x06server\x18\x01 \x01(\x0b\x32\x15.harness.v1.McpServer\x12\x0c\n\x04tool\x18\x02 \x01(\t\x12\x0e\n\x06schema\x18\x03 \x01(\t\x12\x0f\n\x07\x64igests\x18\x04 \x03(\t\x12\x10\n\x08\x61pproved\x18\x05 \x01(\x08\x12*\n\x07sandbox\x18\x06 \x01(\x0b\x32\x19.harness.v1.SandboxConfig\x12\r\n\x05local\x18\x07 \x01(\x08\x12\x12\n\nremembered\x18\x08 \x01(\x08\x12\x0c\n\x04\x61sks\x18\t \x01(\x08\x12,\n\x08question\x18\n \x01(\x0b\x32\x1a.harness.v1.ServerQuestion\"\xae\x01\n\x0eServerQuestion\x12\x0e\n\x06server\x18\x01 \x01(\t\x12+\n\x08requests\x18\x02 \x03(\x0b\x32\x19.harness.v1.ServerRequest\x12!\n\x05state\x18\x03 \x01(\x0b\x32\x12.harness.v1.Opaque\x12\r\n\x05round\x18\x04 \x01(\r\x12-\n\tresponses\x18\x05 \x03(\x0b\x32\x1a.harness.v1.ServerResponse\"\x88\x01\n\rServerRequest\x12\n\n\x02id\x18\x01 \x01(\t\x12$\n\x07message\x18\x02 \x01(\x0b\x32\x13.harness.v1.Content\x12#\n\x06schema\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content\x12 \n\x03url\x18\x04 \x01(\x0b\x32\x13.harness.v1.Content\"t\n\x0eServerResponse\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12(\n\x06\x61\x63tion\x18\x02 \x01(\x0e\x32\x18.harness.v1.AnswerAction\x12$\n\x07\x63ontent\x18\x03 \x01(\x0b\x32\x13.harness.v1.Content*K\n\x07McpLoad\x12\x18\n\x14MCP_LOAD_UNSPECIFIED\x10\x00\x12\x11\n\rMCP_LOAD_AUTO\x10\x01\x12\x13\n\x0fMCP_LOAD_SEARCH\x10\x02*\xae\x01\n\x0eMcpServerState\x12 \n\x1cMCP_SERVER_STATE_UNSPECIFIED\x10\x00\x12\x1a\n\x16MCP_SERVER_STATE_READY\x10\x01\x12\x1d\n\x19MCP_SERVER_STATE_STARTING\x10\x02\x12\x1b\n\x17MCP_SERVER_STATE_FAILED\x10\x03\x12\"\n\x1eMCP_SERVER_STATE_NEEDS_SIGN_IN\x10\x04*|\n\x0c\x41nswerAction\x12\x1d\n\x19\x41NSWER_ACTION_UNSPECIFIED\x10\x00\x12\x18\n\x14\x41NSWER_ACTION_ACCEPT\x10\x01\x12\x19\n\x15\x41NSWER_ACTION_DECLINE\x10\x02\x12\x18\n\x14\x41NSWER_ACTION_CANCEL\x10\x03\x42\x41Z?github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1;harnessv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -45,12 +45,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MCPSERVER_PINSENTRY']._serialized_options = b'8\001'
   _globals['_SIGNINSUBJECT_VARIABLESENTRY']._loaded_options = None
   _globals['_SIGNINSUBJECT_VARIABLESENTRY']._serialized_options = b'8\001'
-  _globals['_MCPLOAD']._serialized_start=3069
-  _globals['_MCPLOAD']._serialized_end=3144
-  _globals['_MCPSERVERSTATE']._serialized_start=3147
-  _globals['_MCPSERVERSTATE']._serialized_end=3321
-  _globals['_ANSWERACTION']._serialized_start=3323
-  _globals['_ANSWERACTION']._serialized_end=3447
+  _globals['_MCPLOAD']._serialized_start=3192
+  _globals['_MCPLOAD']._serialized_end=3267
+  _globals['_MCPSERVERSTATE']._serialized_start=3270
+  _globals['_MCPSERVERSTATE']._serialized_end=3444
+  _globals['_ANSWERACTION']._serialized_start=3446
+  _globals['_ANSWERACTION']._serialized_end=3570
   _globals['_MCPSERVER']._serialized_start=175
   _globals['_MCPSERVER']._serialized_end=823
   _globals['_MCPSERVER_ENVENTRY']._serialized_start=688
@@ -69,32 +69,34 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SIGNINSTART']._serialized_end=1179
   _globals['_SIGNINRETURN']._serialized_start=1181
   _globals['_SIGNINRETURN']._serialized_end=1274
-  _globals['_SIGNINSTATE']._serialized_start=1276
-  _globals['_SIGNINSTATE']._serialized_end=1399
-  _globals['_MCPSERVERSTATUS']._serialized_start=1402
-  _globals['_MCPSERVERSTATUS']._serialized_end=1552
-  _globals['_MCPLEFTOUT']._serialized_start=1554
-  _globals['_MCPLEFTOUT']._serialized_end=1596
-  _globals['_MCPDEFINITION']._serialized_start=1598
-  _globals['_MCPDEFINITION']._serialized_end=1710
-  _globals['_MCPTOOL']._serialized_start=1713
-  _globals['_MCPTOOL']._serialized_end=1908
-  _globals['_MCPCHANGE']._serialized_start=1910
-  _globals['_MCPCHANGE']._serialized_end=1957
-  _globals['_MCPTOOLS']._serialized_start=1959
-  _globals['_MCPTOOLS']._serialized_end=2005
-  _globals['_MCPSTATE']._serialized_start=2008
-  _globals['_MCPSTATE']._serialized_end=2163
-  _globals['_MCPSEEN']._serialized_start=2166
-  _globals['_MCPSEEN']._serialized_end=2294
-  _globals['_MCPSERVERCHANGE']._serialized_start=2296
-  _globals['_MCPSERVERCHANGE']._serialized_end=2378
-  _globals['_MCPCALL']._serialized_start=2381
-  _globals['_MCPCALL']._serialized_end=2633
-  _globals['_SERVERQUESTION']._serialized_start=2636
-  _globals['_SERVERQUESTION']._serialized_end=2810
-  _globals['_SERVERREQUEST']._serialized_start=2813
-  _globals['_SERVERREQUEST']._serialized_end=2949
-  _globals['_SERVERRESPONSE']._serialized_start=2951
-  _globals['_SERVERRESPONSE']._serialized_end=3067
+  _globals['_SIGNINSTATE']._serialized_start=1277
+  _globals['_SIGNINSTATE']._serialized_end=1416
+  _globals['_SIGNINHOST']._serialized_start=1418
+  _globals['_SIGNINHOST']._serialized_end=1522
+  _globals['_MCPSERVERSTATUS']._serialized_start=1525
+  _globals['_MCPSERVERSTATUS']._serialized_end=1675
+  _globals['_MCPLEFTOUT']._serialized_start=1677
+  _globals['_MCPLEFTOUT']._serialized_end=1719
+  _globals['_MCPDEFINITION']._serialized_start=1721
+  _globals['_MCPDEFINITION']._serialized_end=1833
+  _globals['_MCPTOOL']._serialized_start=1836
+  _globals['_MCPTOOL']._serialized_end=2031
+  _globals['_MCPCHANGE']._serialized_start=2033
+  _globals['_MCPCHANGE']._serialized_end=2080
+  _globals['_MCPTOOLS']._serialized_start=2082
+  _globals['_MCPTOOLS']._serialized_end=2128
+  _globals['_MCPSTATE']._serialized_start=2131
+  _globals['_MCPSTATE']._serialized_end=2286
+  _globals['_MCPSEEN']._serialized_start=2289
+  _globals['_MCPSEEN']._serialized_end=2417
+  _globals['_MCPSERVERCHANGE']._serialized_start=2419
+  _globals['_MCPSERVERCHANGE']._serialized_end=2501
+  _globals['_MCPCALL']._serialized_start=2504
+  _globals['_MCPCALL']._serialized_end=2756
+  _globals['_SERVERQUESTION']._serialized_start=2759
+  _globals['_SERVERQUESTION']._serialized_end=2933
+  _globals['_SERVERREQUEST']._serialized_start=2936
+  _globals['_SERVERREQUEST']._serialized_end=3072
+  _globals['_SERVERRESPONSE']._serialized_start=3074
+  _globals['_SERVERRESPONSE']._serialized_end=3190
 # @@protoc_insertion_point(module_scope)

@@ -471,6 +471,7 @@ class SignInState(_message.Message):
     VALID_FIELD_NUMBER: _builtins.int
     ISSUER_FIELD_NUMBER: _builtins.int
     SCOPES_FIELD_NUMBER: _builtins.int
+    LACKED_FIELD_NUMBER: _builtins.int
     signed_in: _builtins.bool
     """The host has a token for the server."""
     renewed: _builtins.bool
@@ -485,6 +486,10 @@ class SignInState(_message.Message):
     def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Its rights; empty: not known."""
 
+    @_builtins.property
+    def lacked(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Rights that a call has lacked; the next sign-in requests them."""
+
     def __init__(
         self,
         *,
@@ -493,14 +498,51 @@ class SignInState(_message.Message):
         valid: _duration_pb2.Duration | None = ...,
         issuer: _builtins.str = ...,
         scopes: _abc.Iterable[_builtins.str] | None = ...,
+        lacked: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["valid", b"valid"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["issuer", b"issuer", "renewed", b"renewed", "scopes", b"scopes", "signed_in", b"signed_in", "valid", b"valid"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["issuer", b"issuer", "lacked", b"lacked", "renewed", b"renewed", "scopes", b"scopes", "signed_in", b"signed_in", "valid", b"valid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SignInState: _TypeAlias = SignInState  # noqa: Y015
+
+@_typing.final
+class SignInHost(_message.Message):
+    """SignInHost is the sign-in at one tool host. Tokens stay with their host, so each has its own."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
+    INSTANCE_FIELD_NUMBER: _builtins.int
+    STATE_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    ledger_id: _builtins.str
+    """Its ledger."""
+    instance: _builtins.str
+    """Its process, as doctor names it; empty where the mesh is one process."""
+    error: _builtins.str
+    """Why it is not known, in one line; empty: it is known."""
+    @_builtins.property
+    def state(self) -> Global___SignInState:
+        """The sign-in as it is now; unset if there is an error."""
+
+    def __init__(
+        self,
+        *,
+        ledger_id: _builtins.str = ...,
+        instance: _builtins.str = ...,
+        state: Global___SignInState | None = ...,
+        error: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "instance", b"instance", "ledger_id", b"ledger_id", "state", b"state"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignInHost: _TypeAlias = SignInHost  # noqa: Y015
 
 @_typing.final
 class McpServerStatus(_message.Message):

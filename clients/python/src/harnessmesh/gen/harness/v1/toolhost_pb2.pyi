@@ -38,6 +38,7 @@ class StartServerSignInRequest(_message.Message):
     SUBJECT_FIELD_NUMBER: _builtins.int
     LOCAL_FIELD_NUMBER: _builtins.int
     REDIRECT_URI_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The namespace whose runs use the token."""
     local: _builtins.bool
@@ -46,6 +47,8 @@ class StartServerSignInRequest(_message.Message):
     """
     redirect_uri: _builtins.str
     """Where the browser is redirected: http on a loopback address."""
+    ledger_id: _builtins.str
+    """Ledger of the host that is called. Empty: any."""
     @_builtins.property
     def subject(self) -> _mcp_pb2.SignInSubject:
         """The server."""
@@ -57,10 +60,11 @@ class StartServerSignInRequest(_message.Message):
         subject: _mcp_pb2.SignInSubject | None = ...,
         local: _builtins.bool = ...,
         redirect_uri: _builtins.str = ...,
+        ledger_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["local", b"local", "namespace", b"namespace", "redirect_uri", b"redirect_uri", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "local", b"local", "namespace", b"namespace", "redirect_uri", b"redirect_uri", "subject", b"subject"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -151,9 +155,12 @@ class DescribeServerSignInRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     LOCAL_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The namespace."""
     local: _builtins.bool
+    """As in StartServerSignInRequest."""
+    ledger_id: _builtins.str
     """As in StartServerSignInRequest."""
     @_builtins.property
     def subject(self) -> _mcp_pb2.SignInSubject:
@@ -165,10 +172,11 @@ class DescribeServerSignInRequest(_message.Message):
         namespace: _builtins.str = ...,
         subject: _mcp_pb2.SignInSubject | None = ...,
         local: _builtins.bool = ...,
+        ledger_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["local", b"local", "namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "local", b"local", "namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -207,9 +215,12 @@ class EndServerSignInRequest(_message.Message):
     NAMESPACE_FIELD_NUMBER: _builtins.int
     SUBJECT_FIELD_NUMBER: _builtins.int
     LOCAL_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
     namespace: _builtins.str
     """The namespace."""
     local: _builtins.bool
+    """As in StartServerSignInRequest."""
+    ledger_id: _builtins.str
     """As in StartServerSignInRequest."""
     @_builtins.property
     def subject(self) -> _mcp_pb2.SignInSubject:
@@ -221,10 +232,11 @@ class EndServerSignInRequest(_message.Message):
         namespace: _builtins.str = ...,
         subject: _mcp_pb2.SignInSubject | None = ...,
         local: _builtins.bool = ...,
+        ledger_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["subject", b"subject"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["local", b"local", "namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "local", b"local", "namespace", b"namespace", "subject", b"subject"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
