@@ -1,11 +1,9 @@
 package mesh
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -136,7 +134,7 @@ func (k *killedServers) through(id string) (unknown, notRun int) {
 		k.t.Errorf("%s: %d calls are unknown after %d deaths of others than the turn worker", id, unknown, most)
 	}
 	k.far.Kill()
-	meshtest.Eventually(k.t, "nothing of the server is left", func() bool { return len(k.near()) == 0 })
+	meshtest.Eventually(k.t, "nothing of the server is left", func() bool { return len(serving(k.workspace)) == 0 })
 	return unknown, notRun
 }
 
@@ -169,7 +167,7 @@ func (k *killedServers) kill(d *driver, number int, call string) {
 	switch victim {
 	case "near":
 		var pids []int
-		meshtest.Eventually(k.t, "the server runs", func() bool { pids = k.near(); return len(pids) > 0 })
+		meshtest.Eventually(k.t, "the server runs", func() bool { pids = serving(k.workspace); return len(pids) > 0 })
 		_ = syscall.Kill(pids[k.random.IntN(len(pids))], syscall.SIGKILL) // it may have ended
 	case "far":
 		k.far.Restart()
@@ -182,18 +180,4 @@ func (k *killedServers) kill(d *driver, number int, call string) {
 	if victim == "toolhost" || victim == "turn" {
 		k.m.Start(victim)
 	}
-}
-
-// near returns the processes of the server over stdio.
-func (k *killedServers) near() (pids []int) {
-	for _, file := range holding(k.workspace) {
-		data, err := os.ReadFile(file)
-		if err != nil || bytes.Contains(data, []byte(servertest.Listen+"=")) {
-			continue
-		}
-		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

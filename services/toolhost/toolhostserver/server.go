@@ -104,6 +104,9 @@ type Config struct {
 	Services []*harnessv1.McpServer
 	// Remote has the options of connections to tool services. Default: an empty one.
 	Remote *remote.Pool
+	// ServerIdle is after how long without a call the process of a server of tools is stopped. Default:
+	// 5 minutes.
+	ServerIdle time.Duration
 	// Limits of calls; zero fields mean defaults.
 	Limits toolhost.Limits
 	// Logger; default: discards.

@@ -40,7 +40,7 @@ const defaultServerCall = 120 * time.Second
 func (s *Server) newServers() *mcpclient.Servers {
 	return mcpclient.New(mcpclient.Config{
 		Process: s.runServer, Transport: s.serverTransport, Dial: s.dialService, Variable: s.serverVariable, SignIns: s.signIns, Logger: s.log,
-		Approvals: mcpclient.NewApprovals(filepath.Join(s.config.Dir, "servers"), s.log),
+		Approvals: mcpclient.NewApprovals(filepath.Join(s.config.Dir, "servers"), s.log), Idle: s.config.ServerIdle,
 	})
 }
 

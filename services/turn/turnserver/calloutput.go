@@ -22,11 +22,12 @@ const (
 	outputRetry = time.Second
 )
 
-// showOutput publishes what the command of a call prints while it runs. A piece that is lost
-// is lost: the result has the output. The caller calls stop when the call has ended.
+// showOutput publishes what the command of a call prints, or the server of a tool reports, while the call runs.
+// A piece that is lost is lost: the result has the output. The caller calls stop when the call
+// has ended.
 func (t *execution) showOutput(ctx context.Context, a turn.SendCall) (stop func()) {
-	if a.Call.Level == sandbox.Auto {
-		return func() {} // no command
+	if a.Call.Level == sandbox.Auto && t.state.Tools.Servers.Lookup(a.Call.Tool) == nil {
+		return func() {} // no command, and no tool of a server
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	ended := make(chan struct{})

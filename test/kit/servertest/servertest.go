@@ -52,6 +52,12 @@ const (
 	// Pause bounds the random time that append takes after it has appended, and a quarter of it that
 	// before.
 	Pause = "PAUSE"
+	// Gate is a file that append waits for after it has appended, and the tool steps until it ends.
+	Gate = "GATE"
+	// Begin is a file that the server waits for before it answers anything.
+	Begin = "BEGIN"
+	// Steps gives the server the tool steps, which reports its progress without a pause.
+	Steps = "STEPS"
 	// Listen is the HOST:PORT at which the server serves streamable HTTP instead.
 	Listen = "LISTEN"
 )
@@ -65,6 +71,7 @@ func Enter() {
 	if d, err := time.ParseDuration(os.Getenv(Delay)); err == nil {
 		<-time.After(d)
 	}
+	waitFor(context.Background(), os.Getenv(Begin))
 	if address := os.Getenv(Listen); address != "" {
 		fmt.Fprintln(os.Stderr, serveHTTP(address))
 		os.Exit(1)
@@ -148,6 +155,9 @@ func New(env func(string) string) *mcp.Server {
 	if env(Questions) != "" {
 		addQuestions(s, write)
 	}
+	if env(Steps) != "" {
+		addSteps(s, env(Gate))
+	}
 	if notes := env(Resources); notes != "" {
 		s.AddResource(&mcp.Resource{URI: "file:///notes.txt", Name: "notes", MIMEType: "text/plain", Description: "What was written down."},
 			func(context.Context, *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
@@ -193,10 +203,12 @@ func addTools(s *mcp.Server, env func(string) string, write func(string) error) 
 		}
 	}
 	addAppend := func(description string) {
-		mcp.AddTool(s, &mcp.Tool{Name: "append", Description: description}, func(_ context.Context, _ *mcp.CallToolRequest, in line) (*mcp.CallToolResult, any, error) {
+		mcp.AddTool(s, &mcp.Tool{Name: "append", Description: description}, func(ctx context.Context, _ *mcp.CallToolRequest, in line) (*mcp.CallToolResult, any, error) {
 			linger(longest / 4)
 			defer linger(longest)
-			return text("appended %s", in.Line), nil, write(in.Line)
+			err := write(in.Line)
+			waitFor(ctx, env(Gate))
+			return text("appended %s", in.Line), nil, err
 		})
 	}
 	addAppend(description)
