@@ -20,5 +20,10 @@
 // ms. Deaf is one that reads nothing any more: it has 50 ms to answer a ping, because a server that
 // works on a busy machine must not be taken for one that hangs.
 //
+// Start compares the start of 25 servers with 20 tools each through a tool host, from
+// DescribeServers to its response, with that by the client of the SDK, which starts the same programs
+// at the same time, without supervisor and sandbox. slowest is how long the first of them waits
+// before it answers anything.
+//
 // The sides take turns, so that a busy machine slows both. It needs Linux.
 package mcp

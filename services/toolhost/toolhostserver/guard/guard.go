@@ -233,7 +233,7 @@ func (g *Guard) Recover() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, file := range files {
-		if slices.ContainsFunc(g.open, func(w *Watch) bool { return w.record != nil && w.record.path == file }) || slices.ContainsFunc(g.spare, func(r *record) bool { return r.path == file }) {
+		if g.uses(file) {
 			continue
 		}
 		data, err := os.ReadFile(file)
@@ -248,4 +248,10 @@ func (g *Guard) Recover() {
 		}
 		_ = os.Remove(file)
 	}
+}
+
+// uses reports whether a file is a record of this guard. mu is locked.
+func (g *Guard) uses(file string) bool {
+	return slices.ContainsFunc(g.open, func(w *Watch) bool { return w.record != nil && w.record.path == file }) ||
+		slices.ContainsFunc(g.spare, func(r *record) bool { return r.path == file })
 }
