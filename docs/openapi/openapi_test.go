@@ -65,6 +65,7 @@ func (s *schemas) all() {
 		&harnessv1.ResumeRunResponse{}, &harnessv1.CancelRunResponse{}, &harnessv1.GetStateResponse{}, &harnessv1.GetConversationResponse{}, &harnessv1.GetContextResponse{},
 		&harnessv1.ListPendingResponse{}, &harnessv1.Run{}, &harnessv1.RunSpec{}, &harnessv1.WaitingInput{}, &harnessv1.Delta{}, &harnessv1.Attached{},
 		&harnessv1.GetPromptsResponse{}, &harnessv1.SetPromptResponse{}, &harnessv1.GetProfileResponse{}, &harnessv1.ResetProfileResponse{},
+		&harnessv1.StartSignInResponse{}, &harnessv1.FinishSignInResponse{}, &harnessv1.GetSignInResponse{}, &harnessv1.SignOutResponse{},
 	} {
 		d := m.ProtoReflect().Descriptor()
 		s.answer(d, string(d.Name()))
@@ -82,6 +83,9 @@ func (s *schemas) all() {
 		}},
 	}
 	s.start()
+	for _, m := range []protoreflect.ProtoMessage{&harnessv1.SignInSubject{}, &harnessv1.SignInReturn{}} {
+		s.request(m.ProtoReflect().Descriptor())
+	}
 }
 
 // delta makes the schema of a piece of text or of reasoning, which have the same fields.

@@ -110,6 +110,10 @@ var routes = []route{
 	{method: http.MethodDelete, path: "/v1/prompts/{prompt_id}", handle: (*server).unsetPrompt},
 	{method: http.MethodGet, path: "/v1/profile", handle: (*server).profile},
 	{method: http.MethodDelete, path: "/v1/profile", handle: (*server).resetProfile},
+	{method: http.MethodPost, path: "/v1/sign-ins/start", handle: (*server).startSignIn},
+	{method: http.MethodPost, path: "/v1/sign-ins/finish", handle: (*server).finishSignIn},
+	{method: http.MethodPost, path: "/v1/sign-ins/get", handle: (*server).signIn},
+	{method: http.MethodPost, path: "/v1/sign-ins/end", handle: (*server).signOut},
 	{method: http.MethodGet, path: "/v1/pending", handle: (*server).pending},
 	{method: http.MethodGet, path: "/v1/events", handle: (*server).runEvents, stream: true},
 }
