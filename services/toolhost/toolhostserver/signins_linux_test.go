@@ -16,6 +16,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	grpcstatus "google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -446,5 +447,50 @@ func TestMissingRightsAreRequested(t *testing.T) {
 	again.Arguments, again.Mcp = call.GetArguments(), call.GetMcp()
 	if r := h.execute(again); r.GetIsError() {
 		t.Errorf("%v", r)
+	}
+}
+
+// TestCallsDoNotWaitForAServerThatIsBack: after a failure to connect, a call waits out a short pause
+// instead of failing, and a sign-in ends a longer one.
+func TestCallsDoNotWaitForAServerThatIsBack(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	site := protected(t, filepath.Join(h.dir, "lines"))
+	server := webServer(site)
+	h.signIn(site, server)
+	call := h.serverCall(server, "append", `{"line":"x"}`)
+	execute := func(name string) *harnessv1.ExecuteToolResponse {
+		t.Helper()
+		request := h.request(call.GetTool(), "", nil)
+		request.Arguments, request.Mcp = call.GetArguments(), proto.CloneOf(call.GetMcp())
+		request.Mcp.Server.Name = name
+		return h.execute(request)
+	}
+	fails := func(name string) {
+		t.Helper()
+		site.Expire()
+		site.Change(func(s *oauthtest.Settings) { s.TokenStatus = http.StatusBadGateway })
+		other := proto.CloneOf(server)
+		other.Name = name
+		if d := h.described(other)[0]; d.GetState() != harnessv1.McpServerState_MCP_SERVER_STATE_FAILED {
+			t.Fatalf("%v", d)
+		}
+	}
+	back := func() { site.Change(func(s *oauthtest.Settings) { *s = oauthtest.Settings{} }) }
+	fails("short")
+	back()
+	if r := execute("short"); r.GetIsError() {
+		t.Errorf("after the first failure: %v", r)
+	}
+	fails("long")
+	for range 2 {
+		if r := execute("long"); !r.GetIsError() || !strings.Contains(r.GetResult(), "did not run") {
+			t.Fatalf("while it fails: %v", r)
+		}
+	}
+	back()
+	h.signIn(site, server)
+	if r := execute("long"); r.GetIsError() {
+		t.Errorf("after a sign-in: %v", r)
 	}
 }

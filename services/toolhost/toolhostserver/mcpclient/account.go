@@ -53,7 +53,9 @@ func headersOf(server *harnessv1.McpServer, expand func(string) (string, error))
 type account struct {
 	signin.Account
 	signIns *signin.SignIns
-	secrets *secrets
+	session *session
+	// last is the token of the last request. It is protected by the mutex of the session.
+	last string
 }
 
 // tokens returns the account of the session; nil if its headers have a token.
@@ -66,7 +68,7 @@ func (s *session) tokens() (tokens, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &account{of, s.servers.config.SignIns, &s.secrets}
+	a := &account{Account: of, signIns: s.servers.config.SignIns, session: s}
 	s.mu.Lock()
 	s.account, s.tried = a, a.version()
 	s.mu.Unlock()
@@ -76,7 +78,12 @@ func (s *session) tokens() (tokens, error) {
 func (a *account) token(ctx context.Context, stale string) (string, error) {
 	token, err := a.signIns.Token(ctx, a.Account, stale)
 	if token != "" {
-		a.secrets.add(token)
+		a.session.secrets.add(token)
+	}
+	a.session.mu.Lock()
+	defer a.session.mu.Unlock()
+	if err != nil || token != a.last { // else no person has signed in since
+		a.last, a.session.tried = token, a.version()
 	}
 	return token, err
 }
@@ -90,9 +97,7 @@ func (a *account) version() string { return a.signIns.Version(a.Account) }
 
 // mayRetry reports whether the server can be connected to before the pause after a failure is
 // over: a person has signed in since. The caller has locked mu.
-func (s *session) mayRetry() bool {
-	return s.state == harnessv1.McpServerState_MCP_SERVER_STATE_NEEDS_SIGN_IN && s.account != nil && s.account.version() != s.tried
-}
+func (s *session) mayRetry() bool { return s.account != nil && s.account.version() != s.tried }
 
 // needsSignIn sets the state of a server at which a person has to sign in. The caller has locked mu.
 func (s *session) needsSignIn() {

@@ -39,6 +39,8 @@ const (
 	// minBackoff and maxBackoff bound the pause before a server that failed is started again.
 	minBackoff = time.Second
 	maxBackoff = time.Minute
+	// shortPause is a pause that a call waits for instead of failing: the server may be back.
+	shortPause = 2 * time.Second
 	// grace is how long a server has to end a call that was cancelled.
 	grace = 250 * time.Millisecond
 	// pingTime is how long it has to show that it reads the cancellation.

@@ -47,7 +47,7 @@ type session struct {
 	used  time.Time
 	ended bool
 	// account is where persons sign in; nil: its headers have a token, or it was not reached yet.
-	// tried is the version of its tokens at the last attempt to connect.
+	// tried is the version of its tokens at the last request.
 	account *account
 	tried   string
 }
@@ -251,7 +251,15 @@ func (s *session) connection(ctx context.Context) (*connection, error) {
 		failures, state, message := s.failures, s.state, s.message
 		s.mu.Unlock()
 		if started == nil { // it failed a short time ago
-			return nil, notReady(s.server, state, message)
+			if state != harnessv1.McpServerState_MCP_SERVER_STATE_FAILED || pause > shortPause {
+				return nil, notReady(s.server, state, message)
+			}
+			select {
+			case <-time.After(pause):
+				continue
+			case <-ctx.Done():
+				return nil, notReady(s.server, state, message)
+			}
 		}
 		select {
 		case <-started:
