@@ -7,7 +7,7 @@
 // workspace's own is always among them. Folders are read again if they have changed.
 //
 // What a call has written there is kept in the folder kept of the host. The snapshot before a call
-// is a file until its end, so that the next host compares after this one has died.
+// is in a file, which is marked at its end, so that the next host compares after this one has died.
 //
 // Of two calls at the same time in one workspace, the later is compared with what was
 // before the first. Changes of the user during a call count as those of the call.
