@@ -238,6 +238,10 @@ func TestNothingHangsWithoutARefreshToken(t *testing.T) {
 			if _, err := os.Stat(filepath.Join(h.dir, "lines")); err == nil {
 				t.Error("a call has run")
 			}
+			subject := &harnessv1.SignInSubject{Server: server}
+			if r, err := h.DescribeServerSignIn(t.Context(), &harnessv1.DescribeServerSignInRequest{Namespace: "n", Subject: subject, Local: true}); err != nil || r.GetState().GetSignedIn() {
+				t.Errorf("a token that was refused is listed: %v, %v", r, err)
+			}
 			if files, _ := filepath.Glob(filepath.Join(h.config.Dir, "servers", "tokens", "*.json")); name == "refresh is refused" && len(files) > 0 {
 				t.Errorf("tokens that are refused are kept: %v", files)
 			}
@@ -336,7 +340,7 @@ func TestSignInsAreRefused(t *testing.T) {
 		"another issuer": {func(q url.Values) { q.Set("iss", "https://evil.example") }, "is not from"},
 		"no issuer":      {func(q url.Values) { q.Del("iss") }, "is not from"},
 		"an error":       {func(q url.Values) { q.Del("code"); q.Set("error", "access_denied") }, "access_denied"},
-		"another code":   {func(q url.Values) { q.Set("code", "other") }, "invalid_grant"},
+		"another code":   {func(q url.Values) { q.Set("code", "other") }, "invalid_grant; begin the sign-in again"},
 	} {
 		start, err := h.startSignIn(server)
 		if err != nil {

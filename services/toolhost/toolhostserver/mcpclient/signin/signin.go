@@ -115,7 +115,7 @@ func (s *SignIns) Close() {
 
 // State is whether an account has tokens.
 type State struct {
-	// SignedIn: it has a token that has not expired, or can be renewed.
+	// SignedIn: it has a token that has not expired and was not refused, or can be renewed.
 	SignedIn bool
 	// Renewed: the token is refreshed when it expires.
 	Renewed bool
@@ -139,10 +139,10 @@ func (s *SignIns) State(a Account) (State, error) {
 }
 
 func (s *SignIns) stateOf(g *grant) State {
-	state := State{SignedIn: true, Renewed: g.RefreshToken != "", Issuer: g.Issuer, Scopes: g.Scopes, Lacked: g.Wanted}
+	state := State{SignedIn: !g.Refused, Renewed: g.RefreshToken != "", Issuer: g.Issuer, Scopes: g.Scopes, Lacked: g.Wanted}
 	if !g.Expiry.IsZero() {
 		state.Valid = max(0, g.Expiry.Sub(s.config.Now()))
-		state.SignedIn = state.Valid > 0 || state.Renewed
+		state.SignedIn = !g.Refused && (state.Valid > 0 || state.Renewed)
 	}
 	return state
 }

@@ -129,7 +129,7 @@ func (s *SignIns) Finish(ctx context.Context, namespace string, r Return) (State
 	}
 	response, err := s.exchange(ctx, p.account, p.grant, r.Code, p.verifier, p.redirect)
 	if err != nil {
-		return State{}, err
+		return State{}, fmt.Errorf("%w; begin the sign-in again", err)
 	}
 	p.grant.take(response, s.config.Now())
 	err = s.store.locked(ctx, p.account.key(), func() error { return s.store.write(p.account.key(), p.grant) })

@@ -34,6 +34,8 @@ type grant struct {
 	// Issued and Expiry bound the life of the access token. Expiry is zero if it is not known.
 	Issued time.Time `json:"issued"`
 	Expiry time.Time `json:"expiry,omitzero"`
+	// Refused: the server has refused the access token, and nothing renews it. It is still tried.
+	Refused bool `json:"refused,omitempty"`
 }
 
 // expired reports whether the access token is not valid any more.

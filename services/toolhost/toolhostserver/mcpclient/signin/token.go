@@ -33,6 +33,9 @@ func (s *SignIns) Token(ctx context.Context, a Account, stale string) (string, e
 		case g.AccessToken != stale && (!g.expiring(now) || g.RefreshToken == "" && !g.expired(now)):
 			return g.AccessToken, nil
 		case g.RefreshToken == "":
+			if g.AccessToken == stale && !g.Refused {
+				s.refused(ctx, key, stale)
+			}
 			return "", ErrNeeded
 		}
 		f, err := s.join(ctx, a, stale)
@@ -118,9 +121,25 @@ func (s *SignIns) refreshLocked(ctx context.Context, a Account, stale string) (s
 	return g.AccessToken, nil
 }
 
+// refused stores that the server has refused a token that nothing renews, so that the state of the
+// account shows it.
+func (s *SignIns) refused(ctx context.Context, key, token string) {
+	err := s.store.locked(ctx, key, func() error {
+		g, err := s.store.read(key)
+		if err != nil || g == nil || g.AccessToken != token || g.RefreshToken != "" || g.Refused {
+			return err
+		}
+		g.Refused = true
+		return s.store.write(key, g)
+	})
+	if err != nil {
+		s.config.Logger.WarnContext(ctx, "a token that its server has refused is still listed as valid", "error", err)
+	}
+}
+
 // take puts the tokens of a response into a grant.
 func (g *grant) take(r *tokens, now time.Time) {
-	g.AccessToken, g.Issued, g.Expiry = r.AccessToken, now, time.Time{}
+	g.AccessToken, g.Issued, g.Expiry, g.Refused = r.AccessToken, now, time.Time{}, false
 	if r.RefreshToken != "" { // else the former one stays valid
 		g.RefreshToken = r.RefreshToken
 	}
