@@ -72,7 +72,8 @@ import (
 //   - 17: definitions of tools that a model refuses. A program that reads only schema 16 would send
 //     them again, and fail the run. Waits for addresses: it would wait for the time alone.
 //     Budgets of definitions that sub-agents have used up: it would wait for such a sub-agent. Policies
-//     of definitions: it would permit calls that these deny.
+//     of definitions: it would permit calls that these deny. Calls that tool hosts hold: it would
+//     send them to another host, and their ends would be unknown.
 const Schema = 17
 
 // Everything, as the through of Erase, erases records and items of any sequence. It

@@ -52,3 +52,7 @@ func QuestionOf(c *harnessv1.PendingCall) (questionID string, ok bool) {
 	id, _, _ := strings.Cut(c.GetCallId()[len(contractPrefix):], ":")
 	return id, true
 }
+
+// Held reports whether a pending call still runs at a tool host, which waits for the answer to the
+// question of the call's server.
+func Held(c *harnessv1.PendingCall) bool { return c.GetQuestion().GetLedgerId() != "" }

@@ -46,6 +46,11 @@ func Expire(view runlog.View, caller string, now time.Time, writer *harnessv1.Wr
 	for _, c := range before.GetBackgroundCommands() { // repair kills them
 		s.BackgroundCommands = append(s.BackgroundCommands, &harnessv1.BackgroundCommand{CallId: c.GetCallId(), LedgerId: c.GetLedgerId()})
 	}
+	for _, c := range before.GetPendingToolCalls() {
+		if runstate.Held(c) {
+			s.BackgroundCommands = append(s.BackgroundCommands, &harnessv1.BackgroundCommand{CallId: c.GetCallId(), LedgerId: c.GetQuestion().GetLedgerId()})
+		}
+	}
 	for _, c := range before.GetChildren() { // repair deletes them
 		s.Children = append(s.Children, &harnessv1.Child{RunId: c.GetRunId(), CallId: c.GetCallId(), Order: c.GetOrder()})
 	}

@@ -335,6 +335,9 @@ func (d *decision) answerExpired() {
 		if call.GetKind() == runstate.KindAgent && d.overdue(call) {
 			continue
 		}
+		if d.closeHeld(call) {
+			continue
+		}
 		runstate.RecordAnswer(d.s, call.GetCallId(), "")
 		d.repairCall(call, expiredText(call), "expired")
 	}

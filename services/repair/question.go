@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -45,6 +46,29 @@ func (d *decision) applyServerAnswer(call *harnessv1.PendingCall, a *harnessv1.T
 	call.Class, call.Question.Responses = harnessv1.PendingClass_PENDING_CLASS_APPROVED, responses
 	d.resumeIfAnswered("answer")
 	return "", nil
+}
+
+// closeHeld closes the question of a call that its tool host holds, at its deadline, and reports
+// whether it is one. The call continues, because its server waits for the end of the question.
+func (d *decision) closeHeld(call *harnessv1.PendingCall) bool {
+	if !runstate.Held(call) {
+		return false
+	}
+	for _, key := range []string{runstate.AnswerKey(call), call.GetCallId()} {
+		runstate.RecordAnswer(d.s, key, "")
+	}
+	call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
+	call.Question.Responses = elicit.All(call.GetQuestion(), harnessv1.AnswerAction_ANSWER_ACTION_CANCEL)
+	d.resumeIfAnswered("expiry")
+	return true
+}
+
+// endHeld has the calls cancelled that tool hosts held for answers which no longer come.
+func (d *decision) endHeld() error {
+	if d.released && agent.Observation(d.in, runstate.KeyBackground) == nil {
+		return &agent.NeedsError{Keys: []string{runstate.KeyBackground}}
+	}
+	return nil
 }
 
 // expiredText returns the result of a call that had no answer at its deadline.

@@ -151,6 +151,9 @@ func (d *decision) endAgain() error {
 
 func (d *decision) handOnCancelled() error {
 	d.answerPending("The run was cancelled before this call was answered.")
+	if err := d.endHeld(); err != nil {
+		return err
+	}
 	d.toStopDecision(&harnessv1.TurnComplete{Error: &harnessv1.TurnError{
 		Kind:    harnessv1.TurnErrorKind_TURN_ERROR_KIND_CANCELLED,
 		Message: cmp.Or(d.cancel.GetReason(), "cancelled"),
@@ -286,6 +289,9 @@ func (d *decision) pause(reason *harnessv1.StopReason) error {
 
 // endBackground has the background commands of the run killed.
 func (d *decision) endBackground() error {
+	if err := d.endHeld(); err != nil {
+		return err
+	}
 	if len(d.s.GetBackgroundCommands()) == 0 {
 		return nil
 	}

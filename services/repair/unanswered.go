@@ -35,6 +35,7 @@ func (d *decision) answerUnknown() {
 // repairCall answers a call that gets no other answer.
 func (d *decision) repairCall(call *harnessv1.PendingCall, text, reason string) {
 	d.repairs++
+	d.released = d.released || runstate.Held(call)
 	if question, ok := runstate.QuestionOf(call); ok {
 		d.answerQuestion(call, question, nil)
 		return

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
@@ -42,19 +43,23 @@ func checkQuestion(c Call, r *harnessv1.ExecuteToolResponse) *harnessv1.ExecuteT
 	return &harnessv1.ExecuteToolResponse{Outcome: inputRequired, Duration: r.GetDuration(), FilesChanged: r.GetFilesChanged(), Question: q}
 }
 
-// addQuestion keeps a call whose server asks a person, unless the turn was stopped.
+// addQuestion keeps a call whose server asks a person, unless the turn was stopped. An interrupt
+// leaves one that its tool host holds to repair, which has it cancelled.
 func (c *completion) addQuestion(call Call, end End) {
-	if end.Interrupted || end.Error != nil {
+	q := proto.CloneOf(c.p.Questions[call.ID])
+	if end.Error != nil || end.Interrupted && q.GetLedgerId() == "" {
 		c.refuse(call.ID, call.Tool, call.Marks, notAnswered)
 		return
 	}
-	q := proto.CloneOf(c.p.Questions[call.ID])
 	pending := &harnessv1.PendingCall{
 		CallId: call.ID, Tool: call.Tool, Arguments: proto.CloneOf(call.Arguments), Kind: runstate.KindQuestion,
 		Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, TurnNumber: c.p.Number,
 		Deadline: runstate.AnswerDeadline(c.s, runstate.KindQuestion, end.Now),
 		Why:      content.Cut("The server "+q.GetServer()+" asks: "+content.OneLine(content.Text(q.GetRequests()[0].GetMessage())), maxQuestion),
 		Origin:   harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, Marks: mark.Pending(call.Marks), Changes: call.Changes, Question: q,
+	}
+	if last := end.Now.Add(q.GetValid().AsDuration()); q.GetLedgerId() != "" && last.Before(pending.GetDeadline().AsTime()) {
+		pending.Deadline = timestamppb.New(last)
 	}
 	facts := func(of interface {
 		GetCallId() string

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -26,7 +27,8 @@ type endedCall struct {
 }
 
 // start makes the calls of the turn runnable, after a last read of the inbox. A
-// call that waited for an approval was announced with its response.
+// call that waited for an approval was announced with its response. One that tool hosts hold is
+// for its own one.
 func (p *Progress) start(s *State) Action {
 	if !p.execution.inboxChecked {
 		return CheckInbox{}
@@ -36,9 +38,12 @@ func (p *Progress) start(s *State) Action {
 			return p.block(s, c)
 		}
 	}
-	started := &harnessv1.ToolsStarted{LedgerId: s.Ledger}
+	started := &harnessv1.ToolsStarted{LedgerId: cmp.Or(p.Unstarted()[0].Question.GetLedgerId(), s.Ledger)}
 	d := p.entry(s, &harnessv1.Journal{Entry: &harnessv1.Journal_ToolsStarted{ToolsStarted: started}})
 	for _, c := range p.Unstarted() {
+		if cmp.Or(c.Question.GetLedgerId(), s.Ledger) != started.GetLedgerId() {
+			continue // its own record is next
+		}
 		started.CallIds = append(started.CallIds, c.ID)
 		if !p.Resumed {
 			d.Emit(event.ToolCalled(c.ID, c.Tool, c.Arguments, "", c.Level))
@@ -59,7 +64,7 @@ func (p *Progress) run(s *State) Action {
 		case p.unsent(c) && p.blocks(s, c):
 			return p.block(s, c)
 		}
-		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID]}
+		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID] && !c.held()}
 	}
 	switch {
 	case e.fenced:

@@ -24,11 +24,14 @@ const questioned = `turns:
 `
 
 // startQuestioned starts a run whose server asks.
-func startQuestioned(ctx context.Context, t *testing.T, m *meshtest.Mesh, id, kind string) (run runlog.Run, lines func() string) {
+func startQuestioned(ctx context.Context, t *testing.T, m *meshtest.Mesh, id, kind string, change ...func(*harnessv1.RunSpec)) (run runlog.Run, lines func() string) {
 	t.Helper()
 	workspace := newWorkspace(t)
 	s := spec(scriptFile(id, strings.ReplaceAll(questioned, "KIND", kind)), workspace)
 	withServers(workspace, servertest.Server("trips", servertest.Questions+"=1"))(s)
+	for _, c := range change {
+		c(s)
+	}
 	if _, err := m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, RequestId: id, Spec: s}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,5 @@
-// Package background kills the background commands of a run for the decisions that need it.
+// Package background kills the background commands of a run, and the calls that tool hosts hold
+// for answers, for the decisions that need it.
 // Before a record is stored that ends or parks the run, its tool hosts have confirmed that
 // nothing of them is running.
 package background
@@ -7,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -40,14 +42,9 @@ type Killer struct {
 // answers, it returns an error that has the step delivered again.
 func (k Killer) Observe(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*harnessv1.Observation, error) {
 	states := &harnessv1.BackgroundStates{}
-	killed := map[string]bool{}
-	for _, c := range s.GetBackgroundCommands() {
-		if killed[c.GetLedgerId()] {
-			continue
-		}
-		killed[c.GetLedgerId()] = true
+	for _, ledger := range ledgers(s) {
 		ended, err := k.kill(ctx, &harnessv1.CancelToolsRequest{
-			Namespace: run.Namespace, RunId: run.ID, FirstSequence: s.GetFirstSequence(), LedgerId: c.GetLedgerId(), Background: true,
+			Namespace: run.Namespace, RunId: run.ID, FirstSequence: s.GetFirstSequence(), LedgerId: ledger, Background: true,
 		})
 		if err != nil {
 			return nil, err
@@ -55,6 +52,24 @@ func (k Killer) Observe(ctx context.Context, run runlog.Run, s *harnessv1.Snapsh
 		states.Commands = append(states.Commands, ended...)
 	}
 	return &harnessv1.Observation{Key: runstate.KeyBackground, Value: &harnessv1.Observation_Background{Background: states}}, nil
+}
+
+// ledgers returns the ledgers under which something of a run may be running.
+func ledgers(s *harnessv1.Snapshot) (all []string) {
+	add := func(ledger string) {
+		if !slices.Contains(all, ledger) {
+			all = append(all, ledger)
+		}
+	}
+	for _, c := range s.GetBackgroundCommands() {
+		add(c.GetLedgerId())
+	}
+	for _, c := range s.GetPendingToolCalls() {
+		if runstate.Held(c) {
+			add(c.GetQuestion().GetLedgerId())
+		}
+	}
+	return all
 }
 
 // kill has the host of a ledger kill. The result is empty if the host is away and another one

@@ -61,6 +61,7 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 		return nil, failure
 	}
 	if req.GetBackground() { // last: a call can start one until it is cancelled
+		s.servers.EndQuestions(run)
 		resp.Background, err = s.killBackground(ctx, run, facts)
 	}
 	if req.GetServers() {

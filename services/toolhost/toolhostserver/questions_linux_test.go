@@ -111,7 +111,7 @@ func TestQuestionsThatAreRefused(t *testing.T) {
 }
 
 // TestQuestionsWithoutAPerson: a run whose agent cannot ask declines, and the result names what the
-// server asked. So does every run for a server of an older protocol, whose call waits meanwhile.
+// server asked.
 func TestQuestionsWithoutAPerson(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})
@@ -121,7 +121,7 @@ func TestQuestionsWithoutAPerson(t *testing.T) {
 		server.Name = name
 		req := h.asking(server, "form")
 		req.CallId = name
-		req.Mcp.Asks = name == "old"
+		req.Mcp.Asks = false
 		r := h.execute(req)
 		note := `[The server ` + name + ` asked a person "Where to?". No person could be asked, so this was declined.]`
 		if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE || r.GetIsError() || !strings.HasPrefix(r.GetResult(), note) || !strings.Contains(r.GetResult(), `{"action":"decline"}`) {

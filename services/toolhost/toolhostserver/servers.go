@@ -72,7 +72,7 @@ func (s *Server) DescribeServers(ctx context.Context, req *harnessv1.DescribeSer
 func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
 	c := req.GetMcp()
 	j.facts = toolhost.Call{
-		Idempotent:    c.GetRemembered() || slices.Contains(c.GetServer().GetIdempotent(), c.GetTool()),
+		Idempotent:    c.GetQuestion().GetLedgerId() == "" && (c.GetRemembered() || slices.Contains(c.GetServer().GetIdempotent(), c.GetTool())),
 		ForeignLedger: s.isForeign(req.GetLedgerId()),
 	}
 	j.reject = func() response { return nil }
@@ -90,6 +90,9 @@ func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
 			return effect{response: noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN, 0)}
 		}
 		if r.Question != nil {
+			if r.Question.GetValid() != nil { // the call still runs here
+				r.Question.LedgerId = s.ledger.id
+			}
 			return effect{response: &harnessv1.ExecuteToolResponse{
 				Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_INPUT_REQUIRED, Question: r.Question, Duration: durationpb.New(time.Since(begin)),
 			}}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -27,6 +29,9 @@ type kind struct {
 //	address    names a file to visit
 //	sampling   asks for a model instead of a person
 //	busy       asks nothing, twice, and ends
+//	visit      each other call fails until the user has visited an address, as 2025-11-25 has it
+//	during     asks during the call, N times, with N after a colon
+//	impatient  asks during the call, waits 100 ms for the answer, and appends "gave up"
 func addQuestions(s *mcp.Server, write func(string) error) {
 	asks := func(state string, requests mcp.InputRequestMap) (*mcp.CallToolResult, any, error) {
 		return &mcp.CallToolResult{RequestState: state, InputRequests: requests}, nil, nil
@@ -38,7 +43,8 @@ func addQuestions(s *mcp.Server, write func(string) error) {
 		"city":{"type":"string","title":"City","minLength":2},"nights":{"type":"integer","minimum":1,"maximum":30},
 		"class":{"type":"string","enum":["first","second"]},"late":{"type":"boolean"}}}`)
 	visit := &mcp.ElicitParams{Mode: "url", Message: "Pay here.", URL: "https://pay.example.com/1", ElicitationID: "e1"}
-	mcp.AddTool(s, &mcp.Tool{Name: "ask", Description: "Asks the user."}, func(_ context.Context, r *mcp.CallToolRequest, in kind) (*mcp.CallToolResult, any, error) {
+	var visits atomic.Int32
+	mcp.AddTool(s, &mcp.Tool{Name: "ask", Description: "Asks the user."}, func(ctx context.Context, r *mcp.CallToolRequest, in kind) (*mcp.CallToolResult, any, error) {
 		name, number, _ := strings.Cut(in.Kind, ":")
 		if len(r.Params.InputResponses) == 0 && r.Params.RequestState == "" {
 			if err := write("asking " + in.Kind); err != nil {
@@ -52,6 +58,26 @@ func addQuestions(s *mcp.Server, write func(string) error) {
 			return text("%s after %s", given, r.Params.RequestState), nil, write("answered " + in.Kind + " " + string(given))
 		}
 		state := "state of " + in.Kind
+		switch name {
+		case "visit":
+			if visits.Add(1)%2 == 1 {
+				return nil, nil, mcp.URLElicitationRequiredError([]*mcp.ElicitParams{visit})
+			}
+			return text("visited"), nil, nil
+		case "during":
+			last, _ := strconv.Atoi(number)
+			for i := range last {
+				if _, err := r.Session.Elicit(ctx, form(fmt.Sprintf("Round %d?", i+1), `{"type":"object","properties":{"yes":{"type":"boolean"}},"required":["yes"]}`)); err != nil {
+					return nil, nil, err
+				}
+			}
+			return text("asked %d times", last), nil, write("done " + in.Kind)
+		case "impatient":
+			bounded, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			_, err := r.Session.Elicit(bounded, whole)
+			return text("asked in vain: %v", err != nil), nil, write("gave up")
+		}
 		switch name {
 		case "url":
 			return asks(state, mcp.InputRequestMap{"pay": visit})

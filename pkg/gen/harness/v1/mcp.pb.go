@@ -1653,7 +1653,13 @@ type ServerQuestion struct {
 	// Number of the question in its call, from 1 to 10.
 	Round uint32 `protobuf:"varint,4,opt,name=round,proto3" json:"round,omitempty"`
 	// The answers, one for each of requests; empty before there are any.
-	Responses     []*ServerResponse `protobuf:"bytes,5,rep,name=responses,proto3" json:"responses,omitempty"`
+	Responses []*ServerResponse `protobuf:"bytes,5,rep,name=responses,proto3" json:"responses,omitempty"`
+	// Ledger of the tool host where the call still runs and waits for the answer: its server has a
+	// protocol before 2026-07-28. Empty: the server has ended this part of the call.
+	LedgerId string `protobuf:"bytes,6,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
+	// With ledger_id: how long the server waits. If there is no answer until then, the call
+	// continues as if the person had closed the question.
+	Valid         *durationpb.Duration `protobuf:"bytes,7,opt,name=valid,proto3" json:"valid,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1719,6 +1725,20 @@ func (x *ServerQuestion) GetRound() uint32 {
 func (x *ServerQuestion) GetResponses() []*ServerResponse {
 	if x != nil {
 		return x.Responses
+	}
+	return nil
+}
+
+func (x *ServerQuestion) GetLedgerId() string {
+	if x != nil {
+		return x.LedgerId
+	}
+	return ""
+}
+
+func (x *ServerQuestion) GetValid() *durationpb.Duration {
+	if x != nil {
+		return x.Valid
 	}
 	return nil
 }
@@ -2001,13 +2021,15 @@ const file_harness_v1_mcp_proto_rawDesc = "" +
 	"remembered\x12\x12\n" +
 	"\x04asks\x18\t \x01(\bR\x04asks\x126\n" +
 	"\bquestion\x18\n" +
-	" \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\"\xd9\x01\n" +
+	" \x01(\v2\x1a.harness.v1.ServerQuestionR\bquestion\"\xa7\x02\n" +
 	"\x0eServerQuestion\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x125\n" +
 	"\brequests\x18\x02 \x03(\v2\x19.harness.v1.ServerRequestR\brequests\x12(\n" +
 	"\x05state\x18\x03 \x01(\v2\x12.harness.v1.OpaqueR\x05state\x12\x14\n" +
 	"\x05round\x18\x04 \x01(\rR\x05round\x128\n" +
-	"\tresponses\x18\x05 \x03(\v2\x1a.harness.v1.ServerResponseR\tresponses\"\xa2\x01\n" +
+	"\tresponses\x18\x05 \x03(\v2\x1a.harness.v1.ServerResponseR\tresponses\x12\x1b\n" +
+	"\tledger_id\x18\x06 \x01(\tR\bledgerId\x12/\n" +
+	"\x05valid\x18\a \x01(\v2\x19.google.protobuf.DurationR\x05valid\"\xa2\x01\n" +
 	"\rServerRequest\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12-\n" +
 	"\amessage\x18\x02 \x01(\v2\x13.harness.v1.ContentR\amessage\x12+\n" +
@@ -2114,16 +2136,17 @@ var file_harness_v1_mcp_proto_depIdxs = []int32{
 	21, // 26: harness.v1.ServerQuestion.requests:type_name -> harness.v1.ServerRequest
 	33, // 27: harness.v1.ServerQuestion.state:type_name -> harness.v1.Opaque
 	22, // 28: harness.v1.ServerQuestion.responses:type_name -> harness.v1.ServerResponse
-	31, // 29: harness.v1.ServerRequest.message:type_name -> harness.v1.Content
-	31, // 30: harness.v1.ServerRequest.schema:type_name -> harness.v1.Content
-	31, // 31: harness.v1.ServerRequest.url:type_name -> harness.v1.Content
-	2,  // 32: harness.v1.ServerResponse.action:type_name -> harness.v1.AnswerAction
-	31, // 33: harness.v1.ServerResponse.content:type_name -> harness.v1.Content
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	27, // 29: harness.v1.ServerQuestion.valid:type_name -> google.protobuf.Duration
+	31, // 30: harness.v1.ServerRequest.message:type_name -> harness.v1.Content
+	31, // 31: harness.v1.ServerRequest.schema:type_name -> harness.v1.Content
+	31, // 32: harness.v1.ServerRequest.url:type_name -> harness.v1.Content
+	2,  // 33: harness.v1.ServerResponse.action:type_name -> harness.v1.AnswerAction
+	31, // 34: harness.v1.ServerResponse.content:type_name -> harness.v1.Content
+	35, // [35:35] is the sub-list for method output_type
+	35, // [35:35] is the sub-list for method input_type
+	35, // [35:35] is the sub-list for extension type_name
+	35, // [35:35] is the sub-list for extension extendee
+	0,  // [0:35] is the sub-list for field type_name
 }
 
 func init() { file_harness_v1_mcp_proto_init() }

@@ -2230,8 +2230,8 @@ type CancelToolsRequest struct {
 	FirstSequence uint64 `protobuf:"varint,4,opt,name=first_sequence,json=firstSequence,proto3" json:"first_sequence,omitempty"`
 	// Ledger under which the calls were committed as started; empty means this one.
 	LedgerId string `protobuf:"bytes,5,opt,name=ledger_id,json=ledgerId,proto3" json:"ledger_id,omitempty"`
-	// Also kill all background commands of the run that were started under the ledger;
-	// call_ids may be empty then.
+	// Also kill all background commands of the run that were started under the ledger, and the
+	// calls that wait there for the answer to a question; call_ids may be empty then.
 	Background bool `protobuf:"varint,6,opt,name=background,proto3" json:"background,omitempty"`
 	// Also stop the servers that belong to the run alone; call_ids may be empty then.
 	Servers       bool `protobuf:"varint,7,opt,name=servers,proto3" json:"servers,omitempty"`

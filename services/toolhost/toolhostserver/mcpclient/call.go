@@ -122,6 +122,9 @@ func (c Call) reads() bool {
 // once sends a call at most once, until bounded ends, which ends with ctx. again reports that
 // the connection was dead before it was sent, so that it can be sent through another one.
 func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, again bool) {
+	if c.GetQuestion().GetLedgerId() != "" {
+		return s.continueHeld(ctx, bounded, c), false
+	}
 	have, err := s.session(c.Run, c.GetServer())
 	if err != nil {
 		return Result{Interrupted: true, notRun: true}, false
@@ -169,6 +172,12 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 	}
 	params := &mcp.CallToolParams{Name: c.GetTool(), Arguments: json.RawMessage(arguments)}
 	params.SetProgressToken(c.Token)
+	switch again, err := afterVisit(c.GetQuestion()); {
+	case err != nil:
+		return failed("The call did not run: %s.", err), false
+	case again || c.GetQuestion() == nil && c.GetAsks() && conn.asksDuring():
+		return have.callHeld(ctx, bounded, conn, c, params)
+	}
 	conn.progress.Store(c.Token, c.Output)
 	defer conn.progress.Delete(c.Token)
 	result, answered, err := have.callTool(sending, conn, c, params)
@@ -194,10 +203,7 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 	switch {
 	case bounded.Err() != nil:
 		// It was notified of the cancellation.
-		if alone {
-			conn.awaitEnd(way, grace, pingTime)
-			conn.kill(errCancelled)
-		}
+		s.stopAlone(conn, way)
 		if ctx.Err() != nil && alone {
 			return Result{Interrupted: true}, false
 		}
@@ -219,6 +225,15 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 	}
 	s.servers.config.Logger.WarnContext(ctx, "call of a server lost", "server", s.server.GetName(), "tool", c.GetTool(), "error", s.secrets.redact(err.Error()))
 	return Result{Unknown: true}, false
+}
+
+// stopAlone kills the process of a server after a call was cancelled, unless other runs share it.
+func (s *session) stopAlone(conn *connection, way *delivery) {
+	if s.server.GetShared() || s.server.GetCommand() == "" {
+		return
+	}
+	conn.awaitEnd(way, grace, pingTime)
+	conn.kill(errCancelled)
 }
 
 // unreachable is the result of a call that did not reach its server.

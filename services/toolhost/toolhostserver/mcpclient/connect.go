@@ -47,9 +47,8 @@ func (s *session) connect(ctx context.Context, stop context.CancelCauseFunc) (*c
 	client := mcp.NewClient(&mcp.Implementation{Name: "harnessmesh", Version: "1"}, &mcp.ClientOptions{
 		Capabilities:   &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
-		ElicitationHandler: func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			conn.decline(s.secrets.line(r.Params.Message, 400))
-			return &mcp.ElicitResult{Action: declineAction}, nil
+		ElicitationHandler: func(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			return conn.elicit(ctx, r.Params, s.secrets.line(r.Params.Message, 400))
 		},
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			select {

@@ -39,6 +39,8 @@ type refusals struct {
 	mu    sync.Mutex
 	texts []string
 	more  int
+	// late: the server did not wait for the answer to its last question.
+	late bool
 }
 
 // add adds a question. Its text is the word of a server.
@@ -56,8 +58,12 @@ func (d *refusals) add(message string) {
 func (d *refusals) text(server *harnessv1.McpServer) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	late := ""
+	if d.late {
+		late = fmt.Sprintf("[The server %s did not wait for the answer to its last question.]\n", server.GetName())
+	}
 	if len(d.texts) == 0 {
-		return ""
+		return late
 	}
 	asked := make([]string, len(d.texts))
 	for i, text := range d.texts {
@@ -67,7 +73,7 @@ func (d *refusals) text(server *harnessv1.McpServer) string {
 	if d.more > 0 {
 		more = fmt.Sprintf(" and %d times more", d.more)
 	}
-	return fmt.Sprintf("[The server %s asked a person %s%s. No person could be asked, so this was declined.]\n", server.GetName(), strings.Join(asked, ", "), more)
+	return late + fmt.Sprintf("[The server %s asked a person %s%s. No person could be asked, so this was declined.]\n", server.GetName(), strings.Join(asked, ", "), more)
 }
 
 // callTool sends a call, or the answers to its question, and returns what the server makes of it:
@@ -82,8 +88,9 @@ func (s *session) callTool(ctx context.Context, c *connection, call Call, params
 		}
 	}
 	refused := &refusals{}
-	c.active.Store(call.Token, refused)
-	defer c.active.Delete(call.Token)
+	one := &flight{token: call.Token, run: call.Run.Key, refused: refused}
+	c.flights.add(one)
+	defer c.flights.remove(one)
 	for busy := 0; ; {
 		answer, err := c.client.CallTool(ctx, params)
 		switch {
@@ -165,15 +172,9 @@ func questionOf(server string, round uint32, answer *mcp.CallToolResult) (*harne
 		if !ok || params == nil {
 			return nil, fmt.Errorf("request %q is not for a person", id)
 		}
-		r := &harnessv1.ServerRequest{Id: id, Message: content.Inline(clean(params.Message))}
-		if params.Mode == "url" || params.Mode == "" && params.URL != "" {
-			r.Url = content.Inline(params.URL)
-		} else {
-			form, err := json.Marshal(params.RequestedSchema)
-			if err != nil || params.RequestedSchema == nil {
-				return nil, fmt.Errorf("request %q has no form", id)
-			}
-			r.Schema = content.Inline(strings.ToValidUTF8(string(form), "\uFFFD"))
+		r, err := requestOf(id, params)
+		if err != nil {
+			return nil, err
 		}
 		q.Requests = append(q.Requests, r)
 	}
@@ -183,16 +184,15 @@ func questionOf(server string, round uint32, answer *mcp.CallToolResult) (*harne
 // clean returns a text of a server as it is recorded.
 func clean(text string) string { return content.Clean(strings.ToValidUTF8(text, "\uFFFD")) }
 
-// decline records a question that a server of an older protocol asks while calls run, and that gets
-// no answer. The protocol does not name the call.
+// decline records a question that a server asks while calls run, and that gets no answer. The
+// protocol does not name the call.
 func (c *connection) decline(message string) {
-	c.active.Range(func(token, refused any) bool {
-		refused.(*refusals).add(message)
-		if output, ok := c.progress.Load(token); ok && output.(io.Writer) != nil {
+	for _, one := range c.flights.list() {
+		one.refused.add(message)
+		if output, ok := c.progress.Load(one.token); ok && output.(io.Writer) != nil {
 			_, _ = fmt.Fprintf(output.(io.Writer), "The server asks: %s. This was declined.\n", message)
 		}
-		return true
-	})
+	}
 }
 
 // redactQuestion replaces the values in what people read of a question, which it changes.

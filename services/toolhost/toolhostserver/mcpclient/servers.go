@@ -105,7 +105,9 @@ type Servers struct {
 	mu       sync.Mutex
 	closed   bool
 	sessions map[string]*session
-	running  sync.WaitGroup
+	// held are the calls that wait for answers, by the states of their questions.
+	held    map[string]*heldCall
+	running sync.WaitGroup
 }
 
 // New returns Servers without a server.
@@ -116,7 +118,7 @@ func New(config Config) *Servers {
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
-	return &Servers{config: config, sessions: map[string]*session{}}
+	return &Servers{config: config, sessions: map[string]*session{}, held: map[string]*heldCall{}}
 }
 
 // errClosed: the servers are closed.

@@ -68,8 +68,8 @@ type connection struct {
 	service *service
 	// progress receives the progress of calls, by their tokens.
 	progress sync.Map
-	// active has what calls were refused to ask, by their tokens.
-	active sync.Map
+	// flights are the calls in flight.
+	flights flights
 	// unauthorized is set when the server wants a person to sign in.
 	unauthorized *atomic.Bool
 }
@@ -288,6 +288,13 @@ func notReady(server *harnessv1.McpServer, state harnessv1.McpServerState, messa
 	default:
 		return fmt.Errorf("The server %s cannot be used now%s. The call did not run; try again later or do without it.", server.GetName(), message) //nolint:staticcheck // for the model
 	}
+}
+
+// retain records the start of a call in addition to that of the connection's user.
+func (s *session) retain() {
+	s.mu.Lock()
+	s.calls++
+	s.mu.Unlock()
 }
 
 // release records the end of a call.

@@ -1372,8 +1372,8 @@ export type CancelToolsRequest = Message<"harness.v1.CancelToolsRequest"> & {
   ledgerId: string;
 
   /**
-   * Also kill all background commands of the run that were started under the ledger;
-   * call_ids may be empty then.
+   * Also kill all background commands of the run that were started under the ledger, and the
+   * calls that wait there for the answer to a question; call_ids may be empty then.
    *
    * @generated from field: bool background = 6;
    */

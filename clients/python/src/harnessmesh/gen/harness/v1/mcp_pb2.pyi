@@ -963,10 +963,16 @@ class ServerQuestion(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     ROUND_FIELD_NUMBER: _builtins.int
     RESPONSES_FIELD_NUMBER: _builtins.int
+    LEDGER_ID_FIELD_NUMBER: _builtins.int
+    VALID_FIELD_NUMBER: _builtins.int
     server: _builtins.str
     """Name of the server, as the agent has it."""
     round: _builtins.int
     """Number of the question in its call, from 1 to 10."""
+    ledger_id: _builtins.str
+    """Ledger of the tool host where the call still runs and waits for the answer: its server has a
+    protocol before 2026-07-28. Empty: the server has ended this part of the call.
+    """
     @_builtins.property
     def requests(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerRequest]:
         """What it asks, by id; 1 to 8."""
@@ -979,6 +985,12 @@ class ServerQuestion(_message.Message):
     def responses(self) -> _containers.RepeatedCompositeFieldContainer[Global___ServerResponse]:
         """The answers, one for each of requests; empty before there are any."""
 
+    @_builtins.property
+    def valid(self) -> _duration_pb2.Duration:
+        """With ledger_id: how long the server waits. If there is no answer until then, the call
+        continues as if the person had closed the question.
+        """
+
     def __init__(
         self,
         *,
@@ -987,10 +999,12 @@ class ServerQuestion(_message.Message):
         state: _conversation_pb2.Opaque | None = ...,
         round: _builtins.int = ...,
         responses: _abc.Iterable[Global___ServerResponse] | None = ...,
+        ledger_id: _builtins.str = ...,
+        valid: _duration_pb2.Duration | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["state", b"state", "valid", b"valid"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["requests", b"requests", "responses", b"responses", "round", b"round", "server", b"server", "state", b"state"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ledger_id", b"ledger_id", "requests", b"requests", "responses", b"responses", "round", b"round", "server", b"server", "state", b"state", "valid", b"valid"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1176,8 +1176,8 @@ class CancelToolsRequest(_message.Message):
     ledger_id: _builtins.str
     """Ledger under which the calls were committed as started; empty means this one."""
     background: _builtins.bool
-    """Also kill all background commands of the run that were started under the ledger;
-    call_ids may be empty then.
+    """Also kill all background commands of the run that were started under the ledger, and the
+    calls that wait there for the answer to a question; call_ids may be empty then.
     """
     servers: _builtins.bool
     """Also stop the servers that belong to the run alone; call_ids may be empty then."""

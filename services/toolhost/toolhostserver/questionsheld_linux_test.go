@@ -1,0 +1,179 @@
+package toolhostserver
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/harnessmesh/harnessmesh/pkg/content"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+)
+
+// startOld returns a server that asks while its calls run.
+func (h *host) startOld(env ...string) *harnessv1.McpServer {
+	return h.startNotes(append(env, servertest.Questions+"=1", servertest.Old+"=1")...)
+}
+
+// held fails unless a call is held with a question, which it returns.
+func (h *host) held(r *harnessv1.ExecuteToolResponse, round uint32) *harnessv1.ServerQuestion {
+	h.t.Helper()
+	q := r.GetQuestion()
+	if r.GetOutcome() != inputRequired || q.GetLedgerId() != h.ledger.id || q.GetValid().AsDuration() <= 0 || q.GetRound() != round {
+		h.t.Fatalf("the call is not held: %v", r)
+	}
+	return q
+}
+
+// TestAnOlderServerAsks: a server of an older protocol gets the answer of a person while its call
+// runs. Each part of the call has one result, however often it is sent.
+func TestAnOlderServerAsks(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	req := h.asking(h.startOld(), "form")
+	first := h.execute(req)
+	q := h.held(first, 1)
+	if again := h.execute(req); !proto.Equal(first, again) {
+		t.Errorf("%v, then %v", first, again)
+	}
+	if r := q.GetRequests()[0]; content.Text(r.GetMessage()) != "Where to?" || r.Schema == nil || r.Url != nil {
+		t.Errorf("it asks %v", r)
+	}
+	next := h.continued(req, q, `{"city":"Rome","nights":2}`)
+	result, repeated := h.execute(next), h.execute(next)
+	want := `[data from the server notes] {"trip":{"action":"accept","content":{"city":"Rome","nights":2}}} after state of form`
+	if result.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE || result.GetResult() != want || repeated.GetResult() != want {
+		t.Errorf("%v, then %v", result, repeated)
+	}
+	if lines := strings.Fields(h.read("lines")); len(lines) != 5 {
+		t.Errorf("lines %q", lines)
+	}
+	h.endServers()
+}
+
+// TestAnOlderServerAsksAgain: each question of a call is a round, and one that cannot be shown is
+// declined.
+func TestAnOlderServerAsksAgain(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	server := h.startOld()
+	req := h.asking(server, "during:3")
+	r := h.execute(req)
+	for round := range uint32(3) {
+		r = h.execute(h.continued(req, h.held(r, round+1), "yes"))
+	}
+	if !strings.HasSuffix(r.GetResult(), "asked 3 times") {
+		t.Errorf("after three rounds: %v", r)
+	}
+	req = h.asking(server, "address")
+	req.CallId = "address"
+	if r := h.execute(req); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE || !strings.Contains(r.GetResult(), `"decline"`) || !strings.Contains(r.GetResult(), "is not the address of a web page") {
+		t.Errorf("an address that cannot be shown: %v", r)
+	}
+	h.endServers()
+}
+
+// TestHeldCallsEnd: a held call whose server or host has ended, or whose run no longer waits, has an
+// unknown end. It is not sent again, and nothing of it is left.
+func TestHeldCallsEnd(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(h *host) *host{
+		"server": func(h *host) *host { h.endServers(); return h },
+		"run":    func(h *host) *host { h.killAll(h.ledger.id); return h },
+		"host": func(h *host) *host {
+			h.close()
+			return &host{Server: newHost(h.t, h.config).Server, t: h.t, dir: h.dir}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHost(t, Config{Dir: t.TempDir()})
+			server := h.startOld("MARK=" + t.Name())
+			server.Idempotent = []string{"ask"}
+			req := h.asking(server, "form")
+			q := h.held(h.execute(req), 1)
+			h = end(h)
+			if left := processes(t, "MARK="+t.Name()); len(left) > 0 {
+				t.Errorf("the processes %v are left", left)
+			}
+			if r := h.execute(h.continued(req, q, `{"city":"Rome","nights":2}`)); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+				t.Errorf("after the end: %v", r)
+			}
+			if lines := h.read("lines"); lines != "asking form\n" {
+				t.Errorf("lines %q", lines)
+			}
+		})
+	}
+}
+
+// TestQuestionsOfSharedServers: where calls of two runs are in flight, nobody can know which of them
+// a question belongs to, so that it is declined for both.
+func TestQuestionsOfSharedServers(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	server := h.startOld()
+	server.Shared = true
+	first := h.asking(server, "form")
+	q := h.held(h.execute(first), 1)
+	second := h.asking(server, "form")
+	second.RunId = "other"
+	if r := h.execute(second); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE || !strings.Contains(r.GetResult(), `"decline"`) {
+		t.Errorf("the second run: %v", r)
+	}
+	stolen := h.continued(second, q, `{"city":"Oslo","nights":2}`)
+	if r := h.execute(stolen); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+		t.Errorf("the other run answers: %v", r)
+	}
+	if r := h.execute(h.continued(first, q, `{"city":"Rome","nights":2}`)); !strings.Contains(r.GetResult(), "Rome") {
+		t.Errorf("the first run: %v", r)
+	}
+	h.endServers()
+}
+
+// TestServerThatDoesNotWait: a call whose server gave up waiting ends, and its result tells so.
+func TestServerThatDoesNotWait(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	server := h.startOld()
+	req := h.asking(server, "impatient")
+	q := h.held(h.execute(req), 1)
+	meshtest.Eventually(t, "it gives up", func() bool { return strings.Contains(h.read("lines"), "gave up") })
+	after := h.serverCall(server, "look", "{}")
+	after.CallId = "after"
+	h.execute(after) // its answer follows the end of the question
+	r := h.execute(h.continued(req, q, `{"city":"Rome","nights":2}`))
+	if r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE || !strings.HasPrefix(r.GetResult(), "[The server notes did not wait for the answer to its last question.]") {
+		t.Errorf("%v", r)
+	}
+	h.endServers()
+}
+
+// TestServerNeedsAVisit: a call that a server refuses until a person has visited an address is sent
+// again after the visit, and not without it.
+func TestServerNeedsAVisit(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	server := h.startOld()
+	for i, visit := range []bool{true, false} {
+		req := h.asking(server, "visit")
+		req.CallId = strconv.Itoa(i)
+		r := h.execute(req)
+		q := r.GetQuestion()
+		if r.GetOutcome() != inputRequired || content.Text(q.GetRequests()[0].GetUrl()) != "https://pay.example.com/1" || q.GetLedgerId() != "" {
+			t.Fatalf("it asks %v", r)
+		}
+		next := h.continued(req, q, "done")
+		want := "[data from the server notes] visited"
+		if !visit {
+			next.Mcp.Question.Responses[0].Action = harnessv1.AnswerAction_ANSWER_ACTION_DECLINE
+			want = "The call did not run: the user did not visit the address that the server asks for."
+		}
+		if r := h.execute(next); r.GetResult() != want {
+			t.Errorf("%v: %v", visit, r)
+		}
+	}
+	h.endServers()
+}
