@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
-// TestExpireKeepsWhatRepairHasToKill: the calls of background commands and their ledgers, and
+// TestExpireKeepsWhatRepairHasToKill: the calls of background commands and those that hosts hold, and their ledgers, and
 // nothing of what they are.
 func TestExpireKeepsWhatRepairHasToKill(t *testing.T) {
 	run := runlog.Run{Namespace: "n", ID: "r"}
@@ -17,6 +17,7 @@ func TestExpireKeepsWhatRepairHasToKill(t *testing.T) {
 		Body: &harnessv1.Record_Step{Step: &harnessv1.Step{To: runlog.Park, Snapshot: &harnessv1.Snapshot{
 			Status: harnessv1.RunStatus_RUN_STATUS_PARKED, Phase: harnessv1.Phase_PHASE_AWAITING_TOOL,
 			BackgroundCommands: []*harnessv1.BackgroundCommand{{Id: "bg1", CallId: "c", LedgerId: "l", Command: "serve --password secret"}},
+			PendingToolCalls:   []*harnessv1.PendingCall{{CallId: "q", Question: &harnessv1.ServerQuestion{LedgerId: "m"}}, {CallId: "p"}},
 		}}}}}
 	parked.Header = runlog.HeaderOf(parked.Record)
 	rec, err := tree.Expire(runlog.View{Newest: parked, Step: parked}, "nina", time.Now(), nil)
@@ -24,7 +25,7 @@ func TestExpireKeepsWhatRepairHasToKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	kept := rec.GetStep().GetSnapshot().GetBackgroundCommands()
-	if len(kept) != 1 || kept[0].GetCallId() != "c" || kept[0].GetLedgerId() != "l" || kept[0].GetCommand() != "" {
+	if len(kept) != 2 || kept[1].GetCallId() != "q" || kept[1].GetLedgerId() != "m" || kept[0].GetCallId() != "c" || kept[0].GetLedgerId() != "l" || kept[0].GetCommand() != "" {
 		t.Errorf("kept %v", kept)
 	}
 }

@@ -85,7 +85,7 @@ type decision struct {
 	resumed string // the cause that resumes a parked run; empty while it stays parked
 	applied uint32 // items that had an effect
 	repairs uint32 // calls that repair answered
-	// released: one of them is held by a tool host, which has to cancel it.
+	// released: a call with an error as its result is in flight at a tool host, which has to cancel it.
 	released bool
 
 	outcomes *runstate.Outcomes   // judges answers from outside

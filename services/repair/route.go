@@ -195,6 +195,9 @@ func (d *decision) toStopDecision(complete *harnessv1.TurnComplete) {
 // rest began.
 func (d *decision) continueOpenTurn() (ended bool, err error) {
 	d.refuseBlocked()
+	if err := d.endHeld(); err != nil {
+		return false, err
+	}
 	executing := d.s.GetPhase() == harnessv1.Phase_PHASE_EXECUTING
 	switch left := len(runstate.ApprovedCalls(d.s)) > 0; {
 	case left && executing:

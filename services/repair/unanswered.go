@@ -35,7 +35,6 @@ func (d *decision) answerUnknown() {
 // repairCall answers a call that gets no other answer.
 func (d *decision) repairCall(call *harnessv1.PendingCall, text, reason string) {
 	d.repairs++
-	d.released = d.released || runstate.Held(call)
 	if question, ok := runstate.QuestionOf(call); ok {
 		d.answerQuestion(call, question, nil)
 		return
@@ -47,6 +46,7 @@ func (d *decision) repairCall(call *harnessv1.PendingCall, text, reason string) 
 // answerWithError appends an error as the call's result and removes the call
 // from the pending ones.
 func (d *decision) answerWithError(call *harnessv1.PendingCall, text string, kind harnessv1.MessageKind) {
+	d.released = d.released || runstate.Held(call)
 	result := &harnessv1.Message{
 		Role:       harnessv1.Role_ROLE_TOOL,
 		Kind:       kind,

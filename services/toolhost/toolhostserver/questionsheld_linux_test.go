@@ -109,8 +109,8 @@ func TestHeldCallsEnd(t *testing.T) {
 	}
 }
 
-// TestQuestionsOfSharedServers: where calls of two runs are in flight, nobody can know which of them
-// a question belongs to, so that it is declined for both.
+// TestQuestionsOfSharedServers: where calls of two runs are in flight, the protocol does not name the
+// one that a question belongs to, so that it is declined for both.
 func TestQuestionsOfSharedServers(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})
@@ -133,7 +133,7 @@ func TestQuestionsOfSharedServers(t *testing.T) {
 	h.endServers()
 }
 
-// TestServerThatDoesNotWait: a call whose server gave up waiting ends, and its result tells so.
+// TestServerThatDoesNotWait: a call whose server gave up waiting ends, and its result reports that.
 func TestServerThatDoesNotWait(t *testing.T) {
 	t.Parallel()
 	h := newHost(t, Config{})
