@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
+	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 )
 
 // The models, and the mesh that all runs share: the shipped binary, one process with
@@ -32,6 +33,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	servertest.Enter()
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "harness-gym")
 		if err != nil {

@@ -153,9 +153,11 @@ func score(t *harnessv1.McpTool, words []string) int {
 	return total
 }
 
-// related reports whether one word begins with the other, as in issue and issues.
-func related(a, b string) bool {
-	return min(len(a), len(b)) >= 3 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
+// related reports whether one word begins with the other, as in issue and issues, or a name has the
+// word in it, as in heapsnapshot and snapshot.
+func related(name, word string) bool {
+	return min(len(name), len(word)) >= 3 && (strings.HasPrefix(name, word) || strings.HasPrefix(word, name)) ||
+		len(word) >= 4 && strings.Contains(name, word)
 }
 
 // wordsOf returns the words of a text in lower case, also those that names join as in getUser.

@@ -172,6 +172,12 @@ func New(env func(string) string) *mcp.Server {
 				return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, Text: "the day " + r.Params.URI}}}, nil
 			})
 	}
+	if server := env(RealServer); server != "" {
+		if err := addReal(s, env(Real), server); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	more, _ := strconv.Atoi(env(Tools))
 	for i := range more {
 		mcp.AddTool(s, &mcp.Tool{Name: fmt.Sprintf("widget_%03d", i), Description: fmt.Sprintf("Turns the widget number %d of the machine to another place, and reports where it was before it was turned.", i)},
