@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 	}
 	dir, err := os.MkdirTemp("", "conformance-")
 	if err == nil {
-		c := &conformanceClient{program: os.Getenv(programVariable), dir: dir}
+		c := &conformanceClient{program: os.Getenv(programVariable), dir: dir, answer: `{"confirmed":true}`}
 		err = os.Setenv("XDG_CONFIG_HOME", dir) // where a mesh notes its key
 		err = errors.Join(err, c.do(name, os.Args[len(os.Args)-1]), os.RemoveAll(dir))
 	}
@@ -53,6 +53,7 @@ type conformanceClient struct {
 	program, dir string
 	file         string   // with the server
 	at           []string // the mesh, if it is another process
+	answer       string   // to each question
 	private      []string // hosts that the operator of that allows
 }
 
@@ -116,6 +117,11 @@ func (c *conformanceClient) do(scenario, url string) error {
 		if calls, err = c.eachTool(); err != nil {
 			return err
 		}
+	}
+	if scenario == "elicitation-sep1034-client-defaults" { // its call runs while the question waits
+		c.answer = "{}"
+		_, err = c.served(func() (string, error) { return c.run(calls) })
+		return err
 	}
 	_, err = c.run(calls)
 	return err
@@ -275,12 +281,14 @@ func (c *conformanceClient) run(calls []mcpCall) (events string, err error) {
 			fmt.Fprintln(os.Stderr, events)
 			return events, err
 		}
-		answer := exec.Command(c.program, append([]string{"answer", result[1], `{"confirmed":true}`, "--no-resume"}, mesh...)...)
+		answer := exec.Command(c.program, append([]string{"answer", result[1], c.answer, "--no-resume"}, mesh...)...)
 		answer.Stdout, answer.Stderr = os.Stderr, os.Stderr
 		if err := answer.Run(); err != nil {
 			return events, err
 		}
-		args = []string{"resume", result[1]}
+		if args = []string{"resume", result[1]}; c.at != nil { // it continues there
+			args = []string{"watch", result[1]}
+		}
 	}
 	return events, errors.New("the run waits for more than ten answers")
 }

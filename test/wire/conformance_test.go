@@ -46,7 +46,6 @@ const (
 
 // exemptClient are exemptions of the client.
 var exemptClient = map[string]exemption{
-	"elicitation-sep1034-client-defaults":   {reason: "a question of an older server is declined: it cannot wait for a person"},
 	"json-schema-2020-12-preservation":      {reason: "a model is shown the converted schema of a tool, and no person the original"},
 	"auth/basic-cimd":                       {"there is no public address for the metadata of a client: it registers", []string{"cimd-client-id-used"}},
 	"sse-retry":                             {"a stream that ends during a call is not resumed: the end of the call is unknown", []string{"client-sse-last-event-id"}},

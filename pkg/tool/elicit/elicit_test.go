@@ -90,6 +90,9 @@ func TestQuestionsAreBounded(t *testing.T) {
 	}
 }
 
+// defaults is a form whose fields have defaults.
+const defaults = `{"type":"object","required":["city"],"properties":{"city":{"type":"string","default":"Rome"},"nights":{"type":"integer","default":2}}}`
+
 func TestAnswersFitTheQuestion(t *testing.T) {
 	accept, decline, closed := harnessv1.AnswerAction_ANSWER_ACTION_ACCEPT, harnessv1.AnswerAction_ANSWER_ACTION_DECLINE, harnessv1.AnswerAction_ANSWER_ACTION_CANCEL
 	one, url, two := question(form("a", trip)), question(visit("p", "https://example.com")), question(visit("p", "https://example.com"), form("q", sure))
@@ -124,6 +127,10 @@ func TestAnswersFitTheQuestion(t *testing.T) {
 		{question(form("a", count)), nil, "two", "result: n: must be a number", true},
 		{question(form("a", count)), nil, "1e999", "result: n: must be a number", true},
 		{question(form("a", `{"type":"object"}`)), nil, "", `a=ACCEPT {}`, false},
+		{question(form("a", defaults)), nil, "{}", `a=ACCEPT {"city":"Rome","nights":2}`, false},
+		{question(form("a", defaults)), nil, `{"nights":3}`, `a=ACCEPT {"city":"Rome","nights":3}`, false},
+		{question(form("a", strings.ReplaceAll(defaults, "2", `"two"`))), nil, `{"city":"Oslo"}`, `a=ACCEPT {"city":"Oslo"}`, false},
+		{question(form("a", strings.ReplaceAll(defaults, "2", `"two"`))), nil, `{}`, "result: missing property 'city'", true},
 		{question(form("a", `{"type":"object"}`)), nil, "hello", "must be {}", true},
 		{url, nil, "done", "p=ACCEPT ", false},
 		{url, nil, "", "p=ACCEPT ", false},

@@ -125,7 +125,8 @@ func accept(r *harnessv1.ServerRequest, text string) (*harnessv1.ServerResponse,
 	return response, nil
 }
 
-// valuesOf returns the values of a form, a JSON object, that a text gives.
+// valuesOf returns the values of a form, a JSON object, that a text gives. Fields without a value have
+// their defaults, if these fit.
 func valuesOf(form, text string) (string, error) {
 	fields, err := Fields(form)
 	if err != nil {
@@ -144,12 +145,32 @@ func valuesOf(form, text string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	for name := range value.(map[string]any) {
+	values := value.(map[string]any)
+	for name := range values {
 		if !slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
 			return "", errors.New(content.Clip(name, 80) + ": the form has no such field, only " + names(fields))
 		}
 	}
-	return text, compiled.Validate(value, 240)
+	if whole, ok := withDefaults(fields, values); ok && compiled.Validate(whole, 240) == nil {
+		data, err := json.Marshal(whole)
+		return string(data), err
+	}
+	return text, compiled.Validate(values, 240)
+}
+
+// withDefaults returns values with those of the fields that have a default and no value; !ok if there
+// is no such field.
+func withDefaults(fields []Field, values map[string]any) (whole map[string]any, ok bool) {
+	whole = maps.Clone(values)
+	for _, f := range fields {
+		if _, given := values[f.Name]; given || f.Default == "" {
+			continue
+		}
+		if value, err := schema.Decode(f.Default); err == nil {
+			whole[f.Name], ok = value, true
+		}
+	}
+	return whole, ok
 }
 
 func names(fields []Field) string {

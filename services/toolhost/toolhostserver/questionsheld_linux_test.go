@@ -1,6 +1,7 @@
 package toolhostserver
 
 import (
+	"net/http/httptest"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,6 +53,27 @@ func TestAnOlderServerAsks(t *testing.T) {
 		t.Errorf("lines %q", lines)
 	}
 	h.endServers()
+}
+
+// TestAnOlderServerAsksOverHTTP: a server over HTTP gets the answer in the same way.
+func TestAnOlderServerAsksOverHTTP(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	web := httptest.NewServer(h.handler(servertest.Questions, servertest.Old))
+	t.Cleanup(web.Close)
+	t.Cleanup(web.CloseClientConnections)
+	t.Cleanup(h.endServers)
+	req := h.asking(&harnessv1.McpServer{Name: "web", Url: web.URL}, "form")
+	next := h.continued(req, h.held(h.execute(req), 1), `{"city":"Rome","nights":2}`)
+	if r := h.execute(next); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_DONE || !strings.Contains(r.GetResult(), "Rome") {
+		t.Errorf("%v", r)
+	}
+	req.CallId = "interrupted"
+	q := h.held(h.execute(req), 1)
+	h.killAll(h.ledger.id)
+	if r := h.execute(h.continued(req, q, `{"city":"Oslo","nights":2}`)); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+		t.Errorf("after the interrupt: %v", r)
+	}
 }
 
 // TestAnOlderServerAsksAgain: each question of a call is a round, and one that cannot be shown is

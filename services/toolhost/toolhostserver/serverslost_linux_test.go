@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -27,9 +28,13 @@ func appends(r *http.Request) bool {
 	return err == nil && r.Method == http.MethodPost && bytes.Contains(data, []byte(`"tools/call"`)) && bytes.Contains(data, []byte(`"append"`))
 }
 
-// handler serves a server that writes into the workspace, over HTTP, until the test ends.
-func (h *host) handler() http.Handler {
+// handler serves a server that writes into the workspace, over HTTP, until the test ends. The variables
+// in set are 1.
+func (h *host) handler(set ...string) http.Handler {
 	server := servertest.New(func(name string) string {
+		if slices.Contains(set, name) {
+			return "1"
+		}
 		return map[string]string{servertest.Lines: filepath.Join(h.dir, "lines")}[name]
 	})
 	h.t.Cleanup(func() { // some clients do not end their sessions
