@@ -19,8 +19,9 @@ key=$("$python" - "$requirements" <<-'EOF'
 	print(hashlib.sha256(made_from).hexdigest()[:16])
 EOF
 )
-venv=$root/.cache/python/$key
 mkdir -p "$root/.cache/python"
+# Its programs name this folder, which is to remain if .cache is a link to one that several trees share.
+venv=$(cd "$root/.cache/python" && pwd -P)/$key
 # One process makes it, and the others wait. The lock ends with the descriptor, in this shell.
 exec 9>"$venv.lock"
 "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
