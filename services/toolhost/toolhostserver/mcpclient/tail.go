@@ -2,6 +2,8 @@ package mcpclient
 
 import (
 	"io"
+	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -25,12 +27,24 @@ func (t *tail) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// last returns the last line that is not empty.
+// last returns the line that explains an end best: the last one, or, after a crash of
+// Node.js, which writes its version last, the error.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	lines := strings.Split(strings.TrimSpace(strings.ToValidUTF8(string(t.text), "\uFFFD")), "\n")
-	return lines[len(lines)-1]
+	end := lines[len(lines)-1]
+	if !strings.HasPrefix(end, "Node.js v") {
+		return end
+	}
+	for _, line := range slices.Backward(lines) {
+		if nodeError.MatchString(line) {
+			return line
+		}
+	}
+	return end
 }
+
+var nodeError = regexp.MustCompile(`^\w*Error\b.*: `)
 
 var _ io.Writer = (*tail)(nil)
