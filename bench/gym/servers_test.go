@@ -174,14 +174,14 @@ func withRealServers(t *testing.T, tools []servertest.RealTool) func(*harnessv1.
 	}
 }
 
-// chosen is what came of a task.
-type chosen struct {
+// choice is what came of a task.
+type choice struct {
 	turns, tokens int
 	solved        bool
 }
 
 // playChooser plays a task in the harness with some tools.
-func playChooser(t *testing.T, id string, task servertest.RealTask, tools []servertest.RealTool, listed bool) chosen {
+func playChooser(t *testing.T, id string, task servertest.RealTask, tools []servertest.RealTool, listed bool) choice {
 	t.Helper()
 	w := newWorld(t, nil)
 	var seen *chat
@@ -191,7 +191,7 @@ func playChooser(t *testing.T, id string, task servertest.RealTask, tools []serv
 		t.Errorf("%q with %d tools: the tool is listed: %t", task.Task, len(tools), seen.hasTool(task.Tool))
 	}
 	turns, tokens := served.sent()
-	return chosen{turns: turns, tokens: tokens, solved: run.verdict() == accepted && slices.ContainsFunc(run.events, func(e *harnessv1.Event) bool {
+	return choice{turns: turns, tokens: tokens, solved: run.verdict() == accepted && slices.ContainsFunc(run.events, func(e *harnessv1.Event) bool {
 		return e.GetToolResult().GetTool() == task.Tool
 	})}
 }
@@ -224,7 +224,7 @@ func TestToolsOfServers(t *testing.T) {
 		}
 		tasks = tasks[:len(tasks)/someTasks]
 	}
-	few, many := make([]chosen, len(tasks)), make([]chosen, len(tasks))
+	few, many := make([]choice, len(tasks)), make([]choice, len(tasks))
 	t.Run("tasks", func(t *testing.T) {
 		for i, task := range tasks {
 			t.Run(fmt.Sprint(i), func(t *testing.T) {
@@ -237,11 +237,11 @@ func TestToolsOfServers(t *testing.T) {
 			})
 		}
 	})
-	if t.Failed() || slices.ContainsFunc(many, func(c chosen) bool { return c.turns == 0 }) {
+	if t.Failed() || slices.ContainsFunc(many, func(c choice) bool { return c.turns == 0 }) {
 		return // some failed, or were left out
 	}
 	lines := []string{
-		chosenLine(fmt.Sprintf("%d, listed", listedTools), few), chosenLine(fmt.Sprintf("%d of %d servers, found by `find_tools`", len(all), serversOf(all)), many),
+		choiceLine(fmt.Sprintf("%d, listed", listedTools), few), choiceLine(fmt.Sprintf("%d of %d servers, found by `find_tools`", len(all), serversOf(all)), many),
 	}
 	if solvedOf(many) < solvedOf(few) {
 		t.Errorf("fewer tasks are solved: %q", lines)
@@ -258,7 +258,7 @@ func TestToolsOfServers(t *testing.T) {
 
 var serverTable = table{name: "servers", columns: []string{"tools", "tasks solved", "turns of a task", tokenColumn}}
 
-func chosenLine(what string, all []chosen) string {
+func choiceLine(what string, all []choice) string {
 	turns, tokens := 0, 0
 	for _, c := range all {
 		turns += c.turns
@@ -267,7 +267,7 @@ func chosenLine(what string, all []chosen) string {
 	return line([]string{what, fmt.Sprintf("%d of %d", solvedOf(all), len(all)), fmt.Sprintf("%.1f", float64(turns)/float64(len(all))), rounded(tokens / len(all))})
 }
 
-func solvedOf(all []chosen) (n int) {
+func solvedOf(all []choice) (n int) {
 	for _, c := range all {
 		if c.solved {
 			n++

@@ -56,3 +56,17 @@ func QuestionOf(c *harnessv1.PendingCall) (questionID string, ok bool) {
 // Held reports whether a pending call still runs at a tool host, which waits for the answer to the
 // question of the call's server.
 func Held(c *harnessv1.PendingCall) bool { return c.GetQuestion().GetLedgerId() != "" }
+
+// KeyHeld, with the AnswerKey of a pending call, is the key of the observation that the tool host which
+// held the call has cancelled it. A decision that answers such a call otherwise needs it.
+const KeyHeld = "held:"
+
+// HeldCall returns the held call of a snapshot whose observation has a key; nil if there is none.
+func HeldCall(s *harnessv1.Snapshot, key string) *harnessv1.PendingCall {
+	for _, c := range s.GetPendingToolCalls() {
+		if Held(c) && KeyHeld+AnswerKey(c) == key {
+			return c
+		}
+	}
+	return nil
+}

@@ -22,6 +22,9 @@ func held() *harnessv1.Snapshot {
 // TestHeldCallsAreCancelled: a decision that answers a held call with an error is made only after its
 // tool host has cancelled it.
 func TestHeldCallsAreCancelled(t *testing.T) {
+	const key = runstate.KeyHeld + "round:2:s"
+	stopped := held()
+	stopped.Turn.Open = false
 	blocked := held()
 	blocked.Mode, blocked.PendingToolCalls[0].Writes = "plan", true
 	for name, c := range map[string]struct {
@@ -32,6 +35,7 @@ func TestHeldCallsAreCancelled(t *testing.T) {
 		"interrupt":            {held(), interrupt(), true},
 		"cancel":               {held(), cancel(), true},
 		"mode":                 {blocked, result("s", "yes"), true},
+		"a turn that stopped":  {stopped, userMessage("go on"), true},
 		"answer":               {held(), result("s", "yes"), false},
 		"another kind of call": {questioned(), interrupt(), false},
 	} {
@@ -47,13 +51,13 @@ func TestHeldCallsAreCancelled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if needs := out.GetNeeds().GetKeys(); slices.Contains(needs, runstate.KeyBackground) != c.needs {
+		if needs := out.GetNeeds().GetKeys(); slices.Contains(needs, key) != c.needs {
 			t.Errorf("%s: it needs %v", name, needs)
 		}
 		if !c.needs {
 			continue
 		}
-		in.Observed = append(in.Observed, &harnessv1.Observation{Key: runstate.KeyBackground, Value: &harnessv1.Observation_Background{Background: &harnessv1.BackgroundStates{}}})
+		in.Observed = append(in.Observed, &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Background{Background: &harnessv1.BackgroundStates{}}})
 		o := decide(t, in)
 		if len(o.GetStep().GetSnapshot().GetPendingToolCalls()) > 0 {
 			t.Errorf("%s: %v still waits", name, o.GetStep().GetSnapshot().GetPendingToolCalls())

@@ -59,16 +59,43 @@ func (d *decision) closeHeld(call *harnessv1.PendingCall) bool {
 	}
 	call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
 	call.Question.Responses = elicit.All(call.GetQuestion(), harnessv1.AnswerAction_ANSWER_ACTION_CANCEL)
+	d.Emit(event.ToolAnswered(call, harnessv1.AnswerAction_ANSWER_ACTION_CANCEL, ""))
 	d.resumeIfAnswered("expiry")
 	return true
 }
 
 // endHeld has the calls cancelled that tool hosts held for answers which no longer come.
 func (d *decision) endHeld() error {
-	if d.released && agent.Observation(d.in, runstate.KeyBackground) == nil {
-		return &agent.NeedsError{Keys: []string{runstate.KeyBackground}}
+	needs := &agent.NeedsError{}
+	for _, key := range d.released {
+		if agent.Observation(d.in, key) == nil {
+			needs.Keys = append(needs.Keys, key)
+		}
+	}
+	if len(needs.Keys) > 0 {
+		return needs
 	}
 	return nil
+}
+
+// dropHeld answers the calls that tool hosts hold with an error, and has them cancelled.
+func (d *decision) dropHeld(text string) error {
+	for _, call := range append(runstate.AwaitedCalls(d.s), runstate.ApprovedCalls(d.s)...) {
+		if runstate.Held(call) {
+			runstate.RecordAnswer(d.s, call.GetCallId(), "")
+			d.repairCall(call, text, "not answered")
+		}
+	}
+	return d.endHeld()
+}
+
+// dropOrphans drops the held calls of a turn that was stopped. No part of a turn follows in which
+// they could continue.
+func (d *decision) dropOrphans() error {
+	if d.s.GetTurn().GetOpen() {
+		return nil
+	}
+	return d.dropHeld("The turn was stopped before the question of this call's server was answered. What the call had done until then stays.")
 }
 
 // expiredText returns the result of a call that had no answer at its deadline.

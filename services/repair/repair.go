@@ -85,8 +85,9 @@ type decision struct {
 	resumed string // the cause that resumes a parked run; empty while it stays parked
 	applied uint32 // items that had an effect
 	repairs uint32 // calls that repair answered
-	// released: a call with an error as its result is in flight at a tool host, which has to cancel it.
-	released bool
+	// released are the keys of calls that have an error as their result, and are in flight at tool
+	// hosts, which have to cancel them.
+	released []string
 
 	outcomes *runstate.Outcomes   // judges answers from outside
 	notes    []hook.Note          // what hooks tell the model

@@ -32,6 +32,11 @@ func (d *decision) route() error {
 	if decided, err := d.routeTree(); decided || err != nil {
 		return err
 	}
+	if !runstate.Ended(s) {
+		if err := d.dropOrphans(); err != nil {
+			return err
+		}
+	}
 	switch {
 	case runstate.Ended(s):
 		return d.endAgain()
@@ -163,6 +168,9 @@ func (d *decision) handOnCancelled() error {
 }
 
 func (d *decision) handOnFailed() error {
+	if err := d.dropHeld("The run failed before this call was answered."); err != nil {
+		return err
+	}
 	if d.s.GetTurn().GetOpen() { // an answer from outside has ended the turn
 		if _, err := d.stepEnded("error", d.failure.GetMessage()); err != nil {
 			return err
@@ -246,6 +254,8 @@ func (d *decision) stepEnded(outcome, message string) (hook.Effects, error) {
 func (d *decision) parkInterrupted() error {
 	if !d.halted { // at its parent's order, what it waits for stays awaited
 		d.answerPending("The run was interrupted before this call was answered.")
+	} else if err := d.dropHeld("The run was interrupted before this call was answered."); err != nil {
+		return err
 	}
 	d.Emit(event.RunInterrupted(d.interrupt.GetReason(), d.interrupter))
 	return d.pause(&harnessv1.StopReason{

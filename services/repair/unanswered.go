@@ -46,7 +46,9 @@ func (d *decision) repairCall(call *harnessv1.PendingCall, text, reason string) 
 // answerWithError appends an error as the call's result and removes the call
 // from the pending ones.
 func (d *decision) answerWithError(call *harnessv1.PendingCall, text string, kind harnessv1.MessageKind) {
-	d.released = d.released || runstate.Held(call)
+	if runstate.Held(call) {
+		d.released = append(d.released, runstate.KeyHeld+runstate.AnswerKey(call))
+	}
 	result := &harnessv1.Message{
 		Role:       harnessv1.Role_ROLE_TOOL,
 		Kind:       kind,

@@ -194,8 +194,11 @@ func (c *completion) addUnfinished(end End) {
 		s.PendingTools = nil
 	}
 	for _, call := range p.Calls {
-		runstate.RemovePending(s, call.ID) // an approved call waits no longer
 		outcome, ended := p.Finished[call.ID]
+		if !ended && call.held() && end.Interrupted {
+			continue // repair has it cancelled
+		}
+		runstate.RemovePending(s, call.ID) // an approved call waits no longer
 		switch {
 		case ended && outcome == harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN:
 			s.PendingToolCalls = append(s.PendingToolCalls, &harnessv1.PendingCall{
@@ -205,6 +208,7 @@ func (c *completion) addUnfinished(end End) {
 		case ended && outcome == inputRequired:
 			c.addQuestion(call, end)
 		case !ended && (end.Interrupted || end.Error != nil):
+			c.release(call.HostID(), call.Question)
 			c.refuse(call.ID, call.Tool, call.Marks, notRun)
 		}
 	}

@@ -66,3 +66,15 @@ func TestStoppedHeldCalls(t *testing.T) {
 		t.Errorf("%v waits", waiting)
 	}
 }
+
+// TestHeldCallsOfStoppedTurns: an interrupt before the part after the answer begins leaves the call to
+// repair too.
+func TestHeldCallsOfStoppedTurns(t *testing.T) {
+	w := continued(t, nil)
+	w.state.Snapshot.PendingToolCalls[0].Question.LedgerId = "elsewhere-1"
+	w.stops = func(a turn.Action) bool { _, ok := a.(turn.CheckInbox); return ok }
+	s := w.mustEnd().GetStep().GetSnapshot()
+	if waiting := s.GetPendingToolCalls(); len(waiting) != 1 || !runstate.Held(waiting[0]) || len(w.effects) > 0 {
+		t.Errorf("%v waits, effects %v", waiting, w.effects)
+	}
+}

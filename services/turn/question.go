@@ -49,6 +49,7 @@ func (c *completion) addQuestion(call Call, end End) {
 	q := proto.CloneOf(c.p.Questions[call.ID])
 	if end.Error != nil || end.Interrupted && q.GetLedgerId() == "" {
 		c.refuse(call.ID, call.Tool, call.Marks, notAnswered)
+		c.release(runstate.RoundID(call.ID, q.GetRound()), q)
 		return
 	}
 	pending := &harnessv1.PendingCall{
@@ -79,4 +80,12 @@ func (c *completion) addQuestion(call Call, end End) {
 	}
 	c.s.PendingToolCalls = append(c.s.PendingToolCalls, pending)
 	c.draft.Emit(event.ToolQuestion(pending))
+}
+
+// release has the call cancelled that a tool host holds for the answer to a question, by what ends the
+// run after the turn. id is that of the part that follows the answer.
+func (c *completion) release(id string, q *harnessv1.ServerQuestion) {
+	if q.GetLedgerId() != "" {
+		runstate.AddBackground(c.s, &harnessv1.BackgroundCommand{CallId: id, LedgerId: q.GetLedgerId()})
+	}
 }

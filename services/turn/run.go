@@ -34,7 +34,7 @@ func (p *Progress) start(s *State) Action {
 		return CheckInbox{}
 	}
 	for _, c := range p.Unstarted() {
-		if p.blocks(s, c) {
+		if !c.held() && p.blocks(s, c) {
 			return p.block(s, c)
 		}
 	}
@@ -61,7 +61,7 @@ func (p *Progress) run(s *State) Action {
 		switch {
 		case !e.recent:
 			return CheckInbox{}
-		case p.unsent(c) && p.blocks(s, c):
+		case p.unsent(c) && !c.held() && p.blocks(s, c):
 			return p.block(s, c)
 		}
 		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID] && !c.held()}

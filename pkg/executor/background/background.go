@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -42,9 +41,14 @@ type Killer struct {
 // answers, it returns an error that has the step delivered again.
 func (k Killer) Observe(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*harnessv1.Observation, error) {
 	states := &harnessv1.BackgroundStates{}
-	for _, ledger := range ledgers(s) {
+	killed := map[string]bool{}
+	for _, c := range s.GetBackgroundCommands() {
+		if killed[c.GetLedgerId()] {
+			continue
+		}
+		killed[c.GetLedgerId()] = true
 		ended, err := k.kill(ctx, &harnessv1.CancelToolsRequest{
-			Namespace: run.Namespace, RunId: run.ID, FirstSequence: s.GetFirstSequence(), LedgerId: ledger, Background: true,
+			Namespace: run.Namespace, RunId: run.ID, FirstSequence: s.GetFirstSequence(), LedgerId: c.GetLedgerId(), Background: true,
 		})
 		if err != nil {
 			return nil, err
@@ -54,22 +58,18 @@ func (k Killer) Observe(ctx context.Context, run runlog.Run, s *harnessv1.Snapsh
 	return &harnessv1.Observation{Key: runstate.KeyBackground, Value: &harnessv1.Observation_Background{Background: states}}, nil
 }
 
-// ledgers returns the ledgers under which something of a run may be running.
-func ledgers(s *harnessv1.Snapshot) (all []string) {
-	add := func(ledger string) {
-		if !slices.Contains(all, ledger) {
-			all = append(all, ledger)
+// ObserveHeld has the tool host cancel the call of a snapshot that it holds for an answer, and returns
+// the observation under key (runstate.KeyHeld). Errors are as for Observe.
+func (k Killer) ObserveHeld(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, key string) (*harnessv1.Observation, error) {
+	if c := runstate.HeldCall(s, key); c != nil {
+		if _, err := k.kill(ctx, &harnessv1.CancelToolsRequest{
+			Namespace: run.Namespace, RunId: run.ID, FirstSequence: s.GetFirstSequence(), LedgerId: c.GetQuestion().GetLedgerId(),
+			CallIds: []string{runstate.AnswerKey(c)},
+		}); err != nil {
+			return nil, err
 		}
 	}
-	for _, c := range s.GetBackgroundCommands() {
-		add(c.GetLedgerId())
-	}
-	for _, c := range s.GetPendingToolCalls() {
-		if runstate.Held(c) {
-			add(c.GetQuestion().GetLedgerId())
-		}
-	}
-	return all
+	return &harnessv1.Observation{Key: key, Value: &harnessv1.Observation_Background{Background: &harnessv1.BackgroundStates{}}}, nil
 }
 
 // kill has the host of a ledger kill. The result is empty if the host is away and another one

@@ -109,6 +109,9 @@ func (o *observer) fetch(ctx context.Context, needs *harnessv1.Needs, key string
 	if key == repair.NeedProfile || strings.HasPrefix(key, repair.NeedFeedback) {
 		return o.s.profiles.Observe(ctx, o.task.Run.Namespace, needs.GetProfile())
 	}
+	if strings.HasPrefix(key, runstate.KeyHeld) {
+		return o.s.background.ObserveHeld(ctx, o.task.Run, o.task.Step().GetSnapshot(), key)
+	}
 	if strings.HasPrefix(key, repair.NeedWait) {
 		return o.checkWait(ctx, key)
 	}

@@ -40,6 +40,9 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 			return nil, err
 		}
 	}
+	if ids := req.GetCallIds(); len(ids) > 0 {
+		s.servers.EndQuestions(run, ids...)
+	}
 	resp := &harnessv1.CancelToolsResponse{}
 	var failure error
 	for _, c := range plan {

@@ -98,6 +98,36 @@ func TestAnOlderServerAsksAgain(t *testing.T) {
 	h.endServers()
 }
 
+// TestTwoHeldCalls: while a call waits for its answer, another one of the run asks for itself, and each
+// gets its own. One can be cancelled alone.
+func TestTwoHeldCalls(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	server := h.startOld()
+	ask := func(id string) (*harnessv1.ExecuteToolRequest, *harnessv1.ServerQuestion) {
+		req := h.asking(server, "form")
+		req.CallId = id
+		return req, h.held(h.execute(req), 1)
+	}
+	first, firstAsks := ask("first")
+	second, secondAsks := ask("second")
+	if r := h.execute(h.continued(second, secondAsks, `{"city":"Oslo","nights":2}`)); !strings.Contains(r.GetResult(), "Oslo") {
+		t.Errorf("the second: %v", r)
+	}
+	if r := h.execute(h.continued(first, firstAsks, `{"city":"Rome","nights":2}`)); !strings.Contains(r.GetResult(), "Rome") {
+		t.Errorf("the first: %v", r)
+	}
+	third, thirdAsks := ask("third")
+	h.cancel("round:1:third")
+	if left := len(h.servers.Held()); left != 0 {
+		t.Errorf("%d calls are held after the cancel", left)
+	}
+	if r := h.execute(h.continued(third, thirdAsks, `{"city":"Oslo","nights":2}`)); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
+		t.Errorf("the third: %v", r)
+	}
+	h.endServers()
+}
+
 // TestHeldCallsEnd: a held call whose server or host has ended, or whose run no longer waits, has an
 // unknown end. It is not sent again, and nothing of it is left.
 func TestHeldCallsEnd(t *testing.T) {

@@ -35,7 +35,7 @@ func (r RealTool) FullName() string { return "mcp__" + r.Server + "__" + r.Name 
 // RealTask is a sentence as a person or a model writes it, and the full name of the tool that it means.
 type RealTask struct{ Task, Tool string }
 
-// short removes what the names of npm packages have besides the product.
+// short removes the parts of the names of npm packages that are not the product.
 var short = regexp.MustCompile(`^@|/mcp$|server-|mcp-|-mcp|-server|modelcontextprotocol/|notionhq/|zereight/|brave/|upstash/`)
 
 // RealTools returns the tools of real servers in a folder, in the order of its file. Of two with one

@@ -173,9 +173,10 @@ func (s *Servers) once(ctx, bounded context.Context, c Call) (result Result, aga
 	params := &mcp.CallToolParams{Name: c.GetTool(), Arguments: json.RawMessage(arguments)}
 	params.SetProgressToken(c.Token)
 	switch again, err := afterVisit(c.GetQuestion()); {
+	case !conn.asksDuring():
 	case err != nil:
 		return failed("The call did not run: %s.", err), false
-	case again || c.GetQuestion() == nil && c.GetAsks() && conn.asksDuring():
+	case again || c.GetQuestion() == nil && c.GetAsks():
 		return have.callHeld(ctx, bounded, conn, c, params)
 	}
 	conn.progress.Store(c.Token, c.Output)

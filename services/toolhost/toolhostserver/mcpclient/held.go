@@ -16,6 +16,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/elicit"
 )
 
@@ -26,23 +27,33 @@ import (
 const (
 	// asksBetween is the first version of the protocol whose servers ask between the parts of a call.
 	asksBetween = "2026-07-28"
-	// heldTime is how long a call is held for an answer, and heldMore how much longer the host
-	// keeps it, because the run closes the question first.
+	// heldTime is how long the question of a held call waits in its run, which closes it then.
 	heldTime = 10 * time.Minute
-	heldMore = time.Minute
-	// maxQueued bounds the questions of a call that wait for the one before them.
-	maxQueued = elicit.MaxRounds
+	// closeTime is after how long the host closes the question: the run may wait for other answers
+	// before it continues the call. After endTime the call is cancelled.
+	closeTime, endTime = time.Hour, 70 * time.Minute
+	// maxQueued bounds the questions of a call that wait for the one before them, and maxHeld the
+	// held calls of all runs.
+	maxQueued, maxHeld = elicit.MaxRounds, 256
 	// heldRequest is the id of the request in the question of a held call.
 	heldRequest = "question"
 )
 
 // elicitation is what a server asks during a call.
 type elicitation struct {
-	params *mcp.ElicitParams
+	request *harnessv1.ServerRequest
 	// reply receives the answer; it has room for one. gone is closed when the server does not
 	// wait any more.
 	reply chan *mcp.ElicitResult
 	gone  chan struct{}
+}
+
+// answer answers the question, unless it has an answer.
+func (e *elicitation) answer(r *mcp.ElicitResult) {
+	select {
+	case e.reply <- r:
+	default:
+	}
 }
 
 func (e *elicitation) isGone() bool {
@@ -69,9 +80,14 @@ type heldCall struct {
 	answer *mcp.CallToolResult
 	err    error
 
-	// waiting is the question that the run has, timer what abandons the call then.
+	// open is the number of its questions without an answer. The mutex of its flights is for it.
+	open int
+	// waiting is the question that the run has, and next the id of the part of the call that follows
+	// the answer. timer closes the question, and later ends the call. closed: it has closed it.
 	waiting *elicitation
+	next    string
 	timer   *time.Timer
+	closed  bool
 }
 
 // flight is a call in flight of a connection.
@@ -107,43 +123,62 @@ func (f *flights) list() []*flight {
 }
 
 // asker returns the call that a question belongs to, which the protocol does not name: the first
-// without another one. It is nil if that cannot be known, because calls of several runs are in
-// flight, or if no person is there.
+// of those with the fewest questions. It is nil if that cannot be known, because calls of several
+// runs are in flight, or if no person is there. The caller calls answered once the question is over.
 func (f *flights) asker() *heldCall {
-	all := f.list()
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	var first *heldCall
-	for _, one := range all {
-		if one.held == nil || one.run != all[0].run {
+	for _, one := range f.all {
+		if one.held == nil || one.run != f.all[0].run {
 			return nil
 		}
-		if first == nil || len(first.asked) > len(one.held.asked) {
+		if first == nil || first.open > one.held.open {
 			first = one.held
 		}
 	}
+	if first != nil {
+		first.open++
+	}
 	return first
+}
+
+// answered records that a question of a call is over.
+func (f *flights) answered(h *heldCall) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	h.open--
 }
 
 // elicit puts a question of the server to a person through its call, and returns the answer. It
 // declines where it cannot.
 func (c *connection) elicit(ctx context.Context, params *mcp.ElicitParams, message string) (*mcp.ElicitResult, error) {
-	e := &elicitation{params: params, reply: make(chan *mcp.ElicitResult, 1), gone: make(chan struct{})}
-	defer close(e.gone)
-	h := c.flights.asker()
-	if h != nil {
-		select {
-		case h.asked <- e:
-		default: // it has too many
-			h = nil
-		}
+	request, err := requestOf(heldRequest, params)
+	if err == nil {
+		err = elicit.Check(&harnessv1.ServerQuestion{Round: 1, Requests: []*harnessv1.ServerRequest{request}})
 	}
+	if err != nil { // it cannot be shown
+		c.decline(content.Line(message, 200) + " (" + content.Line(content.Clean(err.Error()), 200) + ")")
+		return &mcp.ElicitResult{Action: declineAction}, nil
+	}
+	h := c.flights.asker()
 	if h == nil {
+		c.decline(message)
+		return &mcp.ElicitResult{Action: declineAction}, nil
+	}
+	defer c.flights.answered(h)
+	e := &elicitation{request: request, reply: make(chan *mcp.ElicitResult, 1), gone: make(chan struct{})}
+	defer close(e.gone)
+	select {
+	case h.asked <- e:
+	default: // it has too many
 		c.decline(message)
 		return &mcp.ElicitResult{Action: declineAction}, nil
 	}
 	select {
 	case r := <-e.reply:
 		if ctx.Err() != nil { // too late
-			e.reply <- r
+			e.answer(r)
 			return nil, ctx.Err()
 		}
 		return r, nil
@@ -195,9 +230,12 @@ func (s *Servers) continueHeld(ctx, bounded context.Context, c Call) Result {
 	if err != nil || !ok {
 		reply = &mcp.ElicitResult{Action: cancelAction}
 	}
-	h.waiting.reply <- reply
+	h.waiting.answer(reply)
 	h.conn.progress.Store(h.token, c.Output)
 	result, again := h.session.attend(ctx, bounded, h, c)
+	if result.Question == nil {
+		h.conn.progress.Delete(h.token)
+	}
 	if again {
 		return lost
 	}
@@ -221,18 +259,15 @@ func (s *session) attend(ctx, bounded context.Context, h *heldCall, c Call) (res
 			if e.isGone() {
 				continue
 			}
-			q := &harnessv1.ServerQuestion{Server: c.GetServer().GetName(), Round: round, Valid: durationpb.New(heldTime)}
-			r, err := requestOf(heldRequest, e.params)
-			if err == nil {
-				q.Requests = []*harnessv1.ServerRequest{r}
-				err = elicit.Check(q)
+			q := &harnessv1.ServerQuestion{
+				Server: c.GetServer().GetName(), Round: round, Valid: durationpb.New(heldTime), Requests: []*harnessv1.ServerRequest{e.request},
 			}
-			if err != nil {
-				h.refused.add(e.params.Message + " (" + err.Error() + ")")
-				e.reply <- &mcp.ElicitResult{Action: declineAction}
+			s.secrets.redactQuestion(q)
+			if elicit.Check(q) != nil || !s.servers.hold(h, e, q) { // too many questions, or held calls
+				h.refused.add(e.request.GetMessage().GetInline())
+				e.answer(&mcp.ElicitResult{Action: declineAction})
 				continue
 			}
-			s.servers.hold(h, e, q)
 			return Result{Question: q}, false
 		}
 	}
@@ -242,7 +277,7 @@ func (s *session) attend(ctx, bounded context.Context, h *heldCall, c Call) (res
 func (s *session) heldEnd(ctx, bounded context.Context, h *heldCall, c Call) (result Result, again bool) {
 	if h.err == nil {
 		s.succeeded()
-		h.refused.late = h.waiting != nil && len(h.waiting.reply) > 0 // the server did not take it
+		h.refused.late = h.waiting != nil && (h.closed || len(h.waiting.reply) > 0) // the server did not take the answer
 		r := resultOf(c, h.answer)
 		r.Text = h.refused.text(c.GetServer()) + r.Text
 		return r, false
@@ -257,19 +292,33 @@ func (s *session) heldEnd(ctx, bounded context.Context, h *heldCall, c Call) (re
 	return result, again
 }
 
-// hold keeps a call until its question is answered, and names it in the state of the question.
-func (s *Servers) hold(h *heldCall, e *elicitation, q *harnessv1.ServerQuestion) {
+// hold keeps a call until its question is answered, and names it in the state of the question. It
+// reports whether there is room for it.
+func (s *Servers) hold(h *heldCall, e *elicitation, q *harnessv1.ServerQuestion) bool {
 	name := rand.Text()
 	q.State = &harnessv1.Opaque{Value: &harnessv1.Opaque_Inline{Inline: []byte(name)}}
-	h.waiting = e
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if len(s.held) >= maxHeld {
+		return false
+	}
+	h.waiting, h.next = e, runstate.RoundID(h.token, q.GetRound())
 	s.held[name] = h
-	h.timer = time.AfterFunc(heldTime+heldMore, func() {
-		if h := s.takeHeld(name, h.run); h != nil {
-			h.abandon()
+	h.timer = time.AfterFunc(closeTime, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.held[name] != h || h.waiting != e {
+			return
 		}
+		h.closed = true
+		e.answer(&mcp.ElicitResult{Action: cancelAction})
+		h.timer = time.AfterFunc(endTime-closeTime, func() {
+			if h := s.takeHeld(name, h.run); h != nil {
+				h.abandon()
+			}
+		})
 	})
+	return true
 }
 
 // takeHeld returns a held call of a run, which is not held any more; nil if there is none.
@@ -285,14 +334,24 @@ func (s *Servers) takeHeld(name, run string) *heldCall {
 	return h
 }
 
-// EndQuestions cancels the calls of a run that are held for answers, and returns when they have
-// ended. The process of a server that does not react within the grace period is killed, unless
-// other runs share it.
-func (s *Servers) EndQuestions(run string) {
+// Held returns the ids of the parts that follow the answers of the calls that are held now.
+func (s *Servers) Held() (next []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.held {
+		next = append(next, h.next)
+	}
+	return next
+}
+
+// EndQuestions cancels calls of a run that are held for answers, and returns when they have ended:
+// those whose next parts have these ids, or all without ids. The process of a server that does not
+// react within the grace period is killed, unless other runs share it.
+func (s *Servers) EndQuestions(run string, next ...string) {
 	s.mu.Lock()
 	var ending []*heldCall
 	for name, h := range s.held {
-		if h.run == run {
+		if h.run == run && (len(next) == 0 || slices.Contains(next, h.next)) {
 			ending = append(ending, h)
 			delete(s.held, name)
 			h.timer.Stop()
@@ -308,6 +367,11 @@ func (s *Servers) EndQuestions(run string) {
 
 // abandon cancels a call that waits for an answer, which closes its question.
 func (h *heldCall) abandon() {
+	select {
+	case <-h.ended: // without an answer
+		return
+	default:
+	}
 	h.stop(errCancelled)
 	<-h.ended
 	h.session.stopAlone(h.conn, h.way)
@@ -366,7 +430,7 @@ var errNotVisited = errors.New("the user did not visit the address that the serv
 
 // afterVisit reports whether a call is sent again after its question. err is why it is not.
 func afterVisit(q *harnessv1.ServerQuestion) (again bool, err error) {
-	if string(q.GetState().GetInline()) != visited {
+	if q.GetLedgerId() != "" || string(q.GetState().GetInline()) != visited {
 		return false, nil
 	}
 	for _, r := range q.GetResponses() {
