@@ -151,24 +151,37 @@ func valuesOf(form, text string) (string, error) {
 			return "", errors.New(content.Clip(name, 80) + ": the form has no such field, only " + names(fields))
 		}
 	}
-	if whole, ok := withDefaults(fields, values); ok && compiled.Validate(whole, 240) == nil {
-		data, err := json.Marshal(whole)
-		return string(data), err
+	whole, ok := withDefaults(form, fields, values)
+	if !ok {
+		return text, compiled.Validate(values, 240)
 	}
-	return text, compiled.Validate(values, 240)
+	data, err := json.Marshal(whole)
+	if err != nil {
+		return "", err
+	}
+	return string(data), compiled.Validate(whole, 240)
 }
 
-// withDefaults returns values with those of the fields that have a default and no value; !ok if there
-// is no such field.
-func withDefaults(fields []Field, values map[string]any) (whole map[string]any, ok bool) {
+// withDefaults returns values with those of the fields that have a default which fits, and no value;
+// !ok if there is no such field.
+func withDefaults(form string, fields []Field, values map[string]any) (whole map[string]any, ok bool) {
+	var parts struct{ Properties map[string]json.RawMessage }
+	if json.Unmarshal([]byte(form), &parts) != nil {
+		return values, false
+	}
 	whole = maps.Clone(values)
 	for _, f := range fields {
 		if _, given := values[f.Name]; given || f.Default == "" {
 			continue
 		}
-		if value, err := schema.Decode(f.Default); err == nil {
-			whole[f.Name], ok = value, true
+		value, err := schema.Decode(f.Default)
+		if err != nil {
+			continue
 		}
+		if field, err := schema.Compile(string(parts.Properties[f.Name]), false); err != nil || field.Validate(value, 240) != nil {
+			continue
+		}
+		whole[f.Name], ok = value, true
 	}
 	return whole, ok
 }

@@ -71,6 +71,9 @@ func (s *Server) FinishSignIn(ctx context.Context, r *harnessv1.FinishSignInRequ
 	if r.GetReturned().GetState() == "" {
 		return nil, fault.Invalid("returned.state", "missing: expected the state of a sign-in that was begun")
 	}
+	if err := s.checkHost(call, r.GetReturned().GetLedgerId()); err != nil {
+		return nil, err
+	}
 	response, err := s.signIns.FinishServerSignIn(call, &harnessv1.FinishServerSignInRequest{Namespace: namespace, Returned: r.GetReturned()})
 	if err != nil {
 		return nil, err

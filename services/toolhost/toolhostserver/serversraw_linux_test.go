@@ -104,3 +104,33 @@ func TestServersThatNeverStart(t *testing.T) {
 	}
 	h.endServers()
 }
+
+// TestAFullPipeKeepsNoCall: a call ends at its timeout and at an interrupt, although its arguments
+// do not fit into the pipe of a server that reads nothing any more.
+func TestAFullPipeKeepsNoCall(t *testing.T) {
+	t.Parallel()
+	h := newHost(t, Config{})
+	server := h.startNotes(servertest.Raw + "=" + servertest.RawDeaf)
+	server.Shared = true
+	call := func(id string) *harnessv1.ExecuteToolRequest {
+		req := h.serverCall(server, "speak", `{"text":"`+strings.Repeat("x", 256<<10)+`"}`)
+		req.CallId, req.Timeout = id, durationpb.New(500*time.Millisecond)
+		return req
+	}
+	for _, id := range []string{"read", "left in the pipe"} {
+		if r := h.execute(call(id)); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+			t.Errorf("%s: %v", id, r)
+		}
+	}
+	if r := h.execute(call("of a new process")); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
+		t.Errorf("after it: %v", r)
+	}
+	req := call("interrupted")
+	req.Timeout = durationpb.New(time.Hour)
+	end := h.startCall(t.Context(), req)
+	h.cancel("interrupted")
+	if r := <-end; r.err != nil || r.resp.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_DONE {
+		t.Errorf("at the interrupt: %v, %v", r.resp, r.err)
+	}
+	h.endServers()
+}

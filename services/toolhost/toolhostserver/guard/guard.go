@@ -84,7 +84,7 @@ func (g *Guard) Start(workspace string) (*Watch, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.record, err = g.store(w.before); err != nil {
+	if err := g.store(w); err != nil {
 		w.drop()
 		return nil, fmt.Errorf("snapshot of the repositories: %w", err)
 	}
@@ -252,6 +252,6 @@ func (g *Guard) Recover() {
 
 // uses reports whether a file is a record of this guard. mu is locked.
 func (g *Guard) uses(file string) bool {
-	return slices.ContainsFunc(g.open, func(w *Watch) bool { return w.record != nil && w.record.path == file }) ||
+	return slices.ContainsFunc(g.open, func(w *Watch) bool { return w.record != nil && (w.record.path == file || w.record.path+".new" == file) }) ||
 		slices.ContainsFunc(g.spare, func(r *record) bool { return r.path == file })
 }

@@ -10,8 +10,6 @@ import (
 	"slices"
 	"syscall"
 	"time"
-
-	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
 )
 
 const (
@@ -34,23 +32,31 @@ type record struct {
 	data []byte
 }
 
-// store stores a snapshot in a file.
-func (g *Guard) store(s *gitguard.Snapshot) (*record, error) {
-	data, err := json.Marshal(s)
+// store stores the snapshot of a watch in a file, which Recover leaves alone from its first use on.
+func (g *Guard) store(w *Watch) error {
+	data, err := json.Marshal(w.before)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if r := g.reuse(data); r != nil {
+	if r := g.reuse(w, data); r != nil {
 		if err := r.mark(running, g.sync); err == nil {
-			return r, nil
+			return nil
 		}
+		g.use(w, nil)
 		r.remove()
 	}
-	return g.create(data)
+	return g.create(w, data)
 }
 
-// reuse returns a spare record with this content; nil if there is none.
-func (g *Guard) reuse(data []byte) *record {
+// use sets the record of a watch.
+func (g *Guard) use(w *Watch, r *record) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	w.record = r
+}
+
+// reuse gives a watch a spare record with this content, and returns it; nil if there is none.
+func (g *Guard) reuse(w *Watch, data []byte) *record {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	i := slices.IndexFunc(g.spare, func(r *record) bool { return bytes.Equal(r.data, data) })
@@ -60,6 +66,7 @@ func (g *Guard) reuse(data []byte) *record {
 	r := g.spare[i]
 	g.spare = slices.Delete(g.spare, i, i+1)
 	if info, err := r.file.Stat(); err == nil && links(info) > 0 {
+		w.record = r
 		return r
 	}
 	r.leave() // it was deleted
@@ -73,15 +80,17 @@ func links(info os.FileInfo) uint64 {
 	return 0
 }
 
-// create writes a new record.
-func (g *Guard) create(data []byte) (*record, error) {
+// create writes a new record of a watch.
+func (g *Guard) create(w *Watch, data []byte) error {
 	if err := os.MkdirAll(g.calls, 0o700); err != nil {
-		return nil, err
+		return err
 	}
 	r := &record{path: filepath.Join(g.calls, stamp()), data: data}
+	g.use(w, r)
 	f, err := os.OpenFile(r.path+".new", os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
-		return nil, err
+		g.use(w, nil)
+		return err
 	}
 	r.file = f
 	_, err = f.Write(data)
@@ -92,11 +101,11 @@ func (g *Guard) create(data []byte) (*record, error) {
 		err = os.Rename(r.path+".new", r.path)
 	}
 	if err != nil {
+		g.use(w, nil)
 		r.leave()
 		_ = os.Remove(r.path + ".new")
-		return nil, err
 	}
-	return r, nil
+	return err
 }
 
 // release ends a record, whose call has been compared. mu is locked.

@@ -204,7 +204,7 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 	switch {
 	case bounded.Err() != nil:
 		// It was notified of the cancellation.
-		s.stopAlone(conn, way)
+		s.stopAlone(conn, way, ctx.Err() != nil)
 		if ctx.Err() != nil && alone {
 			return Result{Interrupted: true}, false
 		}
@@ -229,11 +229,16 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 }
 
 // stopAlone kills the process of a server after a call was cancelled, unless other runs share it.
-func (s *session) stopAlone(conn *connection, way *delivery) {
+// At an interrupt, which a person waits for, one that does not read gets less time.
+func (s *session) stopAlone(conn *connection, way *delivery, interrupted bool) {
 	if s.server.GetShared() || s.server.GetCommand() == "" {
 		return
 	}
-	conn.awaitEnd(way, grace, pingTime)
+	reading := grace
+	if interrupted {
+		reading = pingTime
+	}
+	conn.awaitEnd(way, grace, reading)
 	conn.kill(errCancelled)
 }
 

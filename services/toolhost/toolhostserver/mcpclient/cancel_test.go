@@ -52,7 +52,7 @@ func TestServersGetTimeToEndACall(t *testing.T) {
 		})
 		client, server := mcp.NewInMemoryTransports()
 		go func() { _ = s.Run(t.Context(), muteTransport{server, stopped}) }()
-		session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(t.Context(), pipes{client}, nil)
+		session, err := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil).Connect(t.Context(), pipes{client, noDeadline{}}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,3 +91,8 @@ func TestServersGetTimeToEndACall(t *testing.T) {
 		<-ended // else the test times out
 	}
 }
+
+// noDeadline is an input that takes no deadline.
+type noDeadline struct{}
+
+func (noDeadline) SetWriteDeadline(time.Time) error { return nil }

@@ -139,7 +139,7 @@ func (s *session) overPipes(ctx context.Context) (mcp.Transport, <-chan struct{}
 		}
 		return err
 	}
-	return pipes{&mcp.IOTransport{Reader: messagePipe{newMessages(output, ""), output}, Writer: input, MaxLineLength: sdkMessage}}, gone, explain, nil
+	return pipes{&mcp.IOTransport{Reader: messagePipe{newMessages(output, ""), output}, Writer: input, MaxLineLength: sdkMessage}, input}, gone, explain, nil
 }
 
 // overHTTP returns the transport to the address of the server.

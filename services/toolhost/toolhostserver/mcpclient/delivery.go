@@ -118,7 +118,11 @@ func (d *delivery) trace(request *http.Request) *http.Request {
 }
 
 // pipes is a transport over pipes that sets the deliveries of calls.
-type pipes struct{ mcp.Transport }
+type pipes struct {
+	mcp.Transport
+	// input is the standard input of the server.
+	input interface{ SetWriteDeadline(t time.Time) error }
+}
 
 // Connect connects as its transport does.
 func (p pipes) Connect(ctx context.Context) (mcp.Connection, error) {
@@ -126,11 +130,14 @@ func (p pipes) Connect(ctx context.Context) (mcp.Connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pipe{Connection: conn}, nil
+	return &pipe{Connection: conn, input: p.input, writing: make(chan struct{}, 1)}, nil
 }
 
 type pipe struct {
 	mcp.Connection
+	input interface{ SetWriteDeadline(t time.Time) error }
+	// writing has a value while a message is written.
+	writing chan struct{}
 	// calls are those without an answer, by id.
 	calls sync.Map
 }
@@ -157,7 +164,7 @@ const keptCancelled = 10 * grace
 func (p *pipe) Write(ctx context.Context, message jsonrpc.Message) error {
 	d, request := deliveryOf(ctx), asCall(message)
 	if d == nil || request == nil {
-		return p.Connection.Write(ctx, message)
+		return p.write(ctx, message)
 	}
 	sent := &pipedCall{delivery: d, over: make(chan struct{})}
 	d.last.Store(sent)
@@ -166,10 +173,34 @@ func (p *pipe) Write(ctx context.Context, message jsonrpc.Message) error {
 		time.AfterFunc(keptCancelled, func() { p.calls.Delete(request.ID) })
 	})
 	d.sent.Store(true)
-	err := p.Connection.Write(ctx, message)
+	err := p.write(ctx, message)
 	// No process can read it any more, or this one has closed its end, because the server has died.
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) || errors.Is(err, errNotWritten) {
 		d.sent.Store(false)
+	}
+	return err
+}
+
+// errNotWritten: other messages fill the pipe.
+var errNotWritten = errors.New("the server does not read")
+
+// write writes a message. A server that does not read cannot keep it from ending: a grace period after
+// ctx, the write fails, and the connection with it, because a part of a message may have been
+// written.
+func (p *pipe) write(ctx context.Context, message jsonrpc.Message) error {
+	select {
+	case p.writing <- struct{}{}:
+	case <-ctx.Done():
+		return errNotWritten
+	}
+	defer func() { <-p.writing }()
+	stop := context.AfterFunc(ctx, func() { _ = p.input.SetWriteDeadline(time.Now().Add(grace)) })
+	err := p.Connection.Write(ctx, message)
+	if !stop() && err == nil {
+		_ = p.input.SetWriteDeadline(time.Time{})
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		_ = p.Connection.Close()
 	}
 	return err
 }

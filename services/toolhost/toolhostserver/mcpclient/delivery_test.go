@@ -67,7 +67,7 @@ func TestDeliveryOverPipes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		conn, err := pipes{&mcp.IOTransport{Reader: io.NopCloser(strings.NewReader("")), Writer: write}}.Connect(t.Context())
+		conn, err := pipes{&mcp.IOTransport{Reader: io.NopCloser(strings.NewReader("")), Writer: write}, write}.Connect(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -374,7 +374,7 @@ func (h *heldCall) abandon() {
 	}
 	h.stop(errCancelled)
 	<-h.ended
-	h.session.stopAlone(h.conn, h.way)
+	h.session.stopAlone(h.conn, h.way, true)
 }
 
 // requestOf returns what a server asks.

@@ -44,7 +44,7 @@ const (
 	// grace is how long a server has to end a call that was cancelled.
 	grace = 250 * time.Millisecond
 	// pingTime is how long it has to show that it reads the cancellation.
-	pingTime = 50 * time.Millisecond
+	pingTime = 100 * time.Millisecond
 )
 
 // Run is the run whose servers are used.
