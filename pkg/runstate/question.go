@@ -57,8 +57,8 @@ func QuestionOf(c *harnessv1.PendingCall) (questionID string, ok bool) {
 // question of the call's server.
 func Held(c *harnessv1.PendingCall) bool { return c.GetQuestion().GetLedgerId() != "" }
 
-// KeyHeld, with the AnswerKey of a pending call, is the key of the observation that the tool host which
-// held the call has cancelled it. A decision that answers such a call otherwise needs it.
+// KeyHeld, with the AnswerKey of a pending call, is the key of the observation that the tool host with
+// the call in flight has cancelled it. A decision that answers such a call otherwise needs it.
 const KeyHeld = "held:"
 
 // HeldCall returns the held call of a snapshot whose observation has a key; nil if there is none.
