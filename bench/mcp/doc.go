@@ -17,7 +17,7 @@
 // whose command hangs, from InterruptRun to run.interrupted. Cancelled is a server that ends the call
 // when it is cancelled and answers it: then its process is killed. Ignored is one that reads what it
 // is sent, and neither answers the call nor ends: it may be ending the call, so it has the whole 250
-// ms. Deaf is one that reads nothing any more: it has 50 ms to answer a ping, because a server that
+// ms. Deaf is one that reads nothing any more: it has 100 ms to answer a ping, because a server that
 // works on a busy machine must not be taken for one that hangs.
 //
 // Start compares the start of 25 servers with 20 tools each through a tool host, from

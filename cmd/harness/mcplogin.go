@@ -101,6 +101,9 @@ func (c *mcpLogoutCmd) run(ctx context.Context, a *app) (int, error) {
 		if !r.GetRemoved() {
 			text = "not signed in at " + c.Name
 		}
+		if at := reached(r.GetHosts()); len(at) > 1 { // one that has not answered at all keeps its sign-in
+			text += " at " + instances(at)
+		}
 		if _, err = fmt.Fprintln(a.out, text); err != nil {
 			return err
 		}
@@ -171,6 +174,16 @@ func partly(server string, hosts []*harnessv1.SignInHost, several bool, err erro
 		return err
 	}
 	return fmt.Errorf("%w; without a sign-in: %s; type harness mcp login %s again", err, instances(hosts), server)
+}
+
+// reached returns the tool hosts that have answered.
+func reached(hosts []*harnessv1.SignInHost) (at []*harnessv1.SignInHost) {
+	for _, h := range hosts {
+		if h.GetError() == "" {
+			at = append(at, h)
+		}
+	}
+	return at
 }
 
 // awayHosts returns an error if tool hosts have not answered.

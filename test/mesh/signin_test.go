@@ -88,7 +88,7 @@ func TestSignInReachesEveryToolHost(t *testing.T) {
 	if counts := site.Counts(); counts.Exchanges != 3 || counts.Reuses != 0 {
 		t.Errorf("%+v", counts)
 	}
-	if got := m.Harness(at("logout", "web")...); got != "signed out of web\n" || site.Counts().Revocations != 3 {
+	if got := m.Harness(at("logout", "web")...); !strings.HasPrefix(got, "signed out of web at ") || strings.Count(got, "tool host ") != 3 || site.Counts().Revocations != 3 {
 		t.Errorf("%s, %+v", got, site.Counts())
 	}
 	if got := list(); strings.Count(got, "not signed in at tool host ") != 3 {
