@@ -195,7 +195,7 @@ func (c *completion) addUnfinished(end End) {
 	}
 	for _, call := range p.Calls {
 		outcome, ended := p.Finished[call.ID]
-		if !ended && call.held() && end.Interrupted {
+		if !ended && call.Held() && end.Interrupted {
 			continue // repair has it cancelled
 		}
 		runstate.RemovePending(s, call.ID) // an approved call waits no longer

@@ -34,7 +34,7 @@ func (p *Progress) start(s *State) Action {
 		return CheckInbox{}
 	}
 	for _, c := range p.Unstarted() {
-		if !c.held() && p.blocks(s, c) {
+		if !c.Held() && p.blocks(s, c) {
 			return p.block(s, c)
 		}
 	}
@@ -61,10 +61,10 @@ func (p *Progress) run(s *State) Action {
 		switch {
 		case !e.recent:
 			return CheckInbox{}
-		case p.unsent(c) && !c.held() && p.blocks(s, c):
+		case p.unsent(c) && !c.Held() && p.blocks(s, c):
 			return p.block(s, c)
 		}
-		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID] && !c.held()}
+		return SendCall{Call: c, Ledger: p.Ledgers[c.ID], Fresh: e.fresh[c.ID] && !c.Held()}
 	}
 	switch {
 	case e.fenced:

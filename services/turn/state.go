@@ -98,9 +98,9 @@ type Call struct {
 // HostID returns the id of the call for its tool host, which runs each part of a call once.
 func (c Call) HostID() string { return runstate.RoundID(c.ID, c.Question.GetRound()) }
 
-// held reports whether the call still runs at the tool host that has its ledger, and waits for the
+// Held reports whether the call still runs at the tool host that has its ledger, and waits for the
 // answer to a question. No other host can continue it.
-func (c Call) held() bool { return c.Question.GetLedgerId() != "" }
+func (c Call) Held() bool { return c.Question.GetLedgerId() != "" }
 
 // Topics that a turn fires.
 const (

@@ -101,7 +101,7 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 	if a.Call.Level != sandbox.Auto {
 		request.Confinement = &harnessv1.Confinement{Level: a.Call.Level, Config: s.GetConfig().GetSandbox(), Hosts: a.Call.Hosts}
 	}
-	d := turn.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent && a.Call.Question.GetLedgerId() == "", Patience: t.server.cfg.HostPatience}
+	d := turn.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent && !a.Call.Held(), Patience: t.server.cfg.HostPatience}
 	for {
 		switch d.Step {
 		case turn.StepWait:

@@ -198,14 +198,13 @@ var errTimeout = errors.New("the call took too long")
 // broken returns the result of a call without an answer, and whether it can be sent through
 // another connection.
 func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call, way *delivery, err error) (result Result, again bool) {
-	alone := !s.server.GetShared() && s.server.GetCommand() != ""
 	became := way.outcome(err)
 	var unsent unsentError
 	switch {
 	case bounded.Err() != nil:
 		// It was notified of the cancellation.
 		s.stopAlone(conn, way, ctx.Err() != nil)
-		if ctx.Err() != nil && alone {
+		if ctx.Err() != nil && s.alone() {
 			return Result{Interrupted: true}, false
 		}
 		if became == notSent {
@@ -228,10 +227,13 @@ func (s *session) broken(ctx, bounded context.Context, conn *connection, c Call,
 	return Result{Unknown: true}, false
 }
 
+// alone reports whether the server is a process of this run, which other runs do not use.
+func (s *session) alone() bool { return !s.server.GetShared() && s.server.GetCommand() != "" }
+
 // stopAlone kills the process of a server after a call was cancelled, unless other runs share it.
 // At an interrupt, which a person waits for, one that does not read gets less time.
 func (s *session) stopAlone(conn *connection, way *delivery, interrupted bool) {
-	if s.server.GetShared() || s.server.GetCommand() == "" {
+	if !s.alone() {
 		return
 	}
 	reading := grace
