@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lints protobuf, Go and the language of all texts. Each linter runs, also after
+# Lints protobuf, Go, the language of all texts and the files at the root. Each linter runs, also after
 # one that failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -11,6 +11,7 @@ export GOLANGCI_LINT_CACHE=$PWD/.cache/golangci-lint
 failed=0
 "$buf" format --diff --exit-code || failed=1
 "$buf" lint || failed=1
+tools/root.sh || failed=1
 go -C tools run ./language check || failed=1
 "$golangci" run ./... || failed=1
 # Separate modules, so that the product does not depend on what they need.

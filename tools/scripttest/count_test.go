@@ -79,6 +79,9 @@ func count(t *testing.T, events string) string {
 
 func write(t *testing.T, file, content string) {
 	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
 		t.Fatal(err)
 	}
