@@ -9,7 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // thoughtBytes is the size of a piece of thinking that only its service can read.

@@ -3,7 +3,7 @@ package gym
 import (
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 const (

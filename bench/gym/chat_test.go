@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // model answers what it is sent. It knows nothing but the requests so far.

@@ -1,7 +1,7 @@
 package gym
 
 import (
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // wrongEnds are models that claim to be done when they are not.

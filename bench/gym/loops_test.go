@@ -3,7 +3,7 @@ package gym
 import (
 	"fmt"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // loopers are models that go round in circles.

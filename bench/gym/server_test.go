@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // modelServer serves the models of all runs; each run has a separate model name.

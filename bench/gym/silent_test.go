@@ -3,7 +3,7 @@ package gym
 import (
 	"slices"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // talkers are models that talk instead of working.

@@ -3,8 +3,8 @@ package quality
 import (
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // attempt is what a model produces before it claims to be done.

@@ -6,7 +6,7 @@ import (
 	"hash/fnv"
 	"strings"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // judge is how a model judges an attempt; nil for work that is not judged.

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // maxIdle bounds the anonymous memory of a background process without work, in bytes. The

@@ -12,8 +12,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render/rendertest"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/rendertest"
 )
 
 // aHeredoc is a call whose command has some lines and does harm in the last.

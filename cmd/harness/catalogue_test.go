@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestProvidersOfACatalogueFile: a run uses a provider and a model of the file, and knows

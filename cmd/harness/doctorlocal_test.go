@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // withoutBus fails the test if a NATS server listens at the default address, which would be

@@ -13,8 +13,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render/rendertest"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/rendertest"
 )
 
 // capable makes the terminal of a program one that can move its cursor.

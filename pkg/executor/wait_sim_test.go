@@ -16,8 +16,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // waiter is an executor whose steps wait until a time, and then pass the run to itself;

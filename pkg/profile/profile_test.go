@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 const namespace = "default"

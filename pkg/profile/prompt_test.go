@@ -16,7 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // each runs a test on the log of the simulator and on that of NATS.

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestAnthropicCompletesATask has every request judged by a server that refuses

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // smallWindow is a window, in tokens, that the instructions and tools fill by half.

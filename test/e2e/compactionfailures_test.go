@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // after returns when a reader has read enough: some chapters after a number of jobs.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // household is a home whose runs share one background process.

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // newerBuild returns a program of the next level.

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/media"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/mediatest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // viewer is a strict server that keeps the media and the texts of its requests.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestModelIsRepaired: a run with a wrong model shows its error once and continues with

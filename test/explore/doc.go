@@ -90,6 +90,6 @@
 //
 // Other runs share only a stream and are not modelled. Records that cannot be decoded,
 // newer schemas, the bound on remembered ids (256), DeleteRun, and processes with a
-// scope of runs are tested elsewhere. Package pkg/runlog/runlogtest tests that jetstream
+// scope of runs are tested elsewhere. Package test/kit/runlogtest tests that jetstream
 // is such a bus.
 package explore

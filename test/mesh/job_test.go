@@ -16,9 +16,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // summarizer is a model that counts its calls by the last word of the request.

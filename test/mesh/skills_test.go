@@ -12,9 +12,9 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 const (

@@ -13,10 +13,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // thinker answers from the request alone: four turns with thinking, texts and parallel

@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 func TestATalkOnChat(t *testing.T) {

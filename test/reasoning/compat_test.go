@@ -13,8 +13,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // olderRun returns the conversation of a run that a program with schema 3 stored.

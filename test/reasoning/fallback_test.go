@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // service is a strict server and the models that it has.

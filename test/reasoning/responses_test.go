@@ -8,8 +8,8 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // onResponses starts a run on a strict Responses server.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // variation answers as models do that reason: with several pieces of reasoning, parallel

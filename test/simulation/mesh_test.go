@@ -14,7 +14,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/compaction/compactionserver"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
@@ -22,6 +21,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/repair/repairserver"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision/stopdecisionserver"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // mesh is a whole mesh in a world: two processes for each role, two tool hosts and

@@ -10,8 +10,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
 	"github.com/harnessmesh/harnessmesh/test/kit/rejudge"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // profiles returns the profiles of a process.

@@ -9,8 +9,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // qualityMutations are faults in judging work.

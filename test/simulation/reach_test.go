@@ -9,7 +9,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // TestWorkloadReachesEverything checks that seeds do not pass for lack of events:

@@ -3,7 +3,7 @@ package simulation
 import (
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // TestReproduces runs seeds twice and compares their traces.

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 var (

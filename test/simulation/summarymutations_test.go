@@ -9,8 +9,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // ofCompaction decorates the logs of the compaction workers.

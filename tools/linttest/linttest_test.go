@@ -42,7 +42,7 @@ var foreign = map[string][]string{
 }
 
 // targets are the first-party packages that the cases import.
-var targets = []string{"services/another", "cmd/harness/serve", "bench/load", "test/wire", "examples/hello", "pkg/executor", "pkg/runlog", "pkg/runlog/jetstream", "pkg/telemetry", "pkg/agent/contract", "pkg/model/wire", "pkg/model/adapter", "pkg/model/openai", "pkg/model/anthropic"}
+var targets = []string{"services/another", "cmd/harness/serve", "bench/load", "test/wire", "test/kit/runlogtest", "examples/hello", "pkg/executor", "pkg/runlog", "pkg/runlog/jetstream", "pkg/telemetry", "pkg/agent/contract", "pkg/model/wire", "pkg/model/adapter", "pkg/model/openai", "pkg/model/anthropic"}
 
 // A breach is one file that imports one package or makes one call.
 type breach struct {
@@ -129,6 +129,12 @@ func directions() []breach {
 		{"pkg/policy/bench.go", module + "/bench/load", "", depguard},
 		{"pkg/policy/bench_test.go", module + "/bench/load", "", ""},
 		{"pkg/policy/test.go", module + "/test/wire", "", depguard},
+		{"pkg/policy/kit.go", module + "/test/kit/runlogtest", "", depguard},
+		{"pkg/policy/kit_test.go", module + "/test/kit/runlogtest", "", ""},
+		{"test/kit/sim/service.go", service, "", depguard},
+		{"test/kit/sim/service_test.go", service, "", depguard},
+		{"test/kit/modeltest/cmd.go", module + "/cmd/harness/serve", "", depguard},
+		{"test/kit/meshtest/service.go", service, "", ""},
 		{"pkg/policy/examples.go", module + "/examples/hello", "", depguard},
 		{"pkg/policy/pkg.go", module + "/pkg/agent/contract", "", ""},
 		{"services/repair/cmd.go", module + "/cmd/harness/serve", "", depguard},
@@ -139,7 +145,8 @@ func directions() []breach {
 
 		{"pkg/policy/nats.go", "github.com/nats-io/nats.go", "", depguard},
 		{"pkg/runlog/nats.go", "github.com/nats-io/nats.go/jetstream", "", depguard},
-		{"pkg/runlog/runlogtest/nats.go", "github.com/nats-io/nats-server/v2/server", "", depguard},
+		{"test/kit/runlogtest/nats.go", "github.com/nats-io/nats-server/v2/server", "", depguard},
+		{"test/kit/sim/nats_test.go", "github.com/nats-io/nats.go", "", ""},
 		{"services/turn/turnserver/nats.go", "github.com/nats-io/nats.go", "", depguard},
 		{"pkg/runlog/jetstream/nats.go", "github.com/nats-io/nats.go/jetstream", "", ""},
 		{"pkg/runlog/jetstream/deep/nats.go", "github.com/nats-io/nats.go", "", ""},

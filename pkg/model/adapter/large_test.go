@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestFewAnswersAreLarge: while eight answers above a MiB are received, another one is not

@@ -15,10 +15,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // service answers each request with the events that next returns, each after its pause,

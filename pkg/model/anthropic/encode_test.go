@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 func answer(text string, calls []*harnessv1.ToolCall, parts ...*harnessv1.Part) *harnessv1.Message {

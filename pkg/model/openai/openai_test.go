@@ -16,8 +16,8 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

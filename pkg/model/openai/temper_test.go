@@ -11,8 +11,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // service is a service with the settings that fit it. kept reports whether the reasoning

@@ -7,8 +7,8 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 const plain = "providers: [{name: plain, wire: [chat, responses], address: http://h/v1}]\nmodels: [{ref: 'plain:r', window: 1, wire: responses}, {ref: 'plain:on', window: 1, wire: responses, always_on: true}]\n"

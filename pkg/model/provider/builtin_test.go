@@ -12,8 +12,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // gateway forwards requests to a modeltest.Server, under the path of a provider's own

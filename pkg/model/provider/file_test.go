@@ -10,8 +10,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 func extended(t *testing.T, file string) *catalogue.Catalogue {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // tempers are strict servers that behave as the service of a built-in provider.

@@ -7,8 +7,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // bodyOf returns the body of a request to a model.

@@ -6,8 +6,8 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestAChatCompletionSwitchesTheWire: some servers answer each path with one.

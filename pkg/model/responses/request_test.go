@@ -11,8 +11,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 const tools = `[{"type":"function","name":"read_file","description":"Reads a file.","parameters":` +

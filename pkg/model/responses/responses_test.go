@@ -9,8 +9,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

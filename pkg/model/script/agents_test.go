@@ -3,7 +3,7 @@ package script_test
 import (
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestRunsOfSubAgentsPlayTheirTurns: each run of a sub-agent begins at the first of its

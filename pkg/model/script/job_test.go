@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 const jobs = `

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // refused are scripts that are not taken, and what is said of them.

@@ -12,8 +12,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/script"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -14,7 +14,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/runlogtest"
 )
 
 // once are the cases that count deliveries. A consumer with a new leader may repeat

@@ -7,8 +7,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
+	"github.com/harnessmesh/harnessmesh/test/kit/runlogtest"
 )
 
 func TestMain(m *testing.M) {

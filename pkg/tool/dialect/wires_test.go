@@ -11,10 +11,10 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/dialect"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // maxRequestTools is how many tools a request has: services refuse more than 128.

@@ -14,8 +14,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewayserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/runlogtest"
 )
 
 // fitful is a log whose reads can be made to fail.

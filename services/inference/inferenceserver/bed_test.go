@@ -16,13 +16,13 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
 

@@ -17,8 +17,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
 

@@ -10,10 +10,10 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/provider"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // services are providers at their own addresses, one a wire, and one that takes no schema.

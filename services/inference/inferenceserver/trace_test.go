@@ -10,8 +10,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // traced starts a worker whose spans a recorder gets.

@@ -15,11 +15,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/services/inference"
 	"github.com/harnessmesh/harnessmesh/services/inference/inferenceserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
 

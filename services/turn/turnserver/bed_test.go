@@ -22,12 +22,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/steptest"
 )
 

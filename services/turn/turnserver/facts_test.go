@@ -16,11 +16,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tokens"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
 	"github.com/harnessmesh/harnessmesh/test/kit/marktest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // history is a conversation with a call, whose result is longer than models are shown.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestHostsOfACallAreApprovedForItAlone: nothing but an approval of the call covers them, and

@@ -15,9 +15,9 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // witnessLog looks at the machine in the moment in which a worker appends a record that

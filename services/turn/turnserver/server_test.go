@@ -20,8 +20,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/services/turn/turnserver"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 const wholeTurn = "turn_started model_responded tools_started tool_finished tool_finished"

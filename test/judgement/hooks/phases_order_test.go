@@ -11,7 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // phasesSeen are the phases of a run as its states show them, version by version; one

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestVerifierIsCalibrated: a verdict that a user did not share is in the requests of verifiers of

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // TestKindsRequire: what each kind requires of work in a new workspace with 12 sources, and its

@@ -15,10 +15,10 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)

@@ -13,8 +13,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // stream returns the events of a run over HTTP with the seed's names.

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // kept is what sub-agents read and write on the way, which their caller does not see.

@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // contextParts are the parts of the system prompt, each with its switch and its words.

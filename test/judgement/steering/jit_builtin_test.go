@@ -11,7 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // An agent that has read nothing by the third turn is advised to, in that turn, once. Listing

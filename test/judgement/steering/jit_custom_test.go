@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // A custom rule fires once, in the first turn in which its condition is true: its

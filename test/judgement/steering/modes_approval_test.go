@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // A tool that executes asks by default: the run parks and reports the call, with which

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // offSwitch is a subsystem and how it is switched.

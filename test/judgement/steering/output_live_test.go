@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // startPrinting starts a run whose command prints one line, and a second one when the file go

@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // Loops are detected within one segment: the next message of the user restarts

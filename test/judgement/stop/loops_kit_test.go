@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // loopsOff switches the detection of loops off.

@@ -8,7 +8,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // A command whose output differs only in how long it took is in a loop all the same: it

@@ -8,7 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // The same reads over and over, with loop detection off, end the run as stalled

@@ -11,7 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // One equal call a turn is corrected after turns three, four and five, each time with

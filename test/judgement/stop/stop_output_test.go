@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 const outputSchema = `{"type":"object","required":["answer"],"properties":{"answer":{"type":"integer"},"sources":{"type":"array","items":{"type":"string"}}}}`

@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 func waitCall(args live.Args) modeltest.Reply { return live.Calls(live.Call("wait", args)) }

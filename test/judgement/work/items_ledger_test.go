@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // The five tools are available only with work items; without them they leave

@@ -15,8 +15,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render/markdown"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render/rendertest"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/rendertest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")

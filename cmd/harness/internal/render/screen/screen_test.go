@@ -8,8 +8,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render/rendertest"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render/screen"
+	"github.com/harnessmesh/harnessmesh/test/kit/rendertest"
 )
 
 // line is a line of a test: letters, so that nothing is trimmed, sometimes wide.

@@ -10,7 +10,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/runlogtest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/runlog/runlogtest"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/test/kit/runlogtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // TestBusIsARunLog runs the suite of all run logs on the simulated bus, on one

@@ -10,7 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // TestHooksReturnOrFail checks that a call of a hook returns an answer, or fails

@@ -105,7 +105,7 @@ func (w *World) listOf(p *Process, now time.Time) {
 		}
 		w.choices = append(w.choices, choice{
 			key: key{proc: p.index, kind: onControl, run: c.d.l.consumer.name, text: c.d.l.p.Instance,
-				a: c.d.h.sequence, b: uint64(c.d.count)<<8 + uint64(c.nth)}, //nolint:gosec // small
+				a: c.d.h.sequence, b: uint64(c.d.count)<<8 + uint64(c.nth)},
 			do: func() { w.arrive(p, i) },
 		})
 	}

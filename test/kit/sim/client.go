@@ -185,7 +185,7 @@ func (c *Clients) Resume(ctx context.Context, run runlog.Run, random *rand.Rand,
 func (c *Clients) Answer(ctx context.Context, run runlog.Run, random *rand.Rand, id string, call PendingCall) {
 	r := &harnessv1.SendInputRequest{Namespace: run.Namespace, RunId: run.ID, RequestId: id}
 	if call.Kind == runstate.KindApproval {
-		decision := harnessv1.ApprovalDecision(1 + random.IntN(3)) //nolint:gosec // small
+		decision := harnessv1.ApprovalDecision(1 + random.IntN(3))
 		r.Input = &harnessv1.SendInputRequest_Approval{Approval: &harnessv1.Approval{CallId: call.ID, Decision: decision}}
 	} else {
 		r.Input = &harnessv1.SendInputRequest_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: call.ID, Result: content.Inline("answer " + id)}}

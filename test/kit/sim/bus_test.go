@@ -10,7 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // busTest is a test with the log of a process on a bus without faults.

@@ -12,8 +12,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // TestBusAnswersAsJetStreamDoes makes the same random calls on the simulated bus

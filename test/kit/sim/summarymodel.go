@@ -39,7 +39,7 @@ func spanFact(first, last uint64) string {
 func (p plan) summarize(w *World) *model.Response {
 	w.nextCall++
 	r := &model.Response{
-		FinishReason: "stop", Model: "sim", Usage: &harnessv1.Usage{InputTokens: uint64(100 + p.last), OutputTokens: w.nextCall}, //nolint:gosec // small
+		FinishReason: "stop", Model: "sim", Usage: &harnessv1.Usage{InputTokens: uint64(100 + p.last), OutputTokens: w.nextCall},
 	}
 	switch w.random.IntN(12) {
 	case 0:
@@ -48,7 +48,7 @@ func (p plan) summarize(w *World) *model.Response {
 		r.Text, r.FinishReason = `{"facts": [{"text": "Mess`, "length"
 	default:
 		r.Text = fmt.Sprintf(`{"facts": [{"text": "%s%d.", "messages": [%d]}]}`,
-			spanFact(uint64(p.at), uint64(p.last)), w.nextCall, p.at) //nolint:gosec // small
+			spanFact(uint64(p.at), uint64(p.last)), w.nextCall, p.at)
 	}
 	return r
 }

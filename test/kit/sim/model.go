@@ -57,7 +57,7 @@ func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(mo
 	}
 	far := time.Now().Add(24 * time.Hour)
 	var begun string
-	o := &op{key: key{kind: onModel, run: plan.name, a: uint64(plan.at)}, deadline: far} //nolint:gosec // small
+	o := &op{key: key{kind: onModel, run: plan.name, a: uint64(plan.at)}, deadline: far}
 	o.do = func(fate) error { begun = plan.streamed(); return nil }
 	if err := m.p.interact(ctx, o); err != nil {
 		return nil, failed(ctx, err)
@@ -73,7 +73,7 @@ func (m *provider) Complete(ctx context.Context, r *model.Request, delta func(mo
 	}
 	var response *model.Response
 	c := &modelCall{run: plan.name, p: m.p}
-	o = &op{key: key{kind: onAnswer, run: plan.name, a: uint64(plan.at)}, deadline: far} //nolint:gosec // small
+	o = &op{key: key{kind: onAnswer, run: plan.name, a: uint64(plan.at)}, deadline: far}
 	c.o = o
 	o.do = func(fate) error {
 		w.consider(c)
@@ -210,7 +210,7 @@ func planOf(seed uint64, r *model.Request) plan {
 		}
 		p.bytes += len(content.Text(m.GetContent()))
 	}
-	random := rand.New(rand.NewPCG(seed^hashOf(p.name), uint64(p.at))) //nolint:gosec // repeatable on purpose
+	random := rand.New(rand.NewPCG(seed^hashOf(p.name), uint64(p.at)))
 	for _, t := range r.Tools {
 		p.bytes += len(t.GetDescription()) + len(t.GetParametersSchema())
 	}
@@ -252,10 +252,10 @@ func (p plan) response(w *World) *model.Response {
 	}
 	r := &model.Response{
 		Text: p.text, FinishReason: "tool_calls", Model: "sim",
-		Usage: &harnessv1.Usage{InputTokens: uint64(100 + 20*p.at), OutputTokens: 20}, //nolint:gosec // small
+		Usage: &harnessv1.Usage{InputTokens: uint64(100 + 20*p.at), OutputTokens: 20},
 	}
 	if p.words > 0 {
-		r.Usage.InputTokens = uint64(p.bytes / bytesPerToken) //nolint:gosec // positive
+		r.Usage.InputTokens = uint64(p.bytes / bytesPerToken)
 	}
 	if p.tree {
 		r.Usage = treeUsage()

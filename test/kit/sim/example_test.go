@@ -8,7 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/pkg/sim"
+	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
 // mailer sends one mail per step and records nothing before it does. If its worker

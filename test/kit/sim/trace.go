@@ -38,7 +38,7 @@ func (t *trace) add(e event) {
 		}
 		h = (h ^ 0xff) * prime
 	}
-	for _, n := range []uint64{uint64(e.at), uint64(e.kind), e.a, e.b, uint64(e.fate)} { //nolint:gosec // a hash
+	for _, n := range []uint64{uint64(e.at), uint64(e.kind), e.a, e.b, uint64(e.fate)} {
 		h = (h ^ n) * prime
 	}
 	t.hash = h

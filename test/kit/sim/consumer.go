@@ -155,7 +155,7 @@ func (w *World) deliver(c *consumer, h *assignment, to []*listener) {
 	}
 	h.count++
 	h.out, h.due = true, time.Now().Add(w.ackWait)
-	e := event{who: l.p.Instance, kind: onDeliver, text: c.name, a: h.sequence, b: uint64(h.count), fate: fate} //nolint:gosec // small
+	e := event{who: l.p.Instance, kind: onDeliver, text: c.name, a: h.sequence, b: uint64(h.count), fate: fate}
 	if h.message != nil {
 		e.run = h.message.log.Run.ID
 		e.note = describe(h.message)
@@ -204,7 +204,7 @@ func (d *delivery) IsInbox() bool { return d.h.message != nil && d.h.message.ite
 func (d *delivery) Redelivered() bool { return d.count > 1 }
 
 // Number returns the number of the delivery, as far as the server knows.
-func (d *delivery) Number() uint64 { return uint64(d.count) } //nolint:gosec // it counts
+func (d *delivery) Number() uint64 { return uint64(d.count) }
 
 var errOver = errors.New("the delivery is over: the message was held for too long")
 
@@ -315,7 +315,7 @@ func (w *World) arrive(p *Process, at int) {
 		fate = wentLost
 	}
 	consumer := c.d.l.consumer
-	e := event{who: c.d.l.p.Instance, kind: onControl, text: c.what + " " + consumer.name, a: c.d.h.sequence, b: uint64(c.d.count), fate: fate} //nolint:gosec // small
+	e := event{who: c.d.l.p.Instance, kind: onControl, text: c.what + " " + consumer.name, a: c.d.h.sequence, b: uint64(c.d.count), fate: fate}
 	if m := c.d.h.message; m != nil {
 		e.run = m.log.Run.ID
 	}

@@ -31,7 +31,7 @@ func (d *delivery) Wait(ctx context.Context, wait func()) error {
 	w.mu.Unlock()
 	wait()
 	o := &op{
-		key:      key{kind: onResume, run: d.entry.Run.ID, text: l.consumer.name, a: d.h.sequence, b: uint64(d.count)}, //nolint:gosec // small
+		key:      key{kind: onResume, run: d.entry.Run.ID, text: l.consumer.name, a: d.h.sequence, b: uint64(d.count)},
 		deadline: time.Now().Add(24 * time.Hour),
 		ready:    func() bool { return l.resumed < runlog.Resumed(l.room) },
 		do: func(fate) error {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/pkg/model/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
 // dialogue is a conversation over the Messages protocol, as a client keeps it.
