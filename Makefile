@@ -8,9 +8,14 @@ MAKEFLAGS += --warn-undefined-variables --no-builtin-rules --no-print-directory
 
 # Set to use another Go: GO=go1.27rc1 make test
 GO ?= go
+# One way to build for all targets, so that nothing is compiled twice.
+export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
+export CGO_ENABLED ?= 0
 # The packages of test, test-short and race, and flags for go test.
 PKGS ?= ./...
 TESTFLAGS ?=
+# Tests of the whole system have this prefix. They run in test-system.
+SYSTEM := ^TestSystem
 # How long fuzz searches for each function: 30s, or 1000x for 1,000 inputs.
 FUZZTIME ?= 30s
 # The paths that language checks; empty: the whole repository.
@@ -27,7 +32,8 @@ help: ## List the targets
 
 .PHONY: demo
 demo: ## See an agent fix a program, without an API key
-	@$(GO) run ./cmd/harness demo
+	@tools/build.sh bin/harness -ldflags '-X main.version=$(VERSION)'
+	@bin/harness demo
 
 .PHONY: mesh
 mesh: ## Run the mesh on this machine, a process per role, until Ctrl-C
@@ -35,15 +41,21 @@ mesh: ## Run the mesh on this machine, a process per role, until Ctrl-C
 
 .PHONY: build
 build: ## Build bin/harness
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-X main.version=$(VERSION)' -o bin/harness ./cmd/harness
+	@tools/build.sh bin/harness -ldflags '-X main.version=$(VERSION)'
 
 .PHONY: test
-test: ## Run all Go tests
-	$(GO) test $(TESTFLAGS) $(PKGS)
+test: ## Run the Go tests that take minutes in all
+	@echo "go test $(PKGS): on two cores about four minutes, and two more the first time for compiling"
+	@$(GO) test -skip '$(SYSTEM)' $(TESTFLAGS) $(PKGS)
 
 .PHONY: test-short
-test-short: ## Run the fast Go tests only
-	$(GO) test -short $(TESTFLAGS) $(PKGS)
+test-short: ## Run the fast Go tests only, for a minute
+	@echo "go test -short $(PKGS): on two cores about a minute, and two more the first time for compiling"
+	@$(GO) test -short -skip '$(SYSTEM)' $(TESTFLAGS) $(PKGS)
+
+.PHONY: test-system
+test-system: ## Run the long proofs: meshes whose processes die, thousands of seeds, random faults, the gym, hand-overs
+	@tools/system.sh $(TESTFLAGS)
 
 .PHONY: race
 race: ## Run all Go tests under the race detector (needs a C compiler)

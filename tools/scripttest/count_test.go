@@ -65,6 +65,32 @@ func TestNamesWhatFailed(t *testing.T) {
 	}
 }
 
+// TestFollowsARun prints a line for each package, and the output of the tests that fail alone.
+func TestFollowsARun(t *testing.T) {
+	const events = `{"ImportPath":"q","Action":"build-output","Output":"q.go:1: undefined\n"}
+{"Action":"output","Package":"p","Test":"TestA","Output":"fine\n"}
+{"Action":"pass","Package":"p","Test":"TestA","Elapsed":0.5}
+not an event
+{"Action":"output","Package":"p","Test":"TestB","Output":"    b_test.go:9: reason\n"}
+{"Action":"fail","Package":"p","Test":"TestB","Elapsed":2}
+{"Action":"fail","Package":"p","Elapsed":2.5}
+`
+	file := filepath.Join(t.TempDir(), "events.json")
+	cmd := exec.CommandContext(t.Context(), "../count-tests.py", "--follow", file)
+	cmd.Stdin = strings.NewReader(events)
+	out, err := cmd.Output()
+	if want := "q.go:1: undefined\n    b_test.go:9: reason\nFAIL p (2.5 s)\n"; err != nil || string(out) != want {
+		t.Errorf("got %q, %v, want %q", out, err, want)
+	}
+	if copied, err := os.ReadFile(file); err != nil || string(copied) != events {
+		t.Errorf("copied %q, %v", copied, err)
+	}
+	out, err = exec.CommandContext(t.Context(), "../count-tests.py", "--slowest", "1", file).Output()
+	if want := "    2.0  p  TestB\n"; err != nil || string(out) != want {
+		t.Errorf("slowest: got %q, %v, want %q", out, err, want)
+	}
+}
+
 // count returns what count-tests.py prints for the events.
 func count(t *testing.T, events string) string {
 	t.Helper()

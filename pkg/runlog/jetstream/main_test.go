@@ -42,7 +42,7 @@ func open(t testing.TB, e *EmbeddedServer, cfg Config, layout Layout) *Log {
 }
 
 func TestLog(t *testing.T) {
-	for name, layout := range map[string]Layout{"1 partition": {}, "3 partitions": {Partitions: 3}} {
+	for name, layout := range map[string]Layout{"1 partition": {Takeover: runlog.MinTakeover}, "3 partitions": {Partitions: 3, Takeover: runlog.MinTakeover}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {
