@@ -186,7 +186,7 @@ func (r *reader) timer(e ast.Expr) ast.Expr {
 	}
 	switch p, name := qualified(r.file, call.Fun); {
 	case p != "time":
-	case name == "After", name == "Tick", name == "NewTimer", name == "NewTicker":
+	case name == "After", name == "Tick", name == "NewTimer":
 		return call.Args[0]
 	}
 	return nil
