@@ -1,18 +1,21 @@
 package toolhost
 
 import (
+	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/glob"
 )
 
 // maxAlternatives is the maximum number of patterns that the braces of one can expand to.
 const maxAlternatives = 64
 
-// Glob is a pattern for slash-separated paths relative to a workspace: * and ? within a
-// name, [a-z], ** for any number of folders, {a,b} for alternatives. A pattern without a
-// slash matches in every folder.
-type Glob struct{ alternatives [][]string }
+// Glob is a pattern of package glob for paths relative to a workspace, and also has
+// {a,b} for alternatives. A pattern without a slash matches in every folder.
+type Glob struct{ alternatives []glob.Pattern }
 
 // ParseGlob parses a pattern. The error text is written for the model.
 func ParseGlob(pattern string) (*Glob, error) {
@@ -28,51 +31,20 @@ func ParseGlob(pattern string) (*Glob, error) {
 		if strings.HasSuffix(p, "/") {
 			p += "**"
 		}
-		segments := strings.Split(strings.TrimPrefix(p, "/"), "/")
-		for _, s := range segments {
-			if _, err := path.Match(s, ""); err != nil {
-				return nil, fmt.Errorf("pattern %q: %w in %q", Clip(pattern, 200), err, Clip(s, 100))
-			}
+		alternative, err := glob.Parse(strings.TrimPrefix(p, "/"))
+		if bad := (*glob.NameError)(nil); errors.As(err, &bad) {
+			return nil, fmt.Errorf("pattern %q: %w in %q", Clip(pattern, 200), path.ErrBadPattern, Clip(bad.Name, 100))
+		} else if err != nil {
+			return nil, err
 		}
-		g.alternatives = append(g.alternatives, segments)
+		g.alternatives = append(g.alternatives, alternative)
 	}
 	return g, nil
 }
 
 // Match reports whether a path, relative and with slashes, matches.
 func (g *Glob) Match(name string) bool {
-	names := strings.Split(name, "/")
-	for _, segments := range g.alternatives {
-		if matchSegments(segments, names) {
-			return true
-		}
-	}
-	return false
-}
-
-// matchSegments reports whether the segments of a pattern match the names of a path. Its
-// time is at most proportional to the product of both lengths: reach[j] is true if the
-// segments so far match the first j names.
-func matchSegments(segments, names []string) bool {
-	reach := make([]bool, len(names)+1)
-	reach[0] = true
-	for _, s := range segments {
-		if s == "**" {
-			for j := range names {
-				reach[j+1] = reach[j+1] || reach[j]
-			}
-			continue
-		}
-		for j := len(names) - 1; j >= 0; j-- {
-			matches := false
-			if reach[j] {
-				matches, _ = path.Match(s, names[j])
-			}
-			reach[j+1] = matches
-		}
-		reach[0] = false
-	}
-	return reach[len(names)]
+	return slices.ContainsFunc(g.alternatives, func(p glob.Pattern) bool { return p.Match(name) })
 }
 
 // expandBraces expands a{b,c} to ab and ac.

@@ -66,7 +66,7 @@ type policyRule struct {
 	when    *expr.Program  // nil: any call
 	pattern *regexp.Regexp // nil: any text
 	prefix  prefix         // nil: any command
-	path    glob           // nil: any path
+	path    *filePattern   // nil: any path
 	host    *sandbox.Host  // nil: any host
 	reason  string
 }
@@ -123,7 +123,7 @@ func compileRule(given *harnessv1.ToolRule) (policyRule, error) {
 		}
 	}
 	if given.GetPath() != "" {
-		if rule.path, err = parseGlob(given.GetPath()); err != nil {
+		if rule.path, err = parsePath(given.GetPath()); err != nil {
 			return rule, err
 		}
 	}
@@ -277,7 +277,7 @@ func (r policyRule) matches(spec *harnessv1.ToolSpec, call *policyCall) (matches
 			why = fmt.Sprintf("the rule for %q with the prefix %q decides", r.name, content.Clip(strings.Join(r.prefix, " "), 200))
 		}
 		if r.path != nil {
-			why = fmt.Sprintf("the rule for %q with the path %q decides", r.name, content.Clip(strings.Join(r.path, "/"), 200))
+			why = fmt.Sprintf("the rule for %q with the path %q decides", r.name, content.Clip(strings.Join(r.path.Pattern, "/"), 200))
 		}
 	}
 	if r.host != nil && strings.TrimSpace(r.reason) == "" {

@@ -1,12 +1,14 @@
 package policy
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	"github.com/harnessmesh/harnessmesh/pkg/glob"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 )
@@ -60,64 +62,40 @@ func (p prefix) fits(line string, restricts bool) bool {
 	return plain && !slices.ContainsFunc(commands, func(c []word) bool { return !p.fitsCommand(c) })
 }
 
-// glob is a pattern for paths in a workspace, by its segments.
-type glob []string
+// filePattern is a pattern for paths in a workspace.
+type filePattern struct{ glob.Pattern }
 
-// parseGlob reads a pattern for paths. The error is a *fault.FieldError.
-func parseGlob(text string) (glob, error) {
+// parsePath reads a pattern for paths. The error is a *fault.FieldError.
+func parsePath(text string) (*filePattern, error) {
 	switch {
 	case len(text) > maxRule:
 		return nil, fault.Invalid("path", "%d bytes exceed the limit of %d", len(text), maxRule)
 	case path.IsAbs(text) || text != path.Clean(text) || text == "." || text == ".." || strings.HasPrefix(text, "../"):
 		return nil, fault.Invalid("path", "%q: expected a pattern for paths in the workspace, such as docs/**", content.Clip(text, 80))
 	}
-	segments := strings.Split(text, "/")
-	for _, s := range segments {
-		if _, err := path.Match(s, ""); err != nil {
-			return nil, fault.Invalid("path", "%q: invalid pattern %q", content.Clip(text, 80), content.Clip(s, 80))
-		}
+	p, err := glob.Parse(text)
+	if bad := (*glob.NameError)(nil); errors.As(err, &bad) {
+		return nil, fault.Invalid("path", "%q: invalid pattern %q", content.Clip(text, 80), content.Clip(bad.Name, 80))
+	} else if err != nil {
+		return nil, err
 	}
-	return segments, nil
-}
-
-// match reports whether a relative path matches.
-func (g glob) match(file string) bool {
-	names := strings.Split(file, "/")
-	reach := make([]bool, len(names)+1) // reach[j]: the segments so far match the first j names
-	reach[0] = true
-	for _, segment := range g {
-		if segment == "**" {
-			for j := range names {
-				reach[j+1] = reach[j+1] || reach[j]
-			}
-			continue
-		}
-		for j := len(names) - 1; j >= 0; j-- {
-			matches := false
-			if reach[j] {
-				matches, _ = path.Match(segment, names[j])
-			}
-			reach[j+1] = matches
-		}
-		reach[0] = false
-	}
-	return reach[len(names)]
+	return &filePattern{p}, nil
 }
 
 // fits reports whether the pattern fits a path argument: as written and cleaned for a rule
 // that allows, in any spelling for one that restricts.
-func (g glob) fits(file string, restricts bool) bool {
+func (p *filePattern) fits(file string, restricts bool) bool {
 	cleaned := path.Clean(file)
 	switch {
 	case len(file) > maxPath || strings.Count(cleaned, "/") > maxFolders:
 		return restricts
 	case !restricts:
-		return file != "" && !path.IsAbs(cleaned) && !slices.Contains(strings.Split(file, "/"), "..") && g.match(cleaned)
-	case g.match(cleaned):
+		return file != "" && !path.IsAbs(cleaned) && !slices.Contains(strings.Split(file, "/"), "..") && p.Match(cleaned)
+	case p.Match(cleaned):
 		return true
 	}
 	for i := range cleaned { // the workspace may be any of its folders
-		if cleaned[i] == '/' && path.IsAbs(cleaned) && g.match(cleaned[i+1:]) {
+		if cleaned[i] == '/' && path.IsAbs(cleaned) && p.Match(cleaned[i+1:]) {
 			return true
 		}
 	}

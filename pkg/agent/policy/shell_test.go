@@ -227,7 +227,7 @@ func TestPathRules(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"/etc/**", "../x", "a/../b", ".", "a//b", "[", strings.Repeat("a", 1025)} {
-		if _, err := parseGlob(bad); err == nil {
+		if _, err := parsePath(bad); err == nil {
 			t.Errorf("%q is a path of a rule", bad)
 		}
 	}
