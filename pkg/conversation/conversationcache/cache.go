@@ -3,11 +3,11 @@
 package conversationcache
 
 import (
-	"container/list"
 	"context"
 	"fmt"
-	"sync"
+	"math"
 
+	"github.com/harnessmesh/harnessmesh/pkg/cache"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -21,13 +21,9 @@ type incarnation struct {
 // Cache keeps folded conversations, bounded in bytes. At a run's next
 // turn only the records that it has not seen are read.
 type Cache struct {
-	log   runlog.Reader
-	limit uint64
-
-	mu    sync.Mutex
-	used  uint64
-	order *list.List // newest use first
-	at    map[incarnation]*list.Element
+	log    runlog.Reader
+	limit  uint64
+	folded *cache.Cache[incarnation, *entry]
 }
 
 type entry struct {
@@ -42,7 +38,7 @@ const DefaultBytes = 64 << 20
 
 // New returns a cache of at most limit bytes over a log.
 func New(log runlog.Reader, limit uint64) *Cache {
-	return &Cache{log: log, limit: limit, order: list.New(), at: map[incarnation]*list.Element{}}
+	return &Cache{log: log, limit: limit, folded: cache.New[incarnation, *entry](memory(limit))}
 }
 
 // Limit returns the bytes of the conversations that are kept at most.
@@ -93,34 +89,17 @@ func (f *entry) whole() bool {
 
 // take removes a conversation from the cache, so that only one caller changes it.
 func (c *Cache) take(key incarnation) entry {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	el, ok := c.at[key]
-	if !ok {
-		return entry{key: key}
+	if f, ok := c.folded.Take(key); ok {
+		return *f
 	}
-	c.order.Remove(el)
-	delete(c.at, key)
-	f := el.Value.(*entry)
-	c.used -= f.conversation.Bytes
-	return *f
+	return entry{key: key}
 }
 
+// put stores a conversation, unless a newer one is there: then the caller's worker is stale.
 func (c *Cache) put(have entry) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if old, ok := c.at[have.key]; ok { // a stale worker was here; the newer one stays
-		if old.Value.(*entry).sequence >= have.sequence {
-			return
-		}
-		c.used -= old.Value.(*entry).conversation.Bytes
-		c.order.Remove(old)
-	}
-	c.at[have.key] = c.order.PushFront(&have)
-	c.used += have.conversation.Bytes
-	for c.used > c.limit && c.order.Len() > 1 {
-		oldest := c.order.Remove(c.order.Back()).(*entry)
-		delete(c.at, oldest.key)
-		c.used -= oldest.conversation.Bytes
-	}
+	newer := func(old *entry) bool { return have.sequence > old.sequence }
+	c.folded.Replace(have.key, &have, memory(have.conversation.Bytes), newer)
 }
+
+// memory returns bytes as package cache counts them.
+func memory(bytes uint64) int { return int(min(bytes, math.MaxInt)) }

@@ -18,7 +18,7 @@ func TestViewsAreBoundInBytes(t *testing.T) {
 		{Id: 1, Role: harnessv1.Role_ROLE_USER, Content: content.Inline("hello")},
 	}})
 	runs := []runlog.Run{{ID: "a"}, {ID: "b"}, {ID: "c"}}
-	views := NewViews(1000, 2*c.Bytes)
+	views := NewViews(2 * (c.Bytes + IndexBytes))
 	for _, run := range runs {
 		v := &view.View{}
 		v.Update(c, nil, nil)
@@ -30,7 +30,7 @@ func TestViewsAreBoundInBytes(t *testing.T) {
 			t.Errorf("the view of %s is kept: %t", run, got)
 		}
 	}
-	if views.used != 0 || views.bytes != 0 {
-		t.Errorf("without views %d messages of %d bytes are counted", views.used, views.bytes)
+	if used := views.views.Used(); used != 0 {
+		t.Errorf("without views %d bytes are counted", used)
 	}
 }

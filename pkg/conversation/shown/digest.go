@@ -1,12 +1,11 @@
 package shown
 
 import (
-	"container/list"
 	"crypto/sha256"
-	"sync"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/cache"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -46,12 +45,7 @@ func (h digest) followedBy(m *harnessv1.Message) (next digest, size int) {
 // Digests makes digests of the requests of runs. It keeps the newest request of each run, so
 // that only messages that differ from its own are read. It is safe for concurrent use.
 type Digests struct {
-	limit int
-
-	mu    sync.Mutex
-	bytes int
-	order *list.List // of *request, the newest use first
-	byRun map[incarnation]*list.Element
+	requests *cache.Cache[incarnation, *request]
 }
 
 // incarnation identifies a run: a deleted run may be started again under its name.
@@ -62,7 +56,6 @@ type incarnation struct {
 
 // request has the messages of the newest request of a run.
 type request struct {
-	of       incarnation
 	messages []requestMessage
 	bytes    int
 }
@@ -77,15 +70,19 @@ type requestMessage struct {
 // NewDigests returns Digests that keep requests of up to limit bytes in memory, and one in
 // any case.
 func NewDigests(limit int) *Digests {
-	return &Digests{limit: limit, order: list.New(), byRun: map[incarnation]*list.Element{}}
+	return &Digests{requests: cache.New[incarnation, *request](limit)}
 }
 
 // Of returns the digest of the messages of a request, as Digest does. first is the stream
 // sequence of the run's first record. The messages must not change later.
 func (d *Digests) Of(run runlog.Run, first uint64, messages []*harnessv1.Message) []byte {
-	s := d.take(incarnation{run, first})
+	of := incarnation{run, first}
+	s, ok := d.requests.Take(of) // so that only one caller changes it
+	if !ok {
+		s = &request{}
+	}
 	h := s.update(messages)
-	d.put(s)
+	d.requests.Add(of, s, s.bytes)
 	return h[:]
 }
 
@@ -115,32 +112,4 @@ func (s *request) update(messages []*harnessv1.Message) digest {
 	clear(s.messages[len(messages):])
 	s.messages = s.messages[:len(messages)]
 	return h
-}
-
-// take removes the newest request of a run, so that only one caller changes it.
-func (d *Digests) take(of incarnation) *request {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	e, ok := d.byRun[of]
-	if !ok {
-		return &request{of: of}
-	}
-	s := d.order.Remove(e).(*request)
-	delete(d.byRun, of)
-	d.bytes -= s.bytes
-	return s
-}
-
-func (d *Digests) put(s *request) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if _, ok := d.byRun[s.of]; ok { // of another caller
-		return
-	}
-	d.byRun[s.of] = d.order.PushFront(s)
-	for d.bytes += s.bytes; d.bytes > d.limit && d.order.Len() > 1; {
-		oldest := d.order.Remove(d.order.Back()).(*request)
-		delete(d.byRun, oldest.of)
-		d.bytes -= oldest.bytes
-	}
 }

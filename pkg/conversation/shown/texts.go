@@ -18,7 +18,7 @@ type Blob func(ctx context.Context, run runlog.Run, digest string) ([]byte, erro
 // each turn only new messages are read, counted and cut. It is safe for concurrent use.
 type Texts struct {
 	blob  Blob
-	cache *cache
+	cache messageCache
 }
 
 // New returns Texts that read blobs with blob, and keep up to limit bytes of messages in

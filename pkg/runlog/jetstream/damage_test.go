@@ -249,12 +249,12 @@ func TestCache(t *testing.T) {
 			t.Errorf("%d is in another partition too", i)
 		}
 	}
-	if _, ok := c.get(0, 5); !ok || kept != 10 || c.used > c.limit {
-		t.Errorf("kept %d of 10, %d of %d bytes", kept, c.used, c.limit)
+	if _, ok := c.get(0, 5); !ok || kept != 10 || c.records.Used() > c.records.Limit() {
+		t.Errorf("kept %d of 10, %d of %d bytes", kept, c.records.Used(), c.records.Limit())
 	}
 	c.put(entry(100), 0, 100*size) // larger than the limit: it is in use now
-	if _, ok := c.get(0, 100); !ok || len(c.at) != 1 || c.order.Len() != 1 {
-		t.Errorf("%d entries", len(c.at))
+	if _, ok := c.get(0, 100); !ok || c.records.Used() != 100*size+512 {
+		t.Errorf("%d bytes", c.records.Used())
 	}
 	var wg sync.WaitGroup
 	for w := range uint64(4) {
@@ -266,7 +266,7 @@ func TestCache(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if c.used > c.limit || len(c.at) != c.order.Len() {
-		t.Errorf("%d of %d bytes, %d and %d entries", c.used, c.limit, len(c.at), c.order.Len())
+	if c.records.Used() > c.records.Limit() {
+		t.Errorf("%d of %d bytes", c.records.Used(), c.records.Limit())
 	}
 }

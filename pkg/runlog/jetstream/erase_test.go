@@ -323,7 +323,7 @@ func TestErasedRunsAreNotCached(t *testing.T) {
 	for i := range 2 * erasedRuns {
 		c.erase(entry(fmt.Sprint(i), 0).Run, 10)
 	}
-	if len(c.erased) != erasedRuns || len(c.names) != erasedRuns || c.used != 3*(100+512) {
-		t.Errorf("%d and %d runs, %d bytes", len(c.erased), len(c.names), c.used)
+	if len(c.erased) != erasedRuns || len(c.names) != erasedRuns || c.records.Used() != 3*(100+512) {
+		t.Errorf("%d and %d runs, %d bytes", len(c.erased), len(c.names), c.records.Used())
 	}
 }

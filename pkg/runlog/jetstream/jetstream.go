@@ -61,7 +61,7 @@ type Log struct {
 	partitions int
 	replicas   int
 	timeout    time.Duration
-	cache      *cache
+	cache      *recordCache
 	histories  []*history // of the partitions
 	replies    *replies
 	logger     *slog.Logger

@@ -93,7 +93,7 @@ func New(cfg Config) *Server {
 		cfg.Now = time.Now
 	}
 	return &Server{
-		cfg: cfg, views: conversationcache.NewViews(maxIndexed, cfg.Conversations.Limit()), texts: shown.New(cfg.Log.Blob, maxTexts),
+		cfg: cfg, views: conversationcache.NewViews(maxIndexed*conversationcache.IndexBytes + cfg.Conversations.Limit()), texts: shown.New(cfg.Log.Blob, maxTexts),
 	}
 }
 

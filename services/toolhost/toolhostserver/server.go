@@ -194,7 +194,7 @@ type Server struct {
 	// calls that are running in this process.
 	calls map[string]*call
 	// results that are not in the ledger.
-	results *resultCache
+	results resultCache
 	// backgrounds has the background commands that are alive, by the key of their run.
 	backgrounds map[string]backgrounds
 	// networks has the networks of runs with background commands, by the key of the run.

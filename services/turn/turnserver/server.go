@@ -143,7 +143,7 @@ func New(cfg Config) *Server {
 		shown:         shown.New(cfg.Log.Blob, maxShown),
 		digests:       shown.NewDigests(maxDigested),
 		toolWeights:   map[toolsKey]uint32{},
-		views:         conversationcache.NewViews(maxViewed, cached.Limit()),
+		views:         conversationcache.NewViews(maxViewed*conversationcache.IndexBytes + cached.Limit()),
 		blobs:         newBlobCache(cfg.Log, maxBlobs),
 		definitions:   &agent.Cache{Blob: cfg.Log.Blob},
 		providers:     map[string]*provider{},
