@@ -11,13 +11,16 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -51,9 +54,26 @@ var (
 	models = &modelServer{}
 )
 
+// atOnce is how many tests run at the same time, unless -parallel is set: most of them
+// wait for the process under test.
+const atOnce = 8
+
 // Main runs the tests of a package against one process with every role. It returns the
 // exit code.
 func Main(m *testing.M) int {
+	flag.Parse()
+	parallel := max(atOnce, runtime.GOMAXPROCS(0))
+	flag.Visit(func(f *flag.Flag) {
+		if f.Name == "test.parallel" {
+			parallel = 0
+		}
+	})
+	if parallel > 0 {
+		if err := flag.Set("test.parallel", strconv.Itoa(parallel)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
 	dir, err := os.MkdirTemp("", "harness-live")
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
