@@ -52,12 +52,29 @@ func (p prefix) fitsCommand(command []word) bool {
 	return true
 }
 
+// mayFitCommand reports whether the words may be the first of a simple command once the
+// shell has replaced patterns: git pus? is git push in a folder with such a file, and a
+// pattern may give more than one word.
+func (p prefix) mayFitCommand(command []word) bool {
+	for i, text := range p {
+		switch {
+		case i == len(command):
+			return false
+		case command[i].expands:
+			return true
+		case command[i].text != text:
+			return false
+		}
+	}
+	return true
+}
+
 // fits reports whether the words fit a command line: all of its simple commands for a rule
 // that allows, one of them, or a line that is not plain, for one that restricts.
 func (p prefix) fits(line string, restricts bool) bool {
 	commands, plain := simpleCommands(line)
 	if restricts {
-		return !plain || slices.ContainsFunc(commands, p.fitsCommand)
+		return !plain || slices.ContainsFunc(commands, p.mayFitCommand)
 	}
 	return plain && !slices.ContainsFunc(commands, func(c []word) bool { return !p.fitsCommand(c) })
 }
