@@ -23,12 +23,10 @@ var once = map[string]bool{
 	"consume/two_workers": true, "consume/filters": true, "consume/expired": true, "wake/park,_end_and_inbox": true, "job/two_workers": true,
 }
 
-// TestSuiteReplicated runs the suite on three replicas while the leaders of the streams
+// TestSystemSuiteReplicated runs the suite on three replicas while the leaders of the streams
 // and of the consumers step down repeatedly. Each case has a separate account.
-func TestSuiteReplicated(t *testing.T) {
-	if testing.Short() {
-		t.Skip("three servers and some hundred changes of leader take minutes; the short tests have TestReplicas")
-	}
+// It has three servers and some hundred changes of leader, and takes minutes.
+func TestSystemSuiteReplicated(t *testing.T) {
 	t.Parallel()
 	ready, c := supply(t)
 	var cases, calm atomic.Int64

@@ -13,18 +13,29 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// TestReplicas tests, one by one, what only a replicated stream does. The parts share a
-// cluster and change its links, so they run one after the other.
+// replicaPart is a test of what only a replicated stream does, on an account with its name.
+type replicaPart struct {
+	name string
+	run  func(*replicas)
+}
+
+// TestReplicas tests what the fence and reads do on replicas.
 func TestReplicas(t *testing.T) {
 	t.Parallel()
-	parts := []struct {
-		name string
-		run  func(*replicas)
-	}{
-		{"fence", fenceStrings}, {"in_flight", appendsInFlight}, {"writers", manyWriters}, {"stale", staleReplica}, {"stale_input", staleInput},
-		{"lost_answer", lostAnswer}, {"lost_leader", lostLeader}, {"one_writer", oneWriter}, {"deliveries", deliveriesContinue}, {"erasure", lateErasure},
-		{"keyed_in_flight", keyedInFlight},
-	}
+	onReplicas(t, replicaPart{"fence", fenceStrings}, replicaPart{"in_flight", appendsInFlight}, replicaPart{"stale", staleReplica}, replicaPart{"stale_input", staleInput},
+		replicaPart{"keyed_in_flight", keyedInFlight})
+}
+
+// TestSystemReplicas tests what happens when leaders change or answers are lost.
+func TestSystemReplicas(t *testing.T) {
+	t.Parallel()
+	onReplicas(t, replicaPart{"writers", manyWriters}, replicaPart{"lost_answer", lostAnswer}, replicaPart{"lost_leader", lostLeader}, replicaPart{"one_writer", oneWriter},
+		replicaPart{"deliveries", deliveriesContinue}, replicaPart{"erasure", lateErasure})
+}
+
+// onReplicas runs parts, which share a cluster and change its links, one after the other.
+func onReplicas(t *testing.T, parts ...replicaPart) {
+	t.Helper()
 	names := make([]string, len(parts))
 	for i, p := range parts {
 		names[i] = p.name

@@ -79,10 +79,10 @@ func (w *traffic) missing() int {
 	return n
 }
 
-// TestServersLost stops two of three servers one after the other, the first in order
+// TestSystemServersLost stops two of three servers one after the other, the first in order
 // and the second abruptly, while writers and a consumer work. Each is back before the
 // next one stops. Nothing is lost, and nothing is stored twice.
-func TestServersLost(t *testing.T) {
+func TestSystemServersLost(t *testing.T) {
 	t.Parallel()
 	const account = "a"
 	c := startCluster(t, account)

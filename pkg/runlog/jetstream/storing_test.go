@@ -193,8 +193,8 @@ func TestFullDiskOneServer(t *testing.T) {
 	w.whole()
 }
 
-// TestFullDiskReplicated fills the disks of all three servers.
-func TestFullDiskReplicated(t *testing.T) {
+// TestSystemFullDiskReplicated fills the disks of all three servers.
+func TestSystemFullDiskReplicated(t *testing.T) {
 	t.Parallel()
 	var disks []*disktest.Disk
 	c := startClusterOn(t, func() string {
