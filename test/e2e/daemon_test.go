@@ -97,10 +97,10 @@ func (h *household) status(run string) string {
 	return text
 }
 
-// TestOneBackgroundProcess: twenty runs that start at the same time in an empty home share
+// TestSystemOneBackgroundProcess: twenty runs that start at the same time in an empty home share
 // one process. Terminals are closed and the process is killed twice: runs that are followed
 // end by themselves, the others after a resume, and no effect happens twice.
-func TestOneBackgroundProcess(t *testing.T) {
+func TestSystemOneBackgroundProcess(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}

@@ -31,11 +31,11 @@ func (p *process) printed(text string) {
 	})
 }
 
-// TestHandOverToANewerBuild: a client of a newer level replaces the background process while
+// TestSystemHandOverToANewerBuild: a client of a newer level replaces the background process while
 // one run waits for its model and another one for a command. The client prints what it waits
 // for, the former build works until then, nothing happens twice, and the keys of the runs pass
 // on in memory.
-func TestHandOverToANewerBuild(t *testing.T) {
+func TestSystemHandOverToANewerBuild(t *testing.T) {
 	if testing.Short() {
 		t.Skip("links the program again")
 	}

@@ -25,10 +25,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/knocktest"
 )
 
-// TestNoCommandUsesItsHarness: a command with network, that knows all names, tries each method
+// TestSystemNoCommandUsesItsHarness: a command with network, that knows all names, tries each method
 // at each port and socket of a served harness, for its own run and for another one. So does
 // another user of the machine. Nothing works, and nothing is in the log.
-func TestNoCommandUsesItsHarness(t *testing.T) {
+func TestSystemNoCommandUsesItsHarness(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
 	serve := start(t, environment(), "serve", "--data", data, "--listen", "127.0.0.1:0", "--scripts", os.TempDir())

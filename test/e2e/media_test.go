@@ -123,8 +123,8 @@ func TestMediaReachTheModel(t *testing.T) {
 	})
 }
 
-// TestScreenshotsStayBelowTheLimit has a model look at 60 screenshots, ten at a time.
-func TestScreenshotsStayBelowTheLimit(t *testing.T) {
+// TestSystemScreenshotsStayBelowTheLimit has a model look at 60 screenshots, ten at a time.
+func TestSystemScreenshotsStayBelowTheLimit(t *testing.T) {
 	t.Parallel()
 	const screenshots, group = 60, 10
 	workspace := t.TempDir()

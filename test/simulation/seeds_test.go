@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
 	"os"
@@ -15,9 +16,9 @@ import (
 
 var (
 	oneSeed  = flag.Int64("seed", -1, "run this seed alone")
-	seeds    = flag.Int("seeds", 0, "how many seeds TestSeeds runs; 0: 2,500, 500 with -short or under the race detector")
+	seeds    = flag.Int("seeds", 0, "how many seeds TestSeeds and TestSystemSeeds run; 0: 100 and 1,000")
 	from     = flag.Uint64("from", 0, "the first of them")
-	repeated = flag.Int("repeated", 50, "how many seeds TestReproduces runs twice")
+	repeated = flag.Int("repeated", 10, "how many seeds TestReproduces runs twice")
 	whole    = flag.Bool("trace", false, "print the whole trace of -seed")
 	progress = flag.Bool("progress", false, "say on stderr how far TestSeeds is")
 )
@@ -25,20 +26,6 @@ var (
 func TestMain(m *testing.M) {
 	debug.SetGCPercent(400) // worlds are small and short-lived: rare collections save a tenth of the time
 	os.Exit(m.Run())
-}
-
-// underRace is set under the race detector, which multiplies the time.
-var underRace bool
-
-// many returns how many seeds TestSeeds runs.
-func many() int {
-	switch {
-	case *seeds > 0:
-		return *seeds
-	case underRace || testing.Short():
-		return 500
-	}
-	return 2500
 }
 
 // shape returns the world of a seed.
@@ -70,23 +57,33 @@ func again(seed uint64) string {
 	return fmt.Sprintf("go test ./test/simulation -run TestSeeds -seed %d -trace", seed)
 }
 
+// TestSeeds checks every invariant in every seed.
 func TestSeeds(t *testing.T) {
 	if *oneSeed >= 0 {
 		runOne(t, uint64(*oneSeed))
 		return
 	}
+	runSeeds(t, cmp.Or(*seeds, 100))
+}
+
+// TestSystemSeeds is TestSeeds with ten times as many seeds.
+func TestSystemSeeds(t *testing.T) { runSeeds(t, cmp.Or(*seeds, 1000)) }
+
+// runSeeds runs that many seeds, from -from on.
+func runSeeds(t *testing.T, many int) {
+	t.Helper()
 	var done, steps, records atomic.Int64
 	stop := make(chan struct{})
 	defer close(stop)
 	if *progress {
-		go report(&done, stop)
+		go report(&done, many, stop)
 	}
 	t.Run("shards", func(t *testing.T) {
 		shards := runtime.GOMAXPROCS(0)
 		for shard := range shards {
 			t.Run(fmt.Sprint(shard), func(t *testing.T) {
 				t.Parallel()
-				for n := shard; n < many(); n += shards {
+				for n := shard; n < many; n += shards {
 					cfg, m := shape(*from + uint64(n))
 					r := sim.Try(t, cfg, m.start)
 					done.Add(1)
@@ -118,7 +115,7 @@ func runOne(t *testing.T, seed uint64) {
 }
 
 // report prints the progress to stderr every ten seconds.
-func report(done *atomic.Int64, stop <-chan struct{}) {
+func report(done *atomic.Int64, many int, stop <-chan struct{}) {
 	began := time.Now()
 	ticker := time.NewTicker(10 * time.Second)
 	defer ticker.Stop()
@@ -129,7 +126,7 @@ func report(done *atomic.Int64, stop <-chan struct{}) {
 		case <-ticker.C:
 			var memory runtime.MemStats
 			runtime.ReadMemStats(&memory)
-			fmt.Fprintf(os.Stderr, "%d of %d seeds, %v, heap %d MiB\n", done.Load(), many(), time.Since(began).Round(time.Second), memory.HeapAlloc>>20)
+			fmt.Fprintf(os.Stderr, "%d of %d seeds, %v, heap %d MiB\n", done.Load(), many, time.Since(began).Round(time.Second), memory.HeapAlloc>>20)
 		}
 	}
 }
