@@ -140,7 +140,7 @@ bench-once: ## Run each benchmark of the tree once
 
 .PHONY: gym
 gym: ## Run the gym of failing models and write its tables into docs/gym.md
-	$(GO) test ./bench/gym -count=1 -run '^Test(Gym|Trees|ToolsOfServers)$$' -table ../../docs/gym.md
+	$(GO) test ./bench/gym -count=1 -run '^Test(SystemGym|Trees|SystemToolsOfServers)$$' -table ../../docs/gym.md
 
 .PHONY: quality
 quality: ## Run models whose work is judged and write the tables into docs/quality-bench.md

@@ -3,8 +3,8 @@
 // claims to be done) and in the harness. The result of the work is checked from
 // outside of both.
 //
-//	go test ./bench/gym -run TestGym                              # all of them, checked
-//	go test ./bench/gym -run TestGym -table ../../docs/gym.md     # and the table written
+//	go test ./bench/gym -run TestSystemGym                              # all of them, checked
+//	go test ./bench/gym -run TestSystemGym -table ../../docs/gym.md     # and the table written
 //
 // A failing model either recovers, because the harness tells it something specific, or
 // ends with the right verdict; none ends accepted without having done the work. Next to

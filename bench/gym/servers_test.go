@@ -203,9 +203,9 @@ func neighbours(all []servertest.RealTool, full string) []servertest.RealTool {
 	return all[first : first+listedTools]
 }
 
-// TestToolsOfServers: a model that chooses by words solves as many tasks if it has to find one of 524
+// TestSystemToolsOfServers: a model that chooses by words solves as many tasks if it has to find one of 524
 // tools of real servers as it does if 40 of them are listed. It plays all tasks with -table.
-func TestToolsOfServers(t *testing.T) {
+func TestSystemToolsOfServers(t *testing.T) {
 	if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
 		t.Fatal(err)
 	}
