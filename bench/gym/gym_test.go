@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // edits is a list of changes of what a run is started with.
@@ -72,10 +72,7 @@ func TestSystemGym(t *testing.T) {
 // play plays scenarios and checks what came of each. The row of one that fails early is nil.
 func play(t *testing.T, scenarios []*scenario) []*row {
 	t.Helper()
-	// From inside a test, or go test would not see that it depends on them.
-	if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
-		t.Fatal(err)
-	}
+	program.Rely(t)
 	rows := make([]*row, len(scenarios))
 	t.Run("models", func(t *testing.T) {
 		for i, s := range scenarios {

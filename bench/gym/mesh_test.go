@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 )
 
@@ -53,13 +54,11 @@ func TestMain(m *testing.M) {
 
 var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)
 
-// startProcess builds the binary, starts it and connects to it.
+// startProcess starts the program and connects to it.
 func startProcess(dir string) (stop func(), err error) {
-	harness := filepath.Join(dir, "harness")
-	build := exec.Command("go", "build", "-o", harness, "../../cmd/harness")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	harness, err := program.Harness()
+	if err != nil {
+		return nil, err
 	}
 	models = startModels()
 	cmd := exec.Command(harness, "serve", "--data", filepath.Join(dir, "data"), "--listen", "127.0.0.1:0", "--sync", "interval")

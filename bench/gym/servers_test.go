@@ -12,8 +12,8 @@ import (
 	"unicode"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 )
 
@@ -206,9 +206,7 @@ func neighbours(all []servertest.RealTool, full string) []servertest.RealTool {
 // TestSystemToolsOfServers: a model that chooses by words solves as many tasks if it has to find one of 524
 // tools of real servers as it does if 40 of them are listed. It plays all tasks with -table.
 func TestSystemToolsOfServers(t *testing.T) {
-	if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
-		t.Fatal(err)
-	}
+	program.Rely(t)
 	folder := servertest.RealData("../../pkg/tool/dialect")
 	all, err := servertest.RealTools(folder)
 	if err != nil {

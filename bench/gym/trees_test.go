@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // maxBareRuns is the number of runs after which a tree without bounds is stopped.
@@ -218,9 +218,7 @@ func playTree(t *testing.T, s *treeScenario) treeOutcome {
 // TestTrees: trees of runs end with the right verdict, whatever a parent or a child does, and cost at most what
 // they cost without bounds.
 func TestTrees(t *testing.T) {
-	if err := meshtest.Touch("../../cmd", "../../pkg", "../../services"); err != nil {
-		t.Fatal(err)
-	}
+	program.Rely(t)
 	all := treeScenarios()
 	lines := make([]string, len(all))
 	t.Run("trees", func(t *testing.T) {

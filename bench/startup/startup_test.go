@@ -5,6 +5,7 @@ package startup
 import (
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -13,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // maxSize bounds the program, in bytes. The client and server of the Model Context Protocol weigh 2 MB, with sign-in 2.5.
@@ -164,13 +167,12 @@ func anonymous(tb testing.TB, pid int) int64 {
 // build links a package as a release is linked, and returns the program's path.
 func build(tb testing.TB, target string) string {
 	tb.Helper()
-	out := filepath.Join(tb.TempDir(), filepath.Base(target))
-	cmd := goCommand(tb, "build", "-trimpath", "-ldflags", "-s -w", "-o", out, target)
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		tb.Fatalf("%v\n%s", err, output)
+	program.Rely(tb)
+	path, err := program.Build(path.Base(target), path.Join("github.com/harnessmesh/harnessmesh", target))
+	if err != nil {
+		tb.Fatal(err)
 	}
-	return out
+	return path
 }
 
 func goCommand(tb testing.TB, arguments ...string) *exec.Cmd {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 var benched = runlog.Run{Namespace: "default", ID: "bench"}
@@ -20,13 +21,7 @@ var benched = runlog.Run{Namespace: "default", ID: "bench"}
 // build makes the binary that is measured.
 func build(b *testing.B) string {
 	b.Helper()
-	path := filepath.Join(b.TempDir(), "harness")
-	cmd := exec.Command("go", "build", "-o", path, "../../cmd/harness")
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		b.Fatalf("go build: %v\n%s", err, out)
-	}
-	return path
+	return program.Path(b)
 }
 
 // runMesh runs the scenario through the binary and returns what its process

@@ -17,19 +17,22 @@ import (
 )
 
 var (
-	bin    meshtest.Binaries
-	length = flag.Duration("length", 2*time.Minute, "time with faults")
+	length = flag.Duration("length", time.Minute, "time with faults")
 	seed   = flag.Uint64("seed", 1, "of the faults")
 	lanes  = flag.Int("lanes", 4, "runs at the same time")
 )
 
 func TestMain(m *testing.M) {
 	disktest.Enter()
-	os.Exit(meshtest.Run(m, &bin, nil))
+	os.Exit(m.Run())
 }
 
-// TestChaos does the faults of a plan, and then checks what the package promises.
-func TestChaos(t *testing.T) {
+// TestSystemChaos does the faults of a plan, and then checks what the package promises.
+func TestSystemChaos(t *testing.T) {
+	bin, err := meshtest.Build()
+	if err != nil {
+		t.Fatal(err)
+	}
 	disk := disktest.New(t)
 	m := meshtest.Start(t, bin, meshtest.Config{Workers: 2, NATS: meshtest.NATSConfig{Dir: func() string { return disk.Dir }, SyncAlways: true}})
 	names := append(slices.Clone(meshtest.Roles), "turn-2")

@@ -17,10 +17,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
-var harness string
+// harness is the program, and configHome the folder of its configuration.
+var harness, configHome string
 
 func TestMain(m *testing.M) {
 	code := func() int {
@@ -30,8 +31,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer func() { _ = os.RemoveAll(dir) }()
-		harness = filepath.Join(dir, "harness")
-		if err := build(harness); err != nil {
+		configHome = filepath.Join(dir, "config")
+		if harness, err = program.Harness(); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
@@ -74,7 +75,7 @@ type process struct {
 
 // environment is a clean one: no keys, no settings of the person who tests.
 func environment(more ...string) []string {
-	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(), "XDG_CONFIG_HOME=" + filepath.Join(filepath.Dir(harness), "config")}
+	env := []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(), "XDG_CONFIG_HOME=" + configHome}
 	for _, name := range []string{"GOPATH", "GOMODCACHE", "GOCACHE", "GOFLAGS", "GOPROXY"} {
 		if v := os.Getenv(name); v != "" {
 			env = append(env, name+"="+v)
@@ -90,11 +91,11 @@ func start(t *testing.T, env []string, args ...string) *process {
 }
 
 // startProgram starts another build of the binary.
-func startProgram(t *testing.T, program string, env []string, args ...string) *process {
+func startProgram(t *testing.T, path string, env []string, args ...string) *process {
 	t.Helper()
-	meshtest.Rely(t)
+	program.Rely(t)
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
-	p := &process{t: t, cmd: exec.CommandContext(ctx, program, args...), events: make(chan map[string]any, 100_000), done: make(chan struct{})}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, path, args...), events: make(chan map[string]any, 100_000), done: make(chan struct{})}
 	p.cmd.Env = env
 	p.cmd.Dir = t.TempDir()
 	out, err := p.cmd.StdoutPipe()

@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // unprivileged is a user id without any rights; a test that runs as root uses it, since
@@ -20,7 +20,7 @@ const unprivileged = 65534
 // that started it, and still does not get at what that one was given.
 func TestACommandCannotReadTheKeysOfItsHost(t *testing.T) {
 	t.Parallel()
-	meshtest.Rely(t)
+	program.Rely(t)
 	const secret = "sk-not-for-commands-7f1d"
 	dir := t.TempDir()
 	open := func(path string) {

@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)
@@ -126,7 +127,7 @@ func TestQualityAlways(t *testing.T) {
 // error names the variable.
 func TestEnvironmentOutOfRange(t *testing.T) {
 	t.Parallel()
-	meshtest.Rely(t)
+	program.Rely(t)
 	for _, env := range []string{"HARNESS_RETRY_GOOD_ENOUGH_SCORE=0.3", "HARNESS_RETRY_LOW_QUALITY_THRESHOLD=2", "HARNESS_RETRY_MAX_ATTEMPTS_SYNTHESIS=0"} {
 		out, err := command(t, filepath.Join(t.TempDir(), "data"), []string{env}, nil).CombinedOutput()
 		name, _, _ := strings.Cut(env, "=")

@@ -86,10 +86,10 @@ func (d *driver) childrenRest() error {
 	return nil
 }
 
-// TestDelegatedWork checks the two scenarios without faults: a sub-agent's answer is the
+// TestSystemDelegatedWork checks the two scenarios without faults: a sub-agent's answer is the
 // result of its call, its work is not in the parent's log, and an interrupt of the parent
 // kills the command of the sub-agent.
-func TestDelegatedWork(t *testing.T) {
+func TestSystemDelegatedWork(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	for _, s := range []scenario{delegated, halted} {
@@ -114,8 +114,8 @@ func TestDelegatedWork(t *testing.T) {
 	}
 }
 
-// TestDeletionTakesTheTree: of a deleted run nothing is left, and nothing of what it started.
-func TestDeletionTakesTheTree(t *testing.T) {
+// TestSystemDeletionTakesTheTree: of a deleted run nothing is left, and nothing of what it started.
+func TestSystemDeletionTakesTheTree(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	d, entries := delegated.through(t.Context(), t, m, "taken")
@@ -132,9 +132,9 @@ func TestDeletionTakesTheTree(t *testing.T) {
 	}
 }
 
-// TestReadOnlyAgentsHaveTheirOwnTools: two sub-agents of a run at the same time, of which one
+// TestSystemReadOnlyAgentsHaveTheirOwnTools: two sub-agents of a run at the same time, of which one
 // may change nothing, never get the tools of the other.
-func TestReadOnlyAgentsHaveTheirOwnTools(t *testing.T) {
+func TestSystemReadOnlyAgentsHaveTheirOwnTools(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	reader := `turns:

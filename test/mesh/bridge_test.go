@@ -62,9 +62,9 @@ func startRun(t *testing.T, m *meshtest.Mesh, run, name, script string) runlog.R
 	return runlog.Run{Namespace: "default", ID: run}
 }
 
-// TestExecutorThroughBridge checks that an executor that implements only its service
+// TestSystemExecutorThroughBridge checks that an executor that implements only its service
 // works between turn and stopdecision, disconnects, returns, and may misbehave.
-func TestExecutorThroughBridge(t *testing.T) {
+func TestSystemExecutorThroughBridge(t *testing.T) {
 	t.Parallel()
 	outer := t // the server outlives the subtest
 	m := meshtest.Start(t, bin, meshtest.Config{Partitions: 2})
@@ -165,8 +165,8 @@ func TestExecutorThroughBridge(t *testing.T) {
 	}
 }
 
-// TestBridgeIsRefused checks that each mistake gives one line with the remedy.
-func TestBridgeIsRefused(t *testing.T) {
+// TestSystemBridgeIsRefused checks that each mistake gives one line with the remedy.
+func TestSystemBridgeIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args []string

@@ -56,9 +56,9 @@ func inTheMidst(t *testing.T, m *meshtest.Mesh, s scenario, lanes, each, every i
 	}
 }
 
-// TestNATSIsKilled checks that runs continue while the only server is killed
+// TestSystemNATSIsKilled checks that runs continue while the only server is killed
 // repeatedly.
-func TestNATSIsKilled(t *testing.T) {
+func TestSystemNATSIsKilled(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t, work)
 	m := meshtest.Start(t, bin, meshtest.Config{})
@@ -74,9 +74,9 @@ func TestNATSIsKilled(t *testing.T) {
 	})
 }
 
-// TestClusterLosesItsLeader kills the one of three servers that leads the records. The
+// TestSystemClusterLosesItsLeader kills the one of three servers that leads the records. The
 // others elect a new leader.
-func TestClusterLosesItsLeader(t *testing.T) {
+func TestSystemClusterLosesItsLeader(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t, work)
 	m := meshtest.Start(t, bin, meshtest.Config{NATS: meshtest.NATSConfig{Servers: 3}, Replicas: 3, Partitions: 2})

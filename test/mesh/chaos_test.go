@@ -31,11 +31,11 @@ func appending(name string, calls int) scenario {
 	return scenario{name: name, script: b.String(), lines: calls}
 }
 
-// TestNoCallRunsTwice kills turn workers, the tool host, and both together, at a
+// TestSystemNoCallRunsTwice kills turn workers, the tool host, and both together, at a
 // hundred random times, while runs append the ids of their calls to a file. No id may
 // appear twice, and a call without a line must be reported as unknown. Between two kills
 // the mesh completes something: a supervisor that is slower than the kills proves nothing.
-func TestNoCallRunsTwice(t *testing.T) {
+func TestSystemNoCallRunsTwice(t *testing.T) {
 	t.Parallel()
 	const kills = 100
 	m := meshtest.Start(t, bin, meshtest.Config{Workers: 2})
@@ -104,9 +104,9 @@ func TestNoCallRunsTwice(t *testing.T) {
 	}
 }
 
-// TestLedgerIsLost deletes the tool host's ledger during a call and kills the host. The
+// TestSystemLedgerIsLost deletes the tool host's ledger during a call and kills the host. The
 // call must be unknown, and there must be no second line.
-func TestLedgerIsLost(t *testing.T) {
+func TestSystemLedgerIsLost(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	s := slow
@@ -147,9 +147,9 @@ func TestLedgerIsLost(t *testing.T) {
 // stubborn forks twice, leaves its session and ignores the signals that can be ignored.
 const stubborn = `trap "" TERM INT HUP; echo begin >> out; (setsid sh -c "trap \"\" TERM INT HUP; sleep %[1]s & sleep %[1]s" &) ; setsid sleep %[1]s & sleep %[1]s`
 
-// TestNothingOutlivesTheToolHost kills the tool host while a command detaches itself.
+// TestSystemNothingOutlivesTheToolHost kills the tool host while a command detaches itself.
 // After the restart nothing of the command may be left.
-func TestNothingOutlivesTheToolHost(t *testing.T) {
+func TestSystemNothingOutlivesTheToolHost(t *testing.T) {
 	t.Parallel()
 	marker := fmt.Sprintf("98%07d", os.Getpid())
 	m := meshtest.Start(t, bin, meshtest.Config{})
@@ -194,10 +194,10 @@ func marked(t testing.TB, marker string) []string {
 	return found
 }
 
-// TestWatchersSeeTheSame attaches two hundred watchers at random versions while
+// TestSystemWatchersSeeTheSame attaches two hundred watchers at random versions while
 // gateways, workers and the bus are killed. Each must receive what is stored from its
 // version on, once and in order.
-func TestWatchersSeeTheSame(t *testing.T) {
+func TestSystemWatchersSeeTheSame(t *testing.T) {
 	t.Parallel()
 	const lanes, watchers = 5, 40
 	m := meshtest.Start(t, bin, meshtest.Config{})

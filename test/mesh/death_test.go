@@ -45,9 +45,9 @@ func restarted(m *meshtest.Mesh, old *meshtest.Process) {
 	m.AwaitReady(name)
 }
 
-// TestStepThatKillsWorkersIsPutAside: after three workers have died while they worked on
+// TestSystemStepThatKillsWorkersIsPutAside: after three workers have died while they worked on
 // a step its run has failed, and a resume tries the step again.
-func TestStepThatKillsWorkersIsPutAside(t *testing.T) {
+func TestSystemStepThatKillsWorkersIsPutAside(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, Workers: 2})
 	run := startSlowModel(t, m, time.Hour)
@@ -72,9 +72,9 @@ func TestStepThatKillsWorkersIsPutAside(t *testing.T) {
 	m.Ended(run, len(entries))
 }
 
-// TestRestartsAreNoDeaths: workers that are stopped in order, and restarts of NATS, never
+// TestSystemRestartsAreNoDeaths: workers that are stopped in order, and restarts of NATS, never
 // put a step aside.
-func TestRestartsAreNoDeaths(t *testing.T) {
+func TestSystemRestartsAreNoDeaths(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, Workers: 2})
 	for _, name := range []string{"turn", "turn-2"} {

@@ -58,9 +58,9 @@ var background = scenario{
 	edit:  reader(strings.Replace(looked, "300ms", "3s", 1)),
 }
 
-// TestBackgroundWork: the call returns while the sub-agent works, and its result comes with
+// TestSystemBackgroundWork: the call returns while the sub-agent works, and its result comes with
 // agent_wait, or as a message.
-func TestBackgroundWork(t *testing.T) {
+func TestSystemBackgroundWork(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	d, entries := background.through(t.Context(), t, m, "background")
@@ -125,9 +125,9 @@ func TestEndEndsWhatWorksBelow(t *testing.T) {
 	}
 }
 
-// TestDoneWaitsForTheBackground: an agent that considers itself done while a sub-agent works gets
+// TestSystemDoneWaitsForTheBackground: an agent that considers itself done while a sub-agent works gets
 // another turn with its result.
-func TestDoneWaitsForTheBackground(t *testing.T) {
+func TestSystemDoneWaitsForTheBackground(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	s := scenario{
@@ -147,8 +147,8 @@ func TestDoneWaitsForTheBackground(t *testing.T) {
 	}
 }
 
-// TestLongAnswersAreSentBackOnce: with the number of words, and then taken.
-func TestLongAnswersAreSentBackOnce(t *testing.T) {
+// TestSystemLongAnswersAreSentBackOnce: with the number of words, and then taken.
+func TestSystemLongAnswersAreSentBackOnce(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	s := scenario{
@@ -250,9 +250,9 @@ func graphEvents(t *testing.T, entries []runlog.Entry, kind string) string {
 	return strings.Join(layers, "; ")
 }
 
-// TestContinuedWork: a sub-agent that has ended is given another message, and its next end is
+// TestSystemContinuedWork: a sub-agent that has ended is given another message, and its next end is
 // the answer.
-func TestContinuedWork(t *testing.T) {
+func TestSystemContinuedWork(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	first := `  - {calls: [{name: helper, arguments: {prompt: Append a line.}}]}
@@ -290,9 +290,9 @@ func TestContinuedWork(t *testing.T) {
 	}
 }
 
-// TestBackgroundSurvivesKills: repair dies at each of its points while a sub-agent works in the
+// TestSystemBackgroundSurvivesKills: repair dies at each of its points while a sub-agent works in the
 // background. It is started once, and the model has its result once.
-func TestBackgroundSurvivesKills(t *testing.T) {
+func TestSystemBackgroundSurvivesKills(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	random := rand.New(rand.NewPCG(*seed, 19))
@@ -310,8 +310,8 @@ func TestBackgroundSurvivesKills(t *testing.T) {
 	}
 }
 
-// TestWallClockStopsTheTree: at the end of the time of a run its sub-agents halt, and all continue with more.
-func TestWallClockStopsTheTree(t *testing.T) {
+// TestSystemWallClockStopsTheTree: at the end of the time of a run its sub-agents halt, and all continue with more.
+func TestSystemWallClockStopsTheTree(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	resumed := false
@@ -380,9 +380,9 @@ var shared = scenario{
 	},
 }
 
-// TestLeasesSurviveKills: repair dies at each of its points while a sub-agent asks for more runs. Each call has one run and one result,
+// TestSystemLeasesSurviveKills: repair dies at each of its points while a sub-agent asks for more runs. Each call has one run and one result,
 // and all runs count once.
-func TestLeasesSurviveKills(t *testing.T) {
+func TestSystemLeasesSurviveKills(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	random := rand.New(rand.NewPCG(*seed, 23))
@@ -403,9 +403,9 @@ func TestLeasesSurviveKills(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerReachesTheCaller: one of 10 MB too, as far as the text of a model is kept, and that
+// TestSystemEveryAnswerReachesTheCaller: one of 10 MB too, as far as the text of a model is kept, and that
 // there is none.
-func TestEveryAnswerReachesTheCaller(t *testing.T) {
+func TestSystemEveryAnswerReachesTheCaller(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	for name, c := range map[string]struct {

@@ -15,10 +15,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestFullDiskOfNATS fills the disks of all NATS servers while a run is at work. The
+// TestSystemFullDiskOfNATS fills the disks of all NATS servers while a run is at work. The
 // roles that write, the doctor and a client that sends a message report it. Once there is
 // room and NATS was restarted, as they demand, the run ends and nothing is reported.
-func TestFullDiskOfNATS(t *testing.T) {
+func TestSystemFullDiskOfNATS(t *testing.T) {
 	for _, servers := range []int{1, 3} {
 		t.Run(fmt.Sprint(servers, " servers"), func(t *testing.T) {
 			t.Parallel()

@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestFullStream checks that a full stream stops the mesh with a message, and that runs
+// TestSystemFullStream checks that a full stream stops the mesh with a message, and that runs
 // continue once it is larger.
-func TestFullStream(t *testing.T) {
+func TestSystemFullStream(t *testing.T) {
 	t.Parallel()
 	want := undisturbed(t, work)
 	m := meshtest.Start(t, bin, meshtest.Config{})

@@ -17,10 +17,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 )
 
-// TestNoCallIsSentAgainAfterItsEffect: each victim dies between the effect of a call and its answer. The line is
+// TestSystemNoCallIsSentAgainAfterItsEffect: each victim dies between the effect of a call and its answer. The line is
 // there once. After the death of a turn worker the next one reads the result; after that of the
 // server or of the tool host the call is unknown. The next call of the same tool runs.
-func TestNoCallIsSentAgainAfterItsEffect(t *testing.T) {
+func TestSystemNoCallIsSentAgainAfterItsEffect(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second})
 	for _, victim := range victims {

@@ -24,10 +24,10 @@ var slow = scenario{
 	lines: 2,
 }
 
-// TestStoppedWorkerIsReplaced stops the worker that has a turn (SIGSTOP) for fifteen
+// TestSystemStoppedWorkerIsReplaced stops the worker that has a turn (SIGSTOP) for fifteen
 // seconds. Another one must take over within the takeover time and end the run. When
 // the first one continues, it must change nothing.
-func TestStoppedWorkerIsReplaced(t *testing.T) {
+func TestSystemStoppedWorkerIsReplaced(t *testing.T) {
 	for _, takeover := range []time.Duration{time.Second, 5 * time.Second} {
 		t.Run(takeover.String(), func(t *testing.T) {
 			t.Parallel()
@@ -83,9 +83,9 @@ func claims(entries []runlog.Entry) []runlog.Entry {
 	return all
 }
 
-// TestInterruptWithDeadWorker interrupts a run whose worker is dead. The worker that
+// TestSystemInterruptWithDeadWorker interrupts a run whose worker is dead. The worker that
 // takes over must kill the command within the takeover time.
-func TestInterruptWithDeadWorker(t *testing.T) {
+func TestSystemInterruptWithDeadWorker(t *testing.T) {
 	t.Parallel()
 	const takeover = 2 * time.Second
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: takeover, Workers: 2})
@@ -120,9 +120,9 @@ func TestInterruptWithDeadWorker(t *testing.T) {
 	}
 }
 
-// TestTermination checks that a role that receives SIGTERM finishes its work and exits
+// TestSystemTermination checks that a role that receives SIGTERM finishes its work and exits
 // with 0, so that no other worker has to take over.
-func TestTermination(t *testing.T) {
+func TestSystemTermination(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: 30 * time.Second})
 	s := slow

@@ -32,9 +32,9 @@ func slowly(name, command string) scenario {
 	}
 }
 
-// TestLostToolHostIsLeft checks that a worker whose tool host is permanently gone sends
+// TestSystemLostToolHostIsLeft checks that a worker whose tool host is permanently gone sends
 // calls that never started there to the other one.
-func TestLostToolHostIsLeft(t *testing.T) {
+func TestSystemLostToolHostIsLeft(t *testing.T) {
 	t.Parallel()
 	m := twoHosts(t)
 	m.Process("toolhost").Kill()
@@ -51,9 +51,9 @@ func TestLostToolHostIsLeft(t *testing.T) {
 	}
 }
 
-// TestLostToolHostIsGivenUp checks that a call that ran on a permanently lost tool host
+// TestSystemLostToolHostIsGivenUp checks that a call that ran on a permanently lost tool host
 // is unknown, and that the other one never runs it.
-func TestLostToolHostIsGivenUp(t *testing.T) {
+func TestSystemLostToolHostIsGivenUp(t *testing.T) {
 	t.Parallel()
 	m := twoHosts(t)
 	s := slowly("given-up", "echo begin >> out; sleep 60; echo end >> out")

@@ -12,10 +12,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/nettest"
 )
 
-// TestHungNATS stops NATS (SIGSTOP) while a run is at work. Every role reports it within
+// TestSystemHungNATS stops NATS (SIGSTOP) while a run is at work. Every role reports it within
 // the takeover time, also those that consume nothing, and the doctor in seconds. Once
 // NATS continues, the roles are ready again and the run ends.
-func TestHungNATS(t *testing.T) {
+func TestSystemHungNATS(t *testing.T) {
 	t.Parallel()
 	const takeover = runlog.DefaultTakeover
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: takeover})
@@ -51,9 +51,9 @@ func TestHungNATS(t *testing.T) {
 	}
 }
 
-// TestRoleStartsNextToADeadAddress starts a role while one of the addresses of NATS drops
+// TestSystemRoleStartsNextToADeadAddress starts a role while one of the addresses of NATS drops
 // packets, and one whose only address does so at first. Both become ready.
-func TestRoleStartsNextToADeadAddress(t *testing.T) {
+func TestSystemRoleStartsNextToADeadAddress(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Without: []string{"compaction"}})
 	hole := nettest.NewHole(t)

@@ -131,9 +131,9 @@ func (r *interruptible) resume(what string) {
 	r.must(err)
 }
 
-// TestNothingIsLeftWhenARunIsInterrupted: no process of its commands, also not of background
+// TestSystemNothingIsLeftWhenARunIsInterrupted: no process of its commands, also not of background
 // commands, and no connection to its provider, with the confinement of this machine and without.
-func TestNothingIsLeftWhenARunIsInterrupted(t *testing.T) {
+func TestSystemNothingIsLeftWhenARunIsInterrupted(t *testing.T) {
 	t.Parallel()
 	command := func(id, line string, background bool) modeltest.Call {
 		arguments := fmt.Sprintf(`{"command":%q}`, line)

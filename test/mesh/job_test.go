@@ -42,10 +42,10 @@ func (s *summarizer) count(key string) int {
 	return s.calls[key]
 }
 
-// TestJobsSurviveKills kills an inference worker at each of its points, repeatedly. Each
+// TestSystemJobsSurviveKills kills an inference worker at each of its points, repeatedly. Each
 // job has one result, and its model is called once, unless the worker died between the
 // answer and the storing of the result.
-func TestJobsSurviveKills(t *testing.T) {
+func TestSystemJobsSurviveKills(t *testing.T) {
 	t.Parallel()
 	model := &summarizer{calls: map[string]int{}}
 	s := modeltest.NewServerFunc(t, model.reply)
@@ -116,10 +116,10 @@ func (d *driver) jobs() uint64 {
 	return 0
 }
 
-// TestMeshWithoutInference: a mesh that was upgraded has neither the worker nor its
+// TestSystemMeshWithoutInference: a mesh that was upgraded has neither the worker nor its
 // consumer. Doctor names both, a gateway is ready and warns, and both find the worker once
 // it is there.
-func TestMeshWithoutInference(t *testing.T) {
+func TestSystemMeshWithoutInference(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Without: []string{workflow.Inference, workflow.Gateway}})
 	deleteConsumer(t, m, workflow.Inference)

@@ -89,9 +89,9 @@ func (j *judge) count(model string) int {
 	return j.requests[model]
 }
 
-// TestJudgeIsDownInEveryWay: however a judge fails, the run ends as without one. No attempt is
+// TestSystemJudgeIsDownInEveryWay: however a judge fails, the run ends as without one. No attempt is
 // made that the contract of the kind does not ask for, and events and result name the fallback.
-func TestJudgeIsDownInEveryWay(t *testing.T) {
+func TestSystemJudgeIsDownInEveryWay(t *testing.T) {
 	t.Parallel()
 	j := newJudge(t)
 	gone := httptest.NewServer(nil)
@@ -156,9 +156,9 @@ func TestJudgeIsDownInEveryWay(t *testing.T) {
 	}
 }
 
-// TestJudgingIsTraced: a call of a judge is a span below what asked for it, and the verdict one
+// TestSystemJudgingIsTraced: a call of a judge is a span below what asked for it, and the verdict one
 // below the stop decision.
-func TestJudgingIsTraced(t *testing.T) {
+func TestSystemJudgingIsTraced(t *testing.T) {
 	t.Parallel()
 	collector := oteltest.Start(t)
 	m := meshtest.Start(t, bin, meshtest.Config{Env: collector.Env()})

@@ -93,13 +93,13 @@ func same(t testing.TB, want, got string) {
 // effect. The call is reported as unknown, so the log differs.
 var uncertain = []string{"marked", "performed"}
 
-// TestKillPoints kills each role at each of its points, repeatedly, while runs are in
+// TestSystemKillPoints kills each role at each of its points, repeatedly, while runs are in
 // progress. Each run's log must be that of an undisturbed run.
-func TestKillPoints(t *testing.T) {
+func TestSystemKillPoints(t *testing.T) {
 	want := undisturbed(t, work, interrupted, deleted, taken, judged, delegated, halted, separate)
 	for _, role := range meshtest.Roles {
 		if role == workflow.Inference {
-			continue // these runs have no jobs: see TestJobsSurviveKills and TestSummariesSurviveKills
+			continue // these runs have no jobs: see TestSystemJobsSurviveKills and TestSystemSummariesSurviveKills
 		}
 		t.Run(role, func(t *testing.T) {
 			t.Parallel()
@@ -109,9 +109,9 @@ func TestKillPoints(t *testing.T) {
 				s := work
 				switch point {
 				case "request_stored", "job_created", "job_ended", "counted":
-					continue // these runs have no jobs and no profiles: see TestJudgingSurvivesKills
+					continue // these runs have no jobs and no profiles: see TestSystemJudgingSurvivesKills
 				case "merge_stored", "merge_changing", "merge_changed", "merged":
-					continue // these runs merge nothing: see TestMergesSurviveKills
+					continue // these runs merge nothing: see TestSystemMergesSurviveKills
 				case "killed", "cancelled":
 					s = interrupted
 				case "report", "reported", "child", "child_started":

@@ -20,11 +20,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestNoCommandUsesItsMesh: with a process for each role and a NATS with a password, a command
+// TestSystemNoCommandUsesItsMesh: with a process for each role and a NATS with a password, a command
 // of a run, with network and all names, tries each method at each port of each process, and
 // each file that can hold a key, for its own run and for others. So does another user of the
 // machine. Nothing works, and nothing is in the log.
-func TestNoCommandUsesItsMesh(t *testing.T) {
+func TestSystemNoCommandUsesItsMesh(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{
 		NATS: meshtest.NATSConfig{Extra: `authorization { user: mesh, password: "s3cret" }`}, Credentials: "mesh:s3cret",

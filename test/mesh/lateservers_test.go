@@ -62,10 +62,10 @@ func (w *waiter) reply(r *modeltest.Request) modeltest.Reply {
 	return call("find_tools", fmt.Sprintf(`{"query":"append a line %d"}`, n))
 }
 
-// TestAServerJoinsLate: a server that is not ready when its run starts delays the start by the time that a run waits, and
+// TestSystemAServerJoinsLate: a server that is not ready when its run starts delays the start by the time that a run waits, and
 // its tools are found and called once it is ready. Events report both, and every request
 // begins with the one before.
-func TestAServerJoinsLate(t *testing.T) {
+func TestSystemAServerJoinsLate(t *testing.T) {
 	t.Parallel()
 	workspace := newWorkspace(t)
 	w := &waiter{t: t, begin: filepath.Join(workspace, "begin"), listed: filepath.Join(workspace, "listed")}
@@ -111,9 +111,9 @@ const stepped = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestProgressOfServersIsShown: a client that watches receives what a server reports while its call
+// TestSystemProgressOfServersIsShown: a client that watches receives what a server reports while its call
 // runs. A server that does so for longer than its timeout ends unknown.
-func TestProgressOfServersIsShown(t *testing.T) {
+func TestSystemProgressOfServersIsShown(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	workspace := newWorkspace(t)

@@ -8,10 +8,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestWorkerIsCutOff disconnects the worker that has a turn from the bus, but not from
+// TestSystemWorkerIsCutOff disconnects the worker that has a turn from the bus, but not from
 // the tool host. Another one must take over within the takeover time. When the
 // connection is restored, the first one must change nothing.
-func TestWorkerIsCutOff(t *testing.T) {
+func TestSystemWorkerIsCutOff(t *testing.T) {
 	t.Parallel()
 	const takeover = 2 * time.Second
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: takeover})
@@ -48,9 +48,9 @@ func TestWorkerIsCutOff(t *testing.T) {
 	}
 }
 
-// TestHandingBack checks that a worker that receives SIGTERM during long work exits
+// TestSystemHandingBack checks that a worker that receives SIGTERM during long work exits
 // within its bound, and that its work continues elsewhere immediately.
-func TestHandingBack(t *testing.T) {
+func TestSystemHandingBack(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: 30 * time.Second})
 	m.Process("turn").Kill()
@@ -91,9 +91,9 @@ func TestHandingBack(t *testing.T) {
 	}
 }
 
-// TestToolHostIsTerminated checks that a tool host that receives SIGTERM lets its calls
+// TestSystemToolHostIsTerminated checks that a tool host that receives SIGTERM lets its calls
 // end.
-func TestToolHostIsTerminated(t *testing.T) {
+func TestSystemToolHostIsTerminated(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	s := slow

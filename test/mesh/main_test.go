@@ -3,8 +3,8 @@
 //
 //	go test ./test/mesh                       # what CI runs
 //	go test ./test/mesh -rounds 20 -timeout 1h   # every kill point 20 times
-//	go test ./test/mesh -run TestTailIsCut -cuts 200 -timeout 2h
-//	go test ./test/mesh -run TestServersSurviveKills -serverkills 100 -timeout 1h -v
+//	go test ./test/mesh -run TestSystemTailIsCut -cuts 200 -timeout 2h
+//	go test ./test/mesh -run TestSystemServersSurviveKills -serverkills 100 -timeout 1h -v
 package mesh
 
 import (
@@ -22,7 +22,7 @@ import (
 var (
 	bin         meshtest.Binaries
 	scripts     string // folder of the scenarios' scripts
-	rounds      = flag.Int("rounds", 2, "kills at each failpoint")
+	rounds      = flag.Int("rounds", 1, "kills at each failpoint")
 	cuts        = flag.Int("cuts", 4, "times that the bus loses its newest records")
 	serverKills = flag.Int("serverkills", 8, "deaths during calls of servers")
 	seed        = flag.Uint64("seed", 1, "of the random moments")

@@ -78,10 +78,10 @@ func weight(r *modeltest.Request) (n int) {
 	return n
 }
 
-// TestTwentyFiveServers: the 500 tools of 25 processes add at most 3,000 tokens to the first request,
+// TestSystemTwentyFiveServers: the 500 tools of 25 processes add at most 3,000 tokens to the first request,
 // all of them are found under names with prefixes and called, and no request changes what the
 // request before it had.
-func TestTwentyFiveServers(t *testing.T) {
+func TestSystemTwentyFiveServers(t *testing.T) {
 	t.Parallel()
 	many, none := &searcher{servers: manyServers}, &searcher{}
 	took := map[*searcher]time.Duration{}

@@ -59,9 +59,9 @@ func callGateway(ctx context.Context, t *testing.T, m *meshtest.Mesh, tool strin
 	return result, text
 }
 
-// TestPullPointsOverMCP: another program starts a run over /mcp, waits for it, and answers what it
+// TestSystemPullPointsOverMCP: another program starts a run over /mcp, waits for it, and answers what it
 // waits for. It cannot approve, because it is a model and has no token that may.
-func TestPullPointsOverMCP(t *testing.T) {
+func TestSystemPullPointsOverMCP(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	ctx := t.Context()

@@ -30,10 +30,10 @@ func markedDocument(pages int, marker string) (document []byte, forms []string) 
 	return append(mediatest.PDF(pages), "% "+marker+"\n"...), forms
 }
 
-// TestMediaAreSeenNowhere: the bytes of a document that came with the goal, and of one that
+// TestSystemMediaAreSeenNowhere: the bytes of a document that came with the goal, and of one that
 // a tool read, reach the model. They are in no log of a process, no span, no event and no
 // answer of the API, and nothing of them is left once the run is deleted.
-func TestMediaAreSeenNowhere(t *testing.T) {
+func TestSystemMediaAreSeenNowhere(t *testing.T) {
 	t.Parallel()
 	s := modeltest.NewServer(t,
 		modeltest.Reply{Calls: []modeltest.Call{{ID: "a", Name: "read_file", Arguments: `{"path":"report.pdf"}`}}},

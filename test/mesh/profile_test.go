@@ -23,9 +23,9 @@ jobs:
   verify: [{answer: {passed: true, score: 0.9, issues: [], feedback: Good.}}]
 `
 
-// TestProfileCountsRunsOnce: 64 runs of one profile end while stop decision workers die. Each
+// TestSystemProfileCountsRunsOnce: 64 runs of one profile end while stop decision workers die. Each
 // counts once, and each milestone is reported once. Feedback is kept until its run is deleted.
-func TestProfileCountsRunsOnce(t *testing.T) {
+func TestSystemProfileCountsRunsOnce(t *testing.T) {
 	t.Parallel()
 	const runs = 64
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second})

@@ -17,9 +17,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
 
-// TestPromptsAreReplaced: a prompt that is set counts for runs that start later, and one that is
+// TestSystemPromptsAreReplaced: a prompt that is set counts for runs that start later, and one that is
 // unset is the built-in one again.
-func TestPromptsAreReplaced(t *testing.T) {
+func TestSystemPromptsAreReplaced(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	ctx, client := t.Context(), m.Client()
@@ -65,10 +65,10 @@ func TestPromptsAreReplaced(t *testing.T) {
 	meshtest.Eventually(t, "the built-in prompt is back", func() bool { return !strings.Contains(prompt(), text) })
 }
 
-// TestJudgeReceivesThePromptOfTheTier: the request of the verifier that a strict server of the
+// TestSystemJudgeReceivesThePromptOfTheTier: the request of the verifier that a strict server of the
 // provider receives begins with the text of the tier of the token that started the run, keeps the
 // form of the answer, and the log has the digest.
-func TestJudgeReceivesThePromptOfTheTier(t *testing.T) {
+func TestSystemJudgeReceivesThePromptOfTheTier(t *testing.T) {
 	t.Parallel()
 	judge := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply {
 		return modeltest.Reply{Text: `{"passed":true,"score":0.9,"issues":[],"feedback":"Good.","level":"MEDIUM","reason":"one question","subtask_count":1}`}

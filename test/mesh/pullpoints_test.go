@@ -94,9 +94,9 @@ var answerWays = map[string]func(context.Context, *testing.T, *meshtest.Mesh, st
 	},
 }
 
-// TestPullPointsAreTheSameForEveryClient: a call of each kind that waits takes its answer from the command line, a call,
+// TestSystemPullPointsAreTheSameForEveryClient: a call of each kind that waits takes its answer from the command line, a call,
 // a stream and the tool of a model. The model reads the same, and the log has one answer.
-func TestPullPointsAreTheSameForEveryClient(t *testing.T) {
+func TestSystemPullPointsAreTheSameForEveryClient(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second})
 	ctx := t.Context()

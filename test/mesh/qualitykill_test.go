@@ -82,10 +82,10 @@ var twice = scenario{name: "twice", lines: 1, script: `turns:
 	s.Config.Quality.Model = "deepseek:strict"
 }}
 
-// TestJudgingSurvivesKills kills a worker at each point on the way of a job that judges, and where a segment
+// TestSystemJudgingSurvivesKills kills a worker at each point on the way of a job that judges, and where a segment
 // is counted. The run's log is that of a run without kills, the judge is called once for each job, unless its
 // worker died between the answer and the storing of the result, and the segment counts once.
-func TestJudgingSurvivesKills(t *testing.T) {
+func TestSystemJudgingSurvivesKills(t *testing.T) {
 	t.Parallel()
 	j := newStrict(t)
 	m := meshtest.Start(t, bin, meshtest.Config{Env: []string{"DEEPSEEK_API_KEY=k", "DEEPSEEK_BASE_URL=" + j.URL}})

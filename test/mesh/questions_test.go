@@ -55,9 +55,9 @@ func asked(ctx context.Context, t *testing.T, m *meshtest.Mesh, run runlog.Run) 
 	return call
 }
 
-// TestQuestionOutlivesEveryProcess: while the question of a server waits, every process of the mesh
+// TestSystemQuestionOutlivesEveryProcess: while the question of a server waits, every process of the mesh
 // is killed, the bus too. After the answer the call continues, once.
-func TestQuestionOutlivesEveryProcess(t *testing.T) {
+func TestSystemQuestionOutlivesEveryProcess(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second, NATS: meshtest.NATSConfig{SyncAlways: true}})
 	ctx := t.Context()
@@ -132,9 +132,9 @@ func count(yes bool) int {
 	return 0
 }
 
-// TestQuestionsAreAnsweredByEveryClient: the question of a server takes its answer from the command
+// TestSystemQuestionsAreAnsweredByEveryClient: the question of a server takes its answer from the command
 // line, a call, a stream and the tool of a model.
-func TestQuestionsAreAnsweredByEveryClient(t *testing.T) {
+func TestSystemQuestionsAreAnsweredByEveryClient(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second})
 	ctx := t.Context()

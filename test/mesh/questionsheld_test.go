@@ -38,11 +38,11 @@ func resultOf(t *testing.T, m *meshtest.Mesh, run runlog.Run, tool string) (text
 	return text, failed
 }
 
-// TestQuestionsDuringCalls: a server of an older protocol gets the answer of a person while its call
+// TestSystemQuestionsDuringCalls: a server of an older protocol gets the answer of a person while its call
 // runs, although every process but the one with the call in flight is killed meanwhile. If that is
 // killed, if the run is interrupted, or if no answer comes, the call ends once, and its result
 // reports how.
-func TestQuestionsDuringCalls(t *testing.T) {
+func TestSystemQuestionsDuringCalls(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second})
 	ctx := t.Context()

@@ -69,8 +69,8 @@ func TestWrongCredentials(t *testing.T) {
 	}
 }
 
-// TestNoJetStream covers a server without JetStream, and one that is not provisioned.
-func TestNoJetStream(t *testing.T) {
+// TestSystemNoJetStream covers a server without JetStream, and one that is not provisioned.
+func TestSystemNoJetStream(t *testing.T) {
 	t.Parallel()
 	bus := meshtest.StartNATS(t, bin, meshtest.NATSConfig{NoJetStream: true})
 	for _, args := range [][]string{{"provision", "--nats", bus.URL()}, serve(t, "repair", bus.URL())} {
@@ -146,10 +146,10 @@ func TestOneIdentity(t *testing.T) {
 	}
 }
 
-// TestOtherSchema checks that a role waits, with the reason, while another process
+// TestSystemOtherSchema checks that a role waits, with the reason, while another process
 // writes a newer format or reads only an older one, and continues when that process has
 // exited.
-func TestOtherSchema(t *testing.T) {
+func TestSystemOtherSchema(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	for name, c := range map[string]struct {
@@ -190,9 +190,9 @@ func TestOtherSchema(t *testing.T) {
 	}
 }
 
-// TestReadinessIsShown checks that a role that is not ready shows the reason on stderr,
+// TestSystemReadinessIsShown checks that a role that is not ready shows the reason on stderr,
 // in its health and to the doctor.
-func TestReadinessIsShown(t *testing.T) {
+func TestSystemReadinessIsShown(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	m.Process("toolhost").Kill()

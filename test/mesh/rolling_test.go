@@ -12,11 +12,11 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestRollingRestart restarts every process of a mesh in turn while runs are at work,
+// TestSystemRollingRestart restarts every process of a mesh in turn while runs are at work,
 // as a rolling update does: SIGTERM, wait for the end, start, wait until ready. In the
 // middle it also kills a turn worker. Every run must end properly, and none may stop
 // for longer than the takeover time.
-func TestRollingRestart(t *testing.T) {
+func TestSystemRollingRestart(t *testing.T) {
 	t.Parallel()
 	const (
 		takeover = 5 * time.Second // the default

@@ -83,10 +83,10 @@ const pulled = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestDefinitionChangesWithinARun: a server replaces a definition between two turns of a run, by a
+// TestSystemDefinitionChangesWithinARun: a server replaces a definition between two turns of a run, by a
 // notification or by a restart. The next call asks with the difference, although a rule allows
 // it, and runs once it is approved, as later ones do. An autonomous run calls it no more.
-func TestDefinitionChangesWithinARun(t *testing.T) {
+func TestSystemDefinitionChangesWithinARun(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	for _, c := range []struct{ name, changes, end string }{{"notified", "told", "look"}, {"restarted", "silent", "die"}} {
@@ -139,9 +139,9 @@ const pinnedTurns = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestPinnedDefinitions: a run with pins has the tools whose definitions have the digests of its
+// TestSystemPinnedDefinitions: a run with pins has the tools whose definitions have the digests of its
 // pins. One that changed is neither listed nor called, and no prompt appears.
-func TestPinnedDefinitions(t *testing.T) {
+func TestSystemPinnedDefinitions(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	first := startAttack(t, m, "unpinned", pinnedTurns, nil)
@@ -222,9 +222,9 @@ const throughCallTool = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestRulesHoldForCallTool: plan mode, a hook, a rule and the detection of loops see the tool that a call
+// TestSystemRulesHoldForCallTool: plan mode, a hook, a rule and the detection of loops see the tool that a call
 // of call_tool names.
-func TestRulesHoldForCallTool(t *testing.T) {
+func TestSystemRulesHoldForCallTool(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	many := servertest.Tools + "=500"

@@ -61,10 +61,10 @@ const contractOfFiles = `required_outputs:
   - {id: checked, description: It is checked, predicate: {type: COMMAND_SUCCEEDS, command: grep -q made made.txt}}
 `
 
-// TestMeshWithCertificatesAndTokens checks that a run works, that other clients are
+// TestSystemMeshWithCertificatesAndTokens checks that a run works, that other clients are
 // refused, that replaced files take effect without a restart, and that a waiting role
 // gives the reason.
-func TestMeshWithCertificatesAndTokens(t *testing.T) {
+func TestSystemMeshWithCertificatesAndTokens(t *testing.T) {
 	t.Parallel()
 	ca, foreign := certtest.New(t), certtest.New(t)
 	here := []string{"127.0.0.1"}
@@ -269,9 +269,9 @@ func TestOpenAddressRequiresProtection(t *testing.T) {
 	}
 }
 
-// TestBusWithTLS uses a CA and a client certificate, and checks that mistakes and
+// TestSystemBusWithTLS uses a CA and a client certificate, and checks that mistakes and
 // missing permissions are named.
-func TestBusWithTLS(t *testing.T) {
+func TestSystemBusWithTLS(t *testing.T) {
 	t.Parallel()
 	ca := certtest.New(t)
 	server, client := ca.Issue([]string{"localhost"}), ca.Issue(nil)

@@ -46,11 +46,11 @@ type killedServers struct {
 	during int
 }
 
-// TestServersSurviveKills: a server over stdio, one over HTTP, the tool host and the turn worker die at
+// TestSystemServersSurviveKills: a server over stdio, one over HTTP, the tool host and the turn worker die at
 // random moments of calls that append a line. No line is there twice, each call that is reported
 // as done has appended its line, each that is reported as not done has not, and the others are
 // reported as unknown, of which there are no more than deaths that can cause one.
-func TestServersSurviveKills(t *testing.T) {
+func TestSystemServersSurviveKills(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second})
 	random := rand.New(rand.NewPCG(*seed, 21))

@@ -33,10 +33,10 @@ const noted = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestServersOutliveDeaths: the tool host dies during a call of a server, and the turn worker
+// TestSystemServersOutliveDeaths: the tool host dies during a call of a server, and the turn worker
 // after it. The call is unknown and not sent again, the server is there at the next call, and
 // nothing of either is left at the end.
-func TestServersOutliveDeaths(t *testing.T) {
+func TestSystemServersOutliveDeaths(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Takeover: time.Second})
 	workspace := newWorkspace(t)
@@ -96,9 +96,9 @@ const searched = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestManyToolsAreSearched: definitions above a tenth of the window are found by find_tools alone, the
+// TestSystemManyToolsAreSearched: definitions above a tenth of the window are found by find_tools alone, the
 // calls are those of the tools that are meant, and rules see them.
-func TestManyToolsAreSearched(t *testing.T) {
+func TestSystemManyToolsAreSearched(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	workspace := newWorkspace(t)
@@ -136,9 +136,9 @@ const renamed = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestChangedDefinitionAsks: between two runs a server changes what a tool is said to do. The
+// TestSystemChangedDefinitionAsks: between two runs a server changes what a tool is said to do. The
 // second run asks, with the difference, although a rule allows the tool.
-func TestChangedDefinitionAsks(t *testing.T) {
+func TestSystemChangedDefinitionAsks(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	workspace := newWorkspace(t)

@@ -23,10 +23,10 @@ const signedIn = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestSignInReachesEveryToolHost: after one login against a mesh with two tool hosts, runs use the
+// TestSystemSignInReachesEveryToolHost: after one login against a mesh with two tool hosts, runs use the
 // server whichever host has their calls. Each host has its own tokens, so that each can renew them,
 // and a host that starts later is named.
-func TestSignInReachesEveryToolHost(t *testing.T) {
+func TestSystemSignInReachesEveryToolHost(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	lines := filepath.Join(dir, "lines")

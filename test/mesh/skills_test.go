@@ -66,9 +66,9 @@ func (b *brewer) reply(r *modeltest.Request) modeltest.Reply {
 	return call("run_command", fmt.Sprintf(`{"command":"seq -f '%d: line %%03.0f of the log of the server' 1 100"}`, n))
 }
 
-// TestSkillsThroughCompaction: the system prompt lists the skills in at most 8 KiB, also after
+// TestSystemSkillsThroughCompaction: the system prompt lists the skills in at most 8 KiB, also after
 // compactions. The text of one that was read is then replaced by a reference, and can be read back.
-func TestSkillsThroughCompaction(t *testing.T) {
+func TestSystemSkillsThroughCompaction(t *testing.T) {
 	t.Parallel()
 	b := &brewer{}
 	model := modeltest.NewServerFunc(t, b.reply)

@@ -252,9 +252,9 @@ func tale(entries []runlog.Entry) []string {
 	return lines
 }
 
-// TestDeadlinesPassWithoutAnswers checks that each deadline passes without a waiting gateway, client
+// TestSystemDeadlinesPassWithoutAnswers checks that each deadline passes without a waiting gateway, client
 // or worker, and that the run continues.
-func TestDeadlinesPassWithoutAnswers(t *testing.T) {
+func TestSystemDeadlinesPassWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t, "alone")
 	script := a.m.Write("alone.yaml", `turns:

@@ -26,11 +26,11 @@ func hits(point string) []int {
 	return all[:min(*rounds, len(all))]
 }
 
-// TestSummariesSurviveKills kills the workers of compaction and inference at each point on
+// TestSystemSummariesSurviveKills kills the workers of compaction and inference at each point on
 // the way of a summary. The run's log is that of a run without kills, and the model is
 // called once for each summary, unless the worker died between its answer and the storing of
 // the result.
-func TestSummariesSurviveKills(t *testing.T) {
+func TestSystemSummariesSurviveKills(t *testing.T) {
 	t.Parallel()
 	for _, role := range []string{workflow.Compaction, workflow.Inference} {
 		t.Run(role, func(t *testing.T) {
@@ -80,9 +80,9 @@ func killSummary(t *testing.T, m *meshtest.Mesh, s *summaryModel, want, role, po
 	meshtest.Eventually(t, fmt.Sprintf("one death at %s@%d", name, n), func() bool { return died.Load() == 1 })
 }
 
-// TestSummarizerIsCalledAgainAfterADeath kills the inference worker while the model answers,
+// TestSystemSummarizerIsCalledAgainAfterADeath kills the inference worker while the model answers,
 // once for each summary: its answer is lost, and the next one counts.
-func TestSummarizerIsCalledAgainAfterADeath(t *testing.T) {
+func TestSystemSummarizerIsCalledAgainAfterADeath(t *testing.T) {
 	t.Parallel()
 	m, s := startSummarizing(t, meshtest.Config{})
 	want := compactedAlone(t, m, s)
@@ -99,9 +99,9 @@ func TestSummarizerIsCalledAgainAfterADeath(t *testing.T) {
 // time: a job that is redelivered while its model answers costs another call.
 const calm = 5 * time.Second
 
-// TestTwoInferenceWorkers: several runs at the same time, with two workers for their jobs,
+// TestSystemTwoInferenceWorkers: several runs at the same time, with two workers for their jobs,
 // need one call of the model for each summary.
-func TestTwoInferenceWorkers(t *testing.T) {
+func TestSystemTwoInferenceWorkers(t *testing.T) {
 	t.Parallel()
 	m, s := startSummarizing(t, meshtest.Config{Takeover: calm})
 	want := compactedAlone(t, m, s)
@@ -117,10 +117,10 @@ func TestTwoInferenceWorkers(t *testing.T) {
 	s.called(t, "two workers", lanes, 0)
 }
 
-// TestRedeliveredJobs stops a worker that has a job, until another worker has carried it out,
+// TestSystemRedeliveredJobs stops a worker that has a job, until another worker has carried it out,
 // and continues it then: before the call of the model, and after the result is stored. Both
 // make one call together.
-func TestRedeliveredJobs(t *testing.T) {
+func TestSystemRedeliveredJobs(t *testing.T) {
 	t.Parallel()
 	m, s := startSummarizing(t, meshtest.Config{Takeover: calm})
 	want := compactedAlone(t, m, s)
@@ -149,9 +149,9 @@ func TestRedeliveredJobs(t *testing.T) {
 	}
 }
 
-// TestNATSIsKilledDuringAJob kills the bus while a job waits for a worker, and while the
+// TestSystemNATSIsKilledDuringAJob kills the bus while a job waits for a worker, and while the
 // model answers. The job is carried out once.
-func TestNATSIsKilledDuringAJob(t *testing.T) {
+func TestSystemNATSIsKilledDuringAJob(t *testing.T) {
 	t.Parallel()
 	m, s := startSummarizing(t, meshtest.Config{})
 	want := compactedAlone(t, m, s)

@@ -42,10 +42,10 @@ var steered = []struct {
 // handledWithin is less than a run waits before it reads its inbox without a poke.
 const handledWithin = 3 * time.Second
 
-// TestWaitingRunsAreSteered interrupts a run that waits for a summary at blocking pressure,
+// TestSystemWaitingRunsAreSteered interrupts a run that waits for a summary at blocking pressure,
 // cancels it, and sends it a message, while the summarizer hangs. Each is handled
 // immediately. With its summary the run then continues to its end.
-func TestWaitingRunsAreSteered(t *testing.T) {
+func TestSystemWaitingRunsAreSteered(t *testing.T) {
 	t.Parallel()
 	m, s := startSummarizing(t, meshtest.Config{Takeover: time.Minute}) // so that no heartbeat comes to help
 	for _, c := range steered {
@@ -120,17 +120,17 @@ func (d *driver) summaryPending() bool {
 	return len(d.newest().GetSnapshot().GetCompactionPlan().GetJobs()) == 1
 }
 
-// slowSummary is how long the summarizer of TestTurnsCommitDuringASummary takes, and
+// slowSummary is how long the summarizer of TestSystemTurnsCommitDuringASummary takes, and
 // slowTurn the model: as long as usual for a summary, and a third of a usual turn.
 const (
 	slowSummary = "10s"
 	slowTurn    = "500ms"
 )
 
-// TestTurnsCommitDuringASummary: at soft pressure a summary is made in the background. While
+// TestSystemTurnsCommitDuringASummary: at soft pressure a summary is made in the background. While
 // the summarizer works for ten seconds at least three turns commit, and after it their
 // messages are shown unchanged.
-func TestTurnsCommitDuringASummary(t *testing.T) {
+func TestSystemTurnsCommitDuringASummary(t *testing.T) {
 	t.Parallel()
 	const turns = 34
 	slow := scenario{name: "slow", lines: turns, edit: func(s *harnessv1.RunSpec) {

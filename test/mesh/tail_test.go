@@ -21,11 +21,11 @@ import (
 // tailRuns are at work at each cut.
 const tailRuns = 4
 
-// TestTailIsCut kills the bus while runs are at work, cuts a random number of records off its
+// TestSystemTailIsCut kills the bus while runs are at work, cuts a random number of records off its
 // stream, and starts it again: half of the times with all roles alive, half with new ones. Each
 // run that the bus still has continues from its newest record to its end, within a minute of
 // two sweeps, and no log has versions out of order. A run that is there is never not found.
-func TestTailIsCut(t *testing.T) {
+func TestSystemTailIsCut(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := meshtest.Start(t, bin, meshtest.Config{NATS: meshtest.NATSConfig{Dir: func() string { return dir }}})

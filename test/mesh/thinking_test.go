@@ -82,9 +82,9 @@ func think(t *testing.T, m *meshtest.Mesh, s *modeltest.Server, id, workspace st
 	return bodies
 }
 
-// TestThinkingSurvivesKills kills the turn worker at each of its points. The requests of
+// TestSystemThinkingSurvivesKills kills the turn worker at each of its points. The requests of
 // each run must have the bytes of an undisturbed run.
-func TestThinkingSurvivesKills(t *testing.T) {
+func TestSystemThinkingSurvivesKills(t *testing.T) {
 	t.Parallel()
 	m, s := startThinking(t)
 	workspace := t.TempDir()
@@ -112,9 +112,9 @@ func TestThinkingSurvivesKills(t *testing.T) {
 	}
 }
 
-// TestThinkingIsSeenNowhere: what only the provider reads is in no log of a process and
+// TestSystemThinkingIsSeenNowhere: what only the provider reads is in no log of a process and
 // no answer of the API, and nothing of it is left once the run is deleted.
-func TestThinkingIsSeenNowhere(t *testing.T) {
+func TestSystemThinkingIsSeenNowhere(t *testing.T) {
 	t.Parallel()
 	m, s := startThinking(t)
 	bodies := think(t, m, s, "secret", t.TempDir())

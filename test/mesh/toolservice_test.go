@@ -24,10 +24,10 @@ const served = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestToolServiceOutlivesDeaths: the tool host has the service for all runs. The tool host and the turn
+// TestSystemToolServiceOutlivesDeaths: the tool host has the service for all runs. The tool host and the turn
 // worker die in a call, and the service in another. No line is written twice, and the end of both
 // calls is reported as unknown, once.
-func TestToolServiceOutlivesDeaths(t *testing.T) {
+func TestSystemToolServiceOutlivesDeaths(t *testing.T) {
 	t.Parallel()
 	workspace := newWorkspace(t)
 	file := filepath.Join(workspace, "out")
@@ -82,9 +82,9 @@ const rememberedTurns = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestToolServiceThatRemembers: the tool host dies in two calls of a service that remembers keys. The
+// TestSystemToolServiceThatRemembers: the tool host dies in two calls of a service that remembers keys. The
 // next host gets the results of both, and each line is written once.
-func TestToolServiceThatRemembers(t *testing.T) {
+func TestSystemToolServiceThatRemembers(t *testing.T) {
 	t.Parallel()
 	workspace := newWorkspace(t)
 	file := filepath.Join(workspace, "out")

@@ -18,10 +18,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/oteltest"
 )
 
-// TestTraceIsConnected checks that the processes of a mesh send one connected trace: a
+// TestSystemTraceIsConnected checks that the processes of a mesh send one connected trace: a
 // client with its own trace starts a run, which uses tools, parks for an approval, is
 // woken and ends.
-func TestTraceIsConnected(t *testing.T) {
+func TestSystemTraceIsConnected(t *testing.T) {
 	t.Parallel()
 	const traceID, caller, approver = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7", "00f067aa0ba902b8"
 	collector := oteltest.Start(t)
@@ -131,10 +131,10 @@ func TestTraceIsConnected(t *testing.T) {
 	}
 }
 
-// TestTakeoverIsLinked kills a worker during a turn. The next attempt must be marked
+// TestSystemTakeoverIsLinked kills a worker during a turn. The next attempt must be marked
 // and linked to the one before, whose span died with its process. Nothing else may be
 // disconnected.
-func TestTakeoverIsLinked(t *testing.T) {
+func TestSystemTakeoverIsLinked(t *testing.T) {
 	t.Parallel()
 	collector := oteltest.Start(t)
 	m := meshtest.Start(t, bin, meshtest.Config{Env: collector.Env()})

@@ -22,10 +22,10 @@ func looker(name, script string, agents ...*harnessv1.SubAgent) *harnessv1.SubAg
 	}
 }
 
-// TestTreesOnOneSlot: a caller that waits for its sub-agents takes no slot of a worker, so 64 runs on 3 levels end on
+// TestSystemTreesOnOneSlot: a caller that waits for its sub-agents takes no slot of a worker, so 64 runs on 3 levels end on
 // one worker with one slot. Then a sub-agent on the second level calls a tool that a client of the root runs, and the
 // root takes the answer.
-func TestTreesOnOneSlot(t *testing.T) {
+func TestSystemTreesOnOneSlot(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{Without: []string{"turn"}})
 	m.Start("turn", meshtest.Args("--concurrency", "1"))

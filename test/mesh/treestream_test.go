@@ -96,10 +96,10 @@ func (a *asker) awaitRest() (result *harnessv1.HarnessResult, deltas map[string]
 	}
 }
 
-// TestTreeOnOneStream: a root's watch carries a tree of depth 3; its rest, its pending calls and
+// TestSystemTreeOnOneStream: a root's watch carries a tree of depth 3; its rest, its pending calls and
 // the answers to these speak for the tree; and a watch that is cut after any event continues
 // with its offset without a missed, doubled or misplaced event.
-func TestTreeOnOneStream(t *testing.T) {
+func TestSystemTreeOnOneStream(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t, "tree")
 	spec := deep()

@@ -13,9 +13,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
 
-// TestWatchersOfATreeOutliveGateways: watchers of a tree continue with their offsets while the gateway is killed again and
+// TestSystemWatchersOfATreeOutliveGateways: watchers of a tree continue with their offsets while the gateway is killed again and
 // again, and none misses an event, or sees one twice or out of order. With -rounds 20 there are 100 of them.
-func TestWatchersOfATreeOutliveGateways(t *testing.T) {
+func TestSystemWatchersOfATreeOutliveGateways(t *testing.T) {
 	t.Parallel()
 	a := newAsker(t, "watched")
 	spec := deep()

@@ -26,9 +26,9 @@ const browsed = `turns:
   - {calls: [{name: work_complete, arguments: {summary: done}}]}
 `
 
-// TestWebToolsAskOnceForAHost: the first page of a host asks, other reads of it do not, a request
+// TestSystemWebToolsAskOnceForAHost: the first page of a host asks, other reads of it do not, a request
 // that writes asks by itself. The credential reaches the host and is nowhere in the record.
-func TestWebToolsAskOnceForAHost(t *testing.T) {
+func TestSystemWebToolsAskOnceForAHost(t *testing.T) {
 	t.Parallel()
 	const secret = "very-secret-web-token"
 	var mu sync.Mutex

@@ -84,9 +84,9 @@ func results(entries []runlog.Entry, tool string) []string {
 	return found
 }
 
-// TestASubAgentWorksInAWorktree: it sees the uncommitted files of its caller, whose folder stays as it is until
+// TestSystemASubAgentWorksInAWorktree: it sees the uncommitted files of its caller, whose folder stays as it is until
 // the caller merges the work. A call that continues it works in the same worktree. Then nothing is left on the host.
-func TestASubAgentWorksInAWorktree(t *testing.T) {
+func TestSystemASubAgentWorksInAWorktree(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	run := runlog.Run{Namespace: "default", ID: "isolated"}
@@ -161,9 +161,9 @@ func TestNoWorktreeEndsTheCall(t *testing.T) {
 	}
 }
 
-// TestMergesSurviveKills: the tool host dies at each point of a merge. The workspace has all changes of the sub-agent or
+// TestSystemMergesSurviveKills: the tool host dies at each point of a merge. The workspace has all changes of the sub-agent or
 // none of them, and the next merge finds what the first one has left.
-func TestMergesSurviveKills(t *testing.T) {
+func TestSystemMergesSurviveKills(t *testing.T) {
 	t.Parallel()
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	points := []string{"merge_changing", "merged", "merge_stored", "merge_changed"}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // patience bounds the whole test.
@@ -95,17 +96,6 @@ func root(t *testing.T) string {
 	return path
 }
 
-// binary is the program under test: HARNESS, or built here.
-func binary(ctx context.Context, t *testing.T) string {
-	t.Helper()
-	if harness := os.Getenv("HARNESS"); harness != "" {
-		return harness
-	}
-	harness := filepath.Join(t.TempDir(), "harness")
-	output(ctx, t, root(t), "go", "build", "-o", harness, "./cmd/harness")
-	return harness
-}
-
 // python is the interpreter that has what the client needs.
 func python(ctx context.Context, t *testing.T) string {
 	t.Helper()
@@ -145,7 +135,7 @@ func TestARunPassesThroughFourHands(t *testing.T) {
 	defer cancel()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // where clients find the key
 	dir, workspace := t.TempDir(), t.TempDir()
-	harness, python := binary(ctx, t), python(ctx, t)
+	harness, python := program.Path(t), python(ctx, t)
 	typescript := filepath.Join(root(t), "clients", "typescript")
 	output(ctx, t, typescript, "./modules.sh")
 	output(ctx, t, typescript, "node_modules/.bin/tsc")
@@ -270,7 +260,7 @@ func TestAnExecutorInPythonTakesPartInTheLoop(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // where clients find the key
-	dir, harness := t.TempDir(), binary(ctx, t)
+	dir, harness := t.TempDir(), program.Path(t)
 	// It needs the gateway's address, and the bridge needs its: the gateway gets a port
 	// that was free when it was chosen.
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -318,7 +308,7 @@ func TestToolServicesInThreeLanguages(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir()) // where clients find the key
-	dir, harness := t.TempDir(), binary(ctx, t)
+	dir, harness := t.TempDir(), program.Path(t)
 	typescript := filepath.Join(root(t), "clients", "typescript")
 	output(ctx, t, typescript, "./modules.sh")
 	output(ctx, t, typescript, "node_modules/.bin/tsc")

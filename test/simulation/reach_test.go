@@ -12,9 +12,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/sim"
 )
 
-// TestWorkloadReachesEverything checks that seeds do not pass for lack of events:
+// TestSystemWorkloadReachesEverything checks that seeds do not pass for lack of events:
 // within a few hundred seeds, runs reach everything in reached.
-func TestWorkloadReachesEverything(t *testing.T) {
+func TestSystemWorkloadReachesEverything(t *testing.T) {
 	seen := map[string]int{}
 	count := sim.Invariant{Name: "seen", Stored: func(_ *sim.Log, e runlog.Entry) string {
 		for _, name := range namesOf(e.Record) {

@@ -18,6 +18,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 var every = flag.Bool("every", false, "run every scenario of the conformance suite of MCP, instead of those in quick")
@@ -169,7 +171,7 @@ func TestConformanceOfClient(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := []string{programVariable + "=" + buildHarness(t)}
+	env := []string{programVariable + "=" + program.Path(t)}
 	for _, s := range scenarios(t, "Client", exemptClient) {
 		if !*every && !slices.Contains(quick, s.name+" "+s.version) {
 			continue
@@ -179,26 +181,6 @@ func TestConformanceOfClient(t *testing.T) {
 			s.check(t, exemptClient[s.name].checks, env, "client", "--command", self)
 		})
 	}
-}
-
-// built is the program, once a test has built it. TestMain removes it.
-var built string
-
-// buildHarness builds the program once and returns its path.
-func buildHarness(t *testing.T) string {
-	t.Helper()
-	if built != "" {
-		return built
-	}
-	dir, err := os.MkdirTemp("", "harness-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	built = filepath.Join(dir, "harness")
-	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", built, "../../cmd/harness").CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
-	}
-	return built
 }
 
 const (
@@ -251,7 +233,7 @@ var bareRequests = []string{"dns-rebinding-protection", "http-header-validation"
 // its requests, a proxy to those where that is not possible; it leaves hosts and origins unchanged.
 func TestConformanceOfServer(t *testing.T) {
 	dir := t.TempDir()
-	address := serveMesh(t, buildHarness(t), dir, "--data", filepath.Join(dir, "data"))
+	address := serveMesh(t, program.Path(t), dir, "--data", filepath.Join(dir, "data"))
 	data, err := os.ReadFile(filepath.Join(dir, "data", "gateway.key"))
 	if err != nil {
 		t.Fatal(err)

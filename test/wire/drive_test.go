@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 const asking = `turns:
@@ -22,7 +24,7 @@ const asking = `turns:
 // and cancel runs, through harness mcp serve and /mcp of a gateway. What a client repeats with a request id has no
 // second effect. Approvals are refused to a client that may not approve, and are open after that.
 func TestOtherClientsDriveRuns(t *testing.T) {
-	harness := buildHarness(t)
+	harness := program.Path(t)
 	interpreter, _ := python(t)
 	for client, line := range map[string][]string{"TypeScript": {"node", "drive.mjs"}, "Python": {interpreter, "drive.py"}} {
 		for transport, target := range map[string]func(t *testing.T, dir, workspace string) (model string, args []string){

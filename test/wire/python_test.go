@@ -91,9 +91,9 @@ func TestProtocolVersions(t *testing.T) {
 	interpreter, folders := python(t)
 	for _, c := range []struct{ name, line, want string }{
 		{"python", interpreter + " " + folders[1] + " stdio", newProtocol},
-		{"everything", "node " + program(t, "everything") + " stdio", oldProtocol},
-		{"filesystem", "node " + program(t, "filesystem") + " .", oldProtocol},
-		{"memory", "node " + program(t, "memory"), oldProtocol},
+		{"everything", "node " + serverFile(t, "everything") + " stdio", oldProtocol},
+		{"filesystem", "node " + serverFile(t, "filesystem") + " .", oldProtocol},
+		{"memory", "node " + serverFile(t, "memory"), oldProtocol},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			h := newToolHost(t)

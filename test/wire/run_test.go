@@ -9,13 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // TestRun has the whole binary work against aimock: a task with two parallel
 // tool calls, their results, and the end.
 func TestRun(t *testing.T) {
 	address := start(t)
-	harness := buildHarness(t)
+	harness := program.Path(t)
 	for name, more := range map[string][]string{
 		"streaming": {"--model", "openai:gpt-4o"}, "plain": {"--model", "openai:gpt-4o", "--no-stream"},
 		"Anthropic": {"--model", "anthropic:claude-sonnet-5-5"}, "Anthropic, plain": {"--model", "anthropic:claude-sonnet-5-5", "--no-stream"},

@@ -48,8 +48,8 @@ func newToolHost(t *testing.T) *toolHost {
 	return &toolHost{Server: s, t: t, dir: t.TempDir(), sandbox: &harnessv1.SandboxConfig{Read: []string{packages}}}
 }
 
-// program returns the file of a server of this folder's packages.
-func program(t *testing.T, name string) string {
+// serverFile returns the file of a server of this folder's packages.
+func serverFile(t *testing.T, name string) string {
 	t.Helper()
 	file, err := filepath.Abs(filepath.Join("node_modules", "@modelcontextprotocol", "server-"+name, "dist", "index.js"))
 	if err == nil {
@@ -64,14 +64,14 @@ func program(t *testing.T, name string) string {
 // overPipes returns the settings of a server on standard input and output.
 func overPipes(t *testing.T, name string, args ...string) *harnessv1.McpServer {
 	t.Helper()
-	return &harnessv1.McpServer{Name: name, Command: "node", Args: append([]string{program(t, name)}, args...)}
+	return &harnessv1.McpServer{Name: name, Command: "node", Args: append([]string{serverFile(t, name)}, args...)}
 }
 
 // overHTTP starts server-everything over streamable HTTP and returns its settings.
 func overHTTP(t *testing.T) *harnessv1.McpServer {
 	t.Helper()
 	return serveHTTP(t, "everything", "listening on port", func(port string) *exec.Cmd {
-		cmd := exec.Command("node", program(t, "everything"), "streamableHttp")
+		cmd := exec.Command("node", serverFile(t, "everything"), "streamableHttp")
 		cmd.Env = append(os.Environ(), "PORT="+port)
 		return cmd
 	})

@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // Nothing is what the program prints if nothing worked.
@@ -22,13 +23,19 @@ const Nothing = "knocked"
 // Build builds the program into a folder and returns its path.
 func Build(t *testing.T, dir string) string {
 	t.Helper()
-	program := filepath.Join(dir, "knock")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/harnessmesh/harnessmesh/test/sandbox/knock")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v\n%s", err, out)
+	built, err := program.Build("knock", "github.com/harnessmesh/harnessmesh/test/sandbox/knock")
+	if err != nil {
+		t.Fatal(err)
 	}
-	return program
+	raw, err := os.ReadFile(built)
+	if err != nil {
+		t.Fatal(err)
+	}
+	copied := filepath.Join(dir, "knock")
+	if err := os.WriteFile(copied, raw, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return copied
 }
 
 const asking = `turns:

@@ -34,8 +34,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // The process under test.
@@ -91,13 +91,10 @@ func Main(m *testing.M) int {
 
 var readyLine = regexp.MustCompile(`ready role=(\S+) addr=(\S+)`)
 
-// startProcess builds the binary, starts it and connects to it.
+// startProcess starts the program and connects to it.
 func startProcess(dir string) (stop func(), err error) {
-	Harness = filepath.Join(dir, "harness")
-	build := exec.Command("go", "build", "-o", Harness, "github.com/harnessmesh/harnessmesh/cmd/harness")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("go build: %w\n%s", err, out)
+	if Harness, err = program.Harness(); err != nil {
+		return nil, err
 	}
 	KeyFile = keytest.File(filepath.Join(dir, "data"))
 	models.start()
@@ -234,7 +231,7 @@ func Start(t *testing.T, m Model, edits ...func(*harnessv1.RunSpec)) *Run {
 // Prepare creates the name, the model and the workspace of a run.
 func Prepare(t *testing.T, m Model) *Run {
 	t.Helper()
-	meshtest.Rely(t)
+	program.Rely(t)
 	name := nameForm.ReplaceAllString(t.Name(), "-")
 	r := &Run{T: t, ID: name[max(0, len(name)-60):], Model: &RecordedModel{Answer: m}, Dir: t.TempDir()}
 	models.mu.Lock()

@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
+	"github.com/harnessmesh/harnessmesh/test/kit/program"
 )
 
 // Roles are the roles of a mesh.
@@ -69,7 +70,7 @@ type Mesh struct {
 // all are ready.
 func Start(tb testing.TB, bin Binaries, cfg Config) *Mesh {
 	tb.Helper()
-	touched.Do(func() { touch(tb) })
+	program.Rely(tb)
 	if cfg.Takeover == 0 {
 		cfg.Takeover = runlog.MinTakeover
 	}
