@@ -22,8 +22,10 @@ const (
 
 // TestEveryInterleavingKeepsTheRules explores each scenario wholly.
 func TestEveryInterleavingKeepsTheRules(t *testing.T) {
+	t.Parallel()
 	for _, sc := range scenarios() {
 		t.Run(name(sc.Name), func(t *testing.T) {
+			t.Parallel()
 			switch {
 			case *large:
 				sc.Faults = sc.Large
@@ -38,6 +40,7 @@ func TestEveryInterleavingKeepsTheRules(t *testing.T) {
 // TestRepliesAreTrueAfterStaleReads, when nothing is stored: what is
 // stored is judged by repair.
 func TestRepliesAreTrueAfterStaleReads(t *testing.T) {
+	t.Parallel()
 	for _, sc := range []Scenario{
 		{Name: "an interrupt behind a message", Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}, {Item: interrupt("i1")}}},
 		{Name: "a resume of a run that was interrupted", Before: interrupted, Senders: []Sender{{Item: resume("r1", nil)}}},
@@ -54,6 +57,7 @@ func TestRepliesAreTrueAfterStaleReads(t *testing.T) {
 // TestCombinedActionsLeadToTheSameTerminals: where several interactions with the bus
 // are one action, no terminal state is lost.
 func TestCombinedActionsLeadToTheSameTerminals(t *testing.T) {
+	t.Parallel()
 	for _, sc := range []Scenario{
 		{
 			Name: "a message and an interrupt", Before: interrupted, Batch: 1,
@@ -64,6 +68,7 @@ func TestCombinedActionsLeadToTheSameTerminals(t *testing.T) {
 		{Name: "two workers each", Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}}, Wakers: 2, Repairers: 2, Faults: Faults{Crashes: 1, Lost: 1, Stale: 1}},
 	} {
 		t.Run(name(sc.Name), func(t *testing.T) {
+			t.Parallel()
 			if testing.Short() {
 				sc.Faults = Faults{}
 			}
@@ -121,6 +126,7 @@ func terminals(t *testing.T, sc Scenario) map[string]bool {
 // TestSweepRecoversLostSteps: the sweeper recovers the step of a worker that
 // acknowledges too early. That it recovers no other step is a rule of every space.
 func TestSweepRecoversLostSteps(t *testing.T) {
+	t.Parallel()
 	sc := Scenario{
 		Name: "a message while repair acknowledges too early", Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}},
 		Mutation: AckPutBack, Faults: Faults{Crashes: 1, Lost: 2, Stale: 1},
@@ -135,6 +141,7 @@ func TestSweepRecoversLostSteps(t *testing.T) {
 // TestSweepSetsALostTimerAgain: where a timer that fires again is taken for the one that
 // the park has refused, nothing is left to end the park, until a sweep finds it overdue.
 func TestSweepSetsALostTimerAgain(t *testing.T) {
+	t.Parallel()
 	sc := early
 	sc.Name, sc.Mutation = "a timer that fires before its park is stored", TimersFoundEarlier
 	if r := walk(t, newModel(t, sc)); r.Broken == nil || !strings.Contains(r.Broken.Error(), "parked until a timer fires") {

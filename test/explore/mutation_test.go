@@ -8,6 +8,7 @@ import (
 // TestAResolvedConflictCouldBeAcknowledged: only an unresolved refusal is never
 // a reason to acknowledge.
 func TestAResolvedConflictCouldBeAcknowledged(t *testing.T) {
+	t.Parallel()
 	keeps(t, Scenario{
 		Name: "two messages", Mutation: AckResolved, Before: interrupted, From: atPark, Replicated: true, Batch: 1,
 		Senders: []Sender{{Item: userMessage("m1")}, {Item: userMessage("m2")}}, Wakers: 2, Faults: Faults{Lost: 1},
@@ -17,6 +18,7 @@ func TestAResolvedConflictCouldBeAcknowledged(t *testing.T) {
 // TestEachMutationBreaksARule: the explorer can fail. Each way to break the protocol
 // breaks a rule, in a scenario in which every rule is kept without it.
 func TestEachMutationBreaksARule(t *testing.T) {
+	t.Parallel()
 	one := []Sender{{Item: userMessage("m1")}}
 	two := []Sender{{Item: userMessage("m1")}, {Item: userMessage("m2")}}
 	answers := []Sender{{Item: approve("yes", "a")}, {Item: deny("no", "a")}}
@@ -46,6 +48,7 @@ func TestEachMutationBreaksARule(t *testing.T) {
 		{ParksNotDelivered, "lost", Scenario{Before: interrupted, Senders: []Sender{{Item: userMessage("m1")}, {Item: interrupt("i1")}}}},
 	} {
 		t.Run(name(string(c.mutation)), func(t *testing.T) {
+			t.Parallel()
 			c.sc.Name = string(c.mutation)
 			keeps(t, c.sc)
 			c.sc.Mutation = c.mutation

@@ -8,6 +8,7 @@ import (
 // TestEveryInterleavingOfATree explores an edge of a tree: interrupt, resume, cancel, the end of the parent, its deletion, late
 // starts and late orders, and clients that act on the child alone.
 func TestEveryInterleavingOfATree(t *testing.T) {
+	t.Parallel()
 	for _, c := range edges() {
 		switch {
 		case *large:
@@ -41,6 +42,7 @@ func edges() []namedEdge {
 
 // TestEachMutationOfATreeBreaksARule: the rules can fail.
 func TestEachMutationOfATreeBreaksARule(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		mutation Mutation
 		by       string
@@ -52,6 +54,7 @@ func TestEachMutationOfATreeBreaksARule(t *testing.T) {
 		{ChildForgotten, "orphan"},
 	} {
 		t.Run(name(string(c.mutation)), func(t *testing.T) {
+			t.Parallel()
 			var found []string
 			for _, e := range edges() {
 				e.edge.mutation = c.mutation

@@ -10,6 +10,7 @@ import (
 )
 
 func TestATalkOnChat(t *testing.T) {
+	t.Parallel()
 	s := modeltest.NewServerFunc(t, func(r *modeltest.Request) modeltest.Reply {
 		return modeltest.Reply{Text: "Look.", Calls: []modeltest.Call{{ID: fmt.Sprint("c", len(r.Messages)), Name: "nothing", Arguments: `{}`}}}
 	})

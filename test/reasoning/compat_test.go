@@ -41,6 +41,7 @@ func olderRun(t *testing.T) *conversation.Conversation {
 // TestOlderRunsSendTheSameRequests compares the requests of a run that an earlier
 // program stored with those which that program sent, byte for byte.
 func TestOlderRunsSendTheSameRequests(t *testing.T) {
+	t.Parallel()
 	tools := []*harnessv1.ToolSpec{
 		{Name: "read_file", Description: "Reads a file.", ParametersSchema: `{"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}`},
 		{Name: "list", Description: "Lists."},

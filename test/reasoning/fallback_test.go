@@ -60,10 +60,30 @@ func services(t *testing.T) map[string]*service {
 // refs are the models of the runs: two of one provider, and one of each other wire.
 var refs = []string{"messages:claude-a", "responses:gpt", "chat:deep", "messages:claude-b"}
 
-// TestNoModelGetsTheReasoningOfAnother: in 1,000 runs over four models of three wires, of
+// TestNoModelGetsTheReasoningOfAnother: in 100 runs over four models of three wires, of
 // which another one answers at any turn, nothing that one provider made for a model is in
 // a request to another, and each gets everything back that it made.
 func TestNoModelGetsTheReasoningOfAnother(t *testing.T) {
+	t.Parallel()
+	n := 100
+	if testing.Short() {
+		n = 1
+	}
+	checkFallbacks(t, n)
+}
+
+// TestSystemNoModelGetsTheReasoningOfAnother is the same test with 1,000 runs.
+func TestSystemNoModelGetsTheReasoningOfAnother(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 1,000 runs")
+	}
+	t.Parallel()
+	checkFallbacks(t, 1000)
+}
+
+// checkFallbacks plays at least n runs, whose requests it checks.
+func checkFallbacks(t *testing.T, n int) {
+	t.Helper()
 	all := services(t)
 	m := newMesh(t, func(ref string) (model.Provider, string, error) {
 		wire, name, _ := strings.Cut(ref, ":")
@@ -89,7 +109,7 @@ func TestNoModelGetsTheReasoningOfAnother(t *testing.T) {
 		}
 		k.checkOwners(t, all, before)
 	}
-	for runs < 1000 && !t.Failed() {
+	for runs < n && !t.Failed() {
 		rapid.Check(t, check)
 	}
 }

@@ -71,8 +71,10 @@ func thoughts(messages []*harnessv1.Message) int {
 // TestThinkingComesBackWhole: in a long run with everything that happens in one, all
 // thinking of all answers is in each request, and the server refuses and drops nothing.
 func TestThinkingComesBackWhole(t *testing.T) {
+	t.Parallel()
 	for _, streaming := range []bool{true, false} {
 		t.Run(fmt.Sprintf("streaming %t", streaming), func(t *testing.T) {
+			t.Parallel()
 			k, s := onMessages(t, streaming, (&variation{}).reply)
 			for turn := range 60 {
 				before := thoughts(k.messages)
@@ -98,6 +100,7 @@ func TestThinkingComesBackWhole(t *testing.T) {
 // TestThinkingBuildsUpAgain: after each change of what precedes it thinking is left out,
 // is never refused, and comes back whole from then on.
 func TestThinkingBuildsUpAgain(t *testing.T) {
+	t.Parallel()
 	cleared := func(from, to int) func([]*harnessv1.Message) []*harnessv1.Message {
 		return func(ms []*harnessv1.Message) []*harnessv1.Message {
 			out := make([]*harnessv1.Message, len(ms))
@@ -120,6 +123,7 @@ func TestThinkingBuildsUpAgain(t *testing.T) {
 		"a tool vanishes":       func(k *talk) { k.state.Autonomous = false },
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			k, s := onMessages(t, true, (&variation{faultless: true}).reply)
 			for range 12 {
 				k.mustAnswer(t)
@@ -192,6 +196,7 @@ func lastThoughts(messages []*harnessv1.Message) int {
 // TestRefusedThinkingIsNeverSentAgain: one further request without it, then the run
 // continues, also on another worker, and no later request has it.
 func TestRefusedThinkingIsNeverSentAgain(t *testing.T) {
+	t.Parallel()
 	for name, message := range map[string]string{
 		"bound elsewhere": "messages.1.content.0: Invalid `signature` in `thinking` block. The block is bound to a different conversation. Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to \"drop_block\".",
 		"cannot be modified": "messages.5.content.0: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. " +
@@ -199,6 +204,7 @@ func TestRefusedThinkingIsNeverSentAgain(t *testing.T) {
 		"in words that nothing knows": "messages.3.content.0.redacted_thinking.data: Field required",
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			script := &variation{faultless: true}
 			refusals := 0
 			k, s := onMessages(t, true, func(r *modeltest.Request) modeltest.Reply {
@@ -261,6 +267,7 @@ func checkGrowth(t *testing.T, s *modeltest.Server) {
 // TestThinkingWithABudgetAfterAChange: a model that thinks with a budget requires that an
 // open turn begins with thinking, so a request that leaves it out asks for none.
 func TestThinkingWithABudgetAfterAChange(t *testing.T) {
+	t.Parallel()
 	s := modeltest.NewServerFunc(t, (&variation{faultless: true}).reply)
 	s.Thinking = map[string]modeltest.ThinkingMode{"test-model": modeltest.ThinkingBudget}
 	p, err := anthropic.New(anthropic.Config{

@@ -39,8 +39,10 @@ func refusedNone(t *testing.T, s *modeltest.Server) {
 // TestARunOnResponses: 60 turns with reasoning, phases, parallel calls, streams that break
 // off, and user messages; changes of the view, the mode and the tools.
 func TestARunOnResponses(t *testing.T) {
+	t.Parallel()
 	for _, streaming := range []bool{true, false} {
 		t.Run(fmt.Sprintf("streaming %t", streaming), func(t *testing.T) {
+			t.Parallel()
 			k, s := onResponses(t, streaming, (&variation{}).reply)
 			for turn := range 60 {
 				switch turn {
@@ -67,6 +69,7 @@ func TestARunOnResponses(t *testing.T) {
 // TestReasoningThatCannotBeVerified: one further request without it, then the run
 // continues and builds reasoning up again.
 func TestReasoningThatCannotBeVerified(t *testing.T) {
+	t.Parallel()
 	script := &variation{faultless: true}
 	requests, refusals := 0, 0
 	k, s := onResponses(t, true, func(*modeltest.Request) modeltest.Reply {

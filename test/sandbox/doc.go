@@ -6,7 +6,8 @@
 //
 //	go test ./test/sandbox -run Table -update   # measure and write them
 //
-// TestGuards leaves out one guard at a time and expects a way out to open.
+// TestGuards leaves out one guard at a time and expects a way out to open. TestSystemTable and
+// TestSystemGuards try more versions and users.
 //
 // The host (package host) starts the program (package attack) like a tool host does. It
 // prepares what the ways (package wayout) are after, and looks at it afterwards.

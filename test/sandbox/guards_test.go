@@ -221,29 +221,56 @@ func old(name, rule string, opens ...string) guard {
 	return g
 }
 
-// TestGuards leaves out each guard once: with it the ways are held, without it open.
+// TestGuards leaves out each guard once: with it the ways are held, without it open. A guard
+// of every user is tried as one of them, in turns.
 func TestGuards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts hundreds of commands")
+	}
+	t.Parallel()
+	checkGuards(t, func(n int, user string) bool { return usersHere()[n%len(usersHere())] == user })
+}
+
+// TestSystemGuards tries each guard as every user whom it concerns.
+func TestSystemGuards(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts hundreds of commands")
+	}
+	t.Parallel()
+	checkGuards(t, func(int, string) bool { return true })
+}
+
+// checkGuards checks each guard as the user that it names. tries reports whether
+// guard n, which names none, is tried as a user.
+func checkGuards(t *testing.T, tries func(n int, user string) bool) {
 	abi, full := levels(t)
 	for name, why := range redundant {
 		t.Logf("not tried alone: %s: %s", name, why)
 	}
 	all := append(append(append(landlockGuards[:len(landlockGuards):len(landlockGuards)], folderGuards...), namespaceGuards...), callGuards()...)
-	var users sync.WaitGroup
+	var hosts sync.WaitGroup
 	for _, user := range usersHere() {
-		h := startHost(t, user, "guards")
-		users.Go(func() {
-			for _, g := range all {
-				switch {
-				case g.as != "" && g.as != user:
-				case g.without.Level == "full" && !full:
-					t.Logf("not tried: %s: bubblewrap is not installed", g.name)
-				default:
+		guards := make(chan guard, len(all))
+		for n, g := range all {
+			switch {
+			case g.as != "" && g.as != user, g.as == "" && !tries(n, user):
+			case g.without.Level == "full" && !full:
+				t.Logf("not tried: %s: bubblewrap is not installed", g.name)
+			default:
+				guards <- g
+			}
+		}
+		close(guards)
+		for range hostsOfUser {
+			h := startHost(t, user, "guards")
+			hosts.Go(func() {
+				for g := range guards {
 					g.check(t, h, user, abi)
 				}
-			}
-		})
+			})
+		}
 	}
-	users.Wait()
+	hosts.Wait()
 	if os.Geteuid() != 0 {
 		t.Log("not tried: the guards that only root can try, because this test does not run as root")
 	}

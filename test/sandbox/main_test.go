@@ -25,6 +25,9 @@ var update = flag.Bool("update", false, "write what was measured")
 // unprivileged is another user, as whom root tries the ways, too.
 const unprivileged = 65534
 
+// hostsOfUser is how many hosts a test starts as each user: their commands mostly wait.
+const hostsOfUser = 3
+
 // usersHere are those as whom the ways can be tried here.
 func usersHere() []string {
 	if os.Geteuid() == 0 {
