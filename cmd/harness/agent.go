@@ -82,7 +82,7 @@ func (c *agentCheckCmd) check(ctx context.Context, a *app, path string) (agentfi
 	}
 	kind, file, err := agentfile.Check(path, kind)
 	if err == nil && file != nil {
-		a.warnChecks(file.Contract, filepath.Dir(path), ".")
+		warnChecks(a, file.Contract, filepath.Dir(path), ".")
 	}
 	if err != nil || file == nil || !c.Reach {
 		return kind, err

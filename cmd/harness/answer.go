@@ -47,7 +47,7 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, errors.New("missing TEXT: write the answer after the run, - to read it from stdin, or --file FILE")
 	}
 	resumes := c.resumes(a)
-	f, err := c.open(ctx, a, resumes)
+	f, err := open(ctx, a, &c.oneRun, resumes)
 	defer func() { a.disconnect(ctx, f.session) }()
 	if err != nil {
 		return before(err)
@@ -65,7 +65,7 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 			return follow.ExitError, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
 		}
 	}
-	return c.answered(ctx, a, f, call, resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
+	return sendAnswer(ctx, a, &c.oneRun, f, call, resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
 		ToolAnswer: &harnessv1.ToolAnswer{
 			CallId: call.GetCallId(), Result: inline(text), IsError: c.Error, Action: c.action(), Round: call.GetQuestion().GetRound(),
 		},
@@ -94,7 +94,7 @@ func (c *answerCmd) words() []string {
 // pick returns the call to answer and the words of the answer, which may begin with the
 // call's id.
 func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words []string) (*harnessv1.PendingCall, []string, error) {
-	pending, err := c.pending(ctx, s)
+	pending, err := pendingCalls(ctx, &c.oneRun, s)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -119,7 +119,7 @@ func (c *answerCmd) pick(ctx context.Context, a *app, s *backend.Session, words 
 	if c.Error { // of a call that waits for a review, all that can be said is that it failed
 		kinds = append(kinds, runstate.KindReview)
 	}
-	call, err := c.choose(a, pending, id, kinds...)
+	call, err := choose(a, &c.oneRun, pending, id, kinds...)
 	switch {
 	case err != nil:
 	case c.action() != 0 && len(words) > 0:
@@ -202,8 +202,8 @@ func checkSaid(from, text string) error {
 	return nil
 }
 
-// pending returns the calls of the run, and of the runs below it, that wait for an answer.
-func (o *oneRun) pending(ctx context.Context, s *backend.Session) ([]*harnessv1.PendingCall, error) {
+// pendingCalls returns the calls of the run, and of the runs below it, that wait for an answer.
+func pendingCalls(ctx context.Context, o *oneRun, s *backend.Session) ([]*harnessv1.PendingCall, error) {
 	all, err := pendingOf(ctx, s, o.Namespace, o.RunID)
 	if err != nil {
 		return nil, err
@@ -221,7 +221,7 @@ func (o *oneRun) pending(ctx context.Context, s *backend.Session) ([]*harnessv1.
 // choose returns the call that a command is about: the named one, or the only one of its
 // kinds. A call that does not wait is passed on, so that the gateway reports whether it
 // has an answer; one of another kind is refused with the command that answers it.
-func (o *oneRun) choose(a *app, pending []*harnessv1.PendingCall, id string, kinds ...string) (*harnessv1.PendingCall, error) {
+func choose(a *app, o *oneRun, pending []*harnessv1.PendingCall, id string, kinds ...string) (*harnessv1.PendingCall, error) {
 	what := "an answer"
 	if kinds[0] == runstate.KindApproval {
 		what = "an approval"

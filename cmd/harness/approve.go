@@ -31,9 +31,9 @@ func (r *continuation) resumes(a *app) bool {
 	return a.interactive()
 }
 
-// answered sends an answer to a call, to the run in which it waits, and, if the run is to continue,
+// sendAnswer sends an answer to a call, to the run in which it waits, and, if the run is to continue,
 // follows it.
-func (o *oneRun) answered(ctx context.Context, a *app, f *runFollower, call *harnessv1.PendingCall, resumes bool, request *harnessv1.SendInputRequest) (int, error) {
+func sendAnswer(ctx context.Context, a *app, o *oneRun, f *runFollower, call *harnessv1.PendingCall, resumes bool, request *harnessv1.SendInputRequest) (int, error) {
 	request.Namespace, request.RunId, request.RequestId = o.Namespace, cmp.Or(call.GetRunId(), o.RunID), follow.NewID()
 	if resumes {
 		current, err := f.current(ctx)
@@ -53,7 +53,7 @@ func (o *oneRun) answered(ctx context.Context, a *app, f *runFollower, call *har
 }
 
 // open connects for an answer: with what the run needs to continue if it is continued.
-func (o *oneRun) open(ctx context.Context, a *app, resumes bool) (*runFollower, error) {
+func open(ctx context.Context, a *app, o *oneRun, resumes bool) (*runFollower, error) {
 	f := &runFollower{target: &o.target, run: o.RunID, output: "text", render: "auto"}
 	if resumes {
 		_, err := f.drive(ctx, a)
@@ -117,7 +117,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 		return follow.ExitError, err
 	}
 	resumes := c.resumes(a)
-	f, err := c.open(ctx, a, resumes)
+	f, err := open(ctx, a, &c.oneRun, resumes)
 	defer func() { a.disconnect(ctx, f.session) }()
 	if err != nil {
 		return before(err)
@@ -129,11 +129,11 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	var code int
 	send := func(v follow.Verdict) error {
 		request := &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_Approval{Approval: v.Approval(call)}}
-		code, err = c.answered(ctx, a, f, call, resumes, request)
+		code, err = sendAnswer(ctx, a, &c.oneRun, f, call, resumes, request)
 		return err
 	}
 	if v.Decision == 0 && call.GetTool() != "" { // one that is announced cannot be shown
-		err := a.prompt(ctx).Decide(ctx, call, a.signals, send)
+		err := newPrompt(ctx, a).Decide(ctx, call, a.signals, send)
 		if errors.Is(err, follow.ErrUndecided) {
 			a.printNote("%s: %s", err, answering(c.RunID, call, c.words(a)))
 			return follow.ExitParked, nil
@@ -174,11 +174,11 @@ func (c *approveCmd) complete(a *app, call *harnessv1.PendingCall, v *follow.Ver
 
 // pick returns the call that the answer is to, with all of its arguments.
 func (c *approveCmd) pick(ctx context.Context, a *app, s *backend.Session) (*harnessv1.PendingCall, error) {
-	pending, err := c.pending(ctx, s)
+	pending, err := pendingCalls(ctx, &c.oneRun, s)
 	if err != nil {
 		return nil, err
 	}
-	call, err := c.choose(a, pending, c.Call, runstate.KindApproval, runstate.KindReview)
+	call, err := choose(a, &c.oneRun, pending, c.Call, runstate.KindApproval, runstate.KindReview)
 	if err != nil {
 		return nil, err
 	}

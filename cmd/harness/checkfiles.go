@@ -13,7 +13,7 @@ import (
 // warnChecks warns about each command of a contract that needs a file which is in none of the
 // folders: the contract cannot be met before the agent writes it. Folders that do not exist,
 // such as those of another machine, are left out; without one nothing is known.
-func (a *app) warnChecks(c *harnessv1.TaskContract, folders ...string) {
+func warnChecks(a *app, c *harnessv1.TaskContract, folders ...string) {
 	folders = slices.DeleteFunc(folders, func(dir string) bool {
 		info, err := os.Stat(dir)
 		return dir == "" || err != nil || !info.IsDir()

@@ -72,6 +72,8 @@ type stdio struct {
 	// program is the path of this program, which runs again as background process; empty: it
 	// does not.
 	program string
+	// version is that of this program.
+	version string
 }
 
 // app is one run of the program.
@@ -127,13 +129,13 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 		})),
 	)
 	if err != nil {
-		return a.fail(follow.ExitError, fmt.Errorf("invalid command line definition: %w", err))
+		return fail(a, follow.ExitError, fmt.Errorf("invalid command line definition: %w", err))
 	}
 	a.parser = parser
-	a.warnUnknown(parser.Model)
+	warnUnknown(a, parser.Model)
 	parsed, err := parser.Parse(stateValue(versionVerb(args)))
 	if err != nil {
-		return a.fail(follow.ExitError, err)
+		return fail(a, follow.ExitError, err)
 	}
 	for _, path := range parsed.Path {
 		if path.Flag != nil && !path.Resolved {
@@ -145,18 +147,18 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 	a.log = slog.New(telemetry.Handler(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level(c.LogLevel)})))
 	verb, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
-		return a.fail(follow.ExitError, fmt.Errorf("%s does nothing yet", parsed.Selected().Name))
+		return fail(a, follow.ExitError, fmt.Errorf("%s does nothing yet", parsed.Selected().Name))
 	}
 	code, err = verb.run(context.Background(), a)
 	if err != nil {
-		return a.fail(code, err)
+		return fail(a, code, err)
 	}
 	return code
 }
 
 // fail prints an error as one line.
-func (a *app) fail(code int, err error) int {
-	fmt.Fprintln(a.err, "harness: "+oneLine(a.whence(message(err))))
+func fail(a *app, code int, err error) int {
+	fmt.Fprintln(a.err, "harness: "+oneLine(whence(a, message(err))))
 	if code == follow.ExitDone {
 		return follow.ExitError
 	}

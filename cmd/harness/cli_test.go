@@ -43,7 +43,7 @@ func call(t *testing.T, env map[string]string, stdin string, args ...string) sai
 	if env["LANG"] == "" {
 		env["LANG"] = "C.UTF-8"
 	}
-	code := run(args, stdio{in: strings.NewReader(stdin), out: &out, err: &errs, signals: make(chan os.Signal)}, func(k string) string { return env[k] })
+	code := run(args, stdio{in: strings.NewReader(stdin), out: &out, err: &errs, signals: make(chan os.Signal), version: "dev"}, func(k string) string { return env[k] })
 	return saidByProgram{code, out.String(), errs.String()}
 }
 

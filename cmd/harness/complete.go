@@ -72,7 +72,7 @@ func (c *completeCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	answer := completion.Complete(a.parser.Model, c.Words)
 	if answer.Kind == completion.Runs {
-		answer.Words = a.runWords(ctx, answer.Flags)
+		answer.Words = runWords(ctx, a, answer.Flags)
 	}
 	_, err := io.WriteString(a.out, answer.Text())
 	return follow.ExitDone, err
@@ -80,7 +80,7 @@ func (c *completeCmd) run(ctx context.Context, a *app) (int, error) {
 
 // runWords returns the ids of the newest runs. There are none if they cannot be listed: a
 // completion prints no errors.
-func (a *app) runWords(ctx context.Context, flags map[string]string) []completion.Word {
+func runWords(ctx context.Context, a *app, flags map[string]string) []completion.Word {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	a.log = slog.New(slog.DiscardHandler)

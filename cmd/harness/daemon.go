@@ -30,14 +30,14 @@ type daemonCmd struct {
 	Run     daemonRunCmd     `cmd:"" hidden:"" help:"Be the background process."`
 }
 
-// background returns how commands use the background process.
-func (a *app) background() *backend.Background {
+// newBackground returns how commands use the background process.
+func newBackground(a *app) *backend.Background {
 	file, _ := filepath.Abs(a.catalogue) // models has read it
 	if a.catalogue == "" {
 		file = ""
 	}
 	return &backend.Background{Program: daemon.Program{
-		Catalogue: file, Path: a.program, Environ: a.environ, Build: build(), Note: func(text string) { a.printNote("%s", oneLine(text)) },
+		Catalogue: file, Path: a.program, Environ: a.environ, Build: a.build(), Note: func(text string) { a.printNote("%s", oneLine(text)) },
 	}}
 }
 
@@ -176,7 +176,7 @@ func (c daemonRestartCmd) run(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return follow.ExitError, err
 	}
-	program := a.background().Program
+	program := newBackground(a).Program
 	if program.Path == "" {
 		return follow.ExitError, errors.New("the path of this program is not known")
 	}
@@ -297,7 +297,7 @@ func (c *daemonRunCmd) config(a *app) (daemon.Config, error) {
 		return daemon.Config{}, err
 	}
 	cfg := daemon.Config{
-		Data: dir, Build: build(), Linger: daemon.DefaultLinger, Env: a.env, Catalogue: models, Level: a.level, Signals: a.signals,
+		Data: dir, Build: a.build(), Linger: daemon.DefaultLinger, Env: a.env, Catalogue: models, Level: a.level, Signals: a.signals,
 	}
 	if file := cmp.Or(c.Catalogue, a.env(envName("catalogue"))); file != "" {
 		if cfg.CatalogueFile, err = filepath.Abs(file); err != nil {

@@ -95,7 +95,7 @@ func (c *doctorCmd) examine(ctx context.Context, a *app) (int, error) {
 	if err != nil {
 		return follow.ExitError, err
 	}
-	e := examination{Version: version, Schema: runlog.Schema, Go: runtime.Version(), Keys: keyRows(models, a.env), Problems: []string{}, Sandbox: examineSandbox(ctx)}
+	e := examination{Version: a.version, Schema: runlog.Schema, Go: runtime.Version(), Keys: keyRows(models, a.env), Problems: []string{}, Sandbox: examineSandbox(ctx)}
 	for _, row := range e.Keys {
 		if row.Problem != "" {
 			e.Problems = append(e.Problems, row.Problem)

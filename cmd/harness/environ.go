@@ -18,7 +18,7 @@ var leadingFlag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 // whence adds the variable to a message about a flag that was set in the environment
 // only.
-func (a *app) whence(text string) string {
+func whence(a *app, text string) string {
 	match := leadingFlag().FindStringSubmatch(text)
 	if match == nil || !a.inherited[match[1]] || a.given[match[1]] {
 		return text
@@ -30,7 +30,7 @@ func (a *app) whence(text string) string {
 const prefix = "HARNESS_"
 
 // warnUnknown warns about unknown HARNESS_ variables, which are probably misspelt.
-func (a *app) warnUnknown(model *kong.Application) {
+func warnUnknown(a *app, model *kong.Application) {
 	known := append([]string{failpoint.Variable, envTraceURL}, quality.Variables()...)
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {

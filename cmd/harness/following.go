@@ -82,7 +82,7 @@ func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 			return f.rejoin(ctx, a, resume)
 		}
 	}
-	cfg.Prompt = a.prompt(ctx)
+	cfg.Prompt = newPrompt(ctx, a)
 	followed := ctx
 	if f.onlyWatch {
 		var stop func()

@@ -10,6 +10,9 @@ import (
 	_ "github.com/harnessmesh/harnessmesh/cmd/harness/internal/gcrate" // before the packages that allocate
 )
 
+// version is set by the linker in releases.
+var version = "dev"
+
 func main() {
 	// A closed reader makes a write fail instead of killing the process during a run.
 	// Notify, not Ignore: child processes inherit ignored signals.
@@ -24,5 +27,5 @@ func main() {
 	if err != nil {
 		program = "" // no background process then
 	}
-	os.Exit(run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, signals: signals, environ: os.Environ(), program: program}, os.Getenv))
+	os.Exit(run(os.Args[1:], stdio{in: os.Stdin, out: os.Stdout, err: os.Stderr, signals: signals, environ: os.Environ(), program: program, version: version}, os.Getenv))
 }

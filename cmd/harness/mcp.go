@@ -307,7 +307,7 @@ func (c *mcpServeCmd) run(ctx context.Context, a *app) (int, error) {
 	defer stop()
 	err = gatewaymcp.Serve(ctx, gatewaymcp.Config{
 		Gateway: session.Client, Approves: func(context.Context) bool { return c.Approve }, Spec: spec,
-		Fixed: c.Agent != "" || c.Workspace != "", Namespace: c.Namespace, Version: build(),
+		Fixed: c.Agent != "" || c.Workspace != "", Namespace: c.Namespace, Version: a.build(),
 	}, io.NopCloser(a.in), keepOpen{a.out})
 	if err != nil {
 		return follow.ExitError, err

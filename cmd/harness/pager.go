@@ -17,8 +17,8 @@ import (
 // defaultPager is used without PAGER.
 const defaultPager = "less"
 
-// prompt returns the prompts of a terminal; nil without one.
-func (a *app) prompt(ctx context.Context) *follow.Prompt {
+// newPrompt returns the prompts of a terminal; nil without one.
+func newPrompt(ctx context.Context, a *app) *follow.Prompt {
 	if !a.interactive() {
 		return nil
 	}

@@ -97,7 +97,7 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 		if err := c.reach(ctx, a, file); err != nil {
 			return before(err)
 		}
-		a.warnChecks(spec.GetContract(), spec.GetWorkspace())
+		warnChecks(a, spec.GetContract(), spec.GetWorkspace())
 	}
 	spec.Media = files
 	if c.NoStream {

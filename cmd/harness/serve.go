@@ -122,7 +122,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	cfg := node.Config{
 		Data: data, SharedData: shared, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
 		Scripts: c.Scripts, AllowTargets: c.AllowTarget, SandboxLeast: c.SandboxLeast, SandboxPrivateHosts: c.SandboxPrivateHost, Secrets: []string{c.Tokens, c.TLSKey},
-		PeerConnections: c.PeerConnections, Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: version,
+		PeerConnections: c.PeerConnections, Drain: drain, Concurrency: c.Concurrency, Instance: c.Instance, Program: a.version,
 		Executor: c.Executor, Target: c.Target, QualityAlways: c.Quality != "",
 		ModelEnv: a.env, Catalogue: models, Metrics: c.Metrics, Logger: a.log, Stderr: a.err,
 	}

@@ -44,7 +44,7 @@ type interruptCmd struct {
 }
 
 func (c *interruptCmd) run(ctx context.Context, a *app) (int, error) {
-	return c.stop(ctx, a, harnessv1.RunStatus_RUN_STATUS_PARKED, func(ctx context.Context, s *backend.Session, id string) error {
+	return stop(ctx, a, &c.oneRun, harnessv1.RunStatus_RUN_STATUS_PARKED, func(ctx context.Context, s *backend.Session, id string) error {
 		_, err := s.Client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Reason: c.Reason})
 		return err
 	})
@@ -57,7 +57,7 @@ type cancelCmd struct {
 }
 
 func (c *cancelCmd) run(ctx context.Context, a *app) (int, error) {
-	return c.stop(ctx, a, harnessv1.RunStatus_RUN_STATUS_CANCELLED, func(ctx context.Context, s *backend.Session, id string) error {
+	return stop(ctx, a, &c.oneRun, harnessv1.RunStatus_RUN_STATUS_CANCELLED, func(ctx context.Context, s *backend.Session, id string) error {
 		_, err := s.Client.CancelRun(ctx, &harnessv1.CancelRunRequest{Namespace: c.Namespace, RunId: c.RunID, RequestId: id, Reason: c.Reason})
 		return err
 	})
@@ -71,7 +71,7 @@ const stopPatience = 30 * time.Second
 const stopGrace = 3 * time.Second
 
 // stop sends an input that stops a run and waits for its effect.
-func (o *oneRun) stop(ctx context.Context, a *app, want harnessv1.RunStatus, send func(context.Context, *backend.Session, string) error) (int, error) {
+func stop(ctx context.Context, a *app, o *oneRun, want harnessv1.RunStatus, send func(context.Context, *backend.Session, string) error) (int, error) {
 	if err := o.check(a); err != nil {
 		return follow.ExitError, err
 	}

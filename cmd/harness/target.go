@@ -89,7 +89,7 @@ func (t *target) connect(ctx context.Context, a *app, need backend.Need, keep ..
 	}
 	var background *backend.Background
 	if t.background {
-		background = a.background()
+		background = newBackground(a)
 	}
 	session, err := backend.Connect(ctx, backend.Options{
 		Background: background, Server: t.Server, TokenFile: t.TokenFile, TLS: t.TLS, CA: t.TLSCA, Data: t.Data, Keep: keep, Env: a.env, Catalogue: models, Logger: a.log,

@@ -14,9 +14,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// version is set by the linker in releases.
-var version = "dev"
-
 type versionCmd struct{}
 
 // commit returns the commit that the program is built from. Where that does not identify the
@@ -51,8 +48,8 @@ func commitText(settings map[string]string, linked time.Time) string {
 }
 
 // build names the version of this program and its commit.
-func build() string {
-	return version + " " + shortened(commit())
+func (a *app) build() string {
+	return a.version + " " + shortened(commit())
 }
 
 // shortened returns the beginning of a commit, with what follows its id.
@@ -63,6 +60,6 @@ func shortened(commit string) string {
 
 func (versionCmd) run(_ context.Context, a *app) (int, error) {
 	text := fmt.Sprintf("harness %s\ncommit  %s\ngo      %s %s/%s\nschema  %d",
-		version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runlog.Schema)
+		a.version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runlog.Schema)
 	return follow.ExitDone, emit(a.out, []byte(text))
 }
