@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/starter"
 	"github.com/harnessmesh/harnessmesh/schemas"
@@ -30,13 +30,13 @@ type agentInitCmd struct {
 func (c *agentInitCmd) run(_ context.Context, a *app) (int, error) {
 	paths, err := starter.Write(c.Example, c.Dir)
 	if err != nil {
-		return follow.ExitError, fmt.Errorf("agent init: %w", err)
+		return exit.Error, fmt.Errorf("agent init: %w", err)
 	}
 	for _, path := range paths {
 		fmt.Fprintln(a.out, path)
 	}
 	a.printNote("edit them, then run: harness agent check %s %s", quote(paths[0]), quote(paths[1]))
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // agentCheckCmd checks files.
@@ -49,17 +49,17 @@ type agentCheckCmd struct {
 func (c *agentCheckCmd) run(ctx context.Context, a *app) (int, error) {
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
-	code := follow.ExitDone
+	code := exit.Done
 	for _, path := range c.Files {
 		kind, err := c.check(ctx, a, path)
 		if cause := context.Cause(ctx); cause != nil {
-			return follow.ExitError, cause
+			return exit.Error, cause
 		}
 		if err == nil {
 			fmt.Fprintf(a.out, "%s: OK (%s)\n", path, kind)
 			continue
 		}
-		code = follow.ExitError
+		code = exit.Error
 		var problems agentfile.Problems
 		if !errors.As(err, &problems) {
 			if !strings.Contains(err.Error(), path) {
@@ -98,8 +98,8 @@ type agentSchemaCmd struct {
 func (c *agentSchemaCmd) run(_ context.Context, a *app) (int, error) {
 	schema, err := schemas.Of(c.Kind)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	_, err = a.out.Write(schema)
-	return follow.ExitDone, err
+	return exit.Done, err
 }

@@ -12,7 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -36,15 +36,15 @@ type answerCmd struct {
 
 func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	words := c.words()
 	switch {
 	case c.Decline && c.Cancel, c.action() != 0 && (c.Error || c.File != "" || len(words) > 1):
-		return follow.ExitError, errors.New("--decline and --cancel are complete answers: use one of them, without TEXT, --file and --error")
+		return exit.Error, errors.New("--decline and --cancel are complete answers: use one of them, without TEXT, --file and --error")
 	case c.action() != 0:
 	case len(words) == 0 && c.File == "":
-		return follow.ExitError, errors.New("missing TEXT: write the answer after the run, - to read it from stdin, or --file FILE")
+		return exit.Error, errors.New("missing TEXT: write the answer after the run, - to read it from stdin, or --file FILE")
 	}
 	resumes := c.resumes(a)
 	f, err := open(ctx, a, &c.oneRun, resumes)
@@ -54,15 +54,15 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	call, words, err := c.pick(ctx, a, f.session, words)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	text := ""
 	if c.action() == 0 {
 		if text, err = c.read(a, words); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 		if call.GetKind() == runstate.KindQuestion && strings.TrimSpace(text) == "" {
-			return follow.ExitError, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
+			return exit.Error, fmt.Errorf("the answer is empty: call %s is a question", call.GetCallId())
 		}
 	}
 	return sendAnswer(ctx, a, &c.oneRun, f, call, resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{

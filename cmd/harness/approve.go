@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -38,18 +39,18 @@ func sendAnswer(ctx context.Context, a *app, o *oneRun, f *runFollower, call *ha
 	if resumes {
 		current, err := f.current(ctx)
 		if err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 		f.after, f.since, f.sent = current.GetRun().GetVersion(), current.GetRun().GetUpdateTime().AsTime(), []string{request.GetRequestId()}
 	}
 	if _, err := f.session.Client.SendInput(ctx, request); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if resumes {
 		return f.follow(ctx, a)
 	}
 	o.stored(a, f.session, "the answer to "+call.GetCallId()+" is stored")
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // open connects for an answer: with what the run needs to continue if it is continued.
@@ -110,11 +111,11 @@ func (c *approveCmd) verdict(a *app) (v follow.Verdict, err error) {
 
 func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	v, err := c.verdict(a)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	resumes := c.resumes(a)
 	f, err := open(ctx, a, &c.oneRun, resumes)
@@ -124,7 +125,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	call, err := c.pick(ctx, a, f.session)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	var code int
 	send := func(v follow.Verdict) error {
@@ -136,13 +137,13 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 		err := newPrompt(ctx, a).Decide(ctx, call, a.signals, send)
 		if errors.Is(err, follow.ErrUndecided) {
 			a.printNote("%s: %s", err, answering(c.RunID, call, c.words(a)))
-			return follow.ExitParked, nil
+			return exit.Parked, nil
 		}
 		return code, err
 	}
 	v.Decision = cmp.Or(v.Decision, harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE)
 	if err := c.complete(a, call, &v); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	c.print(a, call, v)
 	return code, send(v)

@@ -14,7 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry"
@@ -129,13 +129,13 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 		})),
 	)
 	if err != nil {
-		return fail(a, follow.ExitError, fmt.Errorf("invalid command line definition: %w", err))
+		return fail(a, exit.Error, fmt.Errorf("invalid command line definition: %w", err))
 	}
 	a.parser = parser
 	warnUnknown(a, parser.Model)
 	parsed, err := parser.Parse(stateValue(versionVerb(args)))
 	if err != nil {
-		return fail(a, follow.ExitError, err)
+		return fail(a, exit.Error, err)
 	}
 	for _, path := range parsed.Path {
 		if path.Flag != nil && !path.Resolved {
@@ -147,7 +147,7 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 	a.log = slog.New(telemetry.Handler(slog.NewTextHandler(a.logs, &slog.HandlerOptions{Level: level(c.LogLevel)})))
 	verb, ok := parsed.Selected().Target.Addr().Interface().(command)
 	if !ok {
-		return fail(a, follow.ExitError, fmt.Errorf("%s does nothing yet", parsed.Selected().Name))
+		return fail(a, exit.Error, fmt.Errorf("%s does nothing yet", parsed.Selected().Name))
 	}
 	code, err = verb.run(context.Background(), a)
 	if err != nil {
@@ -159,8 +159,8 @@ func run(args []string, std stdio, env func(string) string) (code int) {
 // fail prints an error as one line.
 func fail(a *app, code int, err error) int {
 	fmt.Fprintln(a.err, "harness: "+oneLine(whence(a, message(err))))
-	if code == follow.ExitDone {
-		return follow.ExitError
+	if code == exit.Done {
+		return exit.Error
 	}
 	return code
 }

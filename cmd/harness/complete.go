@@ -12,7 +12,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/completion"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 )
 
@@ -26,12 +26,12 @@ func (c *helpCmd) run(_ context.Context, a *app) (int, error) {
 	for i, name := range c.Verb {
 		next := childOf(node, name)
 		if next == nil {
-			return follow.ExitError, fmt.Errorf("VERB: unknown verb %q: harness help lists them", strings.Join(c.Verb[:i+1], " "))
+			return exit.Error, fmt.Errorf("VERB: unknown verb %q: harness help lists them", strings.Join(c.Verb[:i+1], " "))
 		}
 		node = next
 	}
 	_, err := a.parser.Parse(append(c.Verb, "--help")) // prints it and ends the program
-	return follow.ExitError, err
+	return exit.Error, err
 }
 
 // childOf returns the verb of a name below another; nil if there is none.
@@ -51,7 +51,7 @@ type completionCmd struct {
 
 func (c *completionCmd) run(_ context.Context, a *app) (int, error) {
 	_, err := io.WriteString(a.out, completion.Script(c.Shell))
-	return follow.ExitDone, err
+	return exit.Done, err
 }
 
 // completeCmd answers the scripts of completionCmd.
@@ -75,7 +75,7 @@ func (c *completeCmd) run(ctx context.Context, a *app) (int, error) {
 		answer.Words = runWords(ctx, a, answer.Flags)
 	}
 	_, err := io.WriteString(a.out, answer.Text())
-	return follow.ExitDone, err
+	return exit.Done, err
 }
 
 // runWords returns the ids of the newest runs. There are none if they cannot be listed: a

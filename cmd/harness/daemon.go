@@ -16,7 +16,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/daemon"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -63,15 +63,15 @@ func (daemonStatusCmd) run(ctx context.Context, a *app) (int, error) {
 	dir, _, conn, err := running(ctx, a)
 	switch {
 	case err != nil:
-		return follow.ExitError, err
+		return exit.Error, err
 	case conn == nil:
 		_, err := fmt.Fprintf(a.out, "no background process uses %s\n", dir)
-		return follow.ExitDone, err
+		return exit.Done, err
 	}
 	defer func() { _ = conn.Close() }()
 	now, err := harnessv1.NewLocalServiceClient(conn).DescribeProcess(ctx, &harnessv1.DescribeProcessRequest{})
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	_, err = fmt.Fprintf(a.out, "process  %d, since %s\nbuild    %s\ndata     %s\nlog      %s\nclients  %d\nmemory   %.1f MiB\nworking  %s\n",
 		now.GetPid(), time.Since(now.GetStartTime().AsTime()).Round(time.Second), oneLine(now.GetBuild()), dir, daemon.LogFile(dir),
@@ -80,9 +80,9 @@ func (daemonStatusCmd) run(ctx context.Context, a *app) (int, error) {
 		_, err = fmt.Fprintf(a.out, "wakes    a run in %s\n", time.Until(now.GetNextWake().AsTime()).Round(time.Second))
 	}
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // namesOf returns the ids of runs.
@@ -112,30 +112,30 @@ func (c *daemonStopCmd) run(ctx context.Context, a *app) (int, error) {
 	dir, _, conn, err := running(ctx, a)
 	switch {
 	case err != nil:
-		return follow.ExitError, err
+		return exit.Error, err
 	case conn == nil:
 		a.printNote("no background process uses %s", dir)
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	}
 	defer func() { _ = conn.Close() }()
 	local := harnessv1.NewLocalServiceClient(conn)
 	now, err := local.DescribeProcess(ctx, &harnessv1.DescribeProcessRequest{})
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if len(now.GetWorking()) > 0 && !c.Now {
 		if err := confirmStop(a, now.GetWorking()); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	if _, err := local.StopProcess(ctx, &harnessv1.StopProcessRequest{Interrupt: c.Now}); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if err := awaitEnd(ctx, dir); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	a.printNote("the background process %d has ended", now.GetPid())
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // confirmStop asks whether the process is to end although runs work.
@@ -174,26 +174,26 @@ func (c daemonRestartCmd) run(ctx context.Context, a *app) (int, error) {
 	defer stop()
 	dir, h, conn, err := running(ctx, a)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	program := newBackground(a).Program
 	if program.Path == "" {
-		return follow.ExitError, errors.New("the path of this program is not known")
+		return exit.Error, errors.New("the path of this program is not known")
 	}
 	if conn != nil {
 		_ = conn.Close()
 		program.Replace, program.Now = h.PID, c.Now
 	}
 	if err := daemon.Spawn(ctx, program); err != nil && !errors.Is(err, daemon.ErrHeld) {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	now := node.HolderOf(dir)
 	if conn == nil {
 		a.printNote("the background process %d has started", now.PID)
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	}
 	a.printNote("the background process %d (%s) replaces %d (%s)", now.PID, now.Build, h.PID, h.Build)
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // daemonLogsCmd prints the log.
@@ -202,7 +202,7 @@ type daemonLogsCmd struct{}
 func (daemonLogsCmd) run(_ context.Context, a *app) (int, error) {
 	dir, err := backend.DefaultData(a.env)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	found := false
 	for _, path := range daemon.LogFiles(dir) {
@@ -211,19 +211,19 @@ func (daemonLogsCmd) run(_ context.Context, a *app) (int, error) {
 			continue
 		}
 		if err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 		found = true
 		err = copyLines(a.out, file)
 		_ = file.Close()
 		if err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	if !found {
 		a.printNote("there is no log in %s", dir)
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // copyLines prints a log, of which agents may have written a part, safe for a terminal.
@@ -254,9 +254,9 @@ func (c *daemonRunCmd) run(ctx context.Context, a *app) (int, error) {
 		client.Report(err)
 	}
 	if errors.Is(err, daemon.ErrHeld) {
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	}
-	return follow.ExitError, err
+	return exit.Error, err
 }
 
 func (c *daemonRunCmd) serve(ctx context.Context, a *app, client *daemon.Pipe) error {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -42,7 +42,7 @@ func (f *ageFlag) UnmarshalText(text []byte) error {
 
 func (c *deleteCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := c.connect(ctx, a, backend.Store)
 	if err != nil {
@@ -53,11 +53,11 @@ func (c *deleteCmd) run(ctx context.Context, a *app) (int, error) {
 	defer stop()
 	ids, err := c.selected(ctx, session)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if len(ids) == 0 {
 		a.printNote("no run ended longer than %s ago", brief(c.OlderThan.d))
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	}
 	return c.all(ctx, a, session, ids)
 }
@@ -118,22 +118,22 @@ func (c *deleteCmd) all(ctx context.Context, a *app, s *backend.Session, ids []s
 		line, err := c.one(ctx, s, id)
 		switch {
 		case context.Cause(ctx) != nil:
-			return follow.ExitError, context.Cause(ctx)
+			return exit.Error, context.Cause(ctx)
 		case err != nil && len(ids) == 1:
-			return follow.ExitError, err
+			return exit.Error, err
 		case err != nil:
 			failed++
 			a.printNote("%s: %s", id, message(err))
 			continue
 		}
 		if err := emit(a.out, []byte(line)); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	if failed > 0 {
-		return follow.ExitError, fmt.Errorf("%d of %d runs were not deleted", failed, len(ids))
+		return exit.Error, fmt.Errorf("%d of %d runs were not deleted", failed, len(ids))
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // one deletes a run and returns the line about it.

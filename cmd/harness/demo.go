@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/demo"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 )
 
 // demoCmd runs a scripted agent on a small broken program.
@@ -38,16 +38,16 @@ func removeOldDemos(now time.Time) {
 
 func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
 	if _, err := exec.LookPath("go"); err != nil {
-		return follow.ExitError, errors.New("no go command on PATH, which the demo needs to run the tests of a small Go program: install Go, or try `harness run` with a model")
+		return exit.Error, errors.New("no go command on PATH, which the demo needs to run the tests of a small Go program: install Go, or try `harness run` with a model")
 	}
 	removeOldDemos(time.Now())
 	root, err := os.MkdirTemp("", demoPrefix)
 	if err != nil {
-		return follow.ExitError, fmt.Errorf("demo: %w", err)
+		return exit.Error, fmt.Errorf("demo: %w", err)
 	}
 	place, err := demo.Write(root)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	tell := func(format string, args ...any) {
 		if c.Output == "text" {
@@ -69,7 +69,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
 		Goal:      []string{demo.Goal},
 	}
 	code, err := run.run(ctx, a)
-	if err != nil || code != follow.ExitDone {
+	if err != nil || code != exit.Done {
 		return code, err // a run that is parked can be resumed
 	}
 	tell("")
@@ -78,7 +78,7 @@ func (c *demoCmd) run(ctx context.Context, a *app) (int, error) {
 		tell("  harness list --data %s", quote(place.Data))
 	} else {
 		if err := os.RemoveAll(root); err != nil {
-			return follow.ExitError, fmt.Errorf("demo: %w", err)
+			return exit.Error, fmt.Errorf("demo: %w", err)
 		}
 		tell("The program and the run are deleted; harness demo --keep keeps them.")
 	}

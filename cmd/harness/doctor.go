@@ -11,7 +11,7 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -97,7 +97,7 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 		return c.examine(ctx, a)
 	}
 	if c.Agent != "" || len(c.MCP) > 0 {
-		return follow.ExitError, errors.New("--agent, --mcp: are for a machine without a mesh: use harness mcp list --server ADDR")
+		return exit.Error, errors.New("--agent, --mcp: are for a machine without a mesh: use harness mcp list --server ADDR")
 	}
 	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds, TLS: c.files(), Name: "harness doctor", Logger: a.log}
 	if c.NATSWait != nil {
@@ -109,7 +109,7 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 		if c.Output == "text" {
 			_, _ = fmt.Fprintln(a.out, box.text())
 		}
-		return follow.ExitError, ofBus(err)
+		return exit.Error, ofBus(err)
 	}
 	defer log.Close()
 	var d diagnosis
@@ -117,11 +117,11 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	for end := time.Now().Add(secondLook); ; {
 		there, err := log.Presences(ctx)
 		if err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 		_, consumers, err := log.Status(ctx)
 		if err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 		if d = diagnose(there, consumers); len(d.Problems) == 0 || time.Now().After(end) {
 			break
@@ -132,12 +132,12 @@ func (c *doctorCmd) run(ctx context.Context, a *app) (int, error) {
 	d.Sandbox = box
 	d.TakeoverMS = runlog.TakeoverOf(log.AckWait()).Milliseconds()
 	if err := c.show(a, d); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if len(d.Problems) > 0 {
-		return follow.ExitError, nil
+		return exit.Error, nil
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // executorRow is a custom executor.

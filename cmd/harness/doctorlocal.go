@@ -18,7 +18,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/daemon"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -93,7 +93,7 @@ func (c *doctorCmd) here(a *app) bool {
 func (c *doctorCmd) examine(ctx context.Context, a *app) (int, error) {
 	models, err := a.models()
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	e := examination{Version: a.version, Schema: runlog.Schema, Go: runtime.Version(), Keys: keyRows(models, a.env), Problems: []string{}, Sandbox: examineSandbox(ctx)}
 	for _, row := range e.Keys {
@@ -114,16 +114,16 @@ func (c *doctorCmd) examine(ctx context.Context, a *app) (int, error) {
 	}
 	servers, err := c.examineServers(ctx, a, e.Data.Dir)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	e.Problems = append(e.Problems, servers...)
 	if err := c.showExamination(a, e); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if len(e.Problems) > 0 {
-		return follow.ExitError, nil
+		return exit.Error, nil
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // examineServers connects to the servers over HTTP of the files, and returns what is wrong with them.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -19,15 +20,15 @@ var thumbs = map[string]harnessv1.Thumb{"up": harnessv1.Thumb_THUMB_UP, "down": 
 
 func (c *feedbackCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	thumb, ok := thumbs[c.Thumb]
 	if !ok {
-		return follow.ExitError, fmt.Errorf("THUMB: expected up or down, not %q", c.Thumb)
+		return exit.Error, fmt.Errorf("THUMB: expected up or down, not %q", c.Thumb)
 	}
 	session, err := c.connect(ctx, a, backend.Store)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	defer a.disconnect(ctx, session)
 	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
@@ -35,8 +36,8 @@ func (c *feedbackCmd) run(ctx context.Context, a *app) (int, error) {
 		Input: &harnessv1.SendInputRequest_Feedback{Feedback: &harnessv1.Feedback{Thumb: thumb}},
 	})
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	a.printNote("the feedback on %s is stored", c.RunID)
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -98,22 +99,22 @@ func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 	switch {
 	case errors.Is(err, errSignal):
 		a.printNote("detached; the run continues")
-		return follow.ExitParked, nil
+		return exit.Parked, nil
 	case errors.Is(err, follow.ErrStopped):
 		a.printNote("%s; to continue: harness resume %s%s", err, f.run, f.target.words(a))
-		return follow.ExitParked, nil
+		return exit.Parked, nil
 	case errors.Is(err, follow.ErrLeft):
 		a.printNote("%s", message(err))
 		a.printNote("to continue: harness resume %s%s", f.run, f.target.words(a))
 		f.session = nil // leave without waiting
-		return follow.ExitParked, nil
+		return exit.Parked, nil
 	case errors.Is(err, follow.ErrStored):
 		a.printNote("%s: data directory %s cannot be written", err, f.target.Data)
-		return follow.ExitParked, nil
+		return exit.Parked, nil
 	case errors.Is(err, follow.ErrUnread):
-		return follow.ExitError, nil
+		return exit.Error, nil
 	case err != nil:
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	for id, reason := range outcome.Rejected {
 		if id == f.resume && outcome.Moved {
@@ -126,13 +127,13 @@ func (f *runFollower) follow(ctx context.Context, a *app) (int, error) {
 		a.printNote("the whole answer cannot be read: %s", message(err))
 	}
 	if err := f.print(a, text, result); err != nil {
-		return follow.ExitError, fmt.Errorf("stdout: %w", err)
+		return exit.Error, fmt.Errorf("stdout: %w", err)
 	}
 	f.hints(ctx, a, text, result)
 	if err := f.writeTranscript(ctx); err != nil {
-		return follow.ExitError, fmt.Errorf("--transcript: %w", err)
+		return exit.Error, fmt.Errorf("--transcript: %w", err)
 	}
-	return follow.ExitCode(result), nil
+	return exit.Code(result), nil
 }
 
 // print writes the result. A closed stdout is no error.

@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 )
 
 // lastCmd prints the id of the newest run, for use in other commands.
@@ -18,33 +18,33 @@ var errNoRuns = errors.New("no run yet: start one with harness run GOAL")
 
 func (c *lastCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if c.Namespace == "*" {
-		return follow.ExitError, errors.New("--namespace: a run has one namespace, not *")
+		return exit.Error, errors.New("--namespace: a run has one namespace, not *")
 	}
 	statuses, err := statusesOf(c.Status)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := c.connect(ctx, a, backend.Read)
 	switch {
 	case errors.Is(err, backend.ErrNoData):
-		return follow.ExitError, errNoRuns
+		return exit.Error, errNoRuns
 	case err != nil:
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	defer a.disconnect(ctx, session)
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
 	for run, err := range c.listed(ctx, session, statuses, false, 1) {
 		if err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
-		return follow.ExitDone, emit(a.out, []byte(run.GetRunId()))
+		return exit.Done, emit(a.out, []byte(run.GetRunId()))
 	}
 	if len(statuses) > 0 {
-		return follow.ExitError, errors.New("--status: no run has this status")
+		return exit.Error, errors.New("--status: no run has this status")
 	}
-	return follow.ExitError, errNoRuns
+	return exit.Error, errNoRuns
 }

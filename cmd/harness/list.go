@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -23,28 +23,28 @@ type listCmd struct {
 
 func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	statuses, err := statusesOf(c.Status)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := c.connect(ctx, a, backend.Read)
 	switch {
 	case errors.Is(err, backend.ErrNoData) && c.Output == "json":
-		return follow.ExitDone, emit(a.out, []byte(`{"runs":[]}`))
+		return exit.Done, emit(a.out, []byte(`{"runs":[]}`))
 	case errors.Is(err, backend.ErrNoData):
 		a.printNote("no runs")
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	case err != nil:
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	defer a.disconnect(ctx, session)
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
 	runs, more, err := c.runs(ctx, session, statuses)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	reportIdle(a, session, runs)
 	write := c.table
@@ -53,19 +53,19 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 		write = c.json
 	case len(runs) == 0:
 		a.printNote("no runs")
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	}
 	out, err := write(ctx, a, session, runs)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if err := emit(a.out, out); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if more {
 		a.printNote("there are older runs; --limit %d lists more", 2*uint64(c.Limit))
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // statusesOf returns the statuses that flags name.

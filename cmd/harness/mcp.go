@@ -20,7 +20,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/services/gateway/gatewaymcp"
@@ -122,7 +122,7 @@ type mcpListCmd struct {
 
 func (c *mcpListCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if c.Server != "" {
 		return c.signIns(ctx, a)
@@ -130,10 +130,10 @@ func (c *mcpListCmd) run(ctx context.Context, a *app) (int, error) {
 	c.tokens, c.namespace = tokensOf(c.Data), c.Namespace
 	servers, described, err := c.describe(ctx, a, false)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	selection := mcptool.Select(mcptool.Input{Servers: servers, Described: described})
-	code := follow.ExitDone
+	code := exit.Done
 	type row struct {
 		Server  string                  `json:"server"`
 		State   string                  `json:"state"`
@@ -150,7 +150,7 @@ func (c *mcpListCmd) run(ctx context.Context, a *app) (int, error) {
 			}
 		}
 		if s.GetState() != harnessv1.McpServerState_MCP_SERVER_STATE_READY {
-			code = follow.ExitError
+			code = exit.Error
 		}
 	}
 	if c.Output == "json" {
@@ -174,7 +174,7 @@ func (c *mcpListCmd) run(ctx context.Context, a *app) (int, error) {
 func (c *mcpListCmd) signIns(ctx context.Context, a *app) (int, error) {
 	file, err := c.files()
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := c.connect(ctx, a, backend.Store)
 	if err != nil {
@@ -196,14 +196,14 @@ func (c *mcpListCmd) signIns(ctx context.Context, a *app) (int, error) {
 		}
 		subject, err := subjectOf(a, server)
 		if err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 		r, err := session.Client.GetSignIn(ctx, &harnessv1.GetSignInRequest{Namespace: c.Namespace, Subject: subject})
 		switch {
 		case status.Code(err) == codes.FailedPrecondition:
 			rows = append(rows, row{server.GetName(), false, status.Convert(err).Message(), ""})
 		case err != nil:
-			return follow.ExitError, err
+			return exit.Error, err
 		case len(r.GetHosts()) > 1:
 			for _, h := range r.GetHosts() {
 				signedIn, message := signInText(server.GetName(), h.GetState())
@@ -218,7 +218,7 @@ func (c *mcpListCmd) signIns(ctx context.Context, a *app) (int, error) {
 		}
 	}
 	if c.Output == "json" {
-		return follow.ExitDone, json.NewEncoder(a.out).Encode(rows)
+		return exit.Done, json.NewEncoder(a.out).Encode(rows)
 	}
 	w := tabwriter.NewWriter(a.out, 0, 4, 2, ' ', 0)
 	for _, r := range rows {
@@ -231,7 +231,7 @@ func (c *mcpListCmd) signIns(ctx context.Context, a *app) (int, error) {
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\n", oneLine(r.Server), state, oneLine(r.Message))
 	}
-	return follow.ExitDone, w.Flush()
+	return exit.Done, w.Flush()
 }
 
 // signInText returns whether a sign-in is valid, and what people should know of it.
@@ -252,19 +252,19 @@ type mcpLockCmd struct {
 
 func (c *mcpLockCmd) run(ctx context.Context, a *app) (int, error) {
 	if c.Agent == "" {
-		return follow.ExitError, errors.New("--agent: missing: the pins lie next to the agent file")
+		return exit.Error, errors.New("--agent: missing: the pins lie next to the agent file")
 	}
 	if data, err := backend.DefaultData(a.env); err == nil {
 		c.tokens = tokensOf(data)
 	}
 	servers, described, err := c.describe(ctx, a, true)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	pins := map[string]map[string]string{}
 	for i, d := range described {
 		if !d.GetListed() {
-			return follow.ExitError, fmt.Errorf("server %s: %s", d.GetServer(), d.GetMessage())
+			return exit.Error, fmt.Errorf("server %s: %s", d.GetServer(), d.GetMessage())
 		}
 		pins[servers[i].GetName()] = map[string]string{}
 		for _, t := range d.GetTools() {
@@ -273,14 +273,14 @@ func (c *mcpLockCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	data, err := json.MarshalIndent(pins, "", "  ")
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	path := agentfile.LockPath(c.Agent)
 	if err := os.WriteFile(path, append(data, '\n'), 0o644); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	fmt.Fprintln(a.out, path)
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // mcpServeCmd serves runs over MCP.
@@ -292,7 +292,7 @@ type mcpServeCmd struct {
 
 func (c *mcpServeCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.target.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	spec, _, err := c.spec(ctx, a, "", c.Server == "")
 	if err != nil {
@@ -310,9 +310,9 @@ func (c *mcpServeCmd) run(ctx context.Context, a *app) (int, error) {
 		Fixed: c.Agent != "" || c.Workspace != "", Namespace: c.Namespace, Version: a.build(),
 	}, io.NopCloser(a.in), keepOpen{a.out})
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // keepOpen is an output that is not closed.

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
@@ -63,11 +63,11 @@ func subjectOf(a *app, server *harnessv1.McpServer) (*harnessv1.SignInSubject, e
 // with connects to a mesh with a tool host, and calls do.
 func (c *signInFlags) with(ctx context.Context, a *app, do func(context.Context, harnessv1.GatewayServiceClient, *harnessv1.SignInSubject) error) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	subject, err := c.subject(a)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	need := backend.Drive
 	if _, err := os.Stat(c.Data); c.Server == "" && errors.Is(err, os.ErrNotExist) {
@@ -81,9 +81,9 @@ func (c *signInFlags) with(ctx context.Context, a *app, do func(context.Context,
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
 	if err := do(ctx, session.Client, subject); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // mcpLogoutCmd signs out.

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -34,7 +34,7 @@ type gatewayCall struct {
 // with connects, and calls do.
 func (c *gatewayCall) with(ctx context.Context, a *app, do func(ctx context.Context, client harnessv1.GatewayServiceClient) error) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := c.connect(ctx, a, backend.Store)
 	if err != nil {
@@ -44,9 +44,9 @@ func (c *gatewayCall) with(ctx context.Context, a *app, do func(ctx context.Cont
 	ctx, stop := a.cancelOnSignal(ctx)
 	defer stop()
 	if err := do(ctx, session.Client); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // promptListCmd lists prompts.
@@ -124,11 +124,11 @@ func (c *promptSetCmd) run(ctx context.Context, a *app) (int, error) {
 		data, err = os.ReadFile(c.File)
 	}
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	text := strings.TrimSpace(string(data))
 	if text == "" {
-		return follow.ExitError, errors.New("the text is empty: harness prompt unset restores the built-in prompt")
+		return exit.Error, errors.New("the text is empty: harness prompt unset restores the built-in prompt")
 	}
 	return c.set(ctx, a, text)
 }
@@ -189,7 +189,7 @@ type profileShowCmd struct {
 func (c *profileShowCmd) run(ctx context.Context, a *app) (int, error) {
 	name, err := c.name()
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	return c.with(ctx, a, func(ctx context.Context, client harnessv1.GatewayServiceClient) error {
 		r, err := client.GetProfile(ctx, &harnessv1.GetProfileRequest{Namespace: c.Namespace, Profile: name})
@@ -217,7 +217,7 @@ type profileResetCmd struct {
 func (c *profileResetCmd) run(ctx context.Context, a *app) (int, error) {
 	name, err := c.name()
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	return c.with(ctx, a, func(ctx context.Context, client harnessv1.GatewayServiceClient) error {
 		if _, err := client.ResetProfile(ctx, &harnessv1.ResetProfileRequest{Namespace: c.Namespace, Profile: name}); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -30,10 +31,10 @@ type resumeCmd struct {
 
 func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if err := checkModel(a, &c.Model, c.Server == ""); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	f := &runFollower{target: &c.target, run: c.RunID, newModel: c.Model, output: c.Output, render: c.Render, guidance: c.Guidance, alone: !c.Tree, noDeltas: c.NoStream}
 	defer func() { a.disconnect(ctx, f.session) }()
@@ -61,10 +62,10 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	switch {
 	case ended:
-		return follow.ExitError, fmt.Errorf("run %s has ended (%s) and cannot be resumed; to continue it with a message: harness send %s%s 'what to do now'",
+		return exit.Error, fmt.Errorf("run %s has ended (%s) and cannot be resumed; to continue it with a message: harness send %s%s 'what to do now'",
 			c.RunID, render.StatusName(current.GetRun().GetStatus()), c.RunID, c.words(a))
 	case err != nil:
-		return follow.ExitError, c.named(err)
+		return exit.Error, c.named(err)
 	case c.extends() != nil, c.Model != "":
 		f.sent = []string{id} // stored also for a run that runs
 	case !answer.GetAlreadyRunning():

@@ -14,6 +14,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
@@ -43,50 +44,50 @@ var startFlags = []string{
 
 func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.target.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if a.given["catalogue"] && c.Server != "" {
-		return follow.ExitError, errors.New("--catalogue: not supported with --server; set it there: harness serve --catalogue FILE")
+		return exit.Error, errors.New("--catalogue: not supported with --server; set it there: harness serve --catalogue FILE")
 	}
 	if err := checkTranscript(c.Transcript); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	a.catalogue = c.Catalogue
 	if c.Server == "" {
 		if _, err := a.models(); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	if c.Namespace == "*" {
-		return follow.ExitError, errors.New("--namespace: a run has one namespace, not *")
+		return exit.Error, errors.New("--namespace: a run has one namespace, not *")
 	}
 	if c.Continue != "" {
 		for _, flag := range startFlags {
 			if err := a.conflict("continue", flag); err != nil {
-				return follow.ExitError, err
+				return exit.Error, err
 			}
 		}
 		if err := runName("--continue", c.Continue); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	var goal string
 	if len(c.Goal) > 0 || c.Continue == "" || len(c.Attach) == 0 {
 		var err error
 		if goal, err = a.said(c.Goal, "GOAL"); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	files, err := c.attachments()
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if c.Continue != "" {
 		return c.continueRun(ctx, a, goal, files)
 	}
 	if c.RunID != "" {
 		if err := runName("--run-id", c.RunID); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	spec, file, err := c.spec(ctx, a, goal, c.Server == "")
@@ -155,9 +156,9 @@ func (c *runCmd) reach(ctx context.Context, a *app, file *agentfile.File) error 
 // run.
 func before(err error) (int, error) {
 	if errors.Is(err, errSignal) {
-		return follow.ExitParked, errors.New("interrupted before the run had started")
+		return exit.Parked, errors.New("interrupted before the run had started")
 	}
-	return follow.ExitError, err
+	return exit.Error, err
 }
 
 // startRun starts a run. The request id makes it safe to retry.
@@ -198,7 +199,7 @@ func requestID(request *harnessv1.StartRunRequest) string {
 // continueRun sends an existing run a message and follows it.
 func (c *runCmd) continueRun(ctx context.Context, a *app, text string, files []*harnessv1.Media) (int, error) {
 	if err := checkModel(a, &c.Model, c.Server == ""); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	f := &runFollower{target: &c.target, run: c.Continue, newModel: c.Model, output: c.Output, render: c.Render, guidance: c.Guidance, alone: !c.Tree,
 		noDeltas: c.NoStream, transcript: c.Transcript, goal: text}
@@ -209,11 +210,11 @@ func (c *runCmd) continueRun(ctx context.Context, a *app, text string, files []*
 	}
 	f.after, f.since = current.GetRun().GetVersion(), current.GetRun().GetUpdateTime().AsTime()
 	if err := f.changeModel(ctx); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	id := follow.NewID()
 	if err := sendMessage(ctx, f.session, c.Namespace, f.run, id, text, files); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	f.sent = append(f.sent, id)
 	return f.follow(ctx, a)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -23,7 +24,7 @@ type sendCmd struct {
 
 func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	// A mode in the environment is for runs that are started.
 	if !a.given["mode"] {
@@ -33,28 +34,28 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 		c.Replan = false
 	}
 	if c.Mode == "" && a.given["mode"] {
-		return follow.ExitError, errors.New("--mode: must not be empty")
+		return exit.Error, errors.New("--mode: must not be empty")
 	}
 	if c.Replan && len(c.Attach) > 0 {
-		return follow.ExitError, errors.New("--attach: not supported with --replan, which sends no message")
+		return exit.Error, errors.New("--attach: not supported with --replan, which sends no message")
 	}
 	var text string
 	if err := checkModel(a, &c.Model, c.Server == ""); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if len(c.Text) > 0 || c.Mode == "" && c.Model == "" && !c.Replan && len(c.Attach) == 0 {
 		var err error
 		if text, err = a.said(c.Text, "TEXT"); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	files, err := c.attachments()
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := c.connect(ctx, a, backend.Store)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	defer a.disconnect(ctx, session)
 	sent, err := c.send(ctx, session, text, files)
@@ -62,14 +63,14 @@ func (c *sendCmd) run(ctx context.Context, a *app) (int, error) {
 		if len(sent) > 0 {
 			a.printNote("%s is stored; no process is working on the run", sent[0])
 		}
-		return follow.ExitError, c.named(err)
+		return exit.Error, c.named(err)
 	}
 	what := sent[0] + " is stored"
 	if len(sent) > 1 {
 		what = strings.Join(sent, " and ") + " are stored"
 	}
 	c.stored(a, session, what)
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // send stores the inputs: the mode first, so that the message is processed in it. An

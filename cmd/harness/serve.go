@@ -11,7 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/node"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
@@ -60,31 +60,31 @@ type serveCmd struct {
 
 func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	if a.given["nats"] && a.given["sync"] || c.NATS != "" && c.Sync != "" {
-		return follow.ExitError, errors.New("--sync: not supported with --nats; set sync_interval: always in that server's configuration")
+		return exit.Error, errors.New("--sync: not supported with --nats; set sync_interval: always in that server's configuration")
 	}
 	if len(c.Roles) == 0 || len(c.Roles) == 1 && strings.TrimSpace(c.Roles[0]) == "" {
-		return follow.ExitError, fmt.Errorf("--roles: missing role: expected all, %s", strings.Join(workflow.Roles(), ", "))
+		return exit.Error, fmt.Errorf("--roles: missing role: expected all, %s", strings.Join(workflow.Roles(), ", "))
 	}
 	for i, role := range c.Roles {
 		c.Roles[i] = strings.TrimSpace(role)
 		if c.Roles[i] != workflow.AllRoles && c.Roles[i] != workflow.Bridge && !slices.Contains(workflow.Roles(), c.Roles[i]) {
-			return follow.ExitError, fmt.Errorf("--roles: %q: expected all, %s, %s", role, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
+			return exit.Error, fmt.Errorf("--roles: %q: expected all, %s, %s", role, strings.Join(workflow.Roles(), ", "), workflow.Bridge)
 		}
 	}
 	if c.Takeover != nil && c.NATS != "" {
-		return follow.ExitError, errors.New("--takeover: not supported with --nats; set it with `harness provision`")
+		return exit.Error, errors.New("--takeover: not supported with --nats; set it with `harness provision`")
 	}
 	if c.Takeover != nil && c.Takeover.d < runlog.MinTakeover {
-		return follow.ExitError, fmt.Errorf("--takeover: %s is too short: must be at least %s, so that a worker can report five times within it", c.Takeover.d, runlog.MinTakeover)
+		return exit.Error, fmt.Errorf("--takeover: %s is too short: must be at least %s, so that a worker can report five times within it", c.Takeover.d, runlog.MinTakeover)
 	}
 	if c.Instance != "" && !nameForm().MatchString(c.Instance) {
-		return follow.ExitError, fmt.Errorf("--instance: %q: expected letters, digits, - and _, at most 64", c.Instance)
+		return exit.Error, fmt.Errorf("--instance: %q: expected letters, digits, - and _, at most 64", c.Instance)
 	}
 	if c.Concurrency < 0 || a.given["concurrency"] && c.Concurrency == 0 {
-		return follow.ExitError, fmt.Errorf("--concurrency: %d: expected at least 1", c.Concurrency)
+		return exit.Error, fmt.Errorf("--concurrency: %d: expected at least 1", c.Concurrency)
 	}
 	if c.PeerConnections < 0 || a.given["peer-connections"] && c.PeerConnections == 0 {
-		return follow.ExitError, fmt.Errorf("--peer-connections: %d: expected at least 1", c.PeerConnections)
+		return exit.Error, fmt.Errorf("--peer-connections: %d: expected at least 1", c.PeerConnections)
 	}
 	drain := defaultDrain
 	if c.Drain != nil {
@@ -94,30 +94,30 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		a.printNote("WARNING: without --nats the bus is embedded in this process: %s cannot work with other processes", strings.Join(c.Roles, ", "))
 	}
 	if err := c.checkCORS(); err != nil {
-		return follow.ExitError, fmt.Errorf("--cors: %w", err)
+		return exit.Error, fmt.Errorf("--cors: %w", err)
 	}
 	if c.Listen == "" {
 		c.Listen = c.defaultListen()
 	}
 	if err := c.checkListen(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	shared := c.Data == "" && c.NATS != ""
 	if c.Data == "" {
 		dir, err := backend.DefaultData(a.env)
 		if err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 		c.Data = dir
 	}
 	data, err := filepath.Abs(c.Data)
 	if err != nil {
-		return follow.ExitError, fmt.Errorf("--data: %w", err)
+		return exit.Error, fmt.Errorf("--data: %w", err)
 	}
 	a.catalogue = c.Catalogue
 	models, err := a.models()
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	cfg := node.Config{
 		Data: data, SharedData: shared, NATS: c.NATS, Credentials: c.NATSCreds, Roles: c.Roles, Listen: c.Listen, Advertise: c.Advertise, Sync: c.Sync, CORS: c.CORS,
@@ -127,21 +127,21 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 		ModelEnv: a.env, Catalogue: models, Metrics: c.Metrics, Logger: a.log, Stderr: a.err,
 	}
 	if cfg.ToolServices, err = parseToolServices(c.ToolService); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if c.Features != "" {
 		if cfg.Features, err = agentfile.LoadFeatures(c.Features); err != nil {
-			return follow.ExitError, fmt.Errorf("--features: %w", err)
+			return exit.Error, fmt.Errorf("--features: %w", err)
 		}
 	}
 	if c.TargetTime != nil {
 		cfg.TargetTimeout = c.TargetTime.d
 	}
 	if err := c.meshFlags.configure(c, a, &cfg); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if err := c.secure(a, &cfg); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if c.NATSWait != nil {
 		cfg.NATSWait = c.NATSWait.d
@@ -160,13 +160,13 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	stop()
 	if err != nil {
 		if context.Cause(starting) != nil {
-			return follow.ExitDone, nil
+			return exit.Done, nil
 		}
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	select {
 	case <-n.Done():
-		return follow.ExitError, fmt.Errorf("a role ended: %w", n.Err())
+		return exit.Error, fmt.Errorf("a role ended: %w", n.Err())
 	case <-starting.Done(): // the signal came as the start ended
 	case <-a.signals:
 	}
@@ -177,11 +177,11 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 	select {
 	case err := <-stopped:
 		if err != nil {
-			return follow.ExitError, fmt.Errorf("the process did not stop cleanly: %w", err)
+			return exit.Error, fmt.Errorf("the process did not stop cleanly: %w", err)
 		}
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	case <-a.signals:
-		return follow.ExitError, errors.New("stopped by a second signal before shutdown was complete")
+		return exit.Error, errors.New("stopped by a second signal before shutdown was complete")
 	}
 }
 
@@ -202,14 +202,14 @@ type provisionCmd struct {
 func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 	for _, name := range c.Executor {
 		if !nameForm().MatchString(name) {
-			return follow.ExitError, fmt.Errorf("--executor: %q: expected letters, digits, - and _, at most 64", name)
+			return exit.Error, fmt.Errorf("--executor: %q: expected letters, digits, - and _, at most 64", name)
 		}
 	}
 	if c.Partitions < 0 || c.Partitions > maxPartitions {
-		return follow.ExitError, fmt.Errorf("--partitions: %d: expected 1 to %d", c.Partitions, maxPartitions)
+		return exit.Error, fmt.Errorf("--partitions: %d: expected 1 to %d", c.Partitions, maxPartitions)
 	}
 	if c.Replicas != 0 && c.Replicas != 1 && c.Replicas != 3 && c.Replicas != 5 {
-		return follow.ExitError, fmt.Errorf("--replicas: %d: expected 1, 3 or 5", c.Replicas)
+		return exit.Error, fmt.Errorf("--replicas: %d: expected 1, 3 or 5", c.Replicas)
 	}
 	bus := jetstream.Config{URL: c.NATS, Credentials: c.NATSCreds, TLS: c.files()}
 	if c.NATSWait != nil {
@@ -224,10 +224,10 @@ func (c *provisionCmd) run(ctx context.Context, a *app) (int, error) {
 	ctx, cancel := context.WithTimeout(ctx, bus.Wait+time.Minute)
 	defer cancel()
 	if err := backend.Provision(ctx, bus, layout); err != nil {
-		return follow.ExitError, ofBus(err)
+		return exit.Error, ofBus(err)
 	}
 	a.printNote("%s is provisioned", jetstream.Redacted(c.NATS))
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 // ofBus returns an error of the bus with the flag that it is about.

@@ -11,7 +11,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	"github.com/harnessmesh/harnessmesh/pkg/event/eventjson"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -33,18 +33,18 @@ type showCmd struct {
 
 func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if c.Conversation && c.State != nil {
 		if err := a.conflict("conversation", "state"); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
 	}
 	if err := c.checkParts(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	if err := c.checkContext(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := c.connect(ctx, a, backend.Read)
 	if err != nil {
@@ -56,9 +56,9 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 
 	if c.Context {
 		if err := c.context(ctx, a, session); err != nil {
-			return follow.ExitError, err
+			return exit.Error, err
 		}
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	}
 	var out []byte
 	switch {
@@ -72,9 +72,9 @@ func (c *showCmd) run(ctx context.Context, a *app) (int, error) {
 		out, err = c.overview(ctx, a, session)
 	}
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
-	return follow.ExitDone, emit(a.out, bytes.TrimRight(out, "\n"))
+	return exit.Done, emit(a.out, bytes.TrimRight(out, "\n"))
 }
 
 // state prints JSON in both formats, indented as text.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -73,7 +74,7 @@ const stopGrace = 3 * time.Second
 // stop sends an input that stops a run and waits for its effect.
 func stop(ctx context.Context, a *app, o *oneRun, want harnessv1.RunStatus, send func(context.Context, *backend.Session, string) error) (int, error) {
 	if err := o.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := o.connect(ctx, a, backend.Drive, o.RunID)
 	if err != nil {
@@ -83,15 +84,15 @@ func stop(ctx context.Context, a *app, o *oneRun, want harnessv1.RunStatus, send
 	f := &runFollower{target: &o.target, session: session, run: o.RunID}
 	current, err := f.current(ctx)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	run := current.GetRun()
 	if hasEnded(run.GetStatus()) && len(current.GetWaiting()) == 0 { // otherwise an input is about to resume it
-		return follow.ExitError, fmt.Errorf("run %s has ended (%s): nothing to stop", o.RunID, render.StatusName(run.GetStatus()))
+		return exit.Error, fmt.Errorf("run %s has ended (%s): nothing to stop", o.RunID, render.StatusName(run.GetStatus()))
 	}
 	id := follow.NewID()
 	if err := send(ctx, session, id); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	waiting, cancel := context.WithTimeout(ctx, stopPatience)
 	defer cancel()
@@ -109,20 +110,20 @@ func stop(ctx context.Context, a *app, o *oneRun, want harnessv1.RunStatus, send
 	})
 	if cause := context.Cause(waiting); err != nil && cause != nil {
 		a.printNote("stored; run %s stops when a worker continues it", o.RunID)
-		return follow.ExitDone, nil
+		return exit.Done, nil
 	}
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	result := outcome.Result
 	if reason, refused := outcome.Rejected[id]; refused && result.GetStatus() != want {
-		return follow.ExitError, fmt.Errorf("run %s is %s: %s", o.RunID, render.StatusName(result.GetStatus()), reason)
+		return exit.Error, fmt.Errorf("run %s is %s: %s", o.RunID, render.StatusName(result.GetStatus()), reason)
 	}
 	fmt.Fprintf(a.out, "%s %s %s\n", o.RunID, render.StatusName(result.GetStatus()), render.Clean(result.GetReason().GetKind()))
 	if result.GetStatus() != want {
-		return follow.ExitError, fmt.Errorf("run %s ended first (%s)", o.RunID, render.StatusName(result.GetStatus()))
+		return exit.Error, fmt.Errorf("run %s ended first (%s)", o.RunID, render.StatusName(result.GetStatus()))
 	}
-	return follow.ExitDone, nil
+	return exit.Done, nil
 }
 
 func hasEnded(s harnessv1.RunStatus) bool {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
@@ -61,5 +61,5 @@ func shortened(commit string) string {
 func (versionCmd) run(_ context.Context, a *app) (int, error) {
 	text := fmt.Sprintf("harness %s\ncommit  %s\ngo      %s %s/%s\nschema  %d",
 		a.version, commit(), runtime.Version(), runtime.GOOS, runtime.GOARCH, runlog.Schema)
-	return follow.ExitDone, emit(a.out, []byte(text))
+	return exit.Done, emit(a.out, []byte(text))
 }

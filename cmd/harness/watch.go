@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
-	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -21,7 +21,7 @@ type watchCmd struct {
 
 func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 	if err := c.check(a); err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	session, err := c.connect(ctx, a, backend.Read)
 	if err != nil {
@@ -35,7 +35,7 @@ func (c *watchCmd) run(ctx context.Context, a *app) (int, error) {
 
 	current, err := f.current(ctx)
 	if err != nil {
-		return follow.ExitError, err
+		return exit.Error, err
 	}
 	switch running := current.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING; {
 	case running && session.ReadOnly:
