@@ -1,0 +1,240 @@
+//go:build linux
+
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/test/kit/rendertest"
+)
+
+// aHeredoc is a call whose command has some lines and does harm in the last.
+func aHeredoc(lines int) *harnessv1.PendingCall {
+	var command strings.Builder
+	command.WriteString("cat > notes.txt <<'EOF'\n")
+	for i := range lines {
+		fmt.Fprintf(&command, "%d. \"quoted\", \\ and <plain>, \x1b[2K\n", i+1)
+	}
+	command.WriteString("EOF\nrm -rf ~/notes # the end\n")
+	arguments, _ := json.Marshal(map[string]string{"command": command.String()})
+	call := anApproval("c1")
+	call.Arguments = inline(string(arguments))
+	call.Preview = &harnessv1.CallPreview{Digest: strings.Repeat("0123456789abcdef", 4), Command: &harnessv1.CommandPreview{
+		Directory: "/srv/work", Level: harnessv1.SandboxLevel_SANDBOX_LEVEL_FULL, Network: harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_ALL,
+	}}
+	return call
+}
+
+// untilAnswered parks runs for a call and ends them after its answer.
+func untilAnswered(f *fake, call *harnessv1.PendingCall) {
+	f.behave(func(r *fakeRun) { r.waits(call) }, func(r *fakeRun, id string, input proto.Message) {
+		a := input.(*harnessv1.Approval)
+		r.accept(id, "approval")
+		r.event(&harnessv1.Event{Event: &harnessv1.Event_ApprovalAnswered{ApprovalAnswered: &harnessv1.ApprovalAnswered{
+			CallId: a.GetCallId(), Tool: "run_command", Decision: a.GetDecision(), Reason: a.GetReason(),
+		}}})
+		r.done()
+	})
+}
+
+func (f *fake) approvals() []*harnessv1.Approval {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []*harnessv1.Approval
+	for _, input := range f.inputs {
+		all = append(all, input.(*harnessv1.Approval))
+	}
+	return all
+}
+
+// TestALongCallIsReadToItsEndFirst: no yes counts before the last line was on the screen.
+func TestALongCallIsReadToItsEndFirst(t *testing.T) {
+	f := serveFake(t)
+	call := aHeredoc(600)
+	if n := len(call.GetArguments().GetInline()); n < 22_900 {
+		t.Fatalf("only %d bytes", n)
+	}
+	untilAnswered(f, call)
+	cmd := program(t, "run", "--server", f.address, "go")
+	screen, keyboard := onTerminal(t, cmd)
+	const more = "[n] no: "
+	screen.expect(t, more, 1)
+	for i, early := range []string{"y", "a", "yes", "Y", "what"} {
+		fmt.Fprintln(keyboard, early)
+		screen.expect(t, more, i+2)
+	}
+	pages := 6
+	for !strings.Contains(screen.String(), "# the end") {
+		if strings.Contains(screen.String(), "[y] once") {
+			t.Fatalf("a yes is taken before the end:\n%s", screen)
+		}
+		fmt.Fprintln(keyboard)
+		pages++
+		screen.expect(t, more, pages)
+	}
+	if len(f.approvals()) > 0 {
+		t.Errorf("an early yes was sent: %v", f.approvals())
+	}
+	for i := range 600 {
+		if !strings.Contains(screen.String(), fmt.Sprintf("│ %d. \"quoted\", \\ and <plain>, <U+001B>[2K", i+1)) {
+			t.Fatalf("line %d was not shown", i+1)
+		}
+	}
+	fmt.Fprintln(keyboard, "y")
+	if code := exitCode(t, cmd); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, screen)
+	}
+	want := &harnessv1.Approval{CallId: "c1", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE, Digest: call.GetPreview().GetDigest()}
+	if got := f.approvals(); len(got) != 1 || !proto.Equal(got[0], want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestApprovalOnTerminals draws the prompt of a call of two pages on terminals of two widths.
+func TestApprovalOnTerminals(t *testing.T) {
+	for _, columns := range []int{80, 140} {
+		f := serveFake(t)
+		call := aHeredoc(22)
+		call.Why = "it runs commands"
+		untilAnswered(f, call)
+		cmd := program(t, "run", "--server", f.address, "--workspace", "/", "go")
+		cmd.Env = append(cmd.Env, fmt.Sprintf("COLUMNS=%d", columns))
+		screen, keyboard := onTerminal(t, cmd)
+		screen.expect(t, "[n] no: ", 1)
+		fmt.Fprintln(keyboard, "y")
+		screen.expect(t, "[n] no: ", 2)
+		fmt.Fprintln(keyboard)
+		screen.expect(t, "[n] no: ", 3)
+		fmt.Fprintln(keyboard, "n list them instead")
+		screen.expect(t, "run_command denied: list them instead", 1)
+		if code := exitCode(t, cmd); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+		terminal := rendertest.New(columns, 60)
+		text := screen.String()
+		_, _ = terminal.Write([]byte(text[strings.Index(text, "\r\nrun_command"):strings.Index(text, "run_command denied")]))
+		var lines []string
+		for _, line := range terminal.All() {
+			lines = append(lines, strings.TrimRight(line, " "))
+		}
+		got := strings.Trim(strings.Join(lines, "\n"), "\n") + "\n"
+		file := filepath.Join("testdata", fmt.Sprintf("approval-%d.txt", columns))
+		if *update {
+			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want, err := os.ReadFile(file)
+		if err != nil || got != string(want) {
+			t.Errorf("%v; got:\n%s\nwant:\n%s", err, got, want)
+		}
+	}
+}
+
+// TestALongCallInAPager: the pager has all of it, and its end is on the screen afterwards. A
+// pager that fails changes nothing.
+func TestALongCallInAPager(t *testing.T) {
+	f := serveFake(t)
+	untilAnswered(f, aHeredoc(600))
+	seen := filepath.Join(t.TempDir(), "seen")
+	for pager, want := range map[string]string{"cat > " + seen: "Allow it? [y] once", "no-such-pager": `the pager "no-such-pager" failed (exit status 127): set PAGER to another; read it here`} {
+		cmd := program(t, "run", "--server", f.address, "go")
+		cmd.Env = append(cmd.Env, "PAGER="+pager)
+		screen, keyboard := onTerminal(t, cmd)
+		screen.expect(t, "[v] pager", 1)
+		fmt.Fprintln(keyboard, "v")
+		screen.expect(t, want, 1)
+		ended := strings.Contains(screen.String(), "# the end")
+		if works := strings.HasPrefix(pager, "cat"); ended != works {
+			t.Errorf("%s: the end is shown: %t", pager, ended)
+		}
+		fmt.Fprintln(keyboard, "n no")
+		if code := exitCode(t, cmd); code != 0 {
+			t.Errorf("exit code %d:\n%s", code, screen)
+		}
+	}
+	if text, err := os.ReadFile(seen); err != nil || strings.Count(string(text), "\n") < 600 || !strings.Contains(string(text), "# the end") {
+		t.Errorf("the pager got %d bytes, %v", len(text), err)
+	}
+}
+
+// TestApproveShowsTheCallFirst: at a terminal it prompts and then follows the run; elsewhere it
+// prints what it approves.
+func TestApproveShowsTheCallFirst(t *testing.T) {
+	f := serveFake(t)
+	call1 := aHeredoc(2)
+	untilAnswered(f, call1)
+	parked := func(id string) { f.add(id, "default", aSpec()).waits(call1) }
+	parked("r")
+	cmd := program(t, "approve", "r", "--server", f.address)
+	screen, keyboard := onTerminal(t, cmd)
+	screen.expect(t, "[n] no: ", 1)
+	if got := screen.String(); !strings.Contains(got, "│ rm -rf ~/notes # the end") || len(f.approvals()) > 0 {
+		t.Errorf("%s", got)
+	}
+	fmt.Fprintln(keyboard, "y")
+	screen.expect(t, "DONE · agent_done", 1)
+	if code := exitCode(t, cmd); code != 0 {
+		t.Errorf("exit code %d:\n%s", code, screen)
+	}
+	// Ctrl-C keeps the question.
+	parked("left")
+	cmd = program(t, "approve", "left", "--server", f.address)
+	screen, keyboard = onTerminal(t, cmd)
+	screen.expect(t, "[n] no: ", 1)
+	fmt.Fprint(keyboard, "\x03")
+	screen.expect(t, "the call still waits: harness approve left c1", 1)
+	if code := exitCode(t, cmd); code != 4 || len(f.approvals()) != 1 {
+		t.Errorf("exit code %d, %v", code, f.approvals())
+	}
+	// With a decision there is no prompt, and --no-resume does not follow.
+	cmd = program(t, "approve", "left", "--server", f.address, "--yes", "--no-resume")
+	screen, _ = onTerminal(t, cmd)
+	screen.expect(t, "the answer to c1 is stored", 1)
+	if code := exitCode(t, cmd); code != 0 || !strings.Contains(screen.String(), "# the end") {
+		t.Errorf("exit code %d:\n%s", code, screen)
+	}
+	parked("away")
+	got := call(t, nil, "", "approve", "away", "--server", f.address)
+	if got.code != 0 || !strings.Contains(got.err, "# the end") || !strings.Contains(got.err, "is stored; harness watch away") {
+		t.Errorf("%+v", got)
+	}
+	parked("followed")
+	if got := call(t, nil, "", "approve", "followed", "--resume", "--digest", "01234567", "--server", f.address); got.code != 0 || !strings.Contains(got.err, "DONE · agent_done") {
+		t.Errorf("%+v", got)
+	}
+	parked("changed")
+	for digest, want := range map[string]string{"fedcba98": "is not the one that was shown", "xyz": "--digest", "012": "--digest"} {
+		if got := call(t, nil, "", "approve", "changed", "--digest", digest, "--server", f.address); got.code != 1 || !strings.Contains(got.err, want) || strings.Count(got.err, "\n") != 1 {
+			t.Errorf("%s: %+v", digest, got)
+		}
+	}
+	if n := len(f.approvals()); n != 4 {
+		t.Errorf("%d answers", n)
+	}
+}
+
+// TestACallThatCannotBeReadIsNotApproved at a prompt.
+func TestACallThatCannotBeReadIsNotApproved(t *testing.T) {
+	f := serveFake(t)
+	call := aHeredoc(2)
+	call.Arguments = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "gone", Size: 1 << 40, Preview: `{"command":"`}}}
+	untilAnswered(f, call)
+	cmd := program(t, "run", "--server", f.address, "go")
+	screen, keyboard := onTerminal(t, cmd)
+	screen.expect(t, "[n] no: ", 1)
+	fmt.Fprintln(keyboard, "y")
+	screen.expect(t, "it cannot be approved here. [n] no: ", 2)
+	fmt.Fprintln(keyboard, "n no")
+	if code := exitCode(t, cmd); code != 0 || f.approvals()[0].GetDecision() != harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY {
+		t.Errorf("exit code %d, %v:\n%s", code, f.approvals(), screen)
+	}
+}

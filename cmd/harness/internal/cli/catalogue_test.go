@@ -1,0 +1,34 @@
+package cli
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+)
+
+// TestProvidersOfACatalogueFile: a run uses a provider and a model of the file, and knows
+// which efforts the model takes.
+func TestProvidersOfACatalogueFile(t *testing.T) {
+	s := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply {
+		return modeltest.Reply{Calls: []modeltest.Call{{ID: "a", Name: "work_complete", Arguments: `{"summary":"done"}`}}}
+	})
+	dir := t.TempDir()
+	file := write(t, filepath.Join(dir, "own.yaml"), `providers: [{name: corp, wire: chat, address: "`+s.BaseURL()+`", key_variable: CORP_KEY}]
+models: [{ref: "corp:m", window: 32768, efforts: []}]
+`)
+	env := map[string]string{"HARNESS_CATALOGUE": file, "CORP_KEY": "sk-1"}
+	args := []string{"run", "--data", filepath.Join(dir, "data"), "--workspace", dir, "--model", "corp:m"}
+	got := call(t, env, "", append(args, "--effort", "max", "go")...)
+	if got.code != 1 || !strings.Contains(got.err, "model corp:m takes no effort: leave it out") {
+		t.Errorf("%+v", got)
+	}
+	if got := call(t, env, "", append(args, "go")...); got.code != 0 || len(s.Requests()) != 1 {
+		t.Errorf("%d requests, %+v", len(s.Requests()), got)
+	}
+	delete(env, "CORP_KEY")
+	if got := call(t, env, "", append(args, "go")...); got.code != 1 || !strings.Contains(got.err, "--model: CORP_KEY is not set: set it to the key of corp") {
+		t.Errorf("%+v", got)
+	}
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// feedbackCmd gives feedback on the result of a run that has ended.
+type feedbackCmd struct {
+	oneRun `embed:""`
+	Thumb  string `arg:"" help:"up if the result was good, else down."`
+}
+
+var thumbs = map[string]harnessv1.Thumb{"up": harnessv1.Thumb_THUMB_UP, "down": harnessv1.Thumb_THUMB_DOWN}
+
+func (c *feedbackCmd) run(ctx context.Context, a *app) (int, error) {
+	if err := c.check(a); err != nil {
+		return exit.Error, err
+	}
+	thumb, ok := thumbs[c.Thumb]
+	if !ok {
+		return exit.Error, fmt.Errorf("THUMB: expected up or down, not %q", c.Thumb)
+	}
+	session, err := c.connect(ctx, a, backend.Store)
+	if err != nil {
+		return exit.Error, err
+	}
+	defer disconnect(ctx, a, session)
+	_, err = session.Client.SendInput(ctx, &harnessv1.SendInputRequest{
+		Namespace: c.Namespace, RunId: c.RunID, RequestId: follow.NewID(),
+		Input: &harnessv1.SendInputRequest_Feedback{Feedback: &harnessv1.Feedback{Thumb: thumb}},
+	})
+	if err != nil {
+		return exit.Error, err
+	}
+	a.printNote("the feedback on %s is stored", c.RunID)
+	return exit.Done, nil
+}
