@@ -13,6 +13,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -67,7 +68,7 @@ func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
 	}
 	return sendAnswer(ctx, a, &c.oneRun, f, call, resumes, &harnessv1.SendInputRequest{Input: &harnessv1.SendInputRequest_ToolAnswer{
 		ToolAnswer: &harnessv1.ToolAnswer{
-			CallId: call.GetCallId(), Result: inline(text), IsError: c.Error, Action: c.action(), Round: call.GetQuestion().GetRound(),
+			CallId: call.GetCallId(), Result: content.Inline(text), IsError: c.Error, Action: c.action(), Round: call.GetQuestion().GetRound(),
 		},
 	}})
 }

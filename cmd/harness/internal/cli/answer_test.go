@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -18,7 +19,7 @@ import (
 const colours = `{"question":"Which colour?","options":["red","dark blue"]}`
 
 func toolAnswer(call, text string) *harnessv1.ToolAnswer {
-	return &harnessv1.ToolAnswer{CallId: call, Result: inline(text)}
+	return &harnessv1.ToolAnswer{CallId: call, Result: content.Inline(text)}
 }
 
 func TestAnswer(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -229,7 +230,7 @@ func (c *approveCmd) print(a *app, call *harnessv1.PendingCall, v follow.Verdict
 		fmt.Fprintf(&text, "allowed for this run: %s\n", render.Granted(call.GetTool(), v.Rules))
 	case v.Arguments != nil:
 		changed := proto.CloneOf(call)
-		changed.Arguments = inline(*v.Arguments)
+		changed.Arguments = content.Inline(*v.Arguments)
 		if changed.GetPreview() != nil {
 			changed.Preview.Files = nil // the diff is that of the former arguments
 		}

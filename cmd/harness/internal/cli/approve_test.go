@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/rendertest"
 )
@@ -26,7 +27,7 @@ func aHeredoc(lines int) *harnessv1.PendingCall {
 	command.WriteString("EOF\nrm -rf ~/notes # the end\n")
 	arguments, _ := json.Marshal(map[string]string{"command": command.String()})
 	call := anApproval("c1")
-	call.Arguments = inline(string(arguments))
+	call.Arguments = content.Inline(string(arguments))
 	call.Preview = &harnessv1.CallPreview{Digest: strings.Repeat("0123456789abcdef", 4), Command: &harnessv1.CommandPreview{
 		Directory: "/srv/work", Level: harnessv1.SandboxLevel_SANDBOX_LEVEL_FULL, Network: harnessv1.SandboxNetworkMode_SANDBOX_NETWORK_MODE_ALL,
 	}}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -17,7 +18,7 @@ import (
 func aCommand(command, prefix string) *harnessv1.PendingCall {
 	call := anApproval("c1")
 	arguments, _ := json.Marshal(map[string]any{"command": command, "timeout_seconds": 60})
-	call.Arguments = inline(string(arguments))
+	call.Arguments = content.Inline(string(arguments))
 	call.Preview = &harnessv1.CallPreview{Digest: strings.Repeat("0123456789abcdef", 4), Command: &harnessv1.CommandPreview{Directory: "/srv/work"}}
 	if prefix != "" {
 		call.Preview.Rules = []*harnessv1.ToolRule{{Name: "run_command", Policy: harnessv1.ToolDecision_TOOL_DECISION_ALLOW, Prefix: prefix}}
@@ -120,7 +121,7 @@ func TestAnApprovalWithChangedArguments(t *testing.T) {
 func TestArgumentsThatAreRefusedLoseNothing(t *testing.T) {
 	f := serveFake(t)
 	call := anApproval("c1")
-	call.Tool, call.Arguments = "write_file", inline(`{"path":"a","content":"b"}`)
+	call.Tool, call.Arguments = "write_file", content.Inline(`{"path":"a","content":"b"}`)
 	untilAnswered(f, call)
 	f.refuse = "approval.arguments: /content: got number, want string"
 	cmd := program(t, "run", "--server", f.address, "go")

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
@@ -149,7 +150,7 @@ func (r *fakeRun) rest(result *harnessv1.HarnessResult) {
 
 func (r *fakeRun) done() {
 	r.rest(&harnessv1.HarnessResult{
-		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, Answer: inline("the answer"), TurnCount: 1,
+		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, Answer: content.Inline("the answer"), TurnCount: 1,
 		Reason: &harnessv1.StopReason{Kind: "agent_done", Message: "The agent is done."},
 	})
 }
@@ -177,7 +178,7 @@ func (r *fakeRun) waits(calls ...*harnessv1.PendingCall) {
 
 func anApproval(id string) *harnessv1.PendingCall {
 	return &harnessv1.PendingCall{
-		CallId: id, Tool: "run_command", Arguments: inline(`{"command":"make ` + id + `"}`), Kind: "approval",
+		CallId: id, Tool: "run_command", Arguments: content.Inline(`{"command":"make ` + id + `"}`), Kind: "approval",
 		Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: "It runs a command.",
 		Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST,
 	}
@@ -185,14 +186,14 @@ func anApproval(id string) *harnessv1.PendingCall {
 
 func aQuestion(id, arguments string) *harnessv1.PendingCall {
 	return &harnessv1.PendingCall{
-		CallId: id, Tool: "ask_user", Arguments: inline(arguments), Kind: "question",
+		CallId: id, Tool: "ask_user", Arguments: content.Inline(arguments), Kind: "question",
 		Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Why: "Which colour?", Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_HARNESS,
 	}
 }
 
 func aClientCall(id string) *harnessv1.PendingCall {
 	return &harnessv1.PendingCall{
-		CallId: id, Tool: "lookup_order", Arguments: inline(`{"id":12}`), Kind: "client_tool",
+		CallId: id, Tool: "lookup_order", Arguments: content.Inline(`{"id":12}`), Kind: "client_tool",
 		Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT,
 	}
 }
@@ -480,26 +481,26 @@ func (f *fake) GetBlob(q *harnessv1.GetBlobRequest, stream grpc.ServerStreamingS
 }
 
 func reasoningPart(text string) *harnessv1.Part_Reasoning {
-	return &harnessv1.Part_Reasoning{Reasoning: &harnessv1.Reasoning{Text: inline(text)}}
+	return &harnessv1.Part_Reasoning{Reasoning: &harnessv1.Reasoning{Text: content.Inline(text)}}
 }
 
 func (f *fake) GetConversation(context.Context, *harnessv1.GetConversationRequest) (*harnessv1.GetConversationResponse, error) {
 	var prompt []*harnessv1.Message
 	if f.prompt != "" {
-		prompt = append(prompt, &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Content: inline(f.prompt)})
+		prompt = append(prompt, &harnessv1.Message{Role: harnessv1.Role_ROLE_SYSTEM, Content: content.Inline(f.prompt)})
 	}
 	return &harnessv1.GetConversationResponse{Messages: append(prompt, []*harnessv1.Message{
-		{Id: 1, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: inline("Mend it."), Parts: media.Parts([]*harnessv1.Media{
+		{Id: 1, Role: harnessv1.Role_ROLE_USER, Kind: harnessv1.MessageKind_MESSAGE_KIND_USER_INPUT, Content: content.Inline("Mend it."), Parts: media.Parts([]*harnessv1.Media{
 			{Type: media.PNG, Width: 1280, Height: 720, Name: "chart.png", Blob: &harnessv1.BlobRef{Digest: "d1", Size: 245_760}},
 			{Type: media.PDF, Pages: 40, Blob: &harnessv1.BlobRef{Digest: "d2", Size: 1 << 20}},
 		})},
-		{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 1, Content: inline("Looking."), ToolCalls: []*harnessv1.ToolCall{
-			{Id: "c1", Name: "read_file", Arguments: inline(`{"path":"a.txt"}`)},
+		{Id: 2, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 1, Content: content.Inline("Looking."), ToolCalls: []*harnessv1.ToolCall{
+			{Id: "c1", Name: "read_file", Arguments: content.Inline(`{"path":"a.txt"}`)},
 		}},
-		{Id: 3, Role: harnessv1.Role_ROLE_TOOL, TurnNumber: 1, ToolCallId: "c1", ToolName: "read_file", IsError: true, Content: inline("no such file")},
+		{Id: 3, Role: harnessv1.Role_ROLE_TOOL, TurnNumber: 1, ToolCallId: "c1", ToolName: "read_file", IsError: true, Content: content.Inline("no such file")},
 		{
-			Id: 4, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 2, Content: inline("It is gone. I look around."),
-			ToolCalls: []*harnessv1.ToolCall{{Id: "c2", Name: "list_directory", Arguments: inline(`{}`)}, {Id: "c3", Name: "find_files", Arguments: inline(`{"pattern":"*.txt"}`)}},
+			Id: 4, Role: harnessv1.Role_ROLE_ASSISTANT, TurnNumber: 2, Content: content.Inline("It is gone. I look around."),
+			ToolCalls: []*harnessv1.ToolCall{{Id: "c2", Name: "list_directory", Arguments: content.Inline(`{}`)}, {Id: "c3", Name: "find_files", Arguments: content.Inline(`{"pattern":"*.txt"}`)}},
 			Parts: []*harnessv1.Part{
 				{Kind: reasoningPart("No file.\nIs it\x1b[2J elsewhere?")}, {Kind: &harnessv1.Part_Text{Text: 12}}, {Kind: &harnessv1.Part_Call{Call: 0}},
 				{Kind: reasoningPart("")}, {Kind: &harnessv1.Part_Text{Text: 14}}, {Kind: &harnessv1.Part_Call{Call: 1}},

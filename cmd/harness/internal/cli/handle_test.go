@@ -3,6 +3,7 @@ package cli
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -116,6 +117,7 @@ func TestListLimit(t *testing.T) {
 }
 
 func TestTableWidths(t *testing.T) {
+	fixed := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var runs []*harnessv1.Run
 	for _, id := range []string{"r", strings.Repeat("r", 26), strings.Repeat("r", 36)} {
 		runs = append(runs, &harnessv1.Run{

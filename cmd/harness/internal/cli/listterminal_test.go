@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -18,7 +19,7 @@ import (
 func addWideRuns(f *fake) {
 	for id, ago := range map[string]time.Duration{"r-aaaa2345": 20 * time.Second, "r-bbbb2345": 5*time.Minute + time.Second, "r-cccc2345": 26*time.Hour + time.Minute} {
 		spec := aSpec()
-		spec.Agent.Model, spec.Goal = "anthropic:claude-sonnet-5-5", inline("Find out why the nightly build fails on arm64 and fix it, with a test.")
+		spec.Agent.Model, spec.Goal = "anthropic:claude-sonnet-5-5", content.Inline("Find out why the nightly build fails on arm64 and fix it, with a test.")
 		r := f.add(id, "default", spec)
 		r.rest(&harnessv1.HarnessResult{Status: harnessv1.RunStatus_RUN_STATUS_PARKED, Reason: &harnessv1.StopReason{Kind: "provider_unavailable"}})
 		r.run.UpdateTime = timestamppb.New(time.Now().Add(-ago))

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -32,18 +33,18 @@ func story(r *fakeRun) {
 	delta(1, 1, 2, 1, " will look\n")
 	delta(1, 1, 2, 12, "around\x1b[2J.")
 	delta(1, 1, 1, 7, "an old try")
-	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{Text: inline("I will look\naround\x1b[2J. Now."), Reasoning: inline("Where is it?"), ToolCalls: 2, Usage: &harnessv1.Usage{ReasoningTokens: 1200}}}})
+	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{Text: content.Inline("I will look\naround\x1b[2J. Now."), Reasoning: content.Inline("Where is it?"), ToolCalls: 2, Usage: &harnessv1.Usage{ReasoningTokens: 1200}}}})
 	delta(1, 1, 2, 12, "late")
-	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c1", Tool: "read_file", Arguments: inline(`{"path":"a.txt","limit":3}`)}}})
-	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c2", Tool: "run_command", Arguments: inline(`{"command":"go test ./..."}`)}}})
-	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c1", Tool: "read_file", Result: inline("first line\nsecond"), Duration: durationpb.New(3 * time.Millisecond)}}})
-	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: "c2", Tool: "run_command", Error: inline("exit code 1"), Duration: durationpb.New(1200 * time.Millisecond)}}})
+	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c1", Tool: "read_file", Arguments: content.Inline(`{"path":"a.txt","limit":3}`)}}})
+	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c2", Tool: "run_command", Arguments: content.Inline(`{"command":"go test ./..."}`)}}})
+	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c1", Tool: "read_file", Result: content.Inline("first line\nsecond"), Duration: durationpb.New(3 * time.Millisecond)}}})
+	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolError{ToolError: &harnessv1.ToolError{CallId: "c2", Tool: "run_command", Error: content.Inline("exit code 1"), Duration: durationpb.New(1200 * time.Millisecond)}}})
 	ev(1, &harnessv1.Event{Event: &harnessv1.Event_ToolDenied{ToolDenied: &harnessv1.ToolDenied{CallId: "c3", Tool: "write_file", Reason: "the policy denies it"}}})
 	ev(1, &harnessv1.Event{Event: &harnessv1.Event_Repair{Repair: &harnessv1.Repaired{CallId: "c4", Tool: "run_command", Turn: 1, Reason: "effect unknown"}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
-	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{Text: inline("Not streamed.")}}})
-	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c5", Tool: "ask_user", Arguments: inline(`{"question":"Which\ncolour?","options":["red","dark blue"]}`), Awaits: "question"}}})
-	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c6", Tool: "lookup_order", Arguments: inline(`{"id":12}`), Awaits: "client_tool"}}})
+	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ModelResponse{ModelResponse: &harnessv1.ModelResponse{Text: content.Inline("Not streamed.")}}})
+	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c5", Tool: "ask_user", Arguments: content.Inline(`{"question":"Which\ncolour?","options":["red","dark blue"]}`), Awaits: "question"}}})
+	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c6", Tool: "lookup_order", Arguments: content.Inline(`{"id":12}`), Awaits: "client_tool"}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{ItemId: "i", Kind: "tool_answer", Reason: "call c5 already has an answer"}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_InputRejected{InputRejected: &harnessv1.InputRejected{ItemId: "j", Kind: "resume", Reason: "the run has ended"}}})
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ContinuationPrompt{ContinuationPrompt: &harnessv1.ContinuationPrompt{Count: 1, Max: 2}}})
@@ -63,7 +64,7 @@ func story(r *fakeRun) {
 	ev(2, &harnessv1.Event{Event: &harnessv1.Event_ExecutorMissing{ExecutorMissing: &harnessv1.ExecutorMissing{Executor: "planner"}}})
 	r.rest(&harnessv1.HarnessResult{
 		Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, TurnCount: 2, ToolCalls: 4,
-		Answer: inline("Not streamed."), Summary: inline("It is mended."),
+		Answer: content.Inline("Not streamed."), Summary: content.Inline("It is mended."),
 		Usage:    &harnessv1.Usage{InputTokens: 12345, OutputTokens: 1267, CostMicroUsd: 12300, ReasoningTokens: 1200, CacheWriteTokens: 9000},
 		Reason:   &harnessv1.StopReason{Kind: "agent_done", Message: "The agent is done."},
 		Duration: durationpb.New(65 * time.Second),

@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -191,8 +192,8 @@ func TestAQuestionThatExpires(t *testing.T) {
 func aServerQuestion(id string, round uint32) *harnessv1.PendingCall {
 	call := aQuestion(id, "{}")
 	call.Question = &harnessv1.ServerQuestion{Server: "trips", Round: round, Requests: []*harnessv1.ServerRequest{
-		{Id: "pay", Message: inline("Pay\x1b[2J here."), Url: inline("https://pay.example.com/1")},
-		{Id: "trip", Message: inline("Where to?"), Schema: inline(`{"type":"object","required":["city"],"properties":{
+		{Id: "pay", Message: content.Inline("Pay\x1b[2J here."), Url: content.Inline("https://pay.example.com/1")},
+		{Id: "trip", Message: content.Inline("Where to?"), Schema: content.Inline(`{"type":"object","required":["city"],"properties":{
 			"city":{"type":"string"},"nights":{"type":"integer"},"class":{"type":"string","enum":["first","second"]}}}`)},
 	}}
 	return call

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -237,14 +238,10 @@ func (f *runFollower) current(ctx context.Context) (*harnessv1.GetRunResponse, e
 func sendMessage(ctx context.Context, s *backend.Session, namespace, run, id, text string, files []*harnessv1.Media) error {
 	_, err := s.Client.SendInput(ctx, &harnessv1.SendInputRequest{
 		Namespace: namespace, RunId: run, RequestId: id,
-		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: inline(text), Media: files}},
+		Input: &harnessv1.SendInputRequest_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text), Media: files}},
 	})
 	if err != nil {
 		return fmt.Errorf("the message was not accepted: %w", err)
 	}
 	return nil
-}
-
-func inline(text string) *harnessv1.Content {
-	return &harnessv1.Content{Value: &harnessv1.Content_Inline{Inline: text}}
 }

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -213,11 +214,11 @@ func TestWhatWasMadeIsNamedAndItsTextFetched(t *testing.T) {
 	f := serveFake(t)
 	f.started = func(r *fakeRun) {
 		r.rest(&harnessv1.HarnessResult{
-			Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, Answer: inline("the answer"),
+			Status: harnessv1.RunStatus_RUN_STATUS_DONE, Accepted: true, Answer: content.Inline("the answer"),
 			Coverage: &harnessv1.Coverage{Met: 2, Total: 2},
 			Deliverables: []*harnessv1.Deliverable{
 				{ItemId: "w1", Title: "Report", Content: &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "d1", Size: 20000}}}},
-				{ItemId: "w2", Title: "Table", Content: inline("a | b")},
+				{ItemId: "w2", Title: "Table", Content: content.Inline("a | b")},
 			},
 		})
 	}

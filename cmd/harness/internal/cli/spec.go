@@ -11,6 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/agentfile"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
@@ -75,7 +76,7 @@ func (c *specFlags) spec(ctx context.Context, a *app, goal string, local bool) (
 		return nil, nil, err
 	}
 	return &harnessv1.RunSpec{
-		Goal: inline(goal), Agent: agent, Workspace: workspace, Workflow: c.Workflow, Config: config,
+		Goal: content.Inline(goal), Agent: agent, Workspace: workspace, Workflow: c.Workflow, Config: config,
 		ClientTools: file.ClientTools, Contract: file.Contract, OutputSchema: file.OutputSchema, Task: file.Task, Graph: file.Graph,
 	}, file, nil
 }

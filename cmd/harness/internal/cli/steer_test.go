@@ -6,11 +6,12 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 func aSpec() *harnessv1.RunSpec {
-	return &harnessv1.RunSpec{Goal: inline("Mend it."), Workspace: "/w", Agent: &harnessv1.AgentSpec{Name: "coder", Model: "openai:m"}}
+	return &harnessv1.RunSpec{Goal: content.Inline("Mend it."), Workspace: "/w", Agent: &harnessv1.AgentSpec{Name: "coder", Model: "openai:m"}}
 }
 
 func TestResume(t *testing.T) {
@@ -121,7 +122,7 @@ func TestSendAndApprove(t *testing.T) {
 		args []string
 		want proto.Message
 	}{
-		{[]string{"send", "r", "look", "here"}, &harnessv1.UserMessage{Content: inline("look here")}},
+		{[]string{"send", "r", "look", "here"}, &harnessv1.UserMessage{Content: content.Inline("look here")}},
 		{[]string{"approve", "r"}, &harnessv1.Approval{CallId: "c1", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE}},
 		{[]string{"approve", "two", "c2", "--always"}, &harnessv1.Approval{CallId: "c2", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN}},
 		{[]string{"approve", "r", "--deny", "--reason", "no"}, &harnessv1.Approval{CallId: "c1", Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY, Reason: "no"}},

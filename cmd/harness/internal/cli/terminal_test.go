@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/rendertest"
 )
@@ -216,14 +217,14 @@ func TestOutputAndChangesOnATerminal(t *testing.T) {
 			r.event(e)
 		}
 		ev(&harnessv1.Event{Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
-		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c1", Tool: "edit_file", Arguments: inline(`{"path":"a.go","old":"x := 1","new":"x := 2"}`)}}})
-		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c1", Tool: "edit_file", Result: inline("Edited.")}}})
-		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c2", Tool: "run_command", Arguments: inline(`{"command":"make"}`)}}})
+		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c1", Tool: "edit_file", Arguments: content.Inline(`{"path":"a.go","old":"x := 1","new":"x := 2"}`)}}})
+		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c1", Tool: "edit_file", Result: content.Inline("Edited.")}}})
+		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{CallId: "c2", Tool: "run_command", Arguments: content.Inline(`{"command":"make"}`)}}})
 		for i, line := range []string{"one\n", "two\n", "three\n", "four\n", "five\n", "printed last\n"} {
 			r.delta(&harnessv1.Delta{TurnNumber: 1, Attempt: 1, ToolOutput: &harnessv1.ToolOutput{CallId: "c2", Offset: uint64(100 * i), Text: strings.Repeat("x", 100-len(line)) + line}})
 		}
 		<-told
-		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c2", Tool: "run_command", Result: inline("[exit code 0]")}}})
+		ev(&harnessv1.Event{Event: &harnessv1.Event_ToolResult{ToolResult: &harnessv1.ToolResult{CallId: "c2", Tool: "run_command", Result: content.Inline("[exit code 0]")}}})
 		r.done()
 	}
 	for columns, number := range map[string]int{"80": 80, "140": 140} {
