@@ -1,9 +1,7 @@
-package cli
+package cli_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,61 +9,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/harnesstest"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-// TestMain lets the test binary be the program, for tests that need a process.
-func TestMain(m *testing.M) {
-	if os.Getenv("HARNESS_TEST_AS_PROGRAM") != "" {
-		os.Exit(Main("dev"))
-	}
-	os.Exit(m.Run())
-}
-
-// said is what a run of the program left behind.
-type saidByProgram struct {
-	code     int
-	out, err string
-}
-
-// call runs the program in this process.
-func call(t *testing.T, env map[string]string, stdin string, args ...string) saidByProgram {
-	t.Helper()
-	var out, errs bytes.Buffer
-	if env == nil {
-		env = map[string]string{}
-	}
-	if env["HOME"] == "" {
-		env["HOME"] = t.TempDir()
-	}
-	if env["LANG"] == "" {
-		env["LANG"] = "C.UTF-8"
-	}
-	code := run(args, stdio{in: strings.NewReader(stdin), out: &out, err: &errs, signals: make(chan os.Signal), version: "dev"}, func(k string) string { return env[k] })
-	return saidByProgram{code, out.String(), errs.String()}
-}
-
-func golden(t *testing.T, name, got string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
-		t.Errorf("%s differs\n got:\n%s\nwant:\n%s", path, got, want)
-	}
-}
 
 func TestExitCodes(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -80,15 +26,15 @@ func TestExitCodes(t *testing.T) {
 		"cancelled":    {&harnessv1.HarnessResult{Status: harnessv1.RunStatus_RUN_STATUS_CANCELLED}, 6},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := serveFake(t)
-			f.started = func(r *fakeRun) { r.rest(proto.CloneOf(test.result)) }
+			f := harnesstest.ServeGateway(t)
+			f.Started = func(r *harnesstest.Run) { r.Rest(proto.CloneOf(test.result)) }
 			for _, output := range []string{"text", "json", "jsonl"} {
-				if got := call(t, nil, "", "run", "--server", f.address, "--output", output, "go"); got.code != test.want {
-					t.Errorf("%s: exit code %d, want %d: %s", output, got.code, test.want, got.err)
+				if got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "--output", output, "go"); got.Code != test.want {
+					t.Errorf("%s: exit code %d, want %d: %s", output, got.Code, test.want, got.Err)
 				}
 			}
-			if got := call(t, nil, "", "watch", "--server", f.address, "r1"); got.code != test.want {
-				t.Errorf("watch: exit code %d, want %d: %s", got.code, test.want, got.err)
+			if got := harnesstest.Call(t, nil, "", "watch", "--server", f.Address, "r1"); got.Code != test.want {
+				t.Errorf("watch: exit code %d, want %d: %s", got.Code, test.want, got.Err)
 			}
 		})
 	}
@@ -170,72 +116,72 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 		{append([]string{"show", "r"}, server...), "cannot be reached"},
 		{[]string{"--log-level", "loud", "version"}, "--log-level"},
 	} {
-		got := call(t, nil, "", test.args...)
-		if got.code != 1 || got.out != "" || strings.Count(got.err, "\n") != 1 || !strings.HasPrefix(got.err, "harness: ") || !strings.Contains(got.err, test.want) {
-			t.Errorf("%q: code %d, stdout %q, stderr %q; want %q", test.args, got.code, got.out, got.err, test.want)
+		got := harnesstest.Call(t, nil, "", test.args...)
+		if got.Code != 1 || got.Out != "" || strings.Count(got.Err, "\n") != 1 || !strings.HasPrefix(got.Err, "harness: ") || !strings.Contains(got.Err, test.want) {
+			t.Errorf("%q: code %d, stdout %q, stderr %q; want %q", test.args, got.Code, got.Out, got.Err, test.want)
 		}
 	}
 }
 
 func TestHelpIsNoError(t *testing.T) {
-	if got := call(t, nil, "", "run", "--help"); got.code != 0 || !strings.Contains(got.out, "--max-turns") || got.err != "" {
+	if got := harnesstest.Call(t, nil, "", "run", "--help"); got.Code != 0 || !strings.Contains(got.Out, "--max-turns") || got.Err != "" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestFlagsFromTheEnvironment(t *testing.T) {
-	f := serveFake(t)
+	f := harnesstest.ServeGateway(t)
 	env := map[string]string{
-		"HARNESS_SERVER": f.address, "HARNESS_MAX_TURNS": "7", "HARNESS_YOLO": "true", "HARNESS_ALLOW": "a,b",
+		"HARNESS_SERVER": f.Address, "HARNESS_MAX_TURNS": "7", "HARNESS_YOLO": "true", "HARNESS_ALLOW": "a,b",
 		"HARNESS_OUTPUT": "json", "HARNESS_TIMEOUT": "90s", "HARNESS_MODEL": "openai:env",
 	}
-	got := call(t, env, "", "run", "--model", "openai:flag", "go")
-	if got.code != 0 || !json.Valid([]byte(got.out)) {
+	got := harnesstest.Call(t, env, "", "run", "--model", "openai:flag", "go")
+	if got.Code != 0 || !json.Valid([]byte(got.Out)) {
 		t.Fatalf("%+v", got)
 	}
-	spec := f.starts[0].GetSpec()
+	spec := f.Starts[0].GetSpec()
 	switch {
 	case spec.GetConfig().GetStop().GetMaxTurns() != 7, !spec.GetConfig().GetTools().GetYolo(),
 		len(spec.GetAgent().GetTools()) != 2, spec.GetConfig().GetBudgets().GetWallClock().GetSeconds() != 90,
 		spec.GetAgent().GetModel() != "openai:flag":
 		t.Errorf("%v", spec)
 	}
-	if got := call(t, map[string]string{"HARNESS_MAX_TURNS": "x"}, "", "run", "go"); got.code != 1 || !strings.Contains(got.err, "--max-turns") {
+	if got := harnesstest.Call(t, map[string]string{"HARNESS_MAX_TURNS": "x"}, "", "run", "go"); got.Code != 1 || !strings.Contains(got.Err, "--max-turns") {
 		t.Errorf("%+v", got)
 	}
 	// A flag beats the environment without a contradiction.
-	if got := call(t, map[string]string{"HARNESS_DATA": t.TempDir()}, "", "list", "--server", f.address); got.code != 0 {
+	if got := harnesstest.Call(t, map[string]string{"HARNESS_DATA": t.TempDir()}, "", "list", "--server", f.Address); got.Code != 0 {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestTheSameRunIDIsTheSameRequest(t *testing.T) {
-	f := serveFake(t)
+	f := harnesstest.ServeGateway(t)
 	for range 2 {
-		if got := call(t, nil, "", "run", "--server", f.address, "--run-id", "mine", "go"); got.code != 0 {
+		if got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "--run-id", "mine", "go"); got.Code != 0 {
 			t.Fatalf("%+v", got)
 		}
 	}
-	if got := call(t, nil, "", "run", "--server", f.address, "--run-id", "mine", "elsewhere"); got.code != 0 {
+	if got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "--run-id", "mine", "elsewhere"); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if len(f.runs) != 1 || f.starts[0].GetRequestId() != f.starts[1].GetRequestId() || f.starts[0].GetRequestId() == f.starts[2].GetRequestId() {
-		t.Errorf("%d runs, %v", len(f.runs), f.starts)
+	if len(f.Runs) != 1 || f.Starts[0].GetRequestId() != f.Starts[1].GetRequestId() || f.Starts[0].GetRequestId() == f.Starts[2].GetRequestId() {
+		t.Errorf("%d runs, %v", len(f.Runs), f.Starts)
 	}
 }
 
 func TestGoalFromStdin(t *testing.T) {
-	f := serveFake(t)
-	if got := call(t, nil, "do\nthis\n", "run", "--server", f.address, "-"); got.code != 0 {
+	f := harnesstest.ServeGateway(t)
+	if got := harnesstest.Call(t, nil, "do\nthis\n", "run", "--server", f.Address, "-"); got.Code != 0 {
 		t.Fatalf("%+v", got)
 	}
-	if goal := f.starts[0].GetSpec().GetGoal().GetInline(); goal != "do\nthis" {
+	if goal := f.Starts[0].GetSpec().GetGoal().GetInline(); goal != "do\nthis" {
 		t.Errorf("%q", goal)
 	}
 }
 
 func TestVersion(t *testing.T) {
-	if got := call(t, nil, "", "version"); got.code != 0 || !strings.Contains(got.out, "schema") {
+	if got := harnesstest.Call(t, nil, "", "version"); got.Code != 0 || !strings.Contains(got.Out, "schema") {
 		t.Errorf("%+v", got)
 	}
 }

@@ -12,8 +12,10 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/completion"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/exit"
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
 )
 
 // helpCmd prints the help of the program or of a verb, as --help does.
@@ -21,8 +23,8 @@ type helpCmd struct {
 	Verb []string `arg:"" optional:"" help:"The verb, such as run or agent check. Default: the list of verbs."`
 }
 
-func (c *helpCmd) run(_ context.Context, a *app) (int, error) {
-	node := a.parser.Model.Node
+func (c *helpCmd) Run(_ context.Context, a *console.Console) (int, error) {
+	node := a.Parser.Model.Node
 	for i, name := range c.Verb {
 		next := childOf(node, name)
 		if next == nil {
@@ -30,7 +32,7 @@ func (c *helpCmd) run(_ context.Context, a *app) (int, error) {
 		}
 		node = next
 	}
-	_, err := a.parser.Parse(append(c.Verb, "--help")) // prints it and ends the program
+	_, err := a.Parser.Parse(append(c.Verb, "--help")) // prints it and ends the program
 	return exit.Error, err
 }
 
@@ -49,8 +51,8 @@ type completionCmd struct {
 	Shell string `arg:"" enum:"bash,zsh,fish" help:"The shell: bash, zsh or fish."`
 }
 
-func (c *completionCmd) run(_ context.Context, a *app) (int, error) {
-	_, err := io.WriteString(a.out, completion.Script(c.Shell))
+func (c *completionCmd) Run(_ context.Context, a *console.Console) (int, error) {
+	_, err := io.WriteString(a.Out, completion.Script(c.Shell))
 	return exit.Done, err
 }
 
@@ -66,52 +68,60 @@ const (
 	completedRuns = 100
 )
 
-func (c *completeCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *completeCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	if len(c.Words) > 0 && c.Words[0] == "--" {
 		c.Words = c.Words[1:]
 	}
-	answer := completion.Complete(a.parser.Model, c.Words)
+	answer := completion.Complete(a.Parser.Model, c.Words)
 	if answer.Kind == completion.Runs {
 		answer.Words = runWords(ctx, a, answer.Flags)
 	}
-	_, err := io.WriteString(a.out, answer.Text())
+	_, err := io.WriteString(a.Out, answer.Text())
 	return exit.Done, err
 }
 
 // runWords returns the ids of the newest runs. There are none if they cannot be listed: a
 // completion prints no errors.
-func runWords(ctx context.Context, a *app, flags map[string]string) []completion.Word {
+func runWords(ctx context.Context, a *console.Console, flags map[string]string) []completion.Word {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
-	a.log = slog.New(slog.DiscardHandler)
+	a.Log = slog.New(slog.DiscardHandler)
 	value := func(name string) string {
 		if v, given := flags[name]; given {
-			a.given[name] = true
+			a.Given[name] = true
 			return v
 		}
-		return a.env(envName(name))
+		return a.Env(console.EnvName(name))
 	}
-	t := target{
+	t := target.Target{
 		Server: value("server"), TokenFile: value("token-file"), TLSCA: value("tls-ca"), Data: value("data"), Namespace: value("namespace"),
 	}
 	if t.Namespace == "" {
 		t.Namespace = "default"
 	}
-	if t.check(a) != nil {
+	if t.Check(a) != nil {
 		return nil
 	}
-	t.startNone()
-	session, err := t.connect(ctx, a, backend.Read)
+	t.StartNone()
+	session, err := t.Connect(ctx, a, backend.Read)
 	if err != nil {
 		return nil
 	}
-	defer disconnect(ctx, a, session)
+	defer target.Disconnect(ctx, a, session)
 	var words []completion.Word
-	for run, err := range t.listed(ctx, session, nil, false, completedRuns) {
+	for run, err := range t.Listed(ctx, session, nil, false, completedRuns) {
 		if err != nil || len(words) == completedRuns {
 			break
 		}
 		words = append(words, completion.Word{Text: run.GetRunId(), Help: strings.ToLower(render.StatusName(run.GetStatus())) + ": " + render.Short(run.GetGoal(), 60)})
 	}
 	return words
+}
+
+func (helpCmd) Help() string {
+	return "Example:\n\n  harness help agent check"
+}
+
+func (completionCmd) Help() string {
+	return "Examples:\n\n  source <(harness completion bash)\n  source <(harness completion zsh)\n  harness completion fish | source"
 }

@@ -1,35 +1,37 @@
 //go:build linux
 
-package cli
+package cli_test
 
 import (
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/harnesstest"
 )
 
 func TestHelpPrintsWhatTheFlagPrints(t *testing.T) {
 	for _, verb := range [][]string{nil, {"run"}, {"agent"}, {"agent", "check"}, {"help"}} {
-		flag, help := call(t, nil, "", append(verb, "--help")...), call(t, nil, "", append([]string{"help"}, verb...)...)
-		if help.code != 0 || help.err != "" || help.out != flag.out || !strings.HasPrefix(help.out, "Usage: harness "+strings.Join(verb, " ")) {
-			t.Errorf("help %v: %+v, want %q", verb, help, flag.out)
+		flag, help := harnesstest.Call(t, nil, "", append(verb, "--help")...), harnesstest.Call(t, nil, "", append([]string{"help"}, verb...)...)
+		if help.Code != 0 || help.Err != "" || help.Out != flag.Out || !strings.HasPrefix(help.Out, "Usage: harness "+strings.Join(verb, " ")) {
+			t.Errorf("help %v: %+v, want %q", verb, help, flag.Out)
 		}
 	}
-	if got := call(t, nil, "", "help", "agent", "fly"); got.code != 1 || got.out != "" || got.err != "harness: VERB: unknown verb \"agent fly\": harness help lists them\n" {
+	if got := harnesstest.Call(t, nil, "", "help", "agent", "fly"); got.Code != 1 || got.Out != "" || got.Err != "harness: VERB: unknown verb \"agent fly\": harness help lists them\n" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestVersionFlag(t *testing.T) {
-	if flag, verb := call(t, nil, "", "--version"), call(t, nil, "", "version"); flag != verb || !strings.HasPrefix(flag.out, "harness ") {
+	if flag, verb := harnesstest.Call(t, nil, "", "--version"), harnesstest.Call(t, nil, "", "version"); flag != verb || !strings.HasPrefix(flag.Out, "harness ") {
 		t.Errorf("%+v, want %+v", flag, verb)
 	}
 }
 
 func TestCompletion(t *testing.T) {
-	f := serveFake(t)
-	addWideRuns(f)
+	f := harnesstest.ServeGateway(t)
+	harnesstest.AddWideRuns(f)
 	for line, want := range map[string]string{
 		"inter":                              "interrupt\tStop what a run is doing and park it.\n",
 		"agent ":                             "init\tWrite an example agent file and its contract.\ncheck\tCheck agent files and the files that they name.\nschema\tPrint the JSON Schema of a kind of file, for editors.\n",
@@ -57,8 +59,8 @@ func TestCompletion(t *testing.T) {
 		"show --server unix:/nowhere r":      "",
 		"show --data /nowhere r":             "",
 	} {
-		words := strings.Split(strings.ReplaceAll(line, "SERVER", f.address), " ")
-		if got := call(t, nil, "", append([]string{"complete", "--"}, words...)...); got.code != 0 || got.err != "" || got.out != want {
+		words := strings.Split(strings.ReplaceAll(line, "SERVER", f.Address), " ")
+		if got := harnesstest.Call(t, nil, "", append([]string{"complete", "--"}, words...)...); got.Code != 0 || got.Err != "" || got.Out != want {
 			t.Errorf("%s: %+v, want %q", line, got, want)
 		}
 	}
@@ -69,8 +71,8 @@ const theGoal = "Find out why the nightly build fails on arm64 and fix it,..."
 // flagHelp returns the help of a flag on one line.
 func flagHelp(t *testing.T, verb, flag string) string {
 	t.Helper()
-	got := call(t, nil, "", "complete", "--", verb, "--")
-	for line := range strings.Lines(got.out) {
+	got := harnesstest.Call(t, nil, "", "complete", "--", verb, "--")
+	for line := range strings.Lines(got.Out) {
 		if rest, found := strings.CutPrefix(line, "--"+flag+"\t"); found && len(rest) > 20 {
 			return rest
 		}

@@ -8,6 +8,8 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/verb/show"
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
@@ -18,24 +20,24 @@ var leadingFlag = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompi
 
 // whence adds the variable to a message about a flag that was set in the environment
 // only.
-func whence(a *app, text string) string {
+func whence(a *console.Console, text string) string {
 	match := leadingFlag().FindStringSubmatch(text)
-	if match == nil || !a.inherited[match[1]] || a.given[match[1]] {
+	if match == nil || !a.Inherited[match[1]] || a.Given[match[1]] {
 		return text
 	}
-	return "environment " + envName(match[1]) + ": " + text
+	return "environment " + console.EnvName(match[1]) + ": " + text
 }
 
 // prefix is the prefix of all variables that are flags.
 const prefix = "HARNESS_"
 
 // warnUnknown warns about unknown HARNESS_ variables, which are probably misspelt.
-func warnUnknown(a *app, model *kong.Application) {
-	known := append([]string{failpoint.Variable, envTraceURL}, quality.Variables()...)
+func warnUnknown(a *console.Console, model *kong.Application) {
+	known := append([]string{failpoint.Variable, show.EnvTraceURL}, quality.Variables()...)
 	var walk func(n *kong.Node)
 	walk = func(n *kong.Node) {
 		for _, f := range n.Flags {
-			known = append(known, envName(f.Name))
+			known = append(known, console.EnvName(f.Name))
 		}
 		for _, child := range n.Children {
 			walk(child)
@@ -44,15 +46,15 @@ func warnUnknown(a *app, model *kong.Application) {
 	walk(model.Node)
 	slices.Sort(known)
 	known = slices.Compact(known)
-	for _, pair := range a.environ {
+	for _, pair := range a.Environ {
 		name, _, _ := strings.Cut(pair, "=")
 		if !strings.HasPrefix(name, prefix) || slices.Contains(known, name) || serviceLink().MatchString(name) {
 			continue
 		}
 		if near := nearest(name, known); near != "" {
-			a.printNote("WARNING: environment %s: unknown variable; did you mean %s?", name, near)
+			a.Note("WARNING: environment %s: unknown variable; did you mean %s?", name, near)
 		} else {
-			a.printNote("WARNING: environment %s: unknown variable, ignored", name)
+			a.Note("WARNING: environment %s: unknown variable, ignored", name)
 		}
 	}
 }

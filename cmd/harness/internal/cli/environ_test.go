@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"bytes"
@@ -7,6 +7,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/cli"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 )
 
 // environment runs the program with variables alone.
@@ -14,7 +17,7 @@ func environment(t *testing.T, pairs []string, args ...string) (code int, said s
 	t.Helper()
 	pairs = append(pairs, "HOME="+t.TempDir(), "PATH=/bin")
 	var out, errs bytes.Buffer
-	code = run(args, stdio{in: strings.NewReader(""), out: &out, err: &errs, signals: make(chan os.Signal), environ: pairs}, func(name string) string {
+	code = cli.Run(args, console.Process{In: strings.NewReader(""), Out: &out, Err: &errs, Signals: make(chan os.Signal), Environ: pairs}, func(name string) string {
 		for _, p := range pairs {
 			if value, ok := strings.CutPrefix(p, name+"="); ok {
 				return value

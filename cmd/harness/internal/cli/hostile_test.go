@@ -1,4 +1,4 @@
-package cli
+package cli_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/harnesstest"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
@@ -231,22 +232,22 @@ func TestNoTextFromOutsideReachesATerminalRaw(t *testing.T) {
 			if verb := args[0]; !g.refuse && (verb == "interrupt" || verb == "cancel" || verb == "resume") {
 				continue // they wait for a run that does something
 			}
-			got := call(t, map[string]string{"NO_COLOR": "1"}, "", append(args, "--server", address)...)
+			got := harnesstest.Call(t, map[string]string{"NO_COLOR": "1"}, "", append(args, "--server", address)...)
 			what := name + ": " + strings.Join(args, " ")
 			live := strings.Contains(what, "markdown")
 			if live { // it moves the cursor
-				got.err = unmoved(got.err)
+				got.Err = unmoved(got.Err)
 			}
 			if !strings.HasSuffix(what, ": watch r") { // the answer, for a program
-				tame(t, what+" on stdout", got.out)
+				tame(t, what+" on stdout", got.Out)
 			}
-			tame(t, what+" on stderr", got.err)
-			if g.refuse && (got.code == 0 || !strings.Contains(got.err, "evil")) {
+			tame(t, what+" on stderr", got.Err)
+			if g.refuse && (got.Code == 0 || !strings.Contains(got.Err, "evil")) {
 				t.Errorf("%s: %+v", what, got)
 			}
 			if strings.HasSuffix(what, "--output json") && !g.refuse {
-				if !json.Valid([]byte(got.out)) || !strings.Contains(got.out, `evil\u001b]0;owned\u0007\u001b[2J\u009b2J\u0090\u202egnp.exe\u2066\u2028\b\u007f`) {
-					t.Errorf("%s: %.300s", what, got.out)
+				if !json.Valid([]byte(got.Out)) || !strings.Contains(got.Out, `evil\u001b]0;owned\u0007\u001b[2J\u009b2J\u0090\u202egnp.exe\u2066\u2028\b\u007f`) {
+					t.Errorf("%s: %.300s", what, got.Out)
 				}
 			}
 		}

@@ -1,6 +1,0 @@
-//go:build !linux
-
-package cli
-
-// dropTyped drops what was typed at a terminal and not read yet, where that is possible.
-func dropTyped(any) {}

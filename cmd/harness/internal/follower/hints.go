@@ -1,0 +1,72 @@
+package follower
+
+import (
+	"context"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/render"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+)
+
+// hints prints what can be done with a parked or ended run.
+func (f *Follower) hints(ctx context.Context, a *console.Console, text narrator, r *harnessv1.HarnessResult) {
+	words := f.Target.Words(a)
+	switch r.GetStatus() {
+	case harnessv1.RunStatus_RUN_STATUS_PARKED:
+		f.waits(a, text, r)
+		lead := "to continue"
+		if len(r.GetPending()) > 0 {
+			if !f.Session.Local {
+				return
+			}
+			lead = "and then"
+		}
+		a.Note("%s: harness resume %s%s%s", lead, f.Run, target.Extension(ctx, f.Session, f.Target.Namespace, f.Run, r), words)
+	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
+		a.Note("to continue anyway: harness resume %s%s", f.Run, words)
+	case harnessv1.RunStatus_RUN_STATUS_FAILED:
+		switch r.GetReason().GetKind() {
+		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON):
+			a.Note("to try the step again: harness resume %s%s", f.Run, words)
+			return
+		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR), runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED):
+			a.Note("to continue with another model: harness resume %s%s --model PROVIDER:NAME", f.Run, words)
+			return
+		}
+		fallthrough
+	case harnessv1.RunStatus_RUN_STATUS_STALLED:
+		a.Note("to continue: harness run --continue %s%s 'what to do now'", f.Run, words)
+	default: // a run that is done needs no hint
+	}
+}
+
+// waits prints what a parked run waits for: blocks of lines for people, otherwise one
+// line for each call.
+func (f *Follower) waits(a *console.Console, text narrator, r *harnessv1.HarnessResult) {
+	style, words, now := a.Style(a.Err), f.Target.Words(a), time.Now()
+	for _, p := range r.GetPending() {
+		if p.GetKind() == runstate.KindAgent {
+			continue // its sub-agent has the answer
+		}
+		how := target.Answering(target.RunOf(f.Run, p, r.GetPending()), p, words)
+		if text == nil && p.GetRunId() != "" {
+			a.Note("call %s (%s) of run %s waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), p.GetRunId(), render.Short(p.GetKind(), 64), how)
+			continue
+		}
+		if text == nil {
+			a.Note("call %s (%s) waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), render.Short(p.GetKind(), 64), how)
+			continue
+		}
+		text.Lines("")
+		text.Lines(style.PendingLines(render.PendingCall{Call: p, Run: p.GetRunId(), Command: how, Or: target.Alternatives(p)}, now)...)
+	}
+	if wakes := style.WakeLine(r, now); wakes != "" {
+		if f.Session.Local {
+			wakes += ", once a process works on it"
+		}
+		a.Note("the run %s", wakes)
+	}
+}

@@ -1,0 +1,69 @@
+package follower
+
+import (
+	"context"
+	"time"
+
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/backend"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/daemon"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/follow"
+	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/target"
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+)
+
+// rejoinTime bounds one try to connect to the background process again.
+const rejoinTime = 40 * time.Second
+
+// rejoin connects again to the background process, and starts it if it died. If it is
+// another process now and the run was at work, the run is resumed: its client asks for that by
+// following it. After a stop it returns follow.ErrStopped.
+func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) (harnessv1.GatewayServiceClient, string, error) {
+	ctx, cancel := context.WithTimeout(ctx, rejoinTime)
+	defer cancel()
+	former := f.Session.Process
+	if daemon.EndOf(f.Target.Data, former.PID) == daemon.Stopped {
+		return nil, "", follow.ErrStopped
+	}
+	session, err := f.Target.Connect(ctx, a, backend.Drive)
+	if err != nil {
+		return nil, "", err
+	}
+	target.Disconnect(ctx, a, f.Session)
+	f.Session = session
+	if session.Process == nil || session.Process.PID == former.PID {
+		return session.Client, "", nil
+	}
+	if daemon.EndOf(f.Target.Data, former.PID) == daemon.Stopped {
+		return nil, "", follow.ErrStopped // another client has started it since
+	}
+	if daemon.EndOf(f.Target.Data, former.PID) == daemon.Replaced {
+		return session.Client, "", nil // it continues the runs that were at work
+	}
+	now, err := f.Current(ctx)
+	if err != nil || !resume || !works(now) {
+		return session.Client, "", err
+	}
+	id := follow.NewID()
+	answer, err := session.Client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{Namespace: f.Target.Namespace, RunId: f.Run, RequestId: id})
+	if fault.ReasonOf(err) == fault.ReasonName(harnessv1.ErrorReason_ERROR_REASON_RUN_ENDED) {
+		return session.Client, "", nil
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	a.Note("the background process ended; another one continues the run")
+	if answer.GetAlreadyRunning() {
+		id = ""
+	}
+	return session.Client, id, nil
+}
+
+// works reports whether a run was at work when its process ended: it is RUNNING, or parked by
+// the start of the next process.
+func works(now *harnessv1.GetRunResponse) bool {
+	run := now.GetRun()
+	return run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING ||
+		run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED && run.GetReason().GetKind() == "interrupted" && run.GetReason().GetMessage() == backend.ProcessEnded
+}

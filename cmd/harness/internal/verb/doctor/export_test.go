@@ -1,0 +1,4 @@
+package doctor
+
+// Examination is what --output json prints.
+type Examination = examination
