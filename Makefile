@@ -11,11 +11,13 @@ GO ?= go
 # One way to build for all targets, so that nothing is compiled twice.
 export GOFLAGS := -trimpath $(filter-out -trimpath,$(GOFLAGS))
 export CGO_ENABLED ?= 0
-# The packages of test, test-short and race, and flags for go test.
-PKGS ?= ./...
+# The packages of test, test-short and race, and flags for go test. Empty: all packages that have tests.
+PKGS ?=
 TESTFLAGS ?=
 # Tests of the whole system have this prefix. They run in test-system.
 SYSTEM := ^TestSystem
+# The packages with other tests. Those with benchmarks alone are not linked.
+TESTED = $(shell tools/packages.sh '(Test|Fuzz|Example)' | grep -vE ' Test(Main|System.*)$$' | cut -d' ' -f1 | sort -u)
 # How long fuzz searches for each function: 30s, or 1000x for 1,000 inputs.
 FUZZTIME ?= 30s
 # The paths that language checks; empty: the whole repository.
@@ -43,15 +45,16 @@ mesh: ## Run the mesh on this machine, a process per role, until Ctrl-C
 build: ## Build bin/harness
 	@tools/build.sh bin/harness -ldflags '-X main.version=$(VERSION)'
 
+# Without vet, which lint runs.
 .PHONY: test
-test: ## Run the Go tests that take minutes in all
-	@echo "go test $(PKGS): on two cores about four minutes, and two more the first time for compiling"
-	@$(GO) test -skip '$(SYSTEM)' $(TESTFLAGS) $(PKGS)
+test: ## Run the Go tests, for four minutes on two cores
+	@echo "go test: on two cores four minutes, and four more the first time for compiling"
+	@$(GO) test -vet=off -skip '$(SYSTEM)' $(TESTFLAGS) $(or $(PKGS),$(TESTED))
 
 .PHONY: test-short
-test-short: ## Run the fast Go tests only, for a minute
-	@echo "go test -short $(PKGS): on two cores about a minute, and two more the first time for compiling"
-	@$(GO) test -short -skip '$(SYSTEM)' $(TESTFLAGS) $(PKGS)
+test-short: ## Run the quick Go tests, for a minute
+	@echo "go test -short: on two cores a minute, and four more the first time for compiling"
+	@$(GO) test -vet=off -short -skip '$(SYSTEM)' $(TESTFLAGS) $(or $(PKGS),$(TESTED))
 
 .PHONY: test-system
 test-system: ## Run the long proofs: meshes whose processes die, thousands of seeds, random faults, the gym, hand-overs
@@ -59,7 +62,7 @@ test-system: ## Run the long proofs: meshes whose processes die, thousands of se
 
 .PHONY: race
 race: ## Run all Go tests under the race detector (needs a C compiler)
-	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) $(PKGS)
+	CGO_ENABLED=1 $(GO) test -race $(TESTFLAGS) $(or $(PKGS),./...)
 
 .PHONY: test-wire
 test-wire: ## Run against independent implementations of the provider APIs and of MCP (needs npm and Python)
