@@ -10,5 +10,5 @@ cd "$(dirname "$0")/.."
 
 go list -e -f '{{$p := .ImportPath}}{{$d := .Dir}}{{range .TestGoFiles}}{{$p}} {{$d}}/{{.}}{{"\n"}}{{end}}{{range .XTestGoFiles}}{{$p}} {{$d}}/{{.}}{{"\n"}}{{end}}' "$@" |
 	while read -r package file; do
-		[ -z "$file" ] || sed -nE "s|^func (${prefix}[A-Z_0-9][A-Za-z_0-9]*)\(.*|$package \1|p" "$file"
+		[ -z "$file" ] || sed -nE "s~^func (${prefix}[A-Z_0-9][A-Za-z_0-9]*)\(.*~$package \1~p" "$file"
 	done | sort -u
