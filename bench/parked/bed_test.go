@@ -46,6 +46,10 @@ type bed struct {
 
 func newBed(tb testing.TB) *bed {
 	tb.Helper()
+	var err error
+	if bin, err = meshtest.Build(); err != nil {
+		tb.Fatal(err)
+	}
 	b := &bed{tb: tb, workspace: tb.TempDir()}
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	b.must(err)

@@ -2,8 +2,6 @@ package parked
 
 import (
 	"flag"
-	"os"
-	"testing"
 
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 )
@@ -16,11 +14,3 @@ var (
 	parents = flag.Int("parents", 20, "parents of the benchmark of trees")
 	rest    = flag.Duration("rest", 0, "how long everything is left alone after a start, before it is measured")
 )
-
-func TestMain(m *testing.M) {
-	flag.Parse()
-	if testing.Short() && flag.Lookup("test.bench").Value.String() == "" {
-		os.Exit(m.Run()) // nothing to build for
-	}
-	os.Exit(meshtest.Run(m, &bin, nil))
-}

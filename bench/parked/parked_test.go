@@ -29,21 +29,28 @@ func sameGoroutines(tb testing.TB, idle, parked loads) float64 {
 	return ratio
 }
 
-// TestParkedRunsOutliveEveryProcess checks that parked runs cost no goroutine in any
-// process, also after a restart of all processes, and that an answer to one run resumes
-// only that one.
-func TestParkedRunsOutliveEveryProcess(t *testing.T) {
-	if testing.Short() {
-		t.Skip("runs processes")
+// TestTheLargestRatioNamesItsRole compares two meshes in which one role has grown.
+func TestTheLargestRatioNamesItsRole(t *testing.T) {
+	idle, parked := loads{}, loads{}
+	for i, role := range meshtest.Roles {
+		idle[role] = load{goroutines: 100, heap: float64(i + 1)}
+		parked[role] = load{goroutines: 105, heap: float64(i + 1)}
 	}
-	outliveProcesses(t, 10)
+	grown := meshtest.Roles[1]
+	parked[grown] = load{goroutines: 150, heap: 1}
+	if ratio, role := parked.largestRatio(idle, goroutinesOf); ratio != 1.5 || role != grown {
+		t.Errorf("goroutines: %v of %s, want 1.5 of %s", ratio, role, grown)
+	}
+	if ratio, _ := parked.largestRatio(idle, heapOf); ratio != 1 {
+		t.Errorf("heap: %v, want 1", ratio)
+	}
 }
 
-// TestSystemParkedRunsOutliveEveryProcess does the same with 200 runs.
-func TestSystemParkedRunsOutliveEveryProcess(t *testing.T) { outliveProcesses(t, 200) }
-
-func outliveProcesses(t *testing.T, n int) {
-	t.Helper()
+// TestSystemParkedRunsOutliveEveryProcess checks that parked runs cost no goroutine in any
+// process, also after a restart of all processes, and that an answer to one run resumes
+// only that one.
+func TestSystemParkedRunsOutliveEveryProcess(t *testing.T) {
+	const n = 200
 	b := newBed(t)
 	b.restartUntilQuiet()
 	idle := b.measure()

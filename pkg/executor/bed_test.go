@@ -35,7 +35,7 @@ type bed struct {
 func newBed(t *testing.T) *bed {
 	t.Helper()
 	t.Parallel()
-	return newBedWith(t, 0)
+	return newBedWith(t, 2*time.Second) // some tests wait for a redelivery
 }
 
 // newBedWith is newBed with a takeover time and not parallel.

@@ -2,7 +2,9 @@ package jetstream
 
 import (
 	"context"
+	"flag"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -13,8 +15,18 @@ import (
 
 func TestMain(m *testing.M) {
 	disktest.Enter()
+	// These tests wait for servers far more than they compute.
+	flag.Parse()
+	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
+		if err := flag.Set("test.parallel", "6"); err != nil {
+			panic(err)
+		}
+	}
 	goleak.VerifyTestMain(m)
 }
+
+// takeover is the takeover time in the suite, which waits for redeliveries.
+const takeover = 2 * time.Second
 
 // start starts a server that stops with the test.
 func start(t testing.TB, cfg EmbeddedConfig) *EmbeddedServer {
@@ -42,21 +54,26 @@ func open(t testing.TB, e *EmbeddedServer, cfg Config, layout Layout) *Log {
 }
 
 func TestLog(t *testing.T) {
-	for name, layout := range map[string]Layout{"1 partition": {Takeover: runlog.MinTakeover}, "3 partitions": {Partitions: 3, Takeover: runlog.MinTakeover}} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {
-				test(t, open(t, start(t, EmbeddedConfig{}), Config{}, layout))
-			})
-		})
-	}
+	t.Parallel()
+	suite(t, Config{}, Layout{Takeover: takeover})
+}
+
+// TestSystemLogOfPartitions runs the suite with three partitions.
+func TestSystemLogOfPartitions(t *testing.T) {
+	t.Parallel()
+	suite(t, Config{}, Layout{Partitions: 3, Takeover: takeover})
 }
 
 // TestLogUncached runs the suite without a cache, so that every record comes from the
 // server.
 func TestLogUncached(t *testing.T) {
 	t.Parallel()
+	suite(t, Config{CacheBytes: 1}, Layout{Takeover: takeover})
+}
+
+func suite(t *testing.T, cfg Config, layout Layout) {
+	t.Helper()
 	runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {
-		test(t, open(t, start(t, EmbeddedConfig{}), Config{CacheBytes: 1}, Layout{}))
+		test(t, open(t, start(t, EmbeddedConfig{}), cfg, layout))
 	})
 }

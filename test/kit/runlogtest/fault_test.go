@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -22,7 +23,7 @@ func open(t *testing.T) runlog.Log {
 		t.Fatal(err)
 	}
 	t.Cleanup(e.Stop)
-	l, err := e.Open(t.Context(), jetstream.Config{}, jetstream.Layout{})
+	l, err := e.Open(t.Context(), jetstream.Config{}, jetstream.Layout{Takeover: 2 * time.Second}) // the suite waits for redeliveries
 	if err != nil {
 		t.Fatal(err)
 	}
