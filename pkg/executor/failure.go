@@ -25,7 +25,7 @@ func (t *Task) failure(kind harnessv1.TurnErrorKind, message string) *harnessv1.
 	case runstate.Ended(s):
 		// An ended run that cannot accept its inputs stays ended. The cursor moves past
 		// them, so that they do not wake the run forever.
-		s.InboxCursor = max(s.GetInboxCursor(), t.Step().GetRepairTrigger().GetInboxSequence())
+		runstate.PassInbox(s, t.Step().GetRepairTrigger().GetInboxSequence())
 		step.To = runlog.End
 		step.Message = &harnessv1.Step_Result{Result: runstate.Result(s, now)}
 	case t.executor == workflow.StopDecision:

@@ -147,18 +147,10 @@ func (t *Task) Input() *harnessv1.StepInput {
 // Snapshot returns a clone of the step's snapshot whose message count includes the
 // messages of the journal.
 func (t *Task) Snapshot() *harnessv1.Snapshot {
-	s := runstate.Clone(t.Step().GetSnapshot())
-	if s == nil {
-		s = &harnessv1.Snapshot{}
-	}
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	s.MessageCount += t.messages
-	if t.bytes > 0 {
-		runstate.OwnBudget(s).UnreportedBytes += t.bytes
-	}
-	runstate.AddMedia(s, t.media)
-	return s
+	messages, weight, room := t.messages, t.bytes, t.media
+	t.mu.Unlock()
+	return runstate.Counted(t.Step().GetSnapshot(), messages, weight, room)
 }
 
 // Tail returns the newest record of the run that this task knows.

@@ -3,6 +3,7 @@ package runstate
 import (
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -150,6 +151,16 @@ func ExtendBudgets(s *harnessv1.Snapshot, b *harnessv1.Budgets) {
 	}
 }
 
+// BudgetsWith returns the budgets of s as ExtendBudgets would leave them.
+func BudgetsWith(s *harnessv1.Snapshot, b *harnessv1.Budgets) *harnessv1.Budgets {
+	with := &harnessv1.Snapshot{Config: &harnessv1.LoopConfig{Budgets: proto.CloneOf(s.GetConfig().GetBudgets())}}
+	if with.GetConfig().GetBudgets() == nil {
+		with.Config.Budgets = &harnessv1.Budgets{}
+	}
+	ExtendBudgets(with, b)
+	return with.GetConfig().GetBudgets()
+}
+
 // InsufficientBudget returns the first budget in b that the segment has used up at
 // now, so that a run with it would park again immediately; nil if there is none.
 func InsufficientBudget(s *harnessv1.Snapshot, b *harnessv1.Budgets, now time.Time) *harnessv1.BudgetWarn {
@@ -168,6 +179,11 @@ func BudgetField(name string) string {
 		return "cost_usd"
 	}
 	return name
+}
+
+// StartChildren counts the children that s has as those of earlier segments. It changes s.
+func StartChildren(s *harnessv1.Snapshot) {
+	spentOf(s).ChildrenBeforeSegment = uint32(len(s.GetChildren())) //nolint:gosec // few: the ledger of children is bounded
 }
 
 func spentOf(s *harnessv1.Snapshot) *harnessv1.Spent {

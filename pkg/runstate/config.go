@@ -227,6 +227,20 @@ func unsetDuration(field **durationpb.Duration, value time.Duration) {
 	}
 }
 
+// InMode returns a copy of s in another mode of work.
+func InMode(s *harnessv1.Snapshot, mode string) *harnessv1.Snapshot {
+	s = Clone(s)
+	s.Mode = mode
+	return s
+}
+
+// DisableHooks has a run call no hooks. It changes s.
+func DisableHooks(s *harnessv1.Snapshot) {
+	if s.GetConfig().GetHooks().GetEnabled() {
+		s.Config.Hooks.Enabled = proto.Bool(false)
+	}
+}
+
 // Mode returns the mode of work, mode.Execute by default.
 func Mode(s *harnessv1.Snapshot) string {
 	if s.GetParent().GetPlans() {

@@ -3,6 +3,8 @@ package runstate
 import (
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
@@ -87,6 +89,11 @@ func remember(hashes []uint64, h uint64) []uint64 {
 	return append(hashes, h)
 }
 
+// PassInbox moves the cursor of the inbox past the item with a sequence. It changes s.
+func PassInbox(s *harnessv1.Snapshot, sequence uint64) {
+	s.InboxCursor = max(s.GetInboxCursor(), sequence)
+}
+
 // Grant allows a tool without approvals for the rest of the run. It changes s.
 func Grant(s *harnessv1.Snapshot, tool string) {
 	if !slices.Contains(s.GetGrantedTools(), tool) && len(s.GetGrantedTools()) < maxGrants {
@@ -111,4 +118,12 @@ func GrantRules(s *harnessv1.Snapshot, rules []*harnessv1.ToolRule) (granted boo
 		})
 	}
 	return true
+}
+
+// ShareGrants gives a run that starts what is allowed for the rest of the run from. It changes s.
+func ShareGrants(s, from *harnessv1.Snapshot) {
+	s.GrantedTools = slices.Clone(from.GetGrantedTools())
+	for _, rule := range from.GetGrants() {
+		s.Grants = append(s.Grants, proto.CloneOf(rule))
+	}
 }

@@ -19,6 +19,21 @@ func AppendMessages(s *harnessv1.Snapshot, turn uint32, messages ...*harnessv1.M
 	return messages
 }
 
+// Counted returns a copy of s with the messages of journal entries counted that are stored after
+// it: their number, their weight in bytes of text, and the room of their media.
+func Counted(s *harnessv1.Snapshot, messages, weight uint64, room media.Room) *harnessv1.Snapshot {
+	s = Clone(s)
+	if s == nil {
+		s = &harnessv1.Snapshot{}
+	}
+	s.MessageCount += messages
+	if weight > 0 {
+		OwnBudget(s).UnreportedBytes += weight
+	}
+	AddMedia(s, room)
+	return s
+}
+
 // AddMedia counts images and documents that were appended, in a run with compaction. The
 // number bounds what the next request has of them. It changes s.
 func AddMedia(s *harnessv1.Snapshot, room media.Room) {

@@ -3,6 +3,9 @@
 // remembered inputs and the result. A Draft is the record that a decision wants
 // stored.
 //
+// Each field of a snapshot has one owner, which is the only one to assign it, or is shared for a
+// reason: owner.go has a view for each owner.
+//
 // All functions are pure. They change a snapshot only if their comment states it;
 // executors pass a clone.
 package runstate

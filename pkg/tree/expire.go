@@ -33,24 +33,7 @@ func Expire(view runlog.View, caller string, now time.Time, writer *harnessv1.Wr
 		return nil, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_RUN_ACTIVE,
 			"runs below "+run.String()+" work; interrupt or cancel it first", "namespace", run.Namespace, "run_id", run.ID)
 	}
-	s := &harnessv1.Snapshot{
-		Status: before.GetStatus(), Phase: before.GetPhase(), PausedPhase: before.GetPausedPhase(),
-		StopReason: &harnessv1.StopReason{Kind: before.GetStopReason().GetKind()},
-		TurnCount:  before.GetTurnCount(), MaxTurns: before.GetMaxTurns(), Segment: before.GetSegment(), Workflow: before.GetWorkflow(),
-		FirstSequence: before.GetFirstSequence(), InboxCursor: before.GetInboxCursor(), CreateTime: before.GetCreateTime(),
-		ExpireTime: timestamppb.New(now), Parent: before.GetParent(),
-	}
-	if p := before.GetQuality().GetProfile(); p != "" { // repair removes the run's words from it
-		s.Quality = &harnessv1.QualityState{Profile: p}
-	}
-	for _, c := range before.GetBackgroundCommands() { // repair kills them
-		s.BackgroundCommands = append(s.BackgroundCommands, &harnessv1.BackgroundCommand{CallId: c.GetCallId(), LedgerId: c.GetLedgerId()})
-	}
-	for _, c := range before.GetPendingToolCalls() {
-		if runstate.Held(c) {
-			s.BackgroundCommands = append(s.BackgroundCommands, &harnessv1.BackgroundCommand{CallId: c.GetCallId(), LedgerId: c.GetQuestion().GetLedgerId()})
-		}
-	}
+	s := runstate.Tombstone(before, now)
 	for _, c := range before.GetChildren() { // repair deletes them
 		s.Children = append(s.Children, &harnessv1.Child{RunId: c.GetRunId(), CallId: c.GetCallId(), Order: c.GetOrder()})
 	}

@@ -20,10 +20,7 @@ func StartSegment(s *harnessv1.Snapshot) {
 	if len(s.GetChildren()) == 0 {
 		return
 	}
-	if s.Spent == nil {
-		s.Spent = &harnessv1.Spent{}
-	}
-	s.Spent.ChildrenBeforeSegment = uint32(len(s.GetChildren())) //nolint:gosec // at most maxLedger
+	runstate.StartChildren(s)
 	for _, c := range s.GetChildren() {
 		if r := c.GetReport(); Ended(c) && (c.GetTold() || !c.GetBackground()) {
 			c.Lease, c.Arguments, c.Deadline, r.Files = nil, nil, nil, nil

@@ -72,10 +72,7 @@ func FirstStep(run runlog.Run, s *harnessv1.Snapshot, started *harnessv1.RepairT
 	step := runstate.FirstStep(workflow.Repair, Spec(started.GetSpec(), s, def, c, goal), tools, s.GetStartedBy(), now)
 	InheritSettings(step.GetRepairTrigger(), started)
 	step.GetRepairTrigger().Parent = ParentOf(run, s, c)
-	step.Snapshot.GrantedTools = slices.Clone(s.GetGrantedTools())
-	for _, rule := range s.GetGrants() {
-		step.Snapshot.Grants = append(step.Snapshot.Grants, proto.CloneOf(rule))
-	}
+	runstate.ShareGrants(step.GetSnapshot(), s)
 	return step
 }
 

@@ -136,8 +136,8 @@ func Resolve(name string, in *harnessv1.StepInput, out *harnessv1.StepOutput) (*
 	if len(answer.GetStep().GetPhaseChanges()) > 0 {
 		return nil, fmt.Errorf("%s changed the phase, which only stock executors do: leave phase_changes empty", name)
 	}
-	if t := d.Step.GetTurnComplete(); t != nil && d.Step.GetSnapshot().GetTurn() != nil {
-		d.Step.Snapshot.Turn.AgentDone = t.GetAgentDone() // a repeated stop decision reads it there
+	if t := d.Step.GetTurnComplete(); t != nil {
+		runstate.RecordDone(d.Step.GetSnapshot(), t.GetAgentDone())
 	}
 	if err := appendGuidance(name, d, answer.GetAppended()); err != nil {
 		return nil, err

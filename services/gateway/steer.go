@@ -208,13 +208,8 @@ func (s RunState) checkPrices(r *harnessv1.Resume) error {
 	if s.Priced == nil || b.GetCostUsd() == 0 && r.GetModel() == "" {
 		return nil
 	}
-	with := &harnessv1.Snapshot{Config: &harnessv1.LoopConfig{Budgets: proto.CloneOf(snapshot.GetConfig().GetBudgets())}}
-	if with.Config.Budgets == nil {
-		with.Config.Budgets = &harnessv1.Budgets{}
-	}
-	runstate.ExtendBudgets(with, b)
 	models := append([]string{cmp.Or(r.GetModel(), snapshot.GetModel())}, snapshot.GetFallbackModels()...)
-	return checkPrices("budgets", with.GetConfig().GetBudgets(), models, s.Priced)
+	return checkPrices("budgets", runstate.BudgetsWith(snapshot, b), models, s.Priced)
 }
 
 func (s RunState) cancel() (Admission, error) {

@@ -40,7 +40,7 @@ func (d *decision) drain(batch *harnessv1.InboxBatch) error {
 			// same id, if the park of the first was never committed.
 			runstate.RecordDrained(d.s, item.GetId())
 		}
-		d.s.InboxCursor = max(d.s.GetInboxCursor(), item.GetSequence())
+		runstate.PassInbox(d.s, item.GetSequence())
 		if refusal != "" {
 			d.Emit(event.InputRejected(item.GetId(), kind, refusal, d.caller))
 			continue
@@ -51,7 +51,7 @@ func (d *decision) drain(batch *harnessv1.InboxBatch) error {
 			return nil // later items are for the ended run: a message reopens it
 		}
 	}
-	d.s.InboxCursor = max(d.s.GetInboxCursor(), batch.GetCursor())
+	runstate.PassInbox(d.s, batch.GetCursor())
 	return nil
 }
 
@@ -109,11 +109,7 @@ func (d *decision) applyMessage(m *harnessv1.UserMessage) error {
 	})
 	outOfTurns := d.resumed == "" && outOfTurns(d.s)
 	d.interrupt, d.resumed = nil, causeMessage
-	if t := d.s.GetTurn(); t.GetOpen() {
-		// The agent declared itself done before it read this message.
-		t.AgentDone, t.CalledWorkComplete, d.s.Summary = false, false, nil
-		d.s.Output, d.s.OutputProblem = nil, ""
-	}
+	runstate.WithdrawDone(d.s) // declared before the agent read this message
 	if outOfTurns {
 		if err := d.complete(); err != nil {
 			return err

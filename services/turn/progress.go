@@ -297,11 +297,5 @@ func (p *Progress) call(id string) (Call, bool) {
 // snapshot returns a copy of the step's snapshot with the messages of the
 // journal counted.
 func (p *Progress) snapshot(s *State) *harnessv1.Snapshot {
-	counted := runstate.Clone(s.Snapshot)
-	counted.MessageCount += p.messages
-	if p.weight > 0 {
-		runstate.OwnBudget(counted).UnreportedBytes += p.weight
-	}
-	runstate.AddMedia(counted, p.media)
-	return counted
+	return runstate.Counted(s.Snapshot, p.messages, p.weight, p.media)
 }

@@ -20,8 +20,7 @@ func (t *execution) checkInbox(ctx context.Context, a turn.CheckInbox) turn.Even
 	if mode == "" {
 		return turn.InboxChecked{}
 	}
-	s := runstate.Clone(t.state.Snapshot)
-	s.Mode = mode
+	s := runstate.InMode(t.state.Snapshot, mode)
 	h, err := t.server.toolHost(ctx, false)
 	if err != nil {
 		return turn.Failed{Err: err}

@@ -37,9 +37,7 @@ func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*h
 	if err != nil {
 		return nil, err
 	}
-	if s.GetConfig().GetHooks().GetEnabled() {
-		s.Config.Hooks.Enabled = proto.Bool(false)
-	}
+	runstate.DisableHooks(s)
 	journal := &preview{messages: req.GetConversation()}
 	t := &execution{
 		server: w, run: run, state: state, progress: turn.New(state, w.cfg.Now()), journal: journal, unstored: true,
