@@ -11,6 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
@@ -20,15 +21,15 @@ import (
 // schemas that do not compile, another origin.
 func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
 	if n := len(tools); n > MaxClientTools {
-		return TooLarge(field, n, MaxClientTools, "tools")
+		return input.TooLarge(field, n, MaxClientTools, "tools")
 	}
-	if err := checkSize(field, EncodeClientTools(tools), MaxClientToolsSize); err != nil {
+	if err := input.CheckSize(field, EncodeClientTools(tools), MaxClientToolsSize); err != nil {
 		return err
 	}
 	seen := map[string]bool{}
 	for i, t := range tools {
-		of := at(field, i)
-		if err := checkName(of+".name", t.GetName()); err != nil {
+		of := input.At(field, i)
+		if err := input.CheckName(of+".name", t.GetName()); err != nil {
 			return err
 		}
 		if seen[t.GetName()] {
@@ -52,7 +53,7 @@ func CheckClientTools(field string, tools []*harnessv1.ToolSpec) error {
 func CheckClientNames(field string, tools []*harnessv1.ToolSpec, names []string) error {
 	for i, t := range tools {
 		if reserved(t.GetName()) || slices.Contains(names, t.GetName()) {
-			return fault.Invalid(at(field, i)+".name", "a tool %q already exists; choose another name", t.GetName())
+			return fault.Invalid(input.At(field, i)+".name", "a tool %q already exists; choose another name", t.GetName())
 		}
 	}
 	return nil

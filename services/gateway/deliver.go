@@ -10,6 +10,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/telemetry/runtrace"
@@ -216,13 +217,8 @@ func resultSoFar(s *harnessv1.Snapshot) *harnessv1.HarnessResult {
 func WaitingOf(items []*harnessv1.InboxItem) []*harnessv1.WaitingInput {
 	var waiting []*harnessv1.WaitingInput
 	for _, item := range items[:min(len(items), runlog.MaxDrainItems)] {
-		r := item.ProtoReflect()
-		kind := "unknown"
-		if field := r.WhichOneof(r.Descriptor().Oneofs().ByName("input")); field != nil {
-			kind = string(field.Name())
-		}
-		call, _ := Answers(item)
-		waiting = append(waiting, &harnessv1.WaitingInput{ItemId: item.GetId(), Kind: kind, CallId: call})
+		call, _ := input.Answers(item)
+		waiting = append(waiting, &harnessv1.WaitingInput{ItemId: item.GetId(), Kind: input.Kind(item), CallId: call})
 	}
 	return waiting
 }
@@ -230,20 +226,9 @@ func WaitingOf(items []*harnessv1.InboxItem) []*harnessv1.WaitingInput {
 // Answerable returns the calls that a client may answer: those that wait, without the calls
 // of sub-agents.
 func Answerable(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
-	return answerable(Awaited(s))
+	return answerable(runstate.AwaitedCalls(s))
 }
 
 func answerable(calls []*harnessv1.PendingCall) []*harnessv1.PendingCall {
 	return slices.DeleteFunc(slices.Clone(calls), func(c *harnessv1.PendingCall) bool { return c.GetKind() == runstate.KindAgent })
-}
-
-// Awaited returns the calls that wait for an answer from outside.
-func Awaited(s *harnessv1.Snapshot) []*harnessv1.PendingCall {
-	var calls []*harnessv1.PendingCall
-	for _, c := range s.GetPendingToolCalls() {
-		if c.GetClass() == harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL {
-			calls = append(calls, c)
-		}
-	}
-	return calls
 }

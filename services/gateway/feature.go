@@ -11,6 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
@@ -31,10 +32,10 @@ var (
 // CheckFeatures refuses features that cannot be decided or whose settings no run may have.
 func CheckFeatures(features []*harnessv1.Feature) error {
 	if n := len(features); n > MaxFeatures {
-		return TooLarge("features", n, MaxFeatures, "features")
+		return input.TooLarge("features", n, MaxFeatures, "features")
 	}
 	for i, f := range features {
-		field := at("features", i)
+		field := input.At("features", i)
 		if !featureName.MatchString(f.GetName()) {
 			return fault.Invalid(field+".name", "%q: must be a lower-case letter, then at most 63 of a-z 0-9 _ -", f.GetName())
 		}
@@ -42,7 +43,7 @@ func CheckFeatures(features []*harnessv1.Feature) error {
 			return fault.Invalid(field+".name", "another feature is named %q", f.GetName())
 		}
 		for j, ns := range f.GetNamespaces() {
-			if err := checkName(at(field+".namespaces", j), ns); err != nil {
+			if err := input.CheckName(input.At(field+".namespaces", j), ns); err != nil {
 				return err
 			}
 		}
@@ -90,11 +91,11 @@ func place(feature string, run runlog.Run) float64 {
 // checkEntitlements validates the entitlements of a request.
 func checkEntitlements(names []string) error {
 	if n := len(names); n > MaxEntitlements {
-		return TooLarge("entitlements", n, MaxEntitlements, "entitlements")
+		return input.TooLarge("entitlements", n, MaxEntitlements, "entitlements")
 	}
 	for i, name := range names {
 		if !entitlementName.MatchString(name) {
-			return fault.Invalid(at("entitlements", i), "%q: must be 1 to 64 of the characters A-Z a-z 0-9 _ . -", name)
+			return fault.Invalid(input.At("entitlements", i), "%q: must be 1 to 64 of the characters A-Z a-z 0-9 _ . -", name)
 		}
 	}
 	return nil

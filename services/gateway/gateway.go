@@ -1,6 +1,7 @@
 // Package gateway decides what the gateway does with a request: whether it is valid,
-// which run it is about, what the first record of a run contains, whether an input is
-// accepted, and what a watcher sees of a record.
+// which run it is about, what the first record of a run contains, how an input is brought
+// to its run, and what a watcher sees of a record. pkg/input decides whether an input is
+// accepted.
 //
 // Everything here is a function of its arguments. Time, random numbers and the content
 // of the log are arguments; gatewayserver reads them and carries out the decision.
@@ -16,8 +17,6 @@
 package gateway
 
 import (
-	"strconv"
-
 	"google.golang.org/grpc/codes"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -33,16 +32,9 @@ const AllNamespaces = "*"
 
 // Limits on a request; a request that exceeds one is refused with TOO_LARGE.
 const (
-	// MaxText bounds a goal and a user message, in bytes.
-	MaxText = 1 << 20
 	// MaxInstructions bounds an agent's instructions, in bytes; they are part of the
 	// first record.
 	MaxInstructions = 64 << 10
-	// MaxReason bounds the reason of an approval, an interrupt or a cancel, and
-	// the text of a nudge, in bytes.
-	MaxReason = 4 << 10
-	// MaxID bounds a request id and a call id, in bytes.
-	MaxID = 128
 	// MaxWorkflow bounds the executors of a workflow.
 	MaxWorkflow = 16
 	// MaxToolRules bounds the rules of an agent.
@@ -53,8 +45,6 @@ const (
 	MaxClientToolsSize = 96 << 10
 	// MaxFallbackModels bounds the fallback models of an agent.
 	MaxFallbackModels = 8
-	// MaxName bounds names of models and agents, in bytes.
-	MaxName = 256
 	// MaxPath bounds a workspace's path, in bytes.
 	MaxPath = 4096
 	// MaxSpec bounds the spec of a run without its goal and media, as encoded protobuf, in bytes;
@@ -67,8 +57,6 @@ const (
 	// MaxStall bounds the turns after which a run is stalled: the state contains a
 	// fingerprint of each, twice.
 	MaxStall = 100
-	// MaxWaiting bounds the messages and answers that wait in an inbox.
-	MaxWaiting = 1000
 )
 
 // Pages of ListRuns.
@@ -83,11 +71,4 @@ const (
 func NotFound(run runlog.Run) *fault.Error {
 	return fault.New(codes.NotFound, harnessv1.ErrorReason_ERROR_REASON_RUN_NOT_FOUND,
 		"run "+run.String()+" not found", "namespace", run.Namespace, "run_id", run.ID)
-}
-
-// TooLarge returns the error for a field whose size exceeds its limit.
-func TooLarge(field string, size, limit int, unit string) *fault.Error {
-	return fault.New(codes.ResourceExhausted, harnessv1.ErrorReason_ERROR_REASON_TOO_LARGE,
-		field+": "+strconv.Itoa(size)+" "+unit+", the limit is "+strconv.Itoa(limit),
-		"field", field, "limit", strconv.Itoa(limit), "size", strconv.Itoa(size))
 }

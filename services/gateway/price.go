@@ -1,9 +1,8 @@
 package gateway
 
 import (
-	"github.com/harnessmesh/harnessmesh/pkg/content"
-	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 )
 
 // CheckPrices refuses a budget in US dollars of a run that has a model without a price: what
@@ -15,21 +14,5 @@ func CheckPrices(s *harnessv1.RunSpec, priced func(model string) bool) error {
 		models = append(models, m)
 	}
 	models = append(models, s.GetConfig().GetQuality().GetModel())
-	return checkPrices("spec.config.budgets", s.GetConfig().GetBudgets(), models, priced)
-}
-
-// checkPrices refuses budgets with a cost for models of which one has no price.
-func checkPrices(field string, b *harnessv1.Budgets, models []string, priced func(model string) bool) error {
-	if b.GetCostUsd() == 0 || b.GetAllowUnpriced() {
-		return nil
-	}
-	for _, m := range models {
-		if m == "" || priced(m) {
-			continue
-		}
-		return fault.Invalid(field+".cost_usd",
-			"the price of the model %q is not known, so what it costs would not count: add its prices to a catalogue (--catalogue FILE), leave cost_usd out, or set allow_unpriced: true",
-			content.Cut(m, 80))
-	}
-	return nil
+	return input.CheckPrices("spec.config.budgets", s.GetConfig().GetBudgets(), models, priced)
 }

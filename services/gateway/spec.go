@@ -1,19 +1,15 @@
 package gateway
 
 import (
-	"math"
 	"path"
-	"strconv"
 	"strings"
-	"time"
-
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/contract"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
@@ -24,9 +20,9 @@ func checkSpec(s *harnessv1.RunSpec) error {
 	if s == nil {
 		return fault.Invalid("spec", "must be set")
 	}
-	return first(
-		func() error { return checkText("spec.goal", s.GetGoal()) },
-		func() error { return checkMedia("spec.media", s.GetMedia()) },
+	return input.First(
+		func() error { return input.CheckText("spec.goal", s.GetGoal()) },
+		func() error { return input.CheckMedia("spec.media", s.GetMedia()) },
 		func() error { return checkSpecSize(s) },
 		func() error { return checkAgent(s.GetAgent()) },
 		func() error { return checkWorkspace(s.GetWorkspace()) },
@@ -39,10 +35,10 @@ func checkSpec(s *harnessv1.RunSpec) error {
 }
 
 func checkAgent(a *harnessv1.AgentSpec) error {
-	if err := first(
-		func() error { return checkSize("spec.agent.name", a.GetName(), MaxName) },
-		func() error { return checkSize("spec.agent.instructions", a.GetInstructions(), MaxInstructions) },
-		func() error { return checkModel("spec.agent.model", a.GetModel()) },
+	if err := input.First(
+		func() error { return input.CheckSize("spec.agent.name", a.GetName(), input.MaxName) },
+		func() error { return input.CheckSize("spec.agent.instructions", a.GetInstructions(), MaxInstructions) },
+		func() error { return input.CheckModel("spec.agent.model", a.GetModel()) },
 		func() error { return checkEffort(a.GetReasoning().GetEffort()) },
 		func() error { return tree.Check("spec.agent.agents", a.GetAgents(), mode.Names(a.GetModes())) },
 		func() error { return checkSubAgents("spec.agent.agents", a.GetAgents()) },
@@ -50,22 +46,22 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 		return err
 	}
 	if n := len(a.GetFallbackModels()); n > MaxFallbackModels {
-		return TooLarge("spec.agent.fallback_models", n, MaxFallbackModels, "models")
+		return input.TooLarge("spec.agent.fallback_models", n, MaxFallbackModels, "models")
 	}
 	for i, m := range a.GetFallbackModels() {
-		field := at("spec.agent.fallback_models", i)
+		field := input.At("spec.agent.fallback_models", i)
 		if m == "" {
 			return fault.Invalid(field, "must not be empty")
 		}
-		if err := checkModel(field, m); err != nil {
+		if err := input.CheckModel(field, m); err != nil {
 			return err
 		}
 	}
 	if n := len(a.GetTools()); n > MaxToolRules {
-		return TooLarge("spec.agent.tools", n, MaxToolRules, "rules")
+		return input.TooLarge("spec.agent.tools", n, MaxToolRules, "rules")
 	}
 	for i, rule := range a.GetTools() {
-		field := at("spec.agent.tools", i)
+		field := input.At("spec.agent.tools", i)
 		if !tool.ValidPattern(rule.GetName()) {
 			return fault.Invalid(field+".name", "%q is no tool name: must match [A-Za-z0-9_-]{1,64}, with * for any characters", content.Cut(rule.GetName(), 80))
 		}
@@ -79,30 +75,19 @@ func checkAgent(a *harnessv1.AgentSpec) error {
 // checkSubAgents checks the models, budgets and contracts of sub-agents, at all levels.
 func checkSubAgents(field string, agents []*harnessv1.SubAgent) error {
 	for i, a := range agents {
-		if err := first(
-			func() error { return checkModel(at(field, i)+".model", a.GetModel()) },
-			func() error { return checkBudgets(at(field, i)+".budgets", a.GetBudgets()) },
+		if err := input.First(
+			func() error { return input.CheckModel(input.At(field, i)+".model", a.GetModel()) },
+			func() error { return input.CheckBudgets(input.At(field, i)+".budgets", a.GetBudgets()) },
 			func() error {
 				if a.GetContract() == nil {
 					return nil
 				}
-				return fault.In(at(field, i)+".contract", contract.Validate(a.GetContract()))
+				return fault.In(input.At(field, i)+".contract", contract.Validate(a.GetContract()))
 			},
-			func() error { return checkSubAgents(at(field, i)+".agents", a.GetAgents()) },
+			func() error { return checkSubAgents(input.At(field, i)+".agents", a.GetAgents()) },
 		); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// checkModel accepts the empty name, which is resolved when the run starts.
-func checkModel(field, model string) error {
-	if err := checkSize(field, model, MaxName); err != nil || model == "" {
-		return err
-	}
-	if provider, _, found := strings.Cut(model, ":"); !found || !runlog.Name.MatchString(provider) {
-		return fault.Invalid(field, "%q: must be PROVIDER:NAME, such as openai:gpt-5", model)
 	}
 	return nil
 }
@@ -118,7 +103,7 @@ func checkWorkspace(workspace string) error {
 	const field = "spec.workspace"
 	switch {
 	case len(workspace) > MaxPath:
-		return TooLarge(field, len(workspace), MaxPath, "bytes")
+		return input.TooLarge(field, len(workspace), MaxPath, "bytes")
 	case !path.IsAbs(workspace):
 		return fault.Invalid(field, "%q: must be an absolute path", workspace)
 	case strings.ContainsRune(workspace, 0):
@@ -133,21 +118,21 @@ func checkWorkflow(cycle []string) error {
 		return nil
 	}
 	if len(cycle) > MaxWorkflow {
-		return TooLarge(field, len(cycle), MaxWorkflow, "executors")
+		return input.TooLarge(field, len(cycle), MaxWorkflow, "executors")
 	}
 	seen := map[string]bool{}
 	for i, name := range cycle {
-		if err := checkName(at(field, i), name); err != nil {
+		if err := input.CheckName(input.At(field, i), name); err != nil {
 			return err
 		}
 		if runlog.IsRest(name) {
-			return fault.Invalid(at(field, i), "%q is reserved: it is the address of a parked or ended run", name)
+			return fault.Invalid(input.At(field, i), "%q is reserved: it is the address of a parked or ended run", name)
 		}
 		if name == workflow.Inference {
-			return fault.Invalid(at(field, i), "%q is a role that receives no steps", name)
+			return fault.Invalid(input.At(field, i), "%q is a role that receives no steps", name)
 		}
 		if seen[name] {
-			return fault.Invalid(at(field, i), "duplicate executor %q", name)
+			return fault.Invalid(input.At(field, i), "duplicate executor %q", name)
 		}
 		seen[name] = true
 	}
@@ -164,9 +149,9 @@ func checkWorkflow(cycle []string) error {
 
 func checkConfig(c *harnessv1.LoopConfig) error {
 	stop, cont, model, tools := c.GetStop(), c.GetContinuation(), c.GetModel(), c.GetTools()
-	return first(
+	return input.First(
 		func() error {
-			return positive("spec.config.stop.max_turns", stop == nil || stop.MaxTurns == nil, stop.GetMaxTurns())
+			return input.CheckPositive("spec.config.stop.max_turns", stop == nil || stop.MaxTurns == nil, stop.GetMaxTurns())
 		},
 		func() error {
 			if _, ok := harnessv1.StopPolicy_name[int32(stop.GetPolicy())]; !ok {
@@ -174,77 +159,27 @@ func checkConfig(c *harnessv1.LoopConfig) error {
 			}
 			return nil
 		},
-		func() error { return checkSize("spec.config.continuation.text", cont.GetText(), MaxReason) },
+		func() error { return input.CheckSize("spec.config.continuation.text", cont.GetText(), input.MaxReason) },
 		func() error { return checkContext(c.GetContext()) },
 		func() error { return checkSandbox(c.GetSandbox()) },
 		func() error {
-			return positive("spec.config.model.max_tries", model == nil || model.MaxTries == nil, model.GetMaxTries())
+			return input.CheckPositive("spec.config.model.max_tries", model == nil || model.MaxTries == nil, model.GetMaxTries())
 		},
-		func() error { return duration("spec.config.model.backoff_initial", model.GetBackoffInitial()) },
-		func() error { return duration("spec.config.model.backoff_max", model.GetBackoffMax()) },
-		func() error { return duration("spec.config.model.idle_timeout", model.GetIdleTimeout()) },
-		func() error { return duration("spec.config.model.outage_retry", model.GetOutageRetry()) },
-		func() error { return duration("spec.config.tools.timeout", tools.GetTimeout()) },
-		func() error { return duration("spec.config.tools.approval_timeout", tools.GetApprovalTimeout()) },
-		func() error { return duration("spec.config.tools.answer_timeout", tools.GetAnswerTimeout()) },
 		func() error {
-			return positive("spec.config.tools.shown_tokens", tools == nil || tools.ShownTokens == nil, tools.GetShownTokens())
+			return input.CheckDuration("spec.config.model.backoff_initial", model.GetBackoffInitial())
 		},
-		func() error { return checkBudgets("spec.config.budgets", c.GetBudgets()) },
+		func() error { return input.CheckDuration("spec.config.model.backoff_max", model.GetBackoffMax()) },
+		func() error { return input.CheckDuration("spec.config.model.idle_timeout", model.GetIdleTimeout()) },
+		func() error { return input.CheckDuration("spec.config.model.outage_retry", model.GetOutageRetry()) },
+		func() error { return input.CheckDuration("spec.config.tools.timeout", tools.GetTimeout()) },
+		func() error {
+			return input.CheckDuration("spec.config.tools.approval_timeout", tools.GetApprovalTimeout())
+		},
+		func() error { return input.CheckDuration("spec.config.tools.answer_timeout", tools.GetAnswerTimeout()) },
+		func() error {
+			return input.CheckPositive("spec.config.tools.shown_tokens", tools == nil || tools.ShownTokens == nil, tools.GetShownTokens())
+		},
+		func() error { return input.CheckBudgets("spec.config.budgets", c.GetBudgets()) },
 		func() error { return checkJudgement(c) },
 	)
-}
-
-func checkBudgets(field string, b *harnessv1.Budgets) error {
-	if b == nil {
-		return nil
-	}
-	return first(
-		func() error { return positive(field+".turns", b.Turns == nil, b.GetTurns()) },
-		func() error { return positive(field+".tool_calls", b.ToolCalls == nil, b.GetToolCalls()) },
-		func() error { return duration(field+".wall_clock", b.GetWallClock()) },
-		func() error { return positive(field+".tokens", b.Tokens == nil, b.GetTokens()) },
-		func() error {
-			if cost := b.GetCostUsd(); b.CostUsd != nil && !(cost > 0 && cost <= math.MaxFloat64) {
-				return fault.Invalid(field+".cost_usd", "%v: must be greater than 0", cost)
-			}
-			return nil
-		},
-	)
-}
-
-func positive[T uint32 | uint64](field string, unset bool, n T) error {
-	if !unset && n == 0 {
-		return fault.Invalid(field, "must be at least 1")
-	}
-	return nil
-}
-
-func duration(field string, d *durationpb.Duration) error {
-	switch {
-	case d == nil:
-		return nil
-	case d.CheckValid() != nil:
-		return fault.Invalid(field, "must be a valid duration")
-	case d.AsDuration() <= 0:
-		return fault.Invalid(field, "%v: must be greater than 0", d.AsDuration())
-	case d.AsDuration() > maxDuration:
-		return fault.Invalid(field, "%v exceeds 10 years, %v", d.AsDuration(), maxDuration)
-	}
-	return nil
-}
-
-// maxDuration bounds a wait. The clocks of timers end in 2262.
-const maxDuration = 10 * 365 * 24 * time.Hour
-
-func at(field string, i int) string { return field + "[" + strconv.Itoa(i) + "]" }
-
-// first runs checks until one returns an error.
-func first(checks ...func() error) error {
-	for _, check := range checks {
-		if err := check(); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 	"github.com/harnessmesh/harnessmesh/pkg/schema"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
@@ -30,7 +31,7 @@ func checkSpecSize(s *harnessv1.RunSpec) error {
 		n -= proto.Size(m)
 	}
 	if n > MaxSpec {
-		return TooLarge("spec", n, MaxSpec, "bytes without its goal and media")
+		return input.TooLarge("spec", n, MaxSpec, "bytes without its goal and media")
 	}
 	return nil
 }
@@ -40,14 +41,14 @@ func checkSpecSize(s *harnessv1.RunSpec) error {
 func checkDefinition(s *harnessv1.RunSpec) error {
 	const agent = "spec.agent"
 	a := s.GetAgent()
-	return first(
+	return input.First(
 		func() error {
 			if n := len(a.GetPolicies()); n > tree.MaxDepth+1 {
-				return TooLarge(agent+".policies", n, tree.MaxDepth+1, "policies")
+				return input.TooLarge(agent+".policies", n, tree.MaxDepth+1, "policies")
 			}
 			for i, p := range a.GetPolicies() {
 				if n := len(p.GetRules()); n > MaxToolRules {
-					return TooLarge(at(agent+".policies", i)+".rules", n, MaxToolRules, "rules")
+					return input.TooLarge(input.At(agent+".policies", i)+".rules", n, MaxToolRules, "rules")
 				}
 			}
 			_, err := policy.Compile(a.GetTools(), a.GetPolicies()...)
@@ -65,7 +66,7 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 		func() error { return fault.In(agent, mode.Check(a.GetModes())) },
 		func() error {
 			if m := a.GetMode(); m != "" && !mode.Exists(m, a.GetModes()) {
-				return unknownMode(agent+".mode", m, a.GetModes())
+				return input.UnknownMode(agent+".mode", m, a.GetModes())
 			}
 			return nil
 		},
@@ -93,12 +94,12 @@ func checkDefinition(s *harnessv1.RunSpec) error {
 func checkPolicies(field string, agents []*harnessv1.SubAgent) error {
 	for i, a := range agents {
 		if n := len(a.GetPolicy()); n > MaxToolRules {
-			return TooLarge(at(field, i)+".policy", n, MaxToolRules, "rules")
+			return input.TooLarge(input.At(field, i)+".policy", n, MaxToolRules, "rules")
 		}
-		if err := policy.Check(at(field, i)+".policy", a.GetPolicy()); err != nil {
+		if err := policy.Check(input.At(field, i)+".policy", a.GetPolicy()); err != nil {
 			return err
 		}
-		if err := checkPolicies(at(field, i)+".agents", a.GetAgents()); err != nil {
+		if err := checkPolicies(input.At(field, i)+".agents", a.GetAgents()); err != nil {
 			return err
 		}
 	}
@@ -116,10 +117,6 @@ func checkOutputSchema(text string) error {
 	return nil
 }
 
-func unknownMode(field, name string, custom []*harnessv1.ModeSpec) error {
-	return fault.Invalid(field, "unknown mode %q: must be one of %s", name, strings.Join(mode.Names(custom), ", "))
-}
-
 // checkContract refuses a contract that cannot be verified.
 func checkContract(s *harnessv1.RunSpec) error {
 	const field = "spec.contract"
@@ -132,7 +129,7 @@ func checkContract(s *harnessv1.RunSpec) error {
 	}
 	for i, q := range c.GetQuestions() {
 		if q.GetRequired() && s.GetAgent().GetAutonomous() {
-			return fault.Invalid(at(field+".questions", i)+".required",
+			return fault.Invalid(input.At(field+".questions", i)+".required",
 				"required, but the agent is autonomous, so no user can answer it: put the answer into the goal, or leave autonomous out")
 		}
 	}
@@ -144,7 +141,7 @@ func checkContract(s *harnessv1.RunSpec) error {
 	}
 	for i, o := range c.GetRequiredOutputs() {
 		if strings.HasPrefix(o.GetPredicate().GetIn(), "artifact:") {
-			return fault.Invalid(at(field+".required_outputs", i)+".predicate.in",
+			return fault.Invalid(input.At(field+".required_outputs", i)+".predicate.in",
 				"names an artifact, and the run has neither work items nor saved artifacts: set spec.config.work_items.enabled or spec.config.quality.enabled, "+
 					"or add an output that counts artifacts")
 		}
@@ -164,7 +161,7 @@ func checkMaySave(field string, s *harnessv1.RunSpec) error {
 	}
 	for i, o := range s.GetContract().GetRequiredOutputs() {
 		if o.GetPredicate().GetType() == harnessv1.PredicateType_PREDICATE_TYPE_ARTIFACT_COUNT && !o.GetOptional() {
-			return fault.Invalid(at(field+".required_outputs", i)+".predicate.type",
+			return fault.Invalid(input.At(field+".required_outputs", i)+".predicate.type",
 				"counts artifacts, and the rules of the agent deny %s: allow it after the rule that denies it", workitem.SaveArtifact)
 		}
 	}
@@ -175,18 +172,18 @@ func checkMaySave(field string, s *harnessv1.RunSpec) error {
 // exactly one of text and grpc.
 func checkProviders(field string, providers []*harnessv1.ContextProvider) error {
 	if n := len(providers); n > MaxProviders {
-		return TooLarge(field, n, MaxProviders, "providers")
+		return input.TooLarge(field, n, MaxProviders, "providers")
 	}
 	seen := map[string]bool{}
 	for i, p := range providers {
-		of := at(field, i)
+		of := input.At(field, i)
 		switch name := p.GetName(); {
 		case strings.TrimSpace(name) == "":
 			return fault.Invalid(of+".name", "must not be empty: it is the heading of the section")
 		case strings.ContainsAny(name, "\r\n"):
 			return fault.Invalid(of+".name", "must be one line: it is the heading of the section")
-		case len(name) > MaxName:
-			return TooLarge(of+".name", len(name), MaxName, "bytes")
+		case len(name) > input.MaxName:
+			return input.TooLarge(of+".name", len(name), input.MaxName, "bytes")
 		case seen[name]:
 			return fault.Invalid(of+".name", "duplicate name %q", name)
 		}
@@ -197,7 +194,7 @@ func checkProviders(field string, providers []*harnessv1.ContextProvider) error 
 		case p.GetText() == "" && p.GetGrpc() == "":
 			return fault.Invalid(of, "has neither text nor grpc: give one of them")
 		case len(p.GetText()) > MaxContextText:
-			return TooLarge(of+".text", len(p.GetText()), MaxContextText, "bytes")
+			return input.TooLarge(of+".text", len(p.GetText()), MaxContextText, "bytes")
 		case p.GetGrpc() != "" && !isTarget(p.GetGrpc()):
 			return fault.Invalid(of+".grpc", "%q: must be HOST:PORT", p.GetGrpc())
 		}
@@ -208,7 +205,7 @@ func checkProviders(field string, providers []*harnessv1.ContextProvider) error 
 // isTarget reports whether a text is HOST:PORT.
 func isTarget(text string) bool {
 	i := strings.LastIndexByte(text, ':')
-	if i <= 0 || len(text) > MaxName || strings.ContainsAny(text, " \t\r\n/@") {
+	if i <= 0 || len(text) > input.MaxName || strings.ContainsAny(text, " \t\r\n/@") {
 		return false
 	}
 	port, err := strconv.ParseUint(text[i+1:], 10, 16)
@@ -222,7 +219,7 @@ func checkJudgement(c *harnessv1.LoopConfig) error {
 	if s := c.GetStall(); s != nil && s.Threshold != nil && (s.GetThreshold() < 2 || s.GetThreshold() > MaxStall) {
 		return fault.Invalid(stall, "%d: must be from 2 to %d", s.GetThreshold(), MaxStall)
 	}
-	if err := duration(hooks, c.GetHooks().GetTimeout()); err != nil {
+	if err := input.CheckDuration(hooks, c.GetHooks().GetTimeout()); err != nil {
 		return err
 	}
 	if d := c.GetHooks().GetTimeout().AsDuration(); d > MaxHookTimeout {

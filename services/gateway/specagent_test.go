@@ -13,6 +13,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 )
 
@@ -163,7 +164,7 @@ func TestPartsOfAnAgent(t *testing.T) {
 		{"spec.agent.context_providers[1].name", false, provider(&harnessv1.ContextProvider{Text: "x"})},
 		{"spec.agent.context_providers[1].name", false, provider(&harnessv1.ContextProvider{Name: "a\nb", Text: "x"})},
 		{"spec.agent.context_providers[1].name", false, provider(&harnessv1.ContextProvider{Name: "House rules", Text: "x"})},
-		{"spec.agent.context_providers[1].name", true, provider(&harnessv1.ContextProvider{Name: strings.Repeat("x", MaxName+1), Text: "x"})},
+		{"spec.agent.context_providers[1].name", true, provider(&harnessv1.ContextProvider{Name: strings.Repeat("x", input.MaxName+1), Text: "x"})},
 		{"spec.agent.context_providers[1]", false, provider(&harnessv1.ContextProvider{Name: "x"})},
 		{"spec.agent.swarm.specialists[1]", false, func(s *spec) {
 			s.Agent.Agents = []*harnessv1.SubAgent{{Name: "explore"}, {Name: "research"}}

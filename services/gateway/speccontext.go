@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
@@ -36,17 +37,19 @@ func checkContext(c *harnessv1.ContextConfig) error {
 	if c == nil {
 		return nil
 	}
-	return first(
+	return input.First(
 		func() error {
-			return positive(contextField+"max_input_tokens", c.MaxInputTokens == nil, c.GetMaxInputTokens())
+			return input.CheckPositive(contextField+"max_input_tokens", c.MaxInputTokens == nil, c.GetMaxInputTokens())
 		},
 		func() error { return checkThresholds(c) },
 		func() error { return checkKeptFree(c) },
 		func() error { return checkRecent(c) },
 		func() error { return checkStrategies(c.GetStrategies()) },
-		func() error { return positive(contextField+"clear_tokens", c.ClearTokens == nil, c.GetClearTokens()) },
 		func() error {
-			return positive(contextField+"externalize_tokens", c.ExternalizeTokens == nil, c.GetExternalizeTokens())
+			return input.CheckPositive(contextField+"clear_tokens", c.ClearTokens == nil, c.GetClearTokens())
+		},
+		func() error {
+			return input.CheckPositive(contextField+"externalize_tokens", c.ExternalizeTokens == nil, c.GetExternalizeTokens())
 		},
 		func() error { return checkDurability(c.GetDurability()) },
 		func() error { return checkSummarizer(contextField+"summarizer.model", c.GetSummarizer().GetModel()) },
@@ -118,7 +121,7 @@ func IsSettable(f protoreflect.FieldDescriptor, value protoreflect.EnumNumber) b
 
 func checkStrategies(strategies []harnessv1.CompactionAction) error {
 	for i, s := range strategies {
-		field := at(contextField+"strategies", i)
+		field := input.At(contextField+"strategies", i)
 		name := strings.TrimPrefix(s.String(), "COMPACTION_ACTION_")
 		switch {
 		case !slices.Contains(ladder, s):
@@ -133,11 +136,11 @@ func checkStrategies(strategies []harnessv1.CompactionAction) error {
 func checkDurability(tools []*harnessv1.ToolDurability) error {
 	const list = contextField + "durability"
 	if n := len(tools); n > MaxDurability {
-		return TooLarge(list, n, MaxDurability, "tools")
+		return input.TooLarge(list, n, MaxDurability, "tools")
 	}
 	seen := map[string]bool{}
 	for i, t := range tools {
-		field, name := at(list, i), t.GetTool()
+		field, name := input.At(list, i), t.GetTool()
 		_, known := harnessv1.Durability_name[int32(t.GetDurability())]
 		switch {
 		case !runlog.Name.MatchString(name):
@@ -147,18 +150,18 @@ func checkDurability(tools []*harnessv1.ToolDurability) error {
 		case !known || t.GetDurability() == harnessv1.Durability_DURABILITY_UNSPECIFIED:
 			return fault.Invalid(field+".durability", "must be EPHEMERAL, REPLAYABLE, ANCHORING or NON_REPLAYABLE")
 		case len(t.GetPreservedFields()) > MaxPreserved:
-			return TooLarge(field+".preserved_fields", len(t.GetPreservedFields()), MaxPreserved, "fields")
+			return input.TooLarge(field+".preserved_fields", len(t.GetPreservedFields()), MaxPreserved, "fields")
 		}
 		seen[name] = true
 		for j, preserved := range t.GetPreservedFields() {
 			if preserved == "" {
-				return fault.Invalid(at(field+".preserved_fields", j), "must not be empty")
+				return fault.Invalid(input.At(field+".preserved_fields", j), "must not be empty")
 			}
-			if err := checkSize(at(field+".preserved_fields", j), preserved, MaxID); err != nil {
+			if err := input.CheckSize(input.At(field+".preserved_fields", j), preserved, input.MaxID); err != nil {
 				return err
 			}
 		}
-		if err := positive(field+".externalize_tokens", t.ExternalizeTokens == nil, t.GetExternalizeTokens()); err != nil {
+		if err := input.CheckPositive(field+".externalize_tokens", t.ExternalizeTokens == nil, t.GetExternalizeTokens()); err != nil {
 			return err
 		}
 	}
@@ -174,7 +177,7 @@ func checkSummarizer(field, model string) error {
 		}
 		return nil
 	}
-	return checkModel(field, model)
+	return input.CheckModel(field, model)
 }
 
 // CustomSummarizer begins the name of a summariser that is a custom service.
@@ -182,7 +185,7 @@ const CustomSummarizer = "grpc:"
 
 func checkSummaryWait(d *durationpb.Duration) error {
 	const field = contextField + "summary_wait"
-	if err := duration(field, d); err != nil || d == nil {
+	if err := input.CheckDuration(field, d); err != nil || d == nil {
 		return err
 	}
 	if wait := d.AsDuration(); wait < MinSummaryWait || wait > MaxSummaryWait {

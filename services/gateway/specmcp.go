@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 )
@@ -46,18 +47,18 @@ func checkServers(servers []*harnessv1.McpServer) error {
 	}
 	names := map[string]bool{}
 	for i, server := range servers {
-		if err := fault.In(at(field, i), checkServer(server)); err != nil {
+		if err := fault.In(input.At(field, i), checkServer(server)); err != nil {
 			return err
 		}
 		if names[server.GetName()] {
-			return fault.Invalid(at(field, i)+".name", "duplicate server %q", server.GetName())
+			return fault.Invalid(input.At(field, i)+".name", "duplicate server %q", server.GetName())
 		}
 		names[server.GetName()] = true
 	}
 	for i, server := range servers {
 		for n, other := range servers {
 			if n != i && server.GetPolicy() != harnessv1.ToolDecision_TOOL_DECISION_UNSPECIFIED && strings.HasPrefix(mcptool.Prefix(other), mcptool.Prefix(server)) {
-				return fault.Invalid(at(field, i)+".policy", "the names of the tools of the server %s begin like those of %s: rename one of them", other.GetName(), server.GetName())
+				return fault.Invalid(input.At(field, i)+".policy", "the names of the tools of the server %s begin like those of %s: rename one of them", other.GetName(), server.GetName())
 			}
 		}
 	}
@@ -72,7 +73,7 @@ func checkSkills(folders []string) error {
 	}
 	for i, folder := range folders {
 		if !path.IsAbs(folder) || strings.ContainsRune(folder, 0) {
-			return fault.Invalid(at(field, i), "%q is not an absolute path", content.Clip(folder, 200))
+			return fault.Invalid(input.At(field, i), "%q is not an absolute path", content.Clip(folder, 200))
 		}
 	}
 	return nil
@@ -130,7 +131,7 @@ func checkServerTexts(s *harnessv1.McpServer) error {
 	}
 	for i, arg := range s.GetArgs() {
 		if !usable(arg) {
-			return fault.Invalid(at("args", i), "must have at most %d bytes, without NUL", maxServerText)
+			return fault.Invalid(input.At("args", i), "must have at most %d bytes, without NUL", maxServerText)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.GetEnv())) {
@@ -175,7 +176,7 @@ func checkOAuth(s *harnessv1.McpServer) error {
 	}
 	for i, scope := range o.GetScopes() {
 		if !scopeForm().MatchString(scope) {
-			return fault.Invalid(at("scopes", i), "invalid scope %q: expected visible ASCII characters without quotes, spaces and backslashes", content.Clip(scope, 80))
+			return fault.Invalid(input.At("scopes", i), "invalid scope %q: expected visible ASCII characters without quotes, spaces and backslashes", content.Clip(scope, 80))
 		}
 	}
 	return nil

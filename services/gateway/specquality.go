@@ -9,6 +9,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 )
 
@@ -34,10 +35,10 @@ var sourceID = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 func checkQuality(s *harnessv1.RunSpec) error {
 	kinds := s.GetAgent().GetKinds()
 	if n := len(kinds); n > MaxKinds {
-		return TooLarge("spec.agent.kinds", n, MaxKinds, "kinds")
+		return input.TooLarge("spec.agent.kinds", n, MaxKinds, "kinds")
 	}
 	for i, k := range kinds {
-		field := at("spec.agent.kinds", i)
+		field := input.At("spec.agent.kinds", i)
 		if err := quality.CheckKind(k); err != nil {
 			return fault.Invalid(field, "%s", err)
 		}
@@ -58,17 +59,17 @@ func checkTask(t *harnessv1.Task, kinds []string) error {
 	case t.GetKind() != "" && !slices.Contains(kinds, t.GetKind()):
 		return fault.Invalid(field+".kind", "unknown kind %q: must be one of %s", t.GetKind(), strings.Join(kinds, ", "))
 	case len(t.GetSources()) > MaxSources:
-		return TooLarge(field+".sources", len(t.GetSources()), MaxSources, "sources")
+		return input.TooLarge(field+".sources", len(t.GetSources()), MaxSources, "sources")
 	case len(t.GetProfile()) > MaxProfile:
-		return TooLarge(field+".profile", len(t.GetProfile()), MaxProfile, "bytes")
+		return input.TooLarge(field+".profile", len(t.GetProfile()), MaxProfile, "bytes")
 	}
 	seen := map[string]bool{}
 	for i, src := range t.GetSources() {
-		if err := checkSource(at(field+".sources", i), src); err != nil {
+		if err := checkSource(input.At(field+".sources", i), src); err != nil {
 			return err
 		}
 		if seen[src.GetId()] {
-			return fault.Invalid(at(field+".sources", i)+".id", "another source has the id %q", src.GetId())
+			return fault.Invalid(input.At(field+".sources", i)+".id", "another source has the id %q", src.GetId())
 		}
 		seen[src.GetId()] = true
 	}
@@ -81,9 +82,9 @@ func checkSource(field string, src *harnessv1.Source) error {
 	case !sourceID.MatchString(src.GetId()):
 		return fault.Invalid(field+".id", "%q: must be 1 to 64 of the characters A-Z a-z 0-9 _ . -", src.GetId())
 	case len(src.GetTitle()) > maxTitle:
-		return TooLarge(field+".title", len(src.GetTitle()), maxTitle, "bytes")
+		return input.TooLarge(field+".title", len(src.GetTitle()), maxTitle, "bytes")
 	case len(src.GetUri()) > maxURI:
-		return TooLarge(field+".uri", len(src.GetUri()), maxURI, "bytes")
+		return input.TooLarge(field+".uri", len(src.GetUri()), maxURI, "bytes")
 	case p != "" && (path.IsAbs(p) || p != path.Clean(p) || p == ".." || strings.HasPrefix(p, "../")):
 		return fault.Invalid(field+".path", "%q: must be a path below the workspace, such as notes/a.md", p)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
@@ -122,12 +123,12 @@ func TestLargestSpecFitsIntoARecord(t *testing.T) {
 func TestStartRecordFits(t *testing.T) {
 	long := strings.Repeat("x", 64)
 	r := validStart()
-	r.RequestId = strings.Repeat("q", MaxID)
+	r.RequestId = strings.Repeat("q", input.MaxID)
 	s := r.GetSpec()
 	s.Goal = content.Inline(strings.Repeat("x", runlog.MaxInline))
 	s.Workspace = "/" + strings.Repeat("x", MaxPath-1)
-	s.Agent.Name, s.Agent.Instructions = strings.Repeat("x", MaxName), strings.Repeat("x", MaxInstructions)
-	s.Agent.Model = "p:" + strings.Repeat("x", MaxName-2)
+	s.Agent.Name, s.Agent.Instructions = strings.Repeat("x", input.MaxName), strings.Repeat("x", MaxInstructions)
+	s.Agent.Model = "p:" + strings.Repeat("x", input.MaxName-2)
 	for range MaxFallbackModels {
 		s.Agent.FallbackModels = append(s.Agent.FallbackModels, s.Agent.Model)
 	}
@@ -135,7 +136,7 @@ func TestStartRecordFits(t *testing.T) {
 	for range MaxToolRules {
 		s.Agent.Tools = append(s.Agent.Tools, &harnessv1.ToolRule{Name: long, Policy: harnessv1.ToolDecision_TOOL_DECISION_ASK})
 	}
-	s.Config.Continuation.Text = strings.Repeat("x", MaxReason)
+	s.Config.Continuation.Text = strings.Repeat("x", input.MaxReason)
 	if err := CheckStart(r); err != nil {
 		t.Fatal(err)
 	}

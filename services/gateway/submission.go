@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 )
 
 // Submission brings an input to a run: it reads the run, admits the input, appends
@@ -20,7 +21,7 @@ type Submission struct {
 	// Item is the input. It is well-formed.
 	Item *harnessv1.InboxItem
 	// RunState is what the input was admitted on, from SubmissionStoring on.
-	RunState RunState
+	RunState input.State
 
 	sequence uint64 // of the stored item
 	reply    Reply  // the reply, once confirmed or compared with earlier answers
@@ -55,7 +56,7 @@ type (
 	ReadInputs struct{ After, UpTo uint64 }
 	// Reply ends the submission: with what became of the input, or why it is refused.
 	Reply struct {
-		Admission Admission
+		Admission input.Admission
 		Err       error
 	}
 	// Reject answers a result that cannot follow the pending action.
@@ -75,7 +76,7 @@ type SubmissionResult interface{ submissionResult() }
 // Results of actions.
 type (
 	// RunRead is the run that was read.
-	RunRead struct{ RunState RunState }
+	RunRead struct{ RunState input.State }
 	// RunConfirmed: nothing newer is stored.
 	RunConfirmed struct{}
 	// InputStored: the input is in the inbox. Existed is true if it was there before.
@@ -137,13 +138,13 @@ func (s Submission) end(r Reply) (Submission, SubmissionAction) {
 	return Submission{State: SubmissionDone, Item: s.Item}, r
 }
 
-func (s Submission) admit(state RunState) (Submission, SubmissionAction) {
-	admission, err := Admit(state, s.Item)
+func (s Submission) admit(state input.State) (Submission, SubmissionAction) {
+	admission, err := input.Admit(state, s.Item)
 	switch {
-	case err != nil || admission == Unneeded:
+	case err != nil || admission == input.Unneeded:
 		s.State, s.reply = SubmissionConfirming, Reply{Admission: admission, Err: err}
 		return s, Confirm{}
-	case admission == Store:
+	case admission == input.Store:
 		s.State, s.RunState = SubmissionStoring, state
 		return s, AppendInput{After: state.Step.GetSnapshot().GetInboxCursor()}
 	}
@@ -153,11 +154,11 @@ func (s Submission) admit(state RunState) (Submission, SubmissionAction) {
 // stored replies to the sender of an input, or compares an answer with those that
 // other senders gave at the same time: the first in the inbox counts.
 func (s Submission) stored(r InputStored) (Submission, SubmissionAction) {
-	reply := Reply{Admission: Store}
+	reply := Reply{Admission: input.Store}
 	if r.Existed {
-		reply.Admission = Existed
+		reply.Admission = input.Existed
 	}
-	if call, _ := Answers(s.Item); call == "" {
+	if call, _ := input.Answers(s.Item); call == "" {
 		return s.end(reply)
 	}
 	s.State, s.sequence, s.reply = SubmissionComparing, r.Sequence, reply
@@ -165,10 +166,10 @@ func (s Submission) stored(r InputStored) (Submission, SubmissionAction) {
 }
 
 func (s Submission) compare(items []*harnessv1.InboxItem) (Submission, SubmissionAction) {
-	call, approval := Answers(s.Item)
+	call, approval := input.Answers(s.Item)
 	earlier := slices.DeleteFunc(slices.Clone(items), func(i *harnessv1.InboxItem) bool { return i.GetSequence() >= s.sequence })
 	if s.RunState.AnsweredBy(earlier, call, approval) {
-		return s.end(Reply{Err: Answered(call)})
+		return s.end(Reply{Err: input.Answered(call)})
 	}
 	return s.end(s.reply)
 }

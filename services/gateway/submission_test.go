@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
@@ -20,8 +21,8 @@ func TestSubmissionCells(t *testing.T) {
 		}}
 	}
 	interrupt := &harnessv1.InboxItem{Id: "i", Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{}}}
-	parkedWith := func(calls ...*harnessv1.PendingCall) gateway.RunState {
-		return gateway.RunState{Quiescent: true, Step: &harnessv1.Step{To: runlog.Park, Snapshot: &harnessv1.Snapshot{
+	parkedWith := func(calls ...*harnessv1.PendingCall) input.State {
+		return input.State{Quiescent: true, Step: &harnessv1.Step{To: runlog.Park, Snapshot: &harnessv1.Snapshot{
 			InboxCursor: 10, PendingToolCalls: calls, DrainedItems: []uint64{runlog.HashID("seen")},
 		}}}
 	}
@@ -79,19 +80,19 @@ func TestSubmissionCells(t *testing.T) {
 		"reading an answer: failed":               "reply: broken",
 		"confirming: waiting":                     "append after 10",
 		"confirming: idle":                        "confirm",
-		"confirming: confirmed":                   fmt.Sprint("reply ", gateway.Unneeded),
+		"confirming: confirmed":                   fmt.Sprint("reply ", input.Unneeded),
 		"confirming: failed":                      "reply: broken",
-		"storing an interrupt: stored":            fmt.Sprint("reply ", gateway.Store),
-		"storing an interrupt: existed":           fmt.Sprint("reply ", gateway.Existed),
+		"storing an interrupt: stored":            fmt.Sprint("reply ", input.Store),
+		"storing an interrupt: existed":           fmt.Sprint("reply ", input.Existed),
 		"storing an interrupt: failed":            "reply: broken",
 		"storing an answer: stored":               "read (10, 14]",
 		"storing an answer: existed":              "read (10, 14]",
 		"storing an answer: failed":               "reply: broken",
 		"comparing: earlier":                      "reply: already has an answer",
-		"comparing: later":                        fmt.Sprint("reply ", gateway.Store),
+		"comparing: later":                        fmt.Sprint("reply ", input.Store),
 		"comparing: failed":                       "reply: broken",
 		"comparing an answer sent again: earlier": "reply: already has an answer",
-		"comparing an answer sent again: later":   fmt.Sprint("reply ", gateway.Existed),
+		"comparing an answer sent again: later":   fmt.Sprint("reply ", input.Existed),
 		"comparing an answer sent again: failed":  "reply: broken",
 	}
 	checked := 0

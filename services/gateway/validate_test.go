@@ -16,8 +16,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 )
 
@@ -92,13 +92,13 @@ func TestCheckStart(t *testing.T) {
 		{"spec.goal", false, func(r *request) {
 			r.Spec.Goal = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{}}}
 		}},
-		{"spec.goal", true, func(r *request) { r.Spec.Goal = content.Inline(strings.Repeat("x", MaxText+1)) }},
+		{"spec.goal", true, func(r *request) { r.Spec.Goal = content.Inline(strings.Repeat("x", input.MaxText+1)) }},
 		{"spec.agent.reasoning.effort", false, func(r *request) { r.Spec.Agent.Reasoning = &harnessv1.ReasoningConfig{Effort: 8} }},
 		{"spec.media", true, func(r *request) { r.Spec.Media = slices.Repeat(files("x"), media.MaxParts+1) }},
 		{"spec.media[1].data", false, func(r *request) { r.Spec.Media = files("x", "") }},
 		{"spec.media[0].data", true, func(r *request) { r.Spec.Media = files(strings.Repeat("x", media.MaxData+1)) }},
 		{"spec.media[0].blob", false, func(r *request) { r.Spec.Media = []*harnessv1.Media{{Blob: &harnessv1.BlobRef{}}} }},
-		{"spec.agent.name", true, func(r *request) { r.Spec.Agent.Name = strings.Repeat("x", MaxName+1) }},
+		{"spec.agent.name", true, func(r *request) { r.Spec.Agent.Name = strings.Repeat("x", input.MaxName+1) }},
 		{"spec.agent.instructions", true, func(r *request) { r.Spec.Agent.Instructions = strings.Repeat("x", MaxInstructions+1) }},
 		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = "gpt-5" }},
 		{"spec.agent.model", false, func(r *request) { r.Spec.Agent.Model = ":gpt-5" }},
@@ -121,7 +121,7 @@ func TestCheckStart(t *testing.T) {
 		{"spec.workflow", true, func(r *request) { r.Spec.Workflow = make([]string, 17) }},
 		{"spec.config.stop.max_turns", false, func(r *request) { r.Spec.Config.Stop.MaxTurns = proto.Uint32(0) }},
 		{"spec.config.stop.policy", false, func(r *request) { r.Spec.Config.Stop.Policy = 9 }},
-		{"spec.config.continuation.text", true, func(r *request) { r.Spec.Config.Continuation.Text = strings.Repeat("x", MaxReason+1) }},
+		{"spec.config.continuation.text", true, func(r *request) { r.Spec.Config.Continuation.Text = strings.Repeat("x", input.MaxReason+1) }},
 		{"spec.config.context.max_input_tokens", false, func(r *request) { r.Spec.Config.Context.MaxInputTokens = proto.Uint32(0) }},
 		{"spec.config.context.soft_threshold", false, func(r *request) { r.Spec.Config.Context.SoftThreshold = proto.Float64(0) }},
 		{"spec.config.context.soft_threshold", false, func(r *request) { r.Spec.Config.Context.SoftThreshold = proto.Float64(math.NaN()) }},
@@ -160,12 +160,12 @@ func TestCheckStart(t *testing.T) {
 		{"spec.config.context.durability[0].durability", false, durable(1, func(_ int, d *durability) { d.Durability = 9 })},
 		{"spec.config.context.durability[0].preserved_fields", true, durable(1, func(_ int, d *durability) { d.PreservedFields = make([]string, MaxPreserved+1) })},
 		{"spec.config.context.durability[0].preserved_fields[1]", false, durable(1, func(_ int, d *durability) { d.PreservedFields = []string{"a", ""} })},
-		{"spec.config.context.durability[0].preserved_fields[0]", true, durable(1, func(_ int, d *durability) { d.PreservedFields = []string{strings.Repeat("x", MaxID+1)} })},
+		{"spec.config.context.durability[0].preserved_fields[0]", true, durable(1, func(_ int, d *durability) { d.PreservedFields = []string{strings.Repeat("x", input.MaxID+1)} })},
 		{"spec.config.context.durability[0].externalize_tokens", false, durable(1, func(_ int, d *durability) { d.ExternalizeTokens = proto.Uint32(0) })},
 		{"spec.config.context.summarizer.model", false, summarized("gpt-5")},
 		{"spec.config.context.summarizer.model", false, summarized("grpc:host")},
 		{"spec.config.context.summarizer.model", false, summarized("grpc:host:0")},
-		{"spec.config.context.summarizer.model", true, summarized(strings.Repeat("x", MaxName+1))},
+		{"spec.config.context.summarizer.model", true, summarized(strings.Repeat("x", input.MaxName+1))},
 		{"spec.config.context.summary_wait", false, func(r *request) { r.Spec.Config.Context.SummaryWait = durationpb.New(MinSummaryWait - 1) }},
 		{"spec.config.context.summary_wait", false, func(r *request) { r.Spec.Config.Context.SummaryWait = durationpb.New(MaxSummaryWait + 1) }},
 		{"spec.config.context.summary_wait", false, func(r *request) { r.Spec.Config.Context.SummaryWait = &durationpb.Duration{Nanos: -1} }},
@@ -247,63 +247,6 @@ func TestContextSettingsThatAreAccepted(t *testing.T) {
 	}
 }
 
-func TestCheckInput(t *testing.T) {
-	approval := func(a *harnessv1.Approval) *harnessv1.InboxItem {
-		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Approval{Approval: a}}
-	}
-	message := func(text string, list ...*harnessv1.Media) *harnessv1.InboxItem {
-		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{UserMessage: &harnessv1.UserMessage{Content: content.Inline(text), Media: list}}}
-	}
-	answer := func(list ...*harnessv1.Media) *harnessv1.InboxItem {
-		return &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: "c", Media: list}}}
-	}
-	long := strings.Repeat("x", MaxReason+1)
-	once := harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE
-	for _, c := range []struct {
-		field string
-		size  bool
-		item  *harnessv1.InboxItem
-	}{
-		{"input", false, &harnessv1.InboxItem{}},
-		{"input", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_TimerFired{}}},
-		{"request_id", false, &harnessv1.InboxItem{Id: "a b"}},
-		{"user_message.content", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_UserMessage{}}},
-		{"user_message.content", true, message(strings.Repeat(" ", MaxText+1), files("x")...)},
-		{"user_message.media[0].data", false, message("look", files("")...)},
-		{"tool_answer.media", true, answer(slices.Repeat(files("x"), media.MaxParts+1)...)},
-		{"tool_answer.media[0].blob", false, answer(&harnessv1.Media{Data: []byte("x"), Blob: &harnessv1.BlobRef{}})},
-		{"approval.call_id", false, approval(&harnessv1.Approval{Decision: once})},
-		{"approval.call_id", true, approval(&harnessv1.Approval{CallId: long, Decision: once})},
-		{"approval.decision", false, approval(&harnessv1.Approval{CallId: "c"})},
-		{"approval.decision", false, approval(&harnessv1.Approval{CallId: "c", Decision: 7})},
-		{"approval.reason", true, approval(&harnessv1.Approval{CallId: "c", Decision: once, Reason: long})},
-		{"mode_change.mode", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ModeChange{}}},
-		{"mode_change.mode", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: long}}}},
-		{"replan.reason", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Replan{Replan: &harnessv1.ReplanRequest{Reason: long}}}},
-		{"reason", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Interrupt{Interrupt: &harnessv1.Interrupt{Reason: long}}}},
-		{"reason", true, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Cancel{Cancel: &harnessv1.Cancel{Reason: long}}}},
-		{"budgets.turns", false, &harnessv1.InboxItem{Input: &harnessv1.InboxItem_Resume{Resume: &harnessv1.Resume{Budgets: &harnessv1.Budgets{Turns: proto.Uint32(0)}}}}},
-	} {
-		t.Run(c.field, func(t *testing.T) { refusedAt(t, CheckInput(c.item), c.field, c.size) })
-	}
-	for _, item := range []*harnessv1.InboxItem{
-		approval(&harnessv1.Approval{CallId: "c", Decision: once}),
-		{Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: runstate.ContractCallID("q.1", 9), Result: content.Inline("blue")}}},
-		{Input: &harnessv1.InboxItem_ModeChange{ModeChange: &harnessv1.ModeChange{Mode: "plan"}}},
-		message("", files("x")...),
-		message("look", slices.Repeat(files("x"), media.MaxParts)...),
-		answer(files("x")...),
-		{Input: &harnessv1.InboxItem_Replan{}},
-		{Input: &harnessv1.InboxItem_Resume{}},
-		{Input: &harnessv1.InboxItem_Interrupt{}},
-		{Input: &harnessv1.InboxItem_Cancel{}},
-	} {
-		if err := CheckInput(item); err != nil {
-			t.Errorf("%v: %v", item, err)
-		}
-	}
-}
-
 func TestRunName(t *testing.T) {
 	run, err := Run("", "r1")
 	if err != nil || run.Namespace != DefaultNamespace {
@@ -316,8 +259,8 @@ func TestRunName(t *testing.T) {
 	if all, err := Scope("*"); err != nil || all != "" {
 		t.Fatal(all, err)
 	}
-	refusedAt(t, CheckDigest(strings.Repeat("A", 64)), "digest", false)
-	if err := CheckDigest(strings.Repeat("a", 64)); err != nil {
+	refusedAt(t, input.CheckDigest(strings.Repeat("A", 64)), "digest", false)
+	if err := input.CheckDigest(strings.Repeat("a", 64)); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/profile"
-	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
 // profile returns the key of the run's profile and what is known of it; an empty key and nil
@@ -27,23 +27,19 @@ func (d *decision) profile() (string, *harnessv1.ProfileState, error) {
 // applyFeedback stores what a user says of the segment that has ended: in the state, and in the
 // profile if the segment was judged.
 func (d *decision) applyFeedback(f *harnessv1.Feedback) (refusal string, err error) {
+	if refusal := input.RecheckFeedback(d.s, f); refusal != "" {
+		return refusal, nil
+	}
 	q := d.s.GetQuality()
-	switch {
-	case !runstate.Ended(d.s):
-		return "the run has not ended", nil
-	case thumbs[f.GetThumb()] == "":
-		return "feedback is up or down", nil
-	case q.GetVerdict() != nil && q.GetProfile() != "" && agent.Observation(d.in, NeedFeedback+d.item) == nil:
+	if q.GetVerdict() != nil && q.GetProfile() != "" && agent.Observation(d.in, NeedFeedback+d.item) == nil {
 		return "", d.storeFeedback(f)
 	}
 	if q != nil {
 		q.Thumb = f.GetThumb()
 	}
-	d.Emit(event.FeedbackGiven(&harnessv1.FeedbackGiven{Thumb: thumbs[f.GetThumb()], Segment: d.s.GetSegment(), Caller: d.caller}))
+	d.Emit(event.FeedbackGiven(&harnessv1.FeedbackGiven{Thumb: input.Thumb(f.GetThumb()), Segment: d.s.GetSegment(), Caller: d.caller}))
 	return "", nil
 }
-
-var thumbs = map[harnessv1.Thumb]string{harnessv1.Thumb_THUMB_UP: "up", harnessv1.Thumb_THUMB_DOWN: "down"}
 
 // storeFeedback returns the request to store feedback in the profile.
 func (d *decision) storeFeedback(f *harnessv1.Feedback) error {

@@ -1,14 +1,12 @@
 package repair
 
 import (
-	"fmt"
-
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
-	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/elicit"
 )
@@ -16,11 +14,7 @@ import (
 // applyServerAnswer answers the question of a call's server. The call then continues with the rest of
 // the turn, as an approved one does.
 func (d *decision) applyServerAnswer(call *harnessv1.PendingCall, a *harnessv1.ToolAnswer) (refusal string, err error) {
-	q := call.GetQuestion()
-	if a.GetRound() != 0 && a.GetRound() != q.GetRound() {
-		return fmt.Sprintf("question %d of call %s does not wait for an answer", a.GetRound(), call.GetCallId()), nil
-	}
-	whole := proto.CloneOf(q)
+	whole := proto.CloneOf(call.GetQuestion())
 	for _, r := range whole.GetRequests() {
 		if r.Schema == nil {
 			continue
@@ -35,9 +29,9 @@ func (d *decision) applyServerAnswer(call *harnessv1.PendingCall, a *harnessv1.T
 	if err != nil {
 		return "", err
 	}
-	responses, err := elicit.Responses(whole, a, text)
+	responses, err := input.Responses(whole, a, text)
 	if err != nil {
-		return fault.In("tool_answer", err).Error(), nil
+		return err.Error(), nil
 	}
 	for _, key := range []string{runstate.AnswerKey(call), call.GetCallId()} {
 		runstate.RecordAnswer(d.s, key, d.item)
@@ -101,7 +95,7 @@ func (d *decision) dropOrphans() error {
 // expiredText returns the result of a call that had no answer at its deadline.
 func expiredText(call *harnessv1.PendingCall) string {
 	switch {
-	case needsApproval(call):
+	case input.NeedsApproval(call):
 		return "Nobody approved this call in time, so it did not run."
 	case call.GetQuestion() != nil:
 		return "The user did not answer the question of this call's server in time, so the call was given up. What it had done until then stays."

@@ -6,6 +6,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
@@ -43,16 +44,16 @@ func (m *Model) admission(s *state, item itemID, u seq) admission {
 
 // runAt returns the run as a gateway reads it when n is the newest record, without its
 // inbox.
-func (m *Model) runAt(s *state, n seq, item *harnessv1.InboxItem) gateway.RunState {
+func (m *Model) runAt(s *state, n seq, item *harnessv1.InboxItem) input.State {
 	view := m.view(s, n)
-	read := gateway.RunState{Run: theRun, Step: view.Step.Record.GetStep(), Quiescent: view.Quiescent(), Now: s.now()}
+	read := input.State{Run: theRun, Step: view.Step.Record.GetStep(), Quiescent: view.Quiescent(), Now: s.now()}
 	if view.Newest.Sequence != view.Step.Sequence && callOf(item) != "" {
 		read.Announced = view.Newest.Record.GetJournal().GetModelResponded().GetCalls()
 	}
 	return read
 }
 
-func admitted(item *harnessv1.InboxItem, read gateway.RunState) admission {
+func admitted(item *harnessv1.InboxItem, read input.State) admission {
 	submission, a := gateway.Submission{Item: item}.Next(gateway.RunRead{RunState: read})
 	switch a := a.(type) {
 	case gateway.AppendInput:
@@ -86,9 +87,9 @@ func replied(r gateway.Reply) admission {
 		return admission{err: fmt.Errorf("a sender gets an error that the model does not know: %w", r.Err)}
 	case r.Err != nil:
 		return admission{err: fmt.Errorf("a sender gets an error that the model does not know: %w", r.Err)}
-	case r.Admission == gateway.Store:
+	case r.Admission == input.Store:
 		return admission{answer: stored}
-	case r.Admission == gateway.Existed:
+	case r.Admission == input.Existed:
 		return admission{answer: existed}
 	}
 	return admission{answer: unneeded}

@@ -4,12 +4,13 @@ import (
 	"cmp"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 	"github.com/harnessmesh/harnessmesh/services/repair"
 )
 
 // senderActions appends what a sender may do. It stands for gatewayserver.Server's
-// give and store around gateway.Admit, with AppendInbox of the run log, and for a
+// give and store around input.Admit, with AppendInbox of the run log, and for a
 // client that sends again; for a timer, for repairserver.Server.fired.
 func (m *Model) senderActions(s *state, who uint8, into []action) []action {
 	c := s.senders[who]
@@ -185,7 +186,7 @@ func (m *Model) compare(s *state, c *sender) error {
 
 // storing returns the submission of a sender that appends its item.
 func (m *Model) storing(c *sender) gateway.Submission {
-	return gateway.Submission{State: gateway.SubmissionStoring, Item: m.items[c.item], RunState: gateway.RunState{Step: &harnessv1.Step{}}}
+	return gateway.Submission{State: gateway.SubmissionStoring, Item: m.items[c.item], RunState: input.State{Step: &harnessv1.Step{}}}
 }
 
 // same is the item with the same id in (after, upTo], as AppendInbox finds it; 0 for

@@ -233,7 +233,7 @@ func purity() []breach {
 func purePackages() []breach {
 	var cases []breach
 	for _, dir := range []string{
-		"agent", "agent/contract", "agent/hook", "content", "conversation", "event", "progress", "runstate",
+		"agent", "agent/contract", "agent/hook", "content", "conversation", "event", "input", "progress", "runstate",
 		"tool", "workflow", "workitem", "workitem/narration", "telemetry/runtrace",
 	} {
 		cases = append(cases,

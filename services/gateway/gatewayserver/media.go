@@ -6,9 +6,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
-	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
 // acceptMedia returns a request whose images and documents are as they are stored.
@@ -16,7 +16,7 @@ func acceptMedia(r *harnessv1.StartRunRequest) (*harnessv1.StartRunRequest, erro
 	if len(r.GetSpec().GetMedia()) == 0 {
 		return r, nil
 	}
-	accepted, err := gateway.AcceptMedia("spec.media", r.GetSpec().GetMedia())
+	accepted, err := input.AcceptMedia("spec.media", r.GetSpec().GetMedia())
 	if err != nil {
 		return nil, err
 	}
@@ -27,15 +27,15 @@ func acceptMedia(r *harnessv1.StartRunRequest) (*harnessv1.StartRunRequest, erro
 
 // acceptInput returns an input whose images and documents are as they are stored.
 func acceptInput(item *harnessv1.InboxItem) (*harnessv1.InboxItem, error) {
-	field, list := gateway.MediaOf(item)
+	field, list := input.MediaOf(item)
 	if len(list) == 0 {
 		return item, nil
 	}
-	accepted, err := gateway.AcceptMedia(field, list)
+	accepted, err := input.AcceptMedia(field, list)
 	if err != nil {
 		return nil, err
 	}
-	return gateway.WithMedia(item, accepted), nil
+	return input.WithMedia(item, accepted), nil
 }
 
 // storeMedia returns a spec whose accepted images and documents are stored.

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
@@ -181,7 +182,7 @@ func (s *Server) GetConversation(ctx context.Context, r *harnessv1.GetConversati
 		for _, m := range slices.Backward(e.Record.GetAppended()) {
 			m = opaque.Without(m)
 			if size += proto.Size(m); size > maxConversation {
-				return false, gateway.TooLarge("conversation", size, maxConversation, "bytes")
+				return false, input.TooLarge("conversation", size, maxConversation, "bytes")
 			}
 			newestFirst = append(newestFirst, m)
 		}
@@ -220,7 +221,7 @@ func (s *Server) GetBlob(r *harnessv1.GetBlobRequest, stream grpc.ServerStreamin
 	if err != nil {
 		return err
 	}
-	if err := gateway.CheckDigest(r.GetDigest()); err != nil {
+	if err := input.CheckDigest(r.GetDigest()); err != nil {
 		return err
 	}
 	if _, err := s.view(ctx, run); err != nil {

@@ -48,6 +48,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -335,7 +336,7 @@ func (s *Server) viewOf(ctx context.Context, run runlog.Run, contains uint64) (r
 		s.runs.heard(e)
 	}
 	if runstate.Expired(v.Step.Record.GetStep().GetSnapshot()) {
-		return v, gateway.Expired(run)
+		return v, input.Expired(run)
 	}
 	return v, nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
@@ -41,7 +42,7 @@ func (s *Server) SendInput(ctx context.Context, r *harnessv1.SendInputRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &harnessv1.SendInputResponse{RequestId: id, Existed: admission == gateway.Existed}, nil
+	return &harnessv1.SendInputResponse{RequestId: id, Existed: admission == input.Existed}, nil
 }
 
 // InterruptRun stops what a run is doing and parks it.
@@ -65,7 +66,7 @@ func (s *Server) ResumeRun(ctx context.Context, r *harnessv1.ResumeRunRequest) (
 	if err != nil {
 		return nil, err
 	}
-	return &harnessv1.ResumeRunResponse{RequestId: id, AlreadyRunning: admission == gateway.Unneeded}, nil
+	return &harnessv1.ResumeRunResponse{RequestId: id, AlreadyRunning: admission == input.Unneeded}, nil
 }
 
 // CancelRun cancels a run.
@@ -81,15 +82,15 @@ func (s *Server) CancelRun(ctx context.Context, r *harnessv1.CancelRunRequest) (
 }
 
 // input validates an input, generates its id if it has none, and sends it to the run.
-func (s *Server) input(ctx context.Context, namespace, runID string, item *harnessv1.InboxItem) (id string, a gateway.Admission, err error) {
+func (s *Server) input(ctx context.Context, namespace, runID string, item *harnessv1.InboxItem) (id string, a input.Admission, err error) {
 	run, err := gateway.Run(namespace, runID)
 	if err != nil {
 		return "", 0, err
 	}
-	if err := gateway.CheckInput(item); err != nil {
+	if err := input.Check(item); err != nil {
 		return "", 0, err
 	}
-	if err := s.checkModel(gateway.ModelOf(item)); err != nil {
+	if err := s.checkModel(input.ModelOf(item)); err != nil {
 		return "", 0, err
 	}
 	if item, err = acceptInput(item); err != nil {
@@ -120,7 +121,7 @@ func (s *Server) checkModel(field, model string) error {
 // windowWith returns the input window that the item's model gives a run; 0 if the run's
 // stays.
 func (s *Server) windowWith(item *harnessv1.InboxItem, step *harnessv1.Step) uint32 {
-	_, model := gateway.ModelOf(item)
+	_, model := input.ModelOf(item)
 	if model == "" {
 		return 0
 	}
@@ -129,18 +130,18 @@ func (s *Server) windowWith(item *harnessv1.InboxItem, step *harnessv1.Step) uin
 	if spec != nil { // repair has not processed the new run
 		before, window = spec.GetAgent().GetModel(), spec.GetConfig().GetContext().GetMaxInputTokens()
 	}
-	return gateway.WindowWith(window, s.catalogue.Lookup(before).Window, s.catalogue.Lookup(model).Window)
+	return input.WindowWith(window, s.catalogue.Lookup(before).Window, s.catalogue.Lookup(model).Window)
 }
 
 // runState returns the state of a run in a view, with its inbox and, for an answer, the
 // calls that its turn has announced.
-func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.InboxItem) (gateway.RunState, error) {
+func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.InboxItem) (input.State, error) {
 	run, step := v.Newest.Run, v.Step.Record.GetStep()
 	waiting, err := s.waiting(ctx, run, step.GetSnapshot().GetInboxCursor(), v.InboxSequence)
 	if err != nil {
-		return gateway.RunState{}, err
+		return input.State{}, err
 	}
-	state := gateway.RunState{Run: run, Step: step, Quiescent: v.Quiescent(), Waiting: waiting, Now: s.now(), Priced: s.priced}
+	state := input.State{Run: run, Step: step, Quiescent: v.Quiescent(), Waiting: waiting, Now: s.now(), Priced: s.priced}
 	if item.GetModeChange() != nil {
 		state.Modes, err = s.modes(ctx, run, step)
 		return state, err
@@ -155,7 +156,7 @@ func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.In
 			return state, err
 		}
 	}
-	if call, _ := gateway.Answers(item); call == "" || v.Newest.Sequence == v.Step.Sequence {
+	if call, _ := input.Answers(item); call == "" || v.Newest.Sequence == v.Step.Sequence {
 		return state, nil
 	}
 	journal, err := runlog.Back(ctx, s.log, v.Newest, v.Step.Header.Version)
@@ -174,7 +175,7 @@ func (s *Server) runState(ctx context.Context, v runlog.View, item *harnessv1.In
 // asked returns a call that waits, with the texts that an approval is checked with; nil if the
 // call does not wait.
 func (s *Server) asked(ctx context.Context, run runlog.Run, snapshot *harnessv1.Snapshot, callID string) (*approval.Call, error) {
-	for _, call := range gateway.Awaited(snapshot) {
+	for _, call := range runstate.AwaitedCalls(snapshot) {
 		if call.GetCallId() != callID {
 			continue
 		}
@@ -201,7 +202,7 @@ func (s *Server) asked(ctx context.Context, run runlog.Run, snapshot *harnessv1.
 // question returns the question of a server that a call waits with, with its texts; nil if no such
 // question waits.
 func (s *Server) question(ctx context.Context, run runlog.Run, snapshot *harnessv1.Snapshot, callID string) (*harnessv1.ServerQuestion, error) {
-	for _, call := range gateway.Awaited(snapshot) {
+	for _, call := range runstate.AwaitedCalls(snapshot) {
 		if call.GetCallId() != callID || call.GetQuestion() == nil {
 			continue
 		}
@@ -264,7 +265,7 @@ func (s *Server) agents(ctx context.Context, run runlog.Run, step *harnessv1.Ste
 // upTo is the sequence of an item.
 func (s *Server) waiting(ctx context.Context, run runlog.Run, after, upTo uint64) ([]*harnessv1.InboxItem, error) {
 	var items []*harnessv1.InboxItem
-	for after < upTo && len(items) < gateway.MaxWaiting+gateway.MaxUrgent {
+	for after < upTo && len(items) < input.MaxWaiting+input.MaxUrgent {
 		page, err := s.log.Inbox(ctx, run, after, upTo)
 		if err != nil {
 			return nil, err

@@ -8,13 +8,14 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
 // give brings an input to a run. Reads end with the caller; once the input is to be
 // stored, the rest is done whether or not the caller waits for it.
-func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (gateway.Admission, error) {
+func (s *Server) give(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem) (input.Admission, error) {
 	stage, cancel := s.bounded(ctx)
 	defer cancel()
 	b := &submitter{s: s, run: run, item: item}
@@ -101,14 +102,14 @@ func (b *submitter) readState(ctx context.Context, view runlog.View) (gateway.Su
 
 // append stores the input, with media and a text over runlog.MaxInline in blobs.
 func (b *submitter) append(ctx context.Context, after uint64) (gateway.SubmissionResult, error) {
-	_, files := gateway.MediaOf(b.item)
+	_, files := input.MediaOf(b.item)
 	stored, err := b.s.putMedia(ctx, b.run, files)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := b.s.committing(ctx)
 	defer cancel()
-	item := gateway.WithMedia(b.item, stored)
+	item := input.WithMedia(b.item, stored)
 	item.MaxInputTokens = b.s.windowWith(item, b.view.Step.Record.GetStep())
 	item.Time, item.Traceparent = timestamppb.New(b.s.now()), b.s.sender(ctx)
 	for _, content := range []*harnessv1.Content{item.GetUserMessage().GetContent(), item.GetToolAnswer().GetResult(), item.GetApproval().GetArguments()} {

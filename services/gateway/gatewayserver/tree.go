@@ -11,6 +11,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
@@ -197,8 +198,8 @@ func (s *Server) pendingBelow(ctx context.Context, step runlog.Entry) []*harness
 
 // giveBelow delivers an answer that the run refused, because its call does not wait there, to
 // the run below in which it waits, or has its answer.
-func (s *Server) giveBelow(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, refused error) (gateway.Admission, error) {
-	call, _ := gateway.Answers(item)
+func (s *Server) giveBelow(ctx context.Context, run runlog.Run, item *harnessv1.InboxItem, refused error) (input.Admission, error) {
+	call, _ := input.Answers(item)
 	var refusal *fault.Error
 	if call == "" || !errors.As(refused, &refusal) || refusal.Reason != harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING {
 		return 0, refused

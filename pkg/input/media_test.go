@@ -1,4 +1,4 @@
-package gateway
+package input
 
 import (
 	"image/color"

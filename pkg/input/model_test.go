@@ -1,9 +1,9 @@
-package gateway_test
+package input_test
 
 import (
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/services/gateway"
+	"github.com/harnessmesh/harnessmesh/pkg/input"
 )
 
 func TestWindowWith(t *testing.T) {
@@ -15,7 +15,7 @@ func TestWindowWith(t *testing.T) {
 		{0, 128_000, 32_000, 32_000}, // not resolved yet
 		{128_000, 128_000, 0, 0},
 	} {
-		if got := gateway.WindowWith(c.present, c.before, c.after); got != c.want {
+		if got := input.WindowWith(c.present, c.before, c.after); got != c.want {
 			t.Errorf("a run with %d and models with %d and %d: %d, want %d", c.present, c.before, c.after, got, c.want)
 		}
 	}

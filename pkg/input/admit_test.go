@@ -1,4 +1,4 @@
-package gateway
+package input
 
 import (
 	"errors"
@@ -39,22 +39,22 @@ func item(id, kind string) *harnessv1.InboxItem {
 }
 
 // situations returns a run for each situation that the rules distinguish.
-func situations() map[string]RunState {
-	rest := func(to string, status harnessv1.RunStatus, pending ...*harnessv1.PendingCall) RunState {
-		return RunState{Quiescent: true, Step: &harnessv1.Step{To: to, Snapshot: &harnessv1.Snapshot{Status: status, PendingToolCalls: pending}}}
+func situations() map[string]State {
+	rest := func(to string, status harnessv1.RunStatus, pending ...*harnessv1.PendingCall) State {
+		return State{Quiescent: true, Step: &harnessv1.Step{To: to, Snapshot: &harnessv1.Snapshot{Status: status, PendingToolCalls: pending}}}
 	}
-	with := func(s RunState, kinds ...string) RunState {
+	with := func(s State, kinds ...string) State {
 		for n, kind := range kinds {
 			s.Waiting = append(s.Waiting, item(fmt.Sprint("w", n), kind))
 		}
 		return s
 	}
-	running := RunState{Step: &harnessv1.Step{To: "turn", Snapshot: &harnessv1.Snapshot{
+	running := State{Step: &harnessv1.Step{To: "turn", Snapshot: &harnessv1.Snapshot{
 		Status:        harnessv1.RunStatus_RUN_STATUS_RUNNING,
 		DrainedItems:  []uint64{runlog.HashID("drained")},
 		AnsweredCalls: []uint64{runlog.HashID("answered")},
 	}}}
-	woken := RunState{Step: &harnessv1.Step{To: "repair", Snapshot: &harnessv1.Snapshot{Status: harnessv1.RunStatus_RUN_STATUS_PARKED},
+	woken := State{Step: &harnessv1.Step{To: "repair", Snapshot: &harnessv1.Snapshot{Status: harnessv1.RunStatus_RUN_STATUS_PARKED},
 		Message: &harnessv1.Step_RepairTrigger{RepairTrigger: &harnessv1.RepairTrigger{Cause: harnessv1.TriggerCause_TRIGGER_CAUSE_WAKE}}}}
 	waiting := &harnessv1.PendingCall{CallId: "c1", Kind: "approval", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
 	question := &harnessv1.PendingCall{CallId: "q1", Kind: "question", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
@@ -65,7 +65,7 @@ func situations() map[string]RunState {
 	cancelled := rest("end", harnessv1.RunStatus_RUN_STATUS_CANCELLED)
 	poison := rest("end", harnessv1.RunStatus_RUN_STATUS_FAILED)
 	poison.Step.Snapshot.StopReason = &harnessv1.StopReason{Kind: "poison"}
-	return map[string]RunState{
+	return map[string]State{
 		"poison":               poison,
 		"running":              running,
 		"running, interrupt":   with(running, "interrupt"),
@@ -162,7 +162,7 @@ func TestAdmitTwice(t *testing.T) {
 		}
 	}
 	// After both are drained, the first existed and the second is refused.
-	answered := RunState{Step: &harnessv1.Step{Snapshot: &harnessv1.Snapshot{DrainedItems: []uint64{runlog.HashID("first"), runlog.HashID("second")}}}}
+	answered := State{Step: &harnessv1.Step{Snapshot: &harnessv1.Snapshot{DrainedItems: []uint64{runlog.HashID("first"), runlog.HashID("second")}}}}
 	runstate.RecordAnswer(answered.Step.GetSnapshot(), "c1", "first")
 	for id, want := range map[string]string{"first": "existed", "second": "CALL_ANSWERED"} {
 		if got := verdict(Admit(answered, item(id, "c1"))); got != want {
@@ -214,9 +214,9 @@ func TestAnUnknownModeIsRefusedWithTheKnownOnes(t *testing.T) {
 // answer with is_error.
 func TestReviews(t *testing.T) {
 	call := &harnessv1.PendingCall{CallId: "v1", Kind: runstate.KindReview, Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
-	parked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{
+	parked := State{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, PendingToolCalls: []*harnessv1.PendingCall{call}}}}
-	announced := RunState{Step: &harnessv1.Step{To: "turn"}, Announced: []*harnessv1.PreparedCall{
+	announced := State{Step: &harnessv1.Step{To: "turn"}, Announced: []*harnessv1.PreparedCall{
 		{CallId: "v1", Disposition: harnessv1.CallDisposition_CALL_DISPOSITION_RUN, Review: true}}}
 	approval := func(d harnessv1.ApprovalDecision) *harnessv1.InboxItem {
 		return &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_Approval{Approval: &harnessv1.Approval{CallId: "v1", Decision: d}}}
@@ -225,7 +225,7 @@ func TestReviews(t *testing.T) {
 		return &harnessv1.InboxItem{Id: "new", Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: &harnessv1.ToolAnswer{CallId: "v1", IsError: failed}}}
 	}
 	once, deny := approval(harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE), approval(harnessv1.ApprovalDecision_APPROVAL_DECISION_DENY)
-	for name, s := range map[string]RunState{"parked": parked, "announced": announced} {
+	for name, s := range map[string]State{"parked": parked, "announced": announced} {
 		for what, c := range map[string]struct {
 			item *harnessv1.InboxItem
 			want string
@@ -258,7 +258,7 @@ func TestReviews(t *testing.T) {
 // TestResumeNeedsTheRightToApprove while a call waits for a review: it approves the call.
 func TestResumeNeedsTheRightToApprove(t *testing.T) {
 	call := &harnessv1.PendingCall{CallId: "v1", Class: harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL}
-	parked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{
+	parked := State{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{
 		Status: harnessv1.RunStatus_RUN_STATUS_PARKED, PendingToolCalls: []*harnessv1.PendingCall{call}}}}
 	for kind, want := range map[string]codes.Code{runstate.KindReview: codes.PermissionDenied, runstate.KindApproval: codes.OK} {
 		call.Kind = kind
@@ -283,7 +283,7 @@ func TestQuestionsOfServers(t *testing.T) {
 	snapshot := &harnessv1.Snapshot{Status: harnessv1.RunStatus_RUN_STATUS_PARKED, PendingToolCalls: []*harnessv1.PendingCall{call}, DrainedItems: []uint64{runlog.HashID("old")}}
 	runstate.RecordAnswer(snapshot, "round:1:s", "old")
 	runstate.RecordAnswer(snapshot, "s", "old")
-	parked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: snapshot}, Question: q}
+	parked := State{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: snapshot}, Question: q}
 	answer := func(id string, a *harnessv1.ToolAnswer) *harnessv1.InboxItem {
 		a.CallId = "s"
 		return &harnessv1.InboxItem{Id: id, Input: &harnessv1.InboxItem_ToolAnswer{ToolAnswer: a}}
@@ -305,12 +305,12 @@ func TestQuestionsOfServers(t *testing.T) {
 	}
 	runstate.RecordAnswer(snapshot, "round:2:s", "new")
 	call.Class = harnessv1.PendingClass_PENDING_CLASS_APPROVED
-	running := RunState{Step: &harnessv1.Step{To: "turn", Snapshot: snapshot}}
+	running := State{Step: &harnessv1.Step{To: "turn", Snapshot: snapshot}}
 	if got := verdict(Admit(running, answer("second", yes()))); got != "CALL_ANSWERED" {
 		t.Errorf("while the call continues: %s", got)
 	}
 	call.Class, call.Question = harnessv1.PendingClass_PENDING_CLASS_AWAITING_EXTERNAL, nil
-	asked := RunState{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{PendingToolCalls: []*harnessv1.PendingCall{call}}}}
+	asked := State{Quiescent: true, Step: &harnessv1.Step{To: "park", Snapshot: &harnessv1.Snapshot{PendingToolCalls: []*harnessv1.PendingCall{call}}}}
 	if got := verdict(Admit(asked, answer("new", &harnessv1.ToolAnswer{Action: harnessv1.AnswerAction_ANSWER_ACTION_DECLINE}))); got != "INVALID_FIELD" {
 		t.Errorf("an action for a question of the agent: %s", got)
 	}

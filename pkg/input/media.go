@@ -1,4 +1,4 @@
-package gateway
+package input
 
 import (
 	"google.golang.org/protobuf/proto"
@@ -8,14 +8,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
-// checkMedia refuses images and documents by their number and size, which costs nothing;
+// CheckMedia refuses images and documents by their number and size, which costs nothing;
 // AcceptMedia reads them.
-func checkMedia(field string, list []*harnessv1.Media) error {
+func CheckMedia(field string, list []*harnessv1.Media) error {
 	if len(list) > media.MaxParts {
 		return TooLarge(field, len(list), media.MaxParts, "files")
 	}
 	for i, m := range list {
-		switch place := at(field, i); {
+		switch place := At(field, i); {
 		case m.GetBlob() != nil:
 			return fault.Invalid(place+".blob", "cannot be set: send the data of the file")
 		case len(m.GetData()) == 0:
@@ -34,7 +34,7 @@ func AcceptMedia(field string, list []*harnessv1.Media) ([]*harnessv1.Media, err
 	for i, m := range list {
 		checked, data, err := media.Check(m.GetName(), m.GetData())
 		if err != nil {
-			return nil, fault.Invalid(at(field, i)+".data", "%v", err)
+			return nil, fault.Invalid(At(field, i)+".data", "%v", err)
 		}
 		checked.Data = data
 		accepted = append(accepted, checked)

@@ -1,8 +1,31 @@
-package gateway
+package input
 
 import (
+	"strings"
+
+	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
+
+// checkNewModel validates the model of a change.
+func checkNewModel(field, model string) error {
+	if model == "" {
+		return fault.Invalid(field, "must not be empty")
+	}
+	return CheckModel(field, model)
+}
+
+// CheckModel accepts the empty name, which is resolved when the run starts.
+func CheckModel(field, model string) error {
+	if err := CheckSize(field, model, MaxName); err != nil || model == "" {
+		return err
+	}
+	if provider, _, found := strings.Cut(model, ":"); !found || !runlog.Name.MatchString(provider) {
+		return fault.Invalid(field, "%q: must be PROVIDER:NAME, such as openai:gpt-5", model)
+	}
+	return nil
+}
 
 // ModelOf returns the model that an input changes to, with its field in the request; empty
 // if it changes none.

@@ -1,4 +1,4 @@
-package gateway
+package input
 
 import (
 	"slices"
@@ -6,11 +6,9 @@ import (
 
 	"google.golang.org/grpc/codes"
 
-	"github.com/harnessmesh/harnessmesh/pkg/agent/approval"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/elicit"
 )
 
 // Answers returns the call that an input answers, and whether it is an approval. callID
@@ -22,71 +20,10 @@ func Answers(item *harnessv1.InboxItem) (callID string, approval bool) {
 	return item.GetToolAnswer().GetCallId(), false
 }
 
-// approval accepts the first approval of a call that waits for one or is announced. A
-// review is about one call only.
-func (s RunState) approval(a *harnessv1.Approval) (Admission, error) {
-	if s.reviewed(a.GetCallId()) && a.GetDecision() == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN {
-		return 0, fault.Invalid("approval.decision", "call %q waits for a review, which is of this call alone: it must be ONCE or DENY", a.GetCallId())
-	}
-	admission, err := s.answer(a.GetCallId(), true)
-	if err == nil {
-		err = s.shown(a)
-	}
-	if err != nil || !approval.Needed(a) {
-		return admission, err
-	}
-	if s.Asked == nil {
-		return 0, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_NOT_PENDING,
-			"call "+strconv.Quote(a.GetCallId())+" of run "+s.Run.String()+" does not wait yet, so its rules and arguments cannot be checked: answer when the run is parked",
-			"call_id", a.GetCallId())
-	}
-	return admission, fault.In("approval", approval.Check(*s.Asked, a, a.GetArguments().GetInline()))
-}
-
-// shown checks that an approval that names a digest is for a call that was shown with this
-// digest. A call that is announced has none yet; repair checks its digest.
-func (s RunState) shown(a *harnessv1.Approval) error {
-	if a.GetDigest() == "" {
-		return nil
-	}
-	for _, c := range Awaited(s.Step.GetSnapshot()) {
-		if present := c.GetPreview().GetDigest(); c.GetCallId() == a.GetCallId() && present != a.GetDigest() {
-			return fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_CHANGED,
-				"call "+strconv.Quote(a.GetCallId())+" of run "+s.Run.String()+" is not the one that was shown: read it again and answer with its digest",
-				"call_id", a.GetCallId(), "digest", present)
-		}
-	}
-	return nil
-}
-
-// toolAnswer accepts the first result of a call that waits for one. For a call that
-// waits for a review it can only be an error, because the tool has not run.
-func (s RunState) toolAnswer(a *harnessv1.ToolAnswer) (Admission, error) {
-	if s.reviewed(a.GetCallId()) && !a.GetIsError() {
-		return 0, fault.Invalid("tool_answer.is_error", "call %q waits for a review: approve or resume it, or set this to report a failure", a.GetCallId())
-	}
-	admission, err := s.answer(a.GetCallId(), false)
-	switch {
-	case err != nil:
-		return 0, err
-	case s.Question == nil && a.GetAction() != harnessv1.AnswerAction_ANSWER_ACTION_UNSPECIFIED:
-		return 0, fault.Invalid("tool_answer.action", "call %q is no question of a server: leave it out, and set is_error to report a failure", a.GetCallId())
-	case s.Question == nil:
-		return admission, nil
-	}
-	if waits := s.Question.GetRound(); a.GetRound() != 0 && a.GetRound() != waits {
-		return 0, fault.New(codes.FailedPrecondition, harnessv1.ErrorReason_ERROR_REASON_CALL_CHANGED,
-			"call "+strconv.Quote(a.GetCallId())+" of run "+s.Run.String()+" asks another question by now: read it again and answer with its round",
-			"call_id", a.GetCallId(), "round", strconv.FormatUint(uint64(waits), 10))
-	}
-	_, err = elicit.Responses(s.Question, a, a.GetResult().GetInline())
-	return admission, fault.In("tool_answer", err)
-}
-
 // answer accepts the first answer to a call that waits or is announced: an approval, or
 // a result. A call of a client's tool may need one of each; a call that waits for a
 // review accepts either.
-func (s RunState) answer(callID string, approval bool) (Admission, error) {
+func (s State) answer(callID string, approval bool) (Admission, error) {
 	kind := s.kindOf(callID)
 	switch {
 	case s.before(callID, approval), s.AnsweredBy(s.Waiting, callID, approval):
@@ -100,8 +37,8 @@ func (s RunState) answer(callID string, approval bool) (Admission, error) {
 }
 
 // kindOf returns what a call waits for or will wait for; empty if it does not wait.
-func (s RunState) kindOf(callID string) string {
-	for _, c := range Awaited(s.Step.GetSnapshot()) {
+func (s State) kindOf(callID string) string {
+	for _, c := range runstate.AwaitedCalls(s.Step.GetSnapshot()) {
 		if c.GetCallId() == callID {
 			return c.GetKind()
 		}
@@ -119,22 +56,19 @@ func (s RunState) kindOf(callID string) string {
 }
 
 // Awaits reports whether a call waits for an answer of a client, or will.
-func (s RunState) Awaits(callID string) bool {
+func (s State) Awaits(callID string) bool {
 	kind := s.kindOf(callID)
 	return kind != "" && kind != runstate.KindWait && kind != runstate.KindAgent
 }
 
 // Had reports whether a call had an answer.
-func (s RunState) Had(callID string) bool {
+func (s State) Had(callID string) bool {
 	snapshot := s.Step.GetSnapshot()
 	return runstate.Decided(snapshot, callID) || runstate.Answered(snapshot, callID)
 }
 
-// reviewed reports whether a call waits for a review.
-func (s RunState) reviewed(callID string) bool { return s.kindOf(callID) == runstate.KindReview }
-
 // before reports whether a call already had an answer of this kind.
-func (s RunState) before(callID string, approval bool) bool {
+func (s State) before(callID string, approval bool) bool {
 	if approval || s.reviewed(callID) {
 		return runstate.Decided(s.Step.GetSnapshot(), callID)
 	}
@@ -143,7 +77,7 @@ func (s RunState) before(callID string, approval bool) bool {
 
 // answerKey returns the id under which the answer to a call is remembered: a call whose server asks
 // may have had answers to earlier questions.
-func (s RunState) answerKey(callID string) string {
+func (s State) answerKey(callID string) string {
 	last := callID
 	for _, c := range s.Step.GetSnapshot().GetPendingToolCalls() {
 		if c.GetCallId() == callID {
@@ -154,7 +88,7 @@ func (s RunState) answerKey(callID string) string {
 }
 
 // notPending returns the refusal of an answer; kind is what the call does wait for.
-func (s RunState) notPending(callID, kind string) error {
+func (s State) notPending(callID, kind string) error {
 	text := "does not wait for an answer"
 	switch kind {
 	case runstate.KindApproval:
@@ -178,7 +112,7 @@ func Answered(callID string) *fault.Error {
 
 // AnsweredBy reports whether one of items answers a call. An approval for the rest of
 // the run answers every call of its tool that waits for one and that its rules fit.
-func (s RunState) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
+func (s State) AnsweredBy(items []*harnessv1.InboxItem, callID string, approval bool) bool {
 	if answeredBefore(items, callID, approval) || s.reviewed(callID) && answeredBefore(items, callID, !approval) {
 		return true
 	}
@@ -189,19 +123,9 @@ func (s RunState) AnsweredBy(items []*harnessv1.InboxItem, callID string, approv
 	})
 }
 
-// covers reports whether an approval for the rest of the run is for a call too.
-func (s RunState) covers(a *harnessv1.Approval, callID string) bool {
-	if len(a.GetRules()) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(Awaited(s.Step.GetSnapshot()), func(c *harnessv1.PendingCall) bool {
-		return c.GetCallId() == callID && approval.Covers(s.Step.GetSnapshot(), c, a.GetRules())
-	})
-}
-
 // toolOf returns the tool of a call that waits for an approval; empty for other calls.
-func (s RunState) toolOf(callID string) string {
-	for _, c := range Awaited(s.Step.GetSnapshot()) {
+func (s State) toolOf(callID string) string {
+	for _, c := range runstate.AwaitedCalls(s.Step.GetSnapshot()) {
 		if c.GetCallId() == callID && c.GetKind() == runstate.KindApproval {
 			return c.GetTool()
 		}
@@ -223,4 +147,14 @@ func answeredBefore(items []*harnessv1.InboxItem, callID string, approval bool) 
 		}
 		return i.GetToolAnswer() != nil && i.GetToolAnswer().GetCallId() == callID
 	})
+}
+
+// awaited returns the call with an id that waits for an answer from outside; nil if none does.
+func awaited(s *harnessv1.Snapshot, callID string) *harnessv1.PendingCall {
+	for _, c := range runstate.AwaitedCalls(s) {
+		if c.GetCallId() == callID {
+			return c
+		}
+	}
+	return nil
 }
