@@ -3,7 +3,7 @@
 #
 #   PYTHON=python3.12 clients/python/venv.sh [REQUIREMENTS]
 #
-# It lives in .cache/python at the top of the tree, under the digest of what it is made from.
+# It lives in the user's cache, which all checkouts share, under the digest of what it is made from.
 set -euo pipefail
 requirements=$(realpath "${1-$(dirname "$0")/requirements.txt}")
 cd "$(dirname "$0")"
@@ -12,16 +12,16 @@ python=${PYTHON:-python3}
 	echo "$python is too old: Python 3.10 or newer is needed; name another one with PYTHON=" >&2
 	exit 1
 }
-root=$(cd ../.. && pwd)
 key=$("$python" - "$requirements" <<-'EOF'
 	import hashlib, sys
 	made_from = (sys.version + sys.prefix).encode() + open(sys.argv[1], "rb").read()
 	print(hashlib.sha256(made_from).hexdigest()[:16])
 EOF
 )
-mkdir -p "$root/.cache/python"
-# Its programs name this folder, which is to remain if .cache is a link to one that several trees share.
-venv=$(cd "$root/.cache/python" && pwd -P)/$key
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/harnessmesh/python
+mkdir -p "$cache"
+# Its programs name this folder, so a link to it must not matter.
+venv=$(cd "$cache" && pwd -P)/$key
 # One process makes it, and the others wait. The lock ends with the descriptor, in this shell.
 exec 9>"$venv.lock"
 "$python" -c 'import fcntl; fcntl.flock(9, fcntl.LOCK_EX)'
