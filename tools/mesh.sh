@@ -117,9 +117,8 @@ if [ $# -eq 0 ]; then
 	mkdir -p "$dir/data" "$dir/scripts"
 	cp examples/script.yaml "$dir/scripts/notes.yaml"
 	make_credentials
-	export CGO_ENABLED=0
-	go build -o "$dir/harness" ./cmd/harness
-	go build -o "$dir/nats-server" github.com/nats-io/nats-server/v2
+	tools/build.sh "$dir/harness"
+	GOFLAGS="-trimpath ${GOFLAGS-}" CGO_ENABLED=0 go build -o "$dir/nats-server" github.com/nats-io/nats-server/v2
 	require_free_ports # still
 	cat <<END
 a run      mkdir -p $dir/work && $dir/harness run --server 127.0.0.1:7447 --workspace $dir/work --model script:$dir/scripts/notes.yaml --yolo "Write the notes."

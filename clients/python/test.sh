@@ -9,8 +9,8 @@ cd "$(dirname "$0")"
 export VENV
 VENV=$(./venv.sh)
 if [ -z "${HARNESS-}" ]; then
-	HARNESS=$(cd ../.. && pwd)/.cache/python/harness
-	(cd ../.. && CGO_ENABLED=0 go build -o "$HARNESS" ./cmd/harness)
+	HARNESS=$(cd ../.. && pwd)/.cache/program/harness
+	../../tools/build.sh .cache/program/harness -buildvcs=false -ldflags '-s -w'
 fi
 export HARNESS
 "$VENV/bin/ruff" check --quiet --no-cache .

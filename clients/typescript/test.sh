@@ -9,8 +9,8 @@ set -euo pipefail
 cd "$(dirname "$0")"
 ./modules.sh
 if [ -z "${HARNESS-}" ]; then
-	HARNESS=$(cd ../.. && pwd)/.cache/typescript/harness
-	(cd ../.. && CGO_ENABLED=0 go build -o "$HARNESS" ./cmd/harness)
+	HARNESS=$(cd ../.. && pwd)/.cache/program/harness
+	../../tools/build.sh .cache/program/harness -buildvcs=false -ldflags '-s -w'
 fi
 export HARNESS
 rm -rf dist
