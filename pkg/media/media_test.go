@@ -140,6 +140,10 @@ func TestBombsCostNothing(t *testing.T) {
 }
 
 func TestLargeImagesBecomeSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("scales images of 12 MB")
+	}
+	t.Parallel()
 	screenshot := mediatest.PNG(mediatest.Noise(2400, 1700))
 	if len(screenshot) < 12_000_000 {
 		t.Fatalf("the screenshot has %d bytes, want 12 MB", len(screenshot))
@@ -161,6 +165,10 @@ func TestLargeImagesBecomeSmall(t *testing.T) {
 
 // TestImagesThatDoNotCompress have a fitting number of pixels and too many bytes.
 func TestImagesThatDoNotCompress(t *testing.T) {
+	if testing.Short() {
+		t.Skip("encodes 7 million pixels of noise")
+	}
+	t.Parallel()
 	half := mediatest.Noise(1300, 1300) // its left half is transparent
 	for i := range half.Pix {
 		if x := i / 4 % 1300; i%4 == 3 && x < 650 {

@@ -76,6 +76,10 @@ func doubling(levels int, keyword, leaf, before string) string {
 // TestBoundsOfACheck: schemas within the limits that try exponentially many ways, and values
 // that nest deeply.
 func TestBoundsOfACheck(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a million steps for each schema")
+	}
+	t.Parallel()
 	recursive := `{"allOf":[{"properties":{"a":{"$ref":"#"}}},{"properties":{"a":{"$ref":"#"}}}]}`
 	dynamic := `{"$id":"http://a/","$dynamicRef":"#d0","$defs":{`
 	for i := range 60 {

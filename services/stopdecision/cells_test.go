@@ -120,15 +120,21 @@ func checkSituation(t tester, c situation) {
 	}
 }
 
-// TestEveryCombinationOfLayers tries all of them, with gates that let the run
-// end and over gates that do not.
+// TestEveryCombinationOfLayers tries all of them, with gates that let the run end.
 func TestEveryCombinationOfLayers(t *testing.T) {
-	gates := []situation{
-		{policy: "interactive", called: true}, {policy: "strict", called: true, contract: "unmet"}, {policy: "interactive", called: true, contract: "unseen"},
-	}
-	if testing.Short() {
-		gates = gates[:1]
-	}
+	t.Parallel()
+	checkLayers(t, situation{policy: "interactive", called: true})
+}
+
+// TestSystemEveryCombinationOfLayers tries all of them over gates that do not let it end.
+func TestSystemEveryCombinationOfLayers(t *testing.T) {
+	t.Parallel()
+	checkLayers(t, situation{policy: "strict", called: true, contract: "unmet"}, situation{policy: "interactive", called: true, contract: "unseen"})
+}
+
+// checkLayers checks every combination of layers with each of gates.
+func checkLayers(t *testing.T, gates ...situation) {
+	t.Helper()
 	for _, gate := range gates {
 		c := gate
 		for _, c.stopAsked = range either {

@@ -8,6 +8,9 @@ import (
 // TestAResolvedConflictCouldBeAcknowledged: only an unresolved refusal is never
 // a reason to acknowledge.
 func TestAResolvedConflictCouldBeAcknowledged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("explores a space of 109,000 states")
+	}
 	t.Parallel()
 	keeps(t, Scenario{
 		Name: "two messages", Mutation: AckResolved, Before: interrupted, From: atPark, Replicated: true, Batch: 1,

@@ -42,6 +42,9 @@ func edges() []namedEdge {
 
 // TestEachMutationOfATreeBreaksARule: the rules can fail.
 func TestEachMutationOfATreeBreaksARule(t *testing.T) {
+	if testing.Short() {
+		t.Skip("explores spaces of up to 85,000 states")
+	}
 	t.Parallel()
 	for _, c := range []struct {
 		mutation Mutation

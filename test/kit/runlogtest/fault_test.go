@@ -33,6 +33,9 @@ func open(t *testing.T) runlog.Log {
 
 // TestFaultlessLog runs the suite on Faults without a demand.
 func TestFaultlessLog(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for deliveries that are repeated")
+	}
 	runlogtest.Suite(t, func(t *testing.T, test func(*testing.T, runlog.Log)) {
 		test(t, runlogtest.NewFaults(open(t)))
 	})
