@@ -1,6 +1,8 @@
 package jit_test
 
 import (
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -28,7 +30,7 @@ func ids(fired []jit.Instruction) []string {
 
 func TestBuiltInRuleFiresAtItsLimit(t *testing.T) {
 	type c = jit.Context
-	for id, contexts := range map[string]struct{ fires, not []c }{
+	cases := map[string]struct{ fires, not []c }{
 		"no_reads_after_3_turns": {
 			fires: []c{{Turn: 3}, {Turn: 9, Writes: 2, Explores: 1}},
 			not:   []c{{Turn: 2}, {Turn: 3, Reads: 1}},
@@ -57,7 +59,13 @@ func TestBuiltInRuleFiresAtItsLimit(t *testing.T) {
 		},
 		"post_compaction_guidance":    {fires: []c{{Compactions: 1}, {Compactions: 5}}, not: []c{{}}},
 		"repeated_compaction_warning": {fires: []c{{Compactions: 2}}, not: []c{{}, {Compactions: 1}}},
-	} {
+	}
+	for _, id := range jit.BuiltInIDs() {
+		if len(cases[id].fires) == 0 || len(cases[id].not) == 0 {
+			t.Errorf("%s has no case here of a context in which it fires, and of one in which it does not", id)
+		}
+	}
+	for id, contexts := range cases {
 		t.Run(id, func(t *testing.T) {
 			var none *jit.Rules
 			for _, context := range contexts.fires {
@@ -74,6 +82,23 @@ func TestBuiltInRuleFiresAtItsLimit(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestEachBuiltInRuleIsDocumented: docs/jit.md has the rules in the order of their evaluation.
+func TestEachBuiltInRuleIsDocumented(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/jit.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(page), "| id | fires when |\n|---|---|\n")
+	table, _, _ = strings.Cut(table, "\n\n")
+	var rows []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\|").FindAllStringSubmatch(table, -1) {
+		rows = append(rows, m[1])
+	}
+	if !slices.Equal(rows, jit.BuiltInIDs()) || !slices.Equal(order, jit.BuiltInIDs()) {
+		t.Errorf("the rules are %v, docs/jit.md has %v, and this file the order %v", jit.BuiltInIDs(), rows, order)
 	}
 }
 

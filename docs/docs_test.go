@@ -1,0 +1,147 @@
+// Package docs holds the pages to the code: the numbers that they name, the
+// rooms of the architecture, and a row for each field of an agent file.
+package docs
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
+	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
+	"github.com/harnessmesh/harnessmesh/pkg/workflow"
+)
+
+// page returns a text of the repository, by its path from here.
+func page(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestNumbersAreThoseOfTheCode: a number that can be counted is right wherever a page names it.
+// A page that no longer names it leaves the list.
+func TestNumbersAreThoseOfTheCode(t *testing.T) {
+	points := 0
+	for _, role := range workflow.Roles() {
+		points += len(failpoint.Points(role))
+	}
+	for _, c := range []struct {
+		what  string
+		n     int
+		form  string // a regular expression whose group is the number
+		pages []string
+	}{
+		{"kill points (pkg/failpoint)", points, `(\d+) named points`, []string{"../README.md", "architecture.md"}},
+		{"built-in providers (pkg/model/catalogue)", len(catalogue.Default().Providers()), `(\d+) providers are built in`, []string{"../README.md"}},
+	} {
+		form := regexp.MustCompile(c.form)
+		for _, file := range append(files(t, "*.md"), "../README.md", "../CONTRIBUTING.md") {
+			found := form.FindAllStringSubmatch(page(t, file), -1)
+			if len(found) == 0 && slices.Contains(c.pages, file) {
+				t.Errorf("%s does not name the number of %s: remove the page from this test", file, c.what)
+			}
+			for _, m := range found {
+				if m[1] != fmt.Sprint(c.n) {
+					t.Errorf("%s: %q, but there are %d %s", file, m[0], c.n, c.what)
+				}
+			}
+		}
+	}
+}
+
+func files(t *testing.T, pattern string) []string {
+	t.Helper()
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		t.Fatalf("%s: %v", pattern, err)
+	}
+	return found
+}
+
+// row finds the first cell of a row of a table, and name the names in it.
+var (
+	row  = regexp.MustCompile(`(?m)^\| ([^|]+) \|`)
+	name = regexp.MustCompile("`([^`]+)`")
+)
+
+// rows returns the names in the first cells of the table that follows a header.
+func rows(t *testing.T, text, header string) []string {
+	t.Helper()
+	_, table, ok := strings.Cut(text, "\n"+header)
+	if !ok {
+		t.Fatalf("there is no table %q", header)
+	}
+	table, _, _ = strings.Cut(table, "\n\n")
+	var names []string
+	for _, r := range row.FindAllStringSubmatch(table, -1) {
+		for _, m := range name.FindAllStringSubmatch(r[1], -1) {
+			names = append(names, m[1])
+		}
+	}
+	return names
+}
+
+// TestArchitectureHasEveryRoom: each folder of pkg has its row, and each row its folder.
+func TestArchitectureHasEveryRoom(t *testing.T) {
+	text := page(t, "architecture.md")
+	for _, c := range []struct{ folder, header string }{
+		{"../pkg", "| room of `pkg/` |"},
+		{"../services", "| room of `services/` |"},
+	} {
+		named := rows(t, text, c.header)
+		entries, err := os.ReadDir(c.folder)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range entries {
+			if e.IsDir() && e.Name() != "gen" && !slices.Contains(named, e.Name()) {
+				t.Errorf("architecture.md: the table %q has no row for %s/%s", c.header, c.folder, e.Name())
+			}
+		}
+		for _, room := range named {
+			if info, err := os.Stat(filepath.Join(c.folder, room)); err != nil || !info.IsDir() {
+				t.Errorf("architecture.md: %s/%s does not exist", c.folder, room)
+			}
+		}
+	}
+}
+
+// TestAgentFileFieldsAreDocumented: each field of an agent file has its row in agent.md, and
+// each field of its sections is named on a page.
+func TestAgentFileFieldsAreDocumented(t *testing.T) {
+	type object struct{ Properties map[string]any }
+	var schema struct {
+		object
+		Defs map[string]object `json:"$defs"`
+	}
+	if err := json.Unmarshal([]byte(page(t, "../schemas/agent.json")), &schema); err != nil {
+		t.Fatal(err)
+	}
+	fields := rows(t, page(t, "agent.md"), "| field | type | default | meaning |")
+	for _, field := range slices.Sorted(maps.Keys(schema.Properties)) {
+		if !slices.Contains(fields, field) {
+			t.Errorf("agent.md: the table of fields has no row for %s", field)
+		}
+	}
+	var all strings.Builder
+	for _, file := range files(t, "*.md") {
+		all.WriteString(page(t, file))
+	}
+	for section, o := range schema.Defs {
+		for field := range o.Properties {
+			if !regexp.MustCompile(`\b` + regexp.QuoteMeta(field) + `\b`).MatchString(all.String()) {
+				t.Errorf("no page of docs names the field %s of %s", field, section)
+			}
+		}
+	}
+}
