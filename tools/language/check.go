@@ -114,7 +114,8 @@ func within(file string, paths []string) bool {
 }
 
 // check reports the words that are used without an exception, and the
-// exceptions that no word needs.
+// exceptions that no word needs. Of a word that may have some uses it reports the
+// number, and with paths the places, which are no findings.
 func check(from source, paths []string, exceptionList string, out io.Writer) error {
 	exceptions, err := fileExceptions(exceptionList)
 	if err != nil {
@@ -122,6 +123,7 @@ func check(from source, paths []string, exceptionList string, out io.Writer) err
 	}
 	table := matchers(words)
 	problems := 0
+	counted := map[*matcher]int{} // uses of the words that may have some
 	err = from(func(file string, content []byte) error {
 		if len(paths) > 0 && !within(file, paths) {
 			return nil
@@ -139,8 +141,14 @@ func check(from source, paths []string, exceptionList string, out io.Writer) err
 					e.used, allowed = true, true
 				}
 			}
-			if !allowed {
+			if !allowed && f.word.most > 0 {
+				if counted[f.word]++; len(paths) == 0 {
+					continue
+				}
+			} else if !allowed {
 				problems++
+			}
+			if !allowed {
 				fmt.Fprintf(out, "%s:%d: %s: %q → %s (%s)\n", f.file, f.line, f.kind, f.text, f.word.instead, f.word.name)
 			}
 		}
@@ -159,6 +167,16 @@ func check(from source, paths []string, exceptionList string, out io.Writer) err
 		if !e.used && (len(paths) == 0 || within(e.file, paths)) {
 			problems++
 			fmt.Fprintf(out, "%s: the exception for %q in %s is not needed\n", e.where, e.word, e.file)
+		}
+	}
+	for word, n := range counted {
+		if len(paths) > 0 {
+			continue
+		}
+		fmt.Fprintf(out, "%s: %d uses in comments, of at most %d: %s\n", word.name, n, word.most, word.instead)
+		if n > word.most {
+			problems++
+			fmt.Fprintf(out, "%s: rewrite the new ones, which check PATH lists; the limit in tools/language/words.go only decreases\n", word.name)
 		}
 	}
 	if problems > 0 {

@@ -65,6 +65,10 @@ func TestWordsInComments(t *testing.T) {
 		"stored for good":                              "for good",
 		"so many tokens at most":                       "so many",
 		"it follows them to the letter":                "to the letter",
+		"returns the text and what is closed by it":    "what is",
+		"what the caller has asked for":                "what is",
+		"decides what is sent":                         "",
+		"what it sends":                                "",
 		"a mutation that bites":                        "bite",
 		"The run is parked.":                           "",
 		"REST, and the rest of the records":            "",
@@ -158,6 +162,31 @@ func TestCheckReportsWordsAndExceptions(t *testing.T) {
 	}
 	if err := check(tree(files), nil, "behind", &strings.Builder{}); err == nil {
 		t.Error("an exception without a reason is accepted")
+	}
+}
+
+// TestCheckCountsWhatIsLimited: uses up to the limit are listed for paths and pass.
+func TestCheckCountsWhatIsLimited(t *testing.T) {
+	const line = "# returns what is closed\n\n"
+	limit := 0
+	for _, w := range words {
+		if w.name == "what is" {
+			limit = w.most
+		}
+	}
+	for _, c := range []struct {
+		uses  int
+		paths []string
+		lines int
+		fails bool
+	}{
+		{2, nil, 1, false}, {2, []string{"a.sh"}, 2, false}, {limit + 1, nil, 2, true}, {limit + 1, []string{"a.sh"}, limit + 1, false},
+	} {
+		var out strings.Builder
+		err := check(tree(map[string]string{"a.sh": strings.Repeat(line, c.uses)}), c.paths, "", &out)
+		if (err != nil) != c.fails || strings.Count(out.String(), "\n") != c.lines {
+			t.Errorf("%+v: got %v and %d lines", c, err, strings.Count(out.String(), "\n"))
+		}
 	}
 }
 

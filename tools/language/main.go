@@ -5,7 +5,8 @@
 //	language check [PATH...]   reports file:line: word → suggestion and exits 1 if there is any
 //	language count [REV|DIR]   prints how often each word is used in a commit or a checkout
 //
-// Without paths, check covers the repository. With paths, it covers those.
+// Without paths, check covers the repository. With paths, it covers those, and also
+// lists the uses that a word may still have (most in words.go), without failing.
 //
 // An exception is a comment in the same line or the line before,
 //

@@ -36,6 +36,7 @@ type word struct {
 	pattern string   // a regular expression; whole words, any case, a space is any white space
 	except  []string // expressions for ordinary uses: a match inside of one of these is not reported
 	instead string   // what to write
+	most    int      // uses that the repository may still have, which only decreases; 0: each use is reported
 }
 
 // words is the table. A phrase is here only if its ordinary uses can be told
@@ -148,6 +149,15 @@ var words = []word{
 	{
 		name: "what is there", kinds: prose, pattern: `what is there`,
 		instead: "name the thing",
+	},
+	{
+		// A noun clause instead of the thing. Indirect questions are fine: "decides what is sent".
+		name: "what is", kinds: comment, pattern: `what (?:is|are|was|were|has|have|had|the)`, most: 900,
+		except: []string{
+			`(?:decid|determin|ask|know|knew|show|describ|explain|see|saw|nam|record|depend|restrict|limit|unclear|learn)\w*(?: (?:on|of|in order|exactly))? what (?:is|are|was|were|has|have|had|the)`,
+			`what is there`, `what is meant`,
+		},
+		instead: "name the thing: \"what is closed when there is more\" → \"a channel that is closed when more arrives\"",
 	},
 	{
 		name: "at once", kinds: everywhere, pattern: `at once`,
