@@ -3,7 +3,7 @@
 #
 #   tools/build.sh PATH [GO BUILD ARGUMENTS]
 #
-# The first line tells what is compiled; then the number of compiled packages follows on stderr.
+# The first line names the program that is compiled; then the number of compiled packages follows on stderr.
 # A second call without a change takes about a second.
 set -euo pipefail
 path=${1:?usage: tools/build.sh PATH [GO BUILD ARGUMENTS]}

@@ -70,7 +70,7 @@ func (c *Cache[K, V]) Put(key K, value V, size int) {
 }
 
 // Replace stores a value of size bytes. If there is one, replaces decides, under the
-// lock of the cache, whether the new value takes its place.
+// lock of the cache, whether the new value replaces it.
 func (c *Cache[K, V]) Replace(key K, value V, size int, replaces func(old V) bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -23,7 +23,7 @@ func (e *NameError) Error() string { return "invalid pattern " + e.Name }
 // Unwrap returns path.ErrBadPattern.
 func (e *NameError) Unwrap() error { return path.ErrBadPattern }
 
-// Parse reads a pattern. The error is a *NameError. The text is taken as it is: it is not
+// Parse reads a pattern. The error is a *NameError. The text is used unchanged: it is not
 // cleaned, and a leading slash is an empty name.
 func Parse(text string) (Pattern, error) {
 	p := Pattern(strings.Split(text, "/"))

@@ -54,15 +54,15 @@ var (
 	models = &modelServer{}
 )
 
-// atOnce is how many tests run at the same time, unless -parallel is set: most of them
+// parallel is how many tests run at the same time, unless -parallel is set: most of them
 // wait for the process under test.
-const atOnce = 8
+const parallel = 8
 
 // Main runs the tests of a package against one process with every role. It returns the
 // exit code.
 func Main(m *testing.M) int {
 	flag.Parse()
-	parallel := max(atOnce, runtime.GOMAXPROCS(0))
+	parallel := max(parallel, runtime.GOMAXPROCS(0))
 	flag.Visit(func(f *flag.Flag) {
 		if f.Name == "test.parallel" {
 			parallel = 0
