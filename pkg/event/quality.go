@@ -12,7 +12,7 @@ func QualityPlanSelected(p *harnessv1.QualityPlanSelected) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_QualityPlanSelected{QualityPlanSelected: p}}
 }
 
-// QualityAlert reports what the monitor has found.
+// QualityAlert reports a finding of the monitor in the text of an attempt.
 func QualityAlert(a *harnessv1.QualityAlert) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_QualityAlert{QualityAlert: a}}
 }

@@ -7,7 +7,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// ToolCalled announces a call. awaits is what the call waits for, empty when it waits for
+// ToolCalled announces a call. awaits is the kind of answer that the call waits for, empty when it waits for
 // no answer from outside. level is that of a command.
 func ToolCalled(callID, tool string, arguments *harnessv1.Content, awaits string, level harnessv1.SandboxLevel) *harnessv1.Event {
 	return &harnessv1.Event{Event: &harnessv1.Event_ToolCall{ToolCall: &harnessv1.ToolCalled{

@@ -27,7 +27,7 @@ const (
 	returnTime = 2 * time.Second
 )
 
-// past is what the journal of a step has about the workers that had it.
+// past has the claims and deaths of the workers of a step, from its journal.
 type past struct {
 	// deaths is the number of workers that died since a worker completed something.
 	deaths uint32

@@ -69,7 +69,7 @@ type Executor interface {
 	Execute(ctx context.Context, task *Task) (*harnessv1.Outcome, error)
 }
 
-// Log is what the loop needs of a run log.
+// Log are the methods of a run log that the loop calls.
 type Log interface {
 	runlog.Appender
 	runlog.Reader

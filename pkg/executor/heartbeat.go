@@ -70,7 +70,7 @@ func (l *loop) heartbeat(ctx context.Context, cancel context.CancelCauseFunc, d 
 }
 
 // view returns a validated view of the task's run. A step that waits needs none while
-// nothing is newer than what the view before showed, which ends at seen: same is true
+// nothing is newer than the view before, which ends at seen: same is true
 // then. This keeps waits cheap.
 func (l *loop) view(ctx context.Context, task *Task, seen uint64) (view runlog.View, same bool, err error) {
 	if seen > 0 && task.waits() {

@@ -13,7 +13,7 @@ type Decide func(*harnessv1.StepInput) (*harnessv1.StepOutput, error)
 // Observe fetches what a decision needs, by key.
 type Observe func(ctx context.Context, task *Task, key string) (*harnessv1.Observation, error)
 
-// Changes reports changes of what the keys of a wait name. The channel receives a value
+// Changes reports changes of the things that the keys of a wait name. The channel receives a value
 // when one of them may have changed after the call; reports may be missing or
 // unnecessary. stop ends the reports.
 type Changes func(ctx context.Context, task *Task, keys []string) (changed <-chan struct{}, stop func())

@@ -13,8 +13,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// FieldError is an invalid field of a request, a spec or a file: which field,
-// what is wrong with it, and where within its value. [errors.As] also finds it as
+// FieldError is an invalid field of a request, a spec or a file: the field,
+// the mistake, and its place within the value. [errors.As] also finds it as
 // an *[Error] with INVALID_ARGUMENT, INVALID_FIELD and the metadata field, and
 // line and column if they are known.
 type FieldError struct {

@@ -191,7 +191,7 @@ func (b *smallBuffer) Write(p []byte) (int, error) {
 	return b.buffer.Write(p)
 }
 
-// maxRead bounds what is decoded between two checks of the context, in bytes.
+// maxRead bounds the data that is decoded between two checks of the context, in bytes.
 const maxRead = 64 << 10
 
 // reader reads data until its context ends.

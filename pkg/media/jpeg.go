@@ -7,7 +7,7 @@ import (
 	"fmt"
 )
 
-// jpegInfo is what the segments of a JPEG image say.
+// jpegInfo has the size and the orientation of a JPEG image, from its segments.
 type jpegInfo struct {
 	// orientation is 1 to 8, as in EXIF.
 	orientation int

@@ -11,7 +11,7 @@
 //     64 megapixels are decoded at the same time in one process.
 //   - Check of what Check returned returns the same bytes.
 //   - Show and Tokens are pure. Show is a fold over all messages: a message at the end
-//     changes what is shown of those before it only if the request would become too large.
+//     changes how those before it are shown only if the request would become too large.
 //
 // In a run with compaction the view of the conversation decides which images and documents a
 // request shows: compaction clears the oldest before a request has no room for all of them.
@@ -83,7 +83,7 @@ func TypeOf(data []byte) string {
 // pdfHeader is how far into a file readers look for the header of a PDF, in bytes.
 const pdfHeader = 1024
 
-// Check validates data and returns what is known about it, and the bytes to store. name
+// Check validates data and returns its form, size and pages, and the bytes to store. name
 // is the name of the file, for people and models; it does not matter to the check.
 func Check(name string, data []byte) (*harnessv1.Media, []byte, error) {
 	return CheckContext(context.Background(), name, data)

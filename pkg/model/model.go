@@ -117,7 +117,7 @@ type Response struct {
 	Model string
 }
 
-// RateLimit is what is left of a quota of the provider.
+// RateLimit is the rest of a quota of the provider.
 type RateLimit struct {
 	// Kind is requests, tokens, input_tokens or output_tokens.
 	Kind string

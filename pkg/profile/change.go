@@ -13,7 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Bounds of what is stored.
+// Bounds of the stored values.
 const (
 	format        = 1
 	maxSegments   = 512 // that are known to be counted

@@ -8,7 +8,7 @@
 //     number that it had.
 //   - A profile that a newer program wrote is not changed. Its runs have the defaults.
 //   - Nothing of a deleted run is stored after its deletion.
-//   - A profile that cannot be used fails no run: what is observed then has a problem.
+//   - A profile that cannot be used fails no run: its observation then has a problem.
 package profile
 
 import (

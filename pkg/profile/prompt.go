@@ -31,7 +31,7 @@ func promptKey(namespace string) runlog.ValueKey {
 	return runlog.ValueKey{Namespace: namespace, Kind: promptKind, Name: promptName}
 }
 
-// errDamaged means that stored bytes are not what was written.
+// errDamaged means that stored bytes differ from the written ones.
 var errDamaged = errors.New("what is stored is damaged")
 
 // Prompts returns the prompts that were set in a namespace, by id, then tier.

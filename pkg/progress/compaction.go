@@ -7,7 +7,7 @@ import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 const MaxIdleCompactions = 3
 
 // Compacted takes into account that the view of a run has changed: the agent may have to read
-// again what was taken away. It restarts the window of the stall and the calls in which loops
+// results again that the view no longer shows. It restarts the window of the stall and the calls in which loops
 // are detected, and counts compactions in a row since which the agent has only repeated
 // itself. t and d may be nil.
 //

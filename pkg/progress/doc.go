@@ -5,7 +5,7 @@
 // assesses the turn (Assess). If the turn ends in a strict loop, the caller resets the
 // window of the stall (ResetWindow). Otherwise it pushes the fingerprint of the progress
 // (Push), and the run is stalled if the last fingerprints are equal (Stalled). After a
-// compaction has changed what the model is shown, the caller calls Compacted.
+// compaction has changed the view of the conversation, the caller calls Compacted.
 //
 // The state is in the messages DoomLoop and ProgressTracker of the snapshot, whose sizes
 // are bounded. No function fails.

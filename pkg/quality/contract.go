@@ -46,7 +46,7 @@ func (r requirement) count(kind string) uint32 {
 	return 0
 }
 
-// requirements returns what a kind requires after what is expected replaced parts of it and
+// requirements returns the requirements of a kind after expectations replaced parts of them and
 // the multiplier, in percent, scaled insights and characters. Expected artifacts that the
 // kind does not take are left out. 0 as multiplier is 100.
 func requirements(k Kind, expected *harnessv1.Expected, multiplier uint32) requirement {
@@ -77,7 +77,7 @@ func requirements(k Kind, expected *harnessv1.Expected, multiplier uint32) requi
 	return r
 }
 
-// replace sets the count of a kind of artifact to what is expected.
+// replace sets the count of a kind of artifact to the expected one.
 func (r *requirement) replace(k Kind, kind string, expected *uint32) {
 	if expected == nil || !slices.Contains(k.GetArtifactKinds(), kind) {
 		return
@@ -97,9 +97,9 @@ func Current(saved []*harnessv1.Artifact) []*harnessv1.Artifact {
 	return slices.DeleteFunc(slices.Clone(saved), (*harnessv1.Artifact).GetEarlier)
 }
 
-// Evaluate reports whether an attempt has what its kind requires. What is expected replaces
-// parts of that; multiplier scales insights and characters, in percent. Only what is
-// required is checked; the score is the share of these checks that passed, 1 without any.
+// Evaluate checks an attempt by the requirements of its kind. Expectations replace
+// parts of them; multiplier scales insights and characters, in percent. Only items that are
+// required are checked; the score is the share of these checks that passed, 1 without any.
 func Evaluate(k Kind, expected *harnessv1.Expected, multiplier uint32, p Produced) *harnessv1.QualityContract {
 	r := requirements(k, expected, multiplier)
 	p.Artifacts = Current(p.Artifacts)

@@ -16,7 +16,7 @@ var (
 	sentenceEnd = regexp.MustCompile(`[.!?]+["”')\]]*(?:\s+|$)|[。！？]+`)
 )
 
-// Figures returns what the form of a Markdown text is judged by. Code blocks count for
+// Figures returns the counts by which the form of a Markdown text is judged. Code blocks count for
 // nothing; headings and tables are no sentences; a list item is at least one sentence but no
 // paragraph.
 func Figures(text string) *harnessv1.DocumentFigures {

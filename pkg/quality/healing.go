@@ -9,7 +9,7 @@ import (
 )
 
 // HealingPrompt returns the prompt of another attempt: the whole goal, the number of the new
-// attempt, what was missing and wrong, one line each, and what the verifier answered. A
+// attempt, its mistakes, one line each, and the answer of the verifier. A
 // fallback adds no feedback.
 func HealingPrompt(goal string, attempt, limit uint32, contract *harnessv1.QualityContract, v Verdict) string {
 	return HealingPromptWith(prompts[PromptHealing], goal, attempt, limit, contract, v)

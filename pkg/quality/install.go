@@ -10,7 +10,7 @@ import (
 )
 
 // Install returns the settings of a run with those of the installation where the run leaves them
-// unset. What the installation enables stays enabled. It changes neither.
+// unset. A run cannot disable a setting that the installation enables. It changes neither.
 func Install(c *harnessv1.LoopConfig, installation *harnessv1.QualityConfig) *harnessv1.LoopConfig {
 	if installation == nil || c.GetQuality() == nil && !installation.GetEnabled() {
 		return c

@@ -150,7 +150,7 @@ func Names(own []*harnessv1.WorkKind) []string {
 func ArtifactKinds(k Kind) []string { return slices.Clone(k.GetArtifactKinds()) }
 
 // Limits returns the attempts of a kind, the combined score from which its work is good
-// enough and the verifier's score below which it is tried again. What the agent sets for its
+// enough and the verifier's score below which it is tried again. The agent's setting for its
 // kind comes first, then cfg, then the table. The low score is at most the good one.
 func Limits(k Kind, cfg *harnessv1.QualityConfig) (attempts uint32, good, low float64) {
 	retry := cfg.GetRetry()

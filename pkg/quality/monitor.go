@@ -45,7 +45,7 @@ func NewMonitor(kind string, passed []uint32) *Monitor {
 	return &Monitor{kind: kind, next: slices.DeleteFunc(slices.Clone(checkpoints), func(n uint32) bool { return slices.Contains(passed, n) })}
 }
 
-// Add takes the next piece of the text and returns what is wrong at the checkpoints in it.
+// Add takes the next piece of the text and returns an alert for each problem at the checkpoints in it.
 func (m *Monitor) Add(piece string) (alerts []*harnessv1.QualityAlert) {
 	for piece != "" && len(m.next) > 0 {
 		if n := plain(piece, int(m.next[0]-m.size)); m.cut == 0 && n > 0 {
@@ -83,7 +83,7 @@ func plain(text string, limit int) int {
 	return len(text)
 }
 
-// alertsAt returns what is wrong with the text up to a checkpoint.
+// alertsAt returns the problems of the text up to a checkpoint.
 func alertsAt(n uint32, text, kind string) []*harnessv1.QualityAlert {
 	var alerts []*harnessv1.QualityAlert
 	alert := func(severity, issue, suggestion string) {

@@ -7,7 +7,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Preamble returns what the kind requires, in words, for the system prompt: the numbers are
+// Preamble describes the requirements of a kind for the system prompt: the numbers are
 // those that Evaluate checks with the multiplier. C may be nil. It is empty if nothing is
 // required.
 func Preamble(k Kind, c *harnessv1.QualityComplexity, multiplier uint32) string {

@@ -22,7 +22,7 @@ const (
 	commonIssues   = 3
 )
 
-// Percents by which a profile scales what is required.
+// Percents by which a profile scales requirements.
 const (
 	percentNew    = 85
 	percentNormal = 100
@@ -93,7 +93,7 @@ func maturity(runs uint64) string {
 	return New
 }
 
-// Multiplier returns the percent by which a profile scales what is required: 85 for a new
+// Multiplier returns the percent by which a profile scales requirements: 85 for a new
 // one, 115 for a mature one whose mean score is above 0.75, else 100.
 func Multiplier(p *harnessv1.ProfileState) uint32 {
 	switch maturity(p.GetTotalRuns()) {
@@ -125,7 +125,7 @@ func Milestone(before, after uint64, p *harnessv1.ProfileState) *harnessv1.Quali
 	return m
 }
 
-// IssueCategories returns the categories of what was wrong with an attempt, each once, in
+// IssueCategories returns the categories of the problems of an attempt, each once, in
 // their order. Refused is true if the monitor found a refusal.
 func IssueCategories(c *harnessv1.QualityContract, v Verdict, refused bool) []string {
 	found := map[string]bool{Refused: refused}

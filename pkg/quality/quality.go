@@ -2,7 +2,7 @@
 // kind of the work, plans and their choice, what a kind requires, alerts about a text, whether
 // another attempt is worth it, what a healing prompt says, scores, the profile that outlives
 // runs. Everything is pure: no clock, no call of a model. What a model says comes in as text and
-// is parsed with a fallback for whatever it got wrong; what is sent to one is a JobRequest.
+// is parsed with a fallback for each malformed part; a JobRequest is the request to one.
 //
 // Characters are code points.
 package quality

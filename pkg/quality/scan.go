@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// What the monitor looks for. Expressions that can begin anywhere in a text are slow, so these
+// Patterns of the monitor. Expressions that can begin anywhere in a text are slow, so these
 // begin at a fixed place, and the code that uses them finds the places.
 var (
 	refusal = regexp.MustCompile(`^(?i)(i can't|i cannot|i am unable to|i'm unable to|i (don't|do not) have (access|the ability)|unfortunately|as an ai( language)? model)\b`)

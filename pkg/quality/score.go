@@ -18,7 +18,7 @@ const (
 	rounding       = 1e-9 // what sums of weights may lack to a half
 )
 
-// Scored is what the scores of an attempt are computed from.
+// Scored has the inputs of the scores of an attempt.
 type Scored struct { // lang: participle — the event that it becomes is named in the past tense
 	Kind       Kind
 	Expected   *harnessv1.Expected   // what replaces parts of the kind's requirements; nil: nothing
@@ -180,7 +180,7 @@ func (s Scored) cited(saved []*harnessv1.Artifact) *float64 {
 
 func known(value float64) *float64 { return &value }
 
-// ratio is a share of what is required, at most 1; 1 if nothing is.
+// ratio is the fulfilled share of a requirement, at most 1; 1 if nothing is required.
 func ratio(have int, want uint64) *float64 {
 	if want == 0 {
 		return known(1)

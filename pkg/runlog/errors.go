@@ -13,8 +13,8 @@ var (
 	// ErrUnavailable means that the bus did not answer in time.
 	ErrUnavailable = errors.New("log unavailable")
 	// ErrLost means that the bus has lost the newest records, which it had acknowledged:
-	// after a loss of power, or because it was restored from an older backup. What the
-	// caller knows of the run is not stored any more.
+	// after a loss of power, or because it was restored from an older backup. The records that the
+	// caller has seen last are not stored any more.
 	ErrLost = errors.New("the bus has lost its newest records")
 	// ErrNoClient means that no client answers hooks of a run.
 	ErrNoClient = errors.New("no client answers the hooks of this run")

@@ -310,9 +310,9 @@ type Consumers interface {
 	Redeliver(ctx context.Context, run Run, executor string, from uint64) error
 
 	// Rewind has the steps and jobs delivered again that consumers may have skipped because
-	// the bus lost its newest messages: a consumer that is past what the loss has left
+	// the bus lost its newest messages: a consumer that is past the newest remaining message
 	// skips those that are stored with the same sequences since. Consumers that are not
-	// past it are left alone. What is in work may be delivered a second time.
+	// past it are left alone. Steps and jobs in work may be delivered a second time.
 	//
 	// Errors: ErrUnavailable.
 	Rewind(ctx context.Context) error
@@ -325,7 +325,7 @@ type Eraser interface {
 	// keeps nothing. It does not touch records and items with a sequence above
 	// through. If there is one, or if nothing of the run is left, it keeps timers,
 	// blobs and jobs too, because they belong to another run of the same name. So it
-	// never deletes what the caller has not seen.
+	// never deletes a message that the caller has not seen.
 	//
 	// Jobs and keyed blobs that are stored during the erasure are deleted too, if keep is
 	// not the first record of the run.

@@ -81,8 +81,8 @@ func BackAppended(ctx context.Context, log Reader, from Entry, after uint64) ([]
 
 // Back returns the records of from's run with versions in (after, from's version],
 // oldest first. It follows prev_sequence, so it makes one exact read per record and
-// never scans the records of other runs. ErrLost means that one of them is not what the
-// next one follows: the bus has lost records and uses their sequences again.
+// never scans the records of other runs. ErrLost means that one of them is not the predecessor of the
+// next one: the bus has lost records and uses their sequences again.
 func Back(ctx context.Context, log Reader, from Entry, after uint64) ([]Entry, error) {
 	if from.Header.Version <= after {
 		return nil, nil

@@ -29,8 +29,8 @@ func OwnBudget(s *harnessv1.Snapshot) *harnessv1.TokenBudget {
 }
 
 // RecordRefusal records that a model refused the request with all messages of s as too
-// long, and the sizes that the refusal names. toolTokens is about what the tools of the
-// request need. It changes s.
+// long, and the sizes that the refusal names. toolTokens is the estimated weight of the tools of the
+// request. It changes s.
 func RecordRefusal(s *harnessv1.Snapshot, r *harnessv1.ModelRetried, toolTokens uint32) {
 	b := OwnBudget(s)
 	b.Exceeded, b.ToolTokens = true, toolTokens

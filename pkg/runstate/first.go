@@ -12,7 +12,7 @@ import (
 
 // FirstStep returns the step that starts a run. from is its writer. spec is valid, and its
 // goal is inline or a reference; tools refers to the tools that the client runs, nil for
-// none; caller starts the run. Repair, the first executor, fills in what the spec leaves
+// none; caller starts the run. Repair, the first executor, fills in the fields that the spec leaves
 // open.
 func FirstStep(from string, spec *harnessv1.RunSpec, tools *harnessv1.Content, caller string, now time.Time) *harnessv1.Step {
 	cycle := workflow.Of(spec.GetWorkflow())

@@ -35,7 +35,7 @@ func Counted(s *harnessv1.Snapshot, messages, weight uint64, room media.Room) *h
 }
 
 // AddMedia counts images and documents that were appended, in a run with compaction. The
-// number bounds what the next request has of them. It changes s.
+// number bounds those of the next request. It changes s.
 func AddMedia(s *harnessv1.Snapshot, room media.Room) {
 	if room.Items == 0 || !s.GetConfig().GetContext().GetCompaction() {
 		return

@@ -93,7 +93,7 @@ func BasisOf(tool string, call interface {
 	return progress.ByArguments
 }
 
-// novelty returns how new an outcome is after what came about before the step. What the view
+// novelty returns how new an outcome is after what came about before the step. A result that the view
 // does not show in full counts as taken away.
 func (o *Outcomes) novelty(signature uint64) Novelty {
 	if o.conversation == nil {

@@ -30,7 +30,7 @@ func CheckOverhead(model string, c *harnessv1.ContextConfig, prompt string, tool
 		"use a model with a larger window, shorter instructions, or fewer tools", prompted, len(tools), listed, buffer, window)
 }
 
-// ToolTokens returns what the specs of tools need of a window, in tokens: their names,
+// ToolTokens returns the tokens of the specs of tools in a window: their names,
 // descriptions and schemas, counted with o200k.
 func ToolTokens(tools []*harnessv1.ToolSpec) uint32 {
 	n := 0

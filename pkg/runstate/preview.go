@@ -11,8 +11,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 )
 
-// Preview returns what a person is shown of a call of a run that waits for an approval or
-// a review. proposed has what the call would change, as the tool host has found; may be nil.
+// Preview returns the preview for a person of a call of a run that waits for an approval or
+// a review. proposed has the changes that the call would make, as the tool host has found; may be nil.
 func Preview(s *harnessv1.Snapshot, call *harnessv1.PendingCall, proposed *harnessv1.CallPreview) *harnessv1.CallPreview {
 	p := &harnessv1.CallPreview{Files: proposed.GetFiles(), Note: proposed.GetNote()}
 	if level := call.GetSandboxLevel(); level != sandbox.Auto {

@@ -107,7 +107,7 @@ func WaitText(w *harnessv1.WaitState) string {
 	return content.Clip(fmt.Sprintf("at most %d seconds %s", w.GetSeconds(), text), maxWaitText)
 }
 
-// maxWaitText bounds what the state has of a wait in addition to its target, in bytes.
+// maxWaitText bounds the text of a wait in the state, without its target, in bytes.
 const maxWaitText = 160
 
 // RecordWait records that a call waited from its beginning until now: calls before it and

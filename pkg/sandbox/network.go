@@ -51,7 +51,7 @@ func Matches(hosts []Host, name string, port uint16) bool {
 }
 
 // NormalName returns the name of a host in lower case and without the dot at its end. It
-// returns false for what is no name, such as an address in any notation.
+// returns false for a text that is no name, such as an address in any notation.
 func NormalName(name string) (string, bool) {
 	name = strings.ToLower(strings.TrimSuffix(name, "."))
 	return name, validName(name)

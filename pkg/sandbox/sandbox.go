@@ -46,8 +46,8 @@ func Parse(name string) (harnessv1.SandboxLevel, error) {
 
 // Choose returns the level at which the commands of a run are executed on a host: the
 // highest that works, unless the run wants off and the operator allows it. The error is a
-// *fault.FieldError: the host is below what the run or its operator demands, or the run
-// needs what only a higher level has.
+// *fault.FieldError: the host is below the level that the run or its operator demands, or the run
+// needs a feature that only a higher level has.
 func Choose(host *harnessv1.SandboxSupport, c *harnessv1.SandboxConfig) (harnessv1.SandboxLevel, error) {
 	level := max(host.GetLevel(), Off)
 	wanted := c.GetLevel()

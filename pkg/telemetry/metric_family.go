@@ -89,7 +89,7 @@ func (c *counter) create(meter metric.Meter, of Instrument) (err error) {
 	return err
 }
 
-// maxAdded bounds what is added to a counter at a time, so that a nonsensical figure of a
+// maxAdded bounds a single increment of a counter, so that a nonsensical figure of a
 // provider does not make it negative.
 const maxAdded = 1 << 40
 

@@ -20,7 +20,7 @@ import (
 //	           then a line for each warning: warning: ROLE: REASON
 //
 // reasons returns why roles are not ready, empty for those that are. warnings returns, by
-// role, what the mesh lacks although this process can work.
+// role, the parts that the mesh lacks although this process can work.
 func (m *Metrics) Handler(registry *prometheus.Registry, reasons, warnings func() map[string]string) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{EnableOpenMetrics: true}))
@@ -98,5 +98,5 @@ func (w *statusWriter) Write(p []byte) (int, error) {
 // Unwrap allows http.ResponseController to flush streams.
 func (w *statusWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// Flush sends what is buffered, for handlers that require http.Flusher.
+// Flush sends the buffered bytes, for handlers that require http.Flusher.
 func (w *statusWriter) Flush() { _ = http.NewResponseController(w.ResponseWriter).Flush() }

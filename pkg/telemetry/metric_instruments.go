@@ -8,7 +8,7 @@ type Kind string
 // The kinds of instruments.
 const (
 	Counter   Kind = "counter"   // a total; a float only for money
-	UpDown    Kind = "updown"    // what is in progress in this process
+	UpDown    Kind = "updown"    // the current number in this process
 	Histogram Kind = "histogram" // the distribution of values
 	Gauge     Kind = "gauge"     // a value at the time of collection
 )

@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// Log is a run log that counts what is stored through it. Close it after the last
+// Log is a run log that counts the records that are stored through it. Close it after the last
 // append.
 type Log struct {
 	runlog.Log
@@ -17,7 +17,7 @@ type Log struct {
 	cycles *cycles
 }
 
-// NewLog returns a log that counts what is stored through log.
+// NewLog returns a log that stores in log and counts its records.
 func NewLog(log runlog.Log, m *Metrics) *Log {
 	return &Log{Log: log, m: m, cycles: startCycles(log, m)}
 }

@@ -75,7 +75,7 @@ var knownKinds = map[string]bool{"chat": true, "synthesis": true, "recommendatio
 // knownLevels are the levels of complexity.
 var knownLevels = map[string]bool{"simple": true, "medium": true, "complex": true}
 
-// stored counts what the events of a record report, and the verdict of a result.
+// stored counts the quality events of a record, and the verdict of a result.
 func (q *qualityMetrics) stored(ctx context.Context, rec *harnessv1.Record) {
 	for _, e := range rec.GetEvents() {
 		if strings.HasPrefix(e.GetQualityComplexity().GetKindReason(), fallbackMark) {

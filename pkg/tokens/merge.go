@@ -11,7 +11,7 @@ import (
 // neighbours, it merges the one whose bytes are the token with the lowest rank, of equal
 // ones the leftmost, until no pair is a token. It has the space for one piece at a time.
 //
-// A part is a byte, or what was merged of some. Its name is the position of its first byte.
+// A part is a byte, or several merged ones. Its name is the position of its first byte.
 type merger struct {
 	ranks *vocabulary.Vocabulary
 	// next has where each part ends, and previous where the part before it begins.

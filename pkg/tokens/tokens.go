@@ -4,8 +4,8 @@
 // A text is cut into pieces by the encoding's pattern, and each piece is merged by the
 // ranks of the vocabulary. Hand-written scanners match the patterns, and long pieces are
 // merged in windows, so that time grows with the length of the text and with nothing
-// else. tiktoken-go, which is slower and quadratic in the length of a piece, is what the
-// tests compare with.
+// else. tiktoken-go, which is slower and quadratic in the length of a piece, is the oracle of the
+// tests.
 //
 // Invariants:
 //   - Count is exact for texts and pieces of any length.

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// Limits of an error's text, in bytes. The text repeats what the model wrote and
+	// Limits of an error's text, in bytes. The text repeats arguments of the model and
 	// must not fill its context.
 	maxFinding = 240
 	maxSchema  = 2000

@@ -53,7 +53,7 @@ func (s *Set) Lookup(name string) *harnessv1.ToolSpec {
 
 // Validate checks the arguments of a call, as the model wrote them, against the
 // tool's schema; empty or blank arguments count as {}. The error text is written for
-// the model: what is wrong, and on a second line the expected schema.
+// the model: the mistake, and on a second line the expected schema.
 func (s *Set) Validate(name, arguments string) error {
 	c := s.byName[name]
 	if c == nil {

@@ -218,7 +218,7 @@ func failedBefore(g *harnessv1.Graph, t *harnessv1.GraphTaskProgress) string {
 	return ""
 }
 
-// titles returns what the tasks of the layer at work are, in one line.
+// titles returns the titles of the tasks of the layer at work, in one line.
 func titles(g *harnessv1.Graph) string {
 	var all []string
 	for _, t := range inLayer(g) {

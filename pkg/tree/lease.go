@@ -59,7 +59,7 @@ func Lease(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (
 	return lease, ""
 }
 
-// share returns the part of what is left that a child gets: a quarter, at least floor.
+// share returns a child's part of the remaining amount: a quarter, at least floor.
 func share[T uint32 | uint64 | float64](left, floor T) T { return min(max(left/4, floor), left) }
 
 // least returns the smaller limit; nil is none.
@@ -144,7 +144,7 @@ func exhausted(c *harnessv1.Child, def *harnessv1.SubAgent) string {
 	return budget
 }
 
-// base returns from where a lease grows: from what is used of it, or, if all of it is needed, from all of it.
+// base returns the amount from which a lease grows: its used part, or, if all of it is needed, all of it.
 func base[T uint32 | uint64 | float64](lacks bool, used, lease T) T {
 	if lacks {
 		return max(used, lease)

@@ -12,7 +12,7 @@ import (
 )
 
 // order gives a child the next order. A message that was not sent is given with the next order
-// to work, and what the child reports before is of the time before. It changes c.
+// to work, and a report of the child before that is of the time before. It changes c.
 func order(c *harnessv1.Child, want harnessv1.ChildWant) {
 	c.Want = want
 	c.Order++

@@ -82,7 +82,7 @@ func ReportItem(r *harnessv1.ChildReport) *harnessv1.InboxItem {
 	return &harnessv1.InboxItem{Id: "report-" + r.GetRunId() + "-" + decimal(r.GetVersion()), Input: &harnessv1.InboxItem_ChildReport{ChildReport: r}}
 }
 
-// Take takes a report in, and counts what the child has used since its last one. It returns
+// Take takes a report in, and adds the child's usage since its last one. It returns
 // the child; nil if the report is not of a child of the run, or not newer than the one
 // before. The answer is kept only for a child in the background. The end of a child counts until
 // the parent continues it: if a client has it work again, only what it uses counts. It changes s.
@@ -125,7 +125,7 @@ func StartsWaiting(c *harnessv1.Child, before *harnessv1.ChildReport) bool {
 	return before.GetStatus() != r.GetStatus() || before.GetOrder() != r.GetOrder() || !proto.Equal(before.GetReason(), r.GetReason())
 }
 
-// usedSince returns what was used between two sums.
+// usedSince returns the usage between two sums.
 func usedSince(before, after *harnessv1.Usage) *harnessv1.Usage {
 	less := func(a, b uint64) uint64 { return a - min(a, b) }
 	return &harnessv1.Usage{

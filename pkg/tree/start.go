@@ -76,7 +76,7 @@ func FirstStep(run runlog.Run, s *harnessv1.Snapshot, started *harnessv1.RepairT
 	return step
 }
 
-// InheritSettings gives the start of a sub-agent's run what the installation and the token of the caller gave
+// InheritSettings gives the start of a sub-agent's run the settings that the installation and the token of the caller gave
 // to its parent's. The work of a sub-agent is not judged, whatever a feature sets.
 func InheritSettings(child, parent *harnessv1.RepairTrigger) {
 	child.Entitlements, child.Tier, child.Features = parent.GetEntitlements(), parent.GetTier(), parent.GetFeatures()

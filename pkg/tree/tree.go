@@ -14,8 +14,8 @@
 //     the one with the greatest version counts (Take).
 //
 // A start may be repeated and may come late: the id of a child is derived from its call
-// (ID), its first record is fenced at the beginning of its log, and its first decision looks
-// at what the parent wants by then (StateOf).
+// (ID), its first record is fenced at the beginning of its log, and its first decision reads
+// the parent's order of that time (StateOf).
 //
 // A graph of tasks is data over children: Schedule makes those of a layer once the layer before
 // has ended.

@@ -14,7 +14,7 @@ import (
 
 // Outcome is the result of a call of one of the tools.
 type Outcome struct {
-	// Result is what the model reads.
+	// Result is the text of the result that the model reads.
 	Result string
 	// IsError is true if nothing was changed. Result has the reason.
 	IsError bool

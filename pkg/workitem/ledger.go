@@ -139,7 +139,7 @@ func openCount(l *harnessv1.WorkItemLedger) int {
 	return n
 }
 
-// revisions are what the items of a ledger have been revised by.
+// revisions are the items of a ledger that revise others.
 type revisions struct {
 	any      bool            // an item is a revision
 	finished map[string]bool // ids of items with a finished revision

@@ -87,7 +87,7 @@ func Save(l *harnessv1.WorkItemLedger, arguments string) Outcome {
 	}
 }
 
-// artifact returns what is to be stored. hint names what was changed in it.
+// artifact returns the artifact to store. hint names the corrections of its arguments.
 func (a *saveArguments) artifact() (out *harnessv1.Artifact, hint string, err error) {
 	text := a.Content
 	switch {

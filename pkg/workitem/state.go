@@ -185,7 +185,7 @@ func Reminder(l *harnessv1.WorkItemLedger) string {
 	return b.String()
 }
 
-// todo returns what is left to do on an open item.
+// todo returns the next step of an open item.
 func todo(l *harnessv1.WorkItemLedger, i *harnessv1.WorkItem) string {
 	if !finished(i) {
 		text := "not begun; do it, or skip it."

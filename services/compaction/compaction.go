@@ -1,10 +1,10 @@
-// Package compaction decides before a turn how full the model's window is, and what the
+// Package compaction decides before a turn how full the model's window is, and which messages the
 // view of the conversation leaves out to make room.
 //
 // # Estimate
 //
-// The window holds what the provider reported for the last request, plus what was appended
-// since, less what a change of the plan has taken away since. A text has at most one token
+// The window holds the tokens that the provider reported for the last request, plus those appended
+// since, less those that a change of the plan has taken away since. A text has at most one token
 // a byte, so the decision reads the index of the conversation only if the bytes could reach
 // the soft threshold, and asks for exact weights only of messages that have none.
 //

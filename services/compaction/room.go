@@ -85,8 +85,8 @@ func (d *decision) applyReady(p *pass) {
 	}
 }
 
-// lastResort clears results directly, those of the recent part included, then shortens what
-// is left of them, and at last shows only the beginning of long messages of the user.
+// lastResort clears results directly, those of the recent part included, then shortens the rest
+// of them, and at last shows only the beginning of long messages of the user.
 func (d *decision) lastResort(p *pass) {
 	// At soft pressure the next turn would do it, in another pass.
 	if d.full(p) || p.used >= uint64(d.b.GetSoftTokens()) && !d.retries(p) {
@@ -168,8 +168,8 @@ func (d *decision) given(p *pass) *pass {
 	return same
 }
 
-// account sets the estimate under the plan of a pass. What the last report covers is now less
-// than what it says.
+// account sets the estimate under the plan of a pass. The messages of the last report now weigh less
+// than it states.
 func (d *decision) account(p *pass) {
 	d.b.UsedTokens, d.b.Exceeded, d.b.MediaBytes = clamp(p.used), false, shownMedia(p.x, p.rules).InBytes()
 	if d.b.GetReportedTokens() == 0 {

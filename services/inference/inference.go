@@ -1,5 +1,5 @@
 // Package inference decides how a job is carried out: whether a failed try is repeated,
-// and what the result is. A job is a call of a model that is no turn. Its purpose is not
+// and the result of the last one. A job is a call of a model that is no turn. Its purpose is not
 // interpreted. Package inferenceserver calls the models.
 //
 // Invariants:

@@ -100,7 +100,7 @@ func (d *decision) checkStall() (ended bool, err error) {
 		return false, nil
 	}
 	if asked, err := d.askQuestions(); asked || err != nil {
-		progress.ResetWindow(s.GetProgressTracker()) // the answers may be what is missing
+		progress.ResetWindow(s.GetProgressTracker()) // the answers may fill the gap
 		return asked, err
 	}
 	if d.hasContract() {

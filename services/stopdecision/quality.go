@@ -346,8 +346,8 @@ func (d *decision) deliver(x *exam, best *harnessv1.QualityAttempt, degraded boo
 	q.Verdict = v
 }
 
-// closeQuality judges work that ends without its gates, and reports what the segment's tools
-// returned.
+// closeQuality judges work that ends without its gates, and reports the results of the
+// segment's tools.
 func (d *decision) closeQuality() error {
 	q := d.s.GetQuality()
 	if q == nil {

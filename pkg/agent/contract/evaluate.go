@@ -22,7 +22,7 @@ type Verdict struct {
 	// Satisfied is true if nothing is missing: no output, and no answer to a required
 	// question.
 	Satisfied bool
-	// Gap is what is missing, with all questions without an answer; never nil, and empty if
+	// Gap names the unmet requirements, with all questions without an answer; never nil, and empty if
 	// the contract is satisfied.
 	Gap *harnessv1.GapReport
 	// Coverage counts the outputs that count as met.

@@ -15,7 +15,7 @@ const (
 	maxGapSuggestions = 1300
 )
 
-// GapText returns a gap report as the model reads it: what is missing and why, which
+// GapText returns a gap report as the model reads it: the missing outputs with the reasons, the
 // questions are open, and what to do. It has at most 6,000 bytes; a longer list ends
 // with the number of the omitted lines. The text of an empty report is empty.
 func GapText(gap *harnessv1.GapReport) string {

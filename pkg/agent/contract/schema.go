@@ -18,7 +18,7 @@ func compileSchema(field, text string) (*schema.Schema, error) {
 	return s, nil
 }
 
-// validateDocument returns what is wrong with a document; empty if it is valid.
+// validateDocument returns the first mistake in a document; empty if it is valid.
 func validateDocument(s *schema.Schema, text string) string {
 	doc, err := schema.Decode(text)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Effects is what the hooks of one or more points do to the rest of the loop: what a
+// Effects are the changes that the hooks of one or more points make to the loop: what a
 // decision stores and acts on.
 type Effects struct {
 	// Events are hook.result and hook.error, in order.
@@ -24,7 +24,7 @@ type Effects struct {
 	// FailedCall and FailedStop are the reasons of a call that was denied, and of a stop that
 	// was blocked, because a hook failed; empty if none was.
 	FailedCall, FailedStop string
-	// Replaced is the payload with what was replaced; nil if nothing was.
+	// Replaced is the payload with the replaced fields; nil if nothing was replaced.
 	Replaced map[string]any
 }
 
@@ -79,7 +79,7 @@ func (e *Effects) Merge(later Effects) {
 	}
 }
 
-// Wants returns what the subscribers want of the rest of the loop as records
+// Wants returns the requests of the subscribers to the rest of the loop as records
 // store it; nil if they want nothing.
 func (e Effects) Wants() *harnessv1.HookState {
 	h := &harnessv1.HookState{SkipNext: e.Skip, Pause: e.Pause, Replan: e.Replan, Abort: e.Abort, FailedCall: e.FailedCall, FailedStop: e.FailedStop}

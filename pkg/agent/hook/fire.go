@@ -24,12 +24,12 @@ type Point struct {
 	// FailsOpen is true if the failure of a hook refuses nothing at this point, whatever its
 	// on_failure says.
 	FailsOpen bool
-	// Payload is what the hooks receive, of types that encoding/json can write. It is
+	// Payload is the input of the hooks, of types that encoding/json can write. It is
 	// not changed.
 	Payload map[string]any
 }
 
-// Result is what the hooks of a point want.
+// Result is the merged answer of the hooks of a point.
 type Result struct {
 	// Action is the strongest one, in the order DENY or BLOCK, ABORT, PAUSE, SKIP,
 	// REPLAN, REPLACE, CONTINUE.

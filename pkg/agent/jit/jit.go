@@ -47,8 +47,8 @@ type Context struct {
 	WorkItemsComplete, WorkItemsTotal uint32
 	// ItemAdds counts the calls of work_item_add.
 	ItemAdds uint32
-	// Compactions counts the compactions so far: the committed changes of what the view of
-	// the conversation shows.
+	// Compactions counts the compactions so far: the committed changes of the plan by which the view of
+	// the conversation is made.
 	Compactions uint32
 	// ContextUsed and ContextMax are the tokens in the model's window and those that fit.
 	ContextUsed, ContextMax uint32

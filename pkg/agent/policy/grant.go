@@ -161,7 +161,7 @@ var (
 		"terraform ansible aws gcloud az gh psql mysql sqlite3 gdb")
 	// interpreters run the file that they name first.
 	interpreters = setOf("python python3 node deno ruby php lua Rscript java")
-	// runsScript have subcommands that run what the next word names.
+	// runsScript have subcommands that run the script named by the next word.
 	runsScript = setOf("npm pnpm yarn bun npx uv poetry pipenv cargo-run make just task rake")
 )
 

@@ -1,6 +1,6 @@
 // Package mark marks the messages of a run when they are appended, so that compaction need
-// not guess later what they are: what may be done with the result of a call, which of its
-// fields survive, and what is kept.
+// not guess later what they are: how the result of a call may be shortened, and which of its
+// fields and bytes survive.
 //
 // The marks of a result are decided when its call is, from the tool and the arguments, and
 // travel with the call until the result is there. In runs without compaction there are none.
@@ -21,7 +21,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Bounds of what is preserved of a result.
+// Bounds of the preserved part of a result.
 const (
 	maxFields = 8
 	maxName   = 64  // bytes of a name
@@ -38,7 +38,7 @@ const planFile = "plan.md"
 func On(c *harnessv1.LoopConfig) bool { return c.GetContext().GetCompaction() }
 
 // OfCall returns the marks of the result of a call of a tool, nil in a run without
-// compaction. The configuration of the run precedes what the tool declares. spec is nil for
+// compaction. The configuration of the run precedes the tool's declaration. spec is nil for
 // an unknown tool. Arguments that are no JSON object have no fields.
 func OfCall(c *harnessv1.LoopConfig, tool string, spec *harnessv1.ToolSpec, arguments string) *harnessv1.ResultMarks {
 	if !On(c) {

@@ -6,7 +6,7 @@ import harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 // list of results is short, and a later search for the same words has others.
 const searchTokens = 500
 
-// usual is what is known of the results of a tool by its name.
+// usual are the marks that the name of a tool implies for its results.
 type usual struct {
 	durability harnessv1.Durability
 	fields     []string
@@ -24,7 +24,7 @@ var usuals = map[string]usual{
 	"calculate":    {durability: harnessv1.Durability_DURABILITY_REPLAYABLE},
 }
 
-// usualOf returns what is known of a tool, in a run that externalises from a number of tokens
+// usualOf returns the marks that a tool's name implies, in a run that externalises from a number of tokens
 // on. A run that externalises shorter messages also does so with results of this tool.
 func usualOf(tool string, run uint32) usual {
 	u := usuals[tool]

@@ -20,7 +20,7 @@ const (
 	maxSteps        = 1 << 27 // about a second
 )
 
-// Sizes of what is shown of a line, in bytes.
+// Sizes of the shown part of a line, in bytes.
 const (
 	shownLine   = 300
 	shownBefore = 100 // before a match in a longer line
@@ -132,7 +132,7 @@ type search struct {
 	budget  int // bytes that may still be searched
 	matches []match
 	shown   int // bytes of the matches
-	next    int // position of what was not searched; 0: all was
+	next    int // position at which the search stopped; 0: it read all
 }
 
 // message searches the text of a message that begins at position start, from an index on,

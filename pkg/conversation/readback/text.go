@@ -127,7 +127,7 @@ func (s *span) size() int {
 	return size
 }
 
-// briefArguments bounds what the heading of a result shows of its call, in bytes.
+// briefArguments bounds the arguments in the heading of a result, in bytes.
 const briefArguments = 160
 
 // heading describes a message of the span: its reference, author and turn. from and

@@ -16,7 +16,7 @@
 //   - Bytes bound tokens: texts of at most as many bytes as the limit has tokens are not
 //     counted. Of a long text only as much is counted as its head and tail may need.
 //
-// Messages are never changed: the results are copies, and share what is equal. The package
+// Messages are never changed: the results are copies, and share equal parts. The package
 // has no effects but reading blobs through the function that Texts is made with; its errors
 // are the only ones.
 package shown

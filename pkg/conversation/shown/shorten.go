@@ -14,7 +14,7 @@ type cutter struct {
 	limit int
 	// count returns the tokens of a text of which the cut text is made.
 	count func(text string) int
-	// read tells the model how to read what is left out of a result, and of arguments;
+	// read tells the model how to read the omitted part of a result, and of arguments;
 	// both may be empty.
 	read, readArguments string
 }

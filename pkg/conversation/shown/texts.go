@@ -27,7 +27,7 @@ func New(blob Blob, limit int) *Texts { return &Texts{blob: blob, cache: newCach
 
 // Messages returns messages with inline contents, in which a result, and each string in the
 // arguments of a call, has at most limit tokens of a model. refs is true if the model can
-// read what is left out by the id of the message: it is that of the run. The messages must not
+// read the omitted part by the id of the message: it is that of the run. The messages must not
 // change later.
 func (t *Texts) Messages(
 	ctx context.Context, run runlog.Run, model string, limit uint32, refs bool, messages []*harnessv1.Message,

@@ -13,7 +13,7 @@ import (
 // their provider can count them.
 const opaqueRatio = 4
 
-// Model is what the weights of messages depend on. The zero value takes no images and
+// Model has the properties of a model that the weights of messages depend on. The zero value takes no images and
 // documents.
 type Model struct {
 	// Ref is its reference, by which texts are counted.

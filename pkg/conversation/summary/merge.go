@@ -74,7 +74,7 @@ func mergeItems(former, next []*harnessv1.SummaryItem) []*harnessv1.SummaryItem 
 		at[key] = len(former)
 		former = append(former, item)
 	}
-	for i := 0; len(former) > maxEntries && i < len(former); { // what is over goes first
+	for i := 0; len(former) > maxEntries && i < len(former); { // closed entries are removed first
 		if former[i].GetStatus() == harnessv1.SummaryStatus_SUMMARY_STATUS_OPEN {
 			i++
 			continue

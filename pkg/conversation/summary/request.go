@@ -31,8 +31,8 @@ The object has these members, each may be empty:
 status is open, done or given_up.`
 
 // Request returns the request for a summary of messages, whose contents are inline and as
-// long as they are to be shown. goal is what the agent works on. former is the record of what
-// came before; nil if there is none.
+// long as they are to be shown. goal is that of the agent. former is the record of the messages
+// before these; nil if there is none.
 func Request(goal string, former *harnessv1.StructuredSummary, messages []*harnessv1.Message) *harnessv1.ModelRequest {
 	var b strings.Builder
 	fmt.Fprintf(&b, "The agent's goal:\n%s\n", content.Cut(goal, maxGoal))

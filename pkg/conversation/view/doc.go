@@ -1,5 +1,5 @@
 // Package view makes the messages that a model is sent out of a conversation and a
-// compaction plan, and answers what the plan does to each message.
+// compaction plan, and returns the plan's action on each message.
 //
 // A plan is a list of watermarks: an action, a class of messages, and the last message
 // that it applies to. Rules.Action is the one function that reads it; the decision of

@@ -8,7 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
-// Index describes the messages of a conversation. It grows with it: Add reads only what is
+// Index describes the messages of a conversation. It grows with it: Add reads only the messages that are
 // new. It is not safe for concurrent use.
 type Index struct {
 	// Entries of the messages, by ID-1.

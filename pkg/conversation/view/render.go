@@ -10,13 +10,13 @@ import (
 
 // Item is a message of a view.
 type Item struct {
-	// Message as it is sent, but for blobs and for what is shortened to Limit. It is
+	// Message as it is sent, but for blobs and for texts that are shortened to Limit. It is
 	// shared and must not be changed.
 	Message *harnessv1.Message
 	// First and Last are the messages of the conversation that it shows; 0 for the result
 	// of a call without one.
 	First, Last uint64
-	// Action is what was done, and Mark the watermark that requires it; nil if nothing was.
+	// Action is the change of the message, and Mark the watermark that requires it; nil if nothing was.
 	Action harnessv1.CompactionAction
 	Mark   *harnessv1.Watermark
 	// Limit is the number of tokens that are shown of the content; 0: as many as of any
@@ -152,7 +152,7 @@ func bare(m *harnessv1.Message) *harnessv1.Message {
 }
 
 // mediaOf returns the images and documents of a message that is no result and not the
-// model's. What is left of a shortened result is its text.
+// model's. A shortened result keeps only its text.
 func mediaOf(m *harnessv1.Message) []*harnessv1.Part {
 	if m.GetRole() != harnessv1.Role_ROLE_USER {
 		return nil

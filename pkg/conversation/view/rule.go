@@ -51,7 +51,7 @@ func NewRules(plan *harnessv1.CompactionPlan, x *Index) *Rules {
 	return r
 }
 
-// Action returns what the plan does to a message, and by which watermark; nil if it does
+// Action returns the plan's action on a message, and the watermark that requires it; nil if it does
 // nothing.
 func (r *Rules) Action(e *Entry) (harnessv1.CompactionAction, *harnessv1.Watermark) {
 	switch {

@@ -29,7 +29,7 @@ type View struct {
 func (v *View) Bytes() uint64 { return v.bytes }
 
 // Update returns the items of the view of a conversation, in the order in which they are
-// sent. plan may be nil. summary is what the plan refers to; nil if it refers to none. The
+// sent. plan may be nil. summary is the one that the plan refers to; nil if it refers to none. The
 // result is valid until the next call and must not be changed.
 func (v *View) Update(c *conversation.Conversation, plan *harnessv1.CompactionPlan, summary *harnessv1.StructuredSummary) []Item {
 	changed := v.Index.Add(c)
@@ -93,7 +93,7 @@ func withoutSummary(plan *harnessv1.CompactionPlan) *harnessv1.CompactionPlan {
 }
 
 // closed returns the number of messages before the first one with a call that has no
-// result among them: results that arrive later do not change what is before it.
+// result among them: results that arrive later do not change the messages before it.
 func (v *View) closed() int {
 	entries := v.Index.Entries
 	closed := len(entries)

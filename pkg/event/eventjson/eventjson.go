@@ -180,7 +180,7 @@ func ToolOutput(d *harnessv1.Delta) ([]byte, error) {
 // TypeAlert is the type of the lines of Alert.
 const TypeAlert = "alert.delta"
 
-// Alert encodes what the monitor finds in the text of a try while the model writes it, as an
+// Alert encodes a finding of the monitor in the text of a try while the model writes it, as an
 // object of type TypeAlert with the fields of quality.alert. It has no version, because it is
 // not stored.
 func Alert(d *harnessv1.Delta) ([]byte, error) {

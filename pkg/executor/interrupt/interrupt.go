@@ -160,7 +160,7 @@ func (i *Inbox) record(r inboxRead) {
 	}
 }
 
-// contents is what the work on a run has to know of its inbox.
+// contents are the stops and changes of mode in the inbox of a run.
 type contents struct {
 	stops bool     // an interrupt or a cancel is in it
 	modes []string // that it asks for

@@ -26,7 +26,7 @@ const (
 type parser struct {
 	data []byte
 	at   int
-	// broken is set at the end of the data and at what is no value.
+	// broken is set at the end of the data and at bytes that are no value.
 	broken bool
 }
 

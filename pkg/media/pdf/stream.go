@@ -73,7 +73,7 @@ func (f *file) inflate(s *objectStream, limit int) []byte {
 	if err != nil {
 		return nil
 	}
-	content, _ := io.ReadAll(io.LimitReader(r, int64(limit))) // what was read before damage counts
+	content, _ := io.ReadAll(io.LimitReader(r, int64(limit))) // data before a damaged place counts
 	f.inflated -= len(content) + overhead
 	return content
 }

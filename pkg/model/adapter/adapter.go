@@ -93,7 +93,7 @@ type Stream interface {
 	Complete() bool
 	// Ended reports whether no further event is of use.
 	Ended() bool
-	// Response returns what the events add up to.
+	// Response returns the response that the events add up to.
 	Response() *model.Response
 }
 

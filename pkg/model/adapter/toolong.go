@@ -18,14 +18,14 @@ type requestSize struct {
 	// prompt is the number of tokens that the service has counted in the request.
 	prompt uint32
 	// window is the number of tokens that the model takes in a request: its whole window,
-	// less what the service reserves in it for the answer.
+	// less the tokens that the service reserves in it for the answer.
 	window uint32
 }
 
 // maxTooLongText bounds how much of a message is read, in bytes.
 const maxTooLongText = 16 << 10
 
-// tooLong reports whether a service has refused a request because it is too long, and what
+// tooLong reports whether a service has refused a request because it is too long, and returns the sizes that
 // the refusal names. Services have no common code for it, gateways pass on the texts of
 // others, and a compatible server may speak another service's wire: so all texts count for
 // all wires.

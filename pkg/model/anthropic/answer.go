@@ -145,7 +145,7 @@ func insideQuotes(raw json.RawMessage) ([]byte, bool) {
 	return raw[1 : len(raw)-1], true
 }
 
-// block returns the block as JSON: its start, with what the deltas have appended. All
+// block returns the block as JSON: its start, with the text of the deltas appended. All
 // other bytes are those of the start.
 func (t *thinking) block() json.RawMessage {
 	if len(t.added) == 0 {
@@ -192,7 +192,7 @@ func writeJoined(b *bytes.Buffer, value json.RawMessage, added *bytes.Buffer) {
 	b.WriteByte('"')
 }
 
-// response returns what has arrived, without the model and the usage.
+// response returns the content that has arrived, without the model and the usage.
 func (a *answer) response(stop string, details json.RawMessage) *model.Response {
 	r := &model.Response{Text: a.text.String()}
 	for _, p := range a.pieces {

@@ -5,7 +5,7 @@
 // Invariants:
 //   - The bytes of a request are a pure function of the conversation and the
 //     tools. A turn's request begins with the request of the turn before it,
-//     except for the cache marks, which are not part of what is cached.
+//     except for the cache marks, which are not part of the cached prefix.
 //   - Thinking goes back as the JSON that came, where it was, all of an answer or none.
 //     Its text for people is never sent.
 //   - The headers of a request are that of the key, Anthropic-Version, Accept,

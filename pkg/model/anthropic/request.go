@@ -186,7 +186,7 @@ func (r *messagesRequest) append(role string, b block) {
 // move: the newest block, with which the next turn's request will begin, and the
 // block that was the newest a turn ago. The provider looks back only about twenty
 // blocks from a mark, so that a turn with many calls would otherwise not find
-// what the turn before it cached.
+// the prefix that the turn before it cached.
 func (r *messagesRequest) mark() {
 	if n := len(r.System); n > 0 {
 		r.System[n-1].CacheControl = cacheMark()

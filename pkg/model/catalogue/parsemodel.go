@@ -95,7 +95,7 @@ func (l *priceList) members(p *parser) []member {
 	return []member{{"input", p.price(&l.input)}, {"cached", p.price(&l.cached)}, {"written", p.price(&l.written)}, {"output", p.price(&l.output)}}
 }
 
-// prices fills in what is missing.
+// prices fills in the missing prices.
 func (l *priceList) prices() (out Prices) {
 	for _, price := range []struct {
 		from, instead *uint64

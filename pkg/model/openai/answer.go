@@ -17,7 +17,7 @@ const maxRefusal = 4 << 10
 // refusalText is the category of a refusal that the model wrote.
 const refusalText = "refusal"
 
-// answer is what the pieces of a response add up to.
+// answer is the sum of the pieces of a response.
 type answer struct {
 	reasoning *Reasoning
 

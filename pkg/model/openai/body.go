@@ -78,7 +78,7 @@ func (b *body) data(mediaType string, data []byte) {
 	_ = b.WriteByte('"')
 }
 
-// within returns what is between the brackets of JSON, without white space around it.
+// within returns the text between the brackets of JSON, without white space around it.
 func within(text []byte, open, end byte) ([]byte, bool) {
 	text = bytes.TrimSpace(text)
 	if len(text) < 2 || text[0] != open || text[len(text)-1] != end {

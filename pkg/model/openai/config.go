@@ -164,7 +164,7 @@ const memberCacheKey = "prompt_cache_key"
 // reserved are the members of a request that Body cannot set.
 var reserved = []string{"messages", "model", "tools", "stream", "stream_options", memberCacheKey}
 
-// check reports what is wrong with the settings.
+// check returns the first mistake in the settings.
 func (c *Config) check() error {
 	for _, name := range slices.Sorted(maps.Keys(c.Body)) {
 		switch {

@@ -39,7 +39,7 @@ func (e *encoder) opaqueOf(m *harnessv1.Message, p *harnessv1.Part) []byte {
 	return data
 }
 
-// returned writes the members that go back with an answer, and what the server expects
+// returned writes the members that go back with an answer, and the stand-in that the server expects
 // instead of reasoning if the answer has none.
 func (e *encoder) returned(m *harnessv1.Message) {
 	own := false

@@ -111,7 +111,7 @@ func sameDetail(a, b object) bool {
 	return same("type") && same("index") && (a.value("id") == nil || b.value("id") == nil || same("id"))
 }
 
-// complete reports whether an entry can not take what the next one has: text after a
+// complete reports whether an entry cannot take the contents of the next one: text after a
 // signature, or data in addition to its own.
 func complete(have, next object) bool {
 	has := func(o object) func(string) bool {
@@ -120,7 +120,7 @@ func complete(have, next object) bool {
 	return has(have)("signature") && slices.ContainsFunc(grown, has(next)) || has(have)("data") && has(next)("data")
 }
 
-// merge adds a piece to an entry: text is appended, other members replace what is empty.
+// merge adds a piece to an entry: text is appended, other members replace empty ones.
 func merge(have, piece object) object {
 	for _, m := range piece {
 		old := have.value(m.name)

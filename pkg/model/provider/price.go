@@ -7,7 +7,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 )
 
-// Price is what the answer of the model ref costs by a catalogue, in millionths
+// Price is the cost of an answer of the model ref by a catalogue, in millionths
 // of a US dollar; 0 where the price is not known. A ref without a name is the model
 // that the provider says answered.
 func Price(c *catalogue.Catalogue, ref string, r *model.Response) uint64 {

@@ -71,7 +71,7 @@ func (i *item) text() string {
 	return b.String()
 }
 
-// refusal returns what the model wrote instead of an answer.
+// refusal returns the text that the model wrote instead of an answer.
 func (i *item) refusal() (text string, refused bool) {
 	for _, f := range i.Content {
 		if f.Type == "refusal" {

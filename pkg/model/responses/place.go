@@ -57,7 +57,7 @@ func (s *stream) openItem(e *event, kind wire.String) *item {
 	return i
 }
 
-// itemAdded takes the start of an item. What is in it so far may be incomplete.
+// itemAdded takes the start of an item. Its contents so far may be incomplete.
 func (s *stream) itemAdded(e *event) {
 	o, ok := parse(e.Item)
 	if !ok {

@@ -96,7 +96,7 @@ func (f Files) open(path string) (*os.File, error) {
 	return file, nil
 }
 
-// contents returns what is in a regular file.
+// contents returns the bytes of a regular file.
 func contents(file *os.File) ([]byte, error) {
 	info, err := file.Stat()
 	if err != nil {

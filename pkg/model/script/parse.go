@@ -78,7 +78,7 @@ func parse(file string, data []byte) (*Script, error) {
 // parser reads nodes. Its errors name the file and the line of the node.
 type parser struct {
 	file string
-	// mappings and written count what was read: with aliases a small file can expand to a
+	// mappings and written count the nodes and bytes that were read: with aliases a small file can expand to a
 	// huge script.
 	mappings, written int
 }

@@ -15,7 +15,7 @@ const MaxEvent = 32 << 20
 type Event struct {
 	// Type is the value of the event field; empty if there is none.
 	Type string
-	// Data is what the data fields contain, joined by line feeds. The next call
+	// Data is the contents of the data fields, joined by line feeds. The next call
 	// of Next overwrites it.
 	Data []byte
 }

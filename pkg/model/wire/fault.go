@@ -14,7 +14,7 @@ type Fault struct {
 	// Type of the error, such as invalid_request_error. If a gateway reports none, it is the
 	// code or the type of the error that the gateway passes on.
 	Type string
-	// Message is for people. Of a structured message it has what is wrong and where, never
+	// Message is for people. Of a structured message it has the mistake and its place, never
 	// the values of the request that some servers repeat. If a gateway passes on an error,
 	// that one's message is at the end.
 	Message string

@@ -9,7 +9,7 @@ import (
 
 // Unmarshal decodes a JSON object and leaves out members whose value has another
 // type than v's: compatible servers deviate in members that do not matter. It
-// fails only on what is not a JSON object.
+// fails only on data that is not a JSON object.
 func Unmarshal(data []byte, v any) error {
 	err := json.Unmarshal(data, v)
 	var mismatch *json.UnmarshalTypeError

@@ -139,7 +139,7 @@ type Response struct {
 	closer io.Closer
 }
 
-// Close ends the response; what was not read is dropped.
+// Close ends the response; unread bytes are dropped.
 func (r *Response) Close() { _ = r.closer.Close() }
 
 // Peek returns the first byte of the body that is neither white space nor a

@@ -289,7 +289,7 @@ func (l *Log) checkPredecessor(ctx context.Context, run runlog.Run, rec *harness
 }
 
 // checkStored decides about a record that was stored at sequence while the bus lost records.
-// If it does not follow what is stored, checkStored deletes it and returns errPredecessor.
+// If it does not follow the stored records, checkStored deletes it and returns errPredecessor.
 func (l *Log) checkStored(ctx context.Context, run runlog.Run, rec *harnessv1.Record, sequence uint64) error {
 	p := l.partition(run)
 	if _, err := l.gate(ctx, p); err != nil {

@@ -18,14 +18,14 @@ import (
 // deletes at most 500 messages a second.
 const erasePause = 2 * time.Millisecond
 
-// Erase deletes what is stored of a run, message by message: a purge by subject blocks
+// Erase deletes the messages of a run one by one: a purge by subject blocks
 // every other append until it has visited all blocks of the stream.
 //
 // It makes each deletion after the leader has confirmed the one before. So an
 // interrupted erasure leaves the newest records without a gap, and the run never
 // appears to end at an older record.
 //
-// It deletes what is stored when it starts. Another run of the same name, started once
+// It deletes the messages that are stored when it starts. Another run of the same name, started once
 // the last record is gone, is not touched, not even by an erasure that still runs.
 func (l *Log) Erase(ctx context.Context, run runlog.Run, keep, through uint64) error {
 	if !run.Valid() { // a wildcard would match other runs
@@ -42,7 +42,7 @@ func (l *Log) Erase(ctx context.Context, run runlog.Run, keep, through uint64) e
 		}
 	}
 	timers, blobs, runs := parts[0], parts[1], parts[2]
-	// The bounds are older than this read: what is stored after it is above them.
+	// The bounds are older than this read: messages that are stored after it are above them.
 	newest, err := e.newest(ctx, runs, runlog.LogFilter(p, run), runlog.InboxSubject(p, run))
 	if err != nil {
 		return unavailable("erase "+run.String(), err)

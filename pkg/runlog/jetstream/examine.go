@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Examine returns what is wrong with the streams, a line each: streams that store
+// Examine returns the problems of the streams, a line each: streams that store
 // nothing, which it finds out by writing a message and deleting it, and replicas that are
 // away. It takes Config.Timeout at most.
 func (l *Log) Examine(ctx context.Context) []string {

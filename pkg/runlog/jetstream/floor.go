@@ -87,9 +87,9 @@ func (l *Log) rewind(ctx context.Context, p int, h *history) error {
 	return nil
 }
 
-// consumersPast returns the consumers of steps and jobs that are past what is left of a stream, and
-// where that ends: at what the newest loss has left, if they were not reset since, and otherwise
-// at the newest message.
+// consumersPast returns the consumers of steps and jobs that are past the end of a stream, and
+// that end: the last message that the newest loss has left, if they were not reset since, and otherwise
+// the newest message.
 func (l *Log) consumersPast(ctx context.Context, p int, h *history, epoch uint64) (map[*jetstream.ConsumerInfo]uint64, error) {
 	stream, err := asked(ctx, func(ctx context.Context) (jetstream.Stream, error) { return l.js.Stream(ctx, runsStream(p)) })
 	if err != nil {
@@ -124,7 +124,7 @@ func (l *Log) consumersPast(ctx context.Context, p int, h *history, epoch uint64
 }
 
 // floors are the highest ack floors that this process has seen. A server that crashes
-// may lose acknowledgements and then reports a lower floor. What was acknowledged
+// may lose acknowledgements and then reports a lower floor. An acknowledged message
 // remains so, unless the stream loses it.
 type floors struct {
 	mu sync.Mutex

@@ -38,7 +38,7 @@ type history struct {
 	newest atomic.Uint64
 	// unsettled is the time, in nanoseconds since 1970, until which messages that were
 	// delivered before the newest reconnect or loss may be queued in this process; 0 for
-	// neither. What is stored up to settled is not in doubt.
+	// neither. Messages up to settled are not in doubt.
 	unsettled atomic.Int64
 	settled   atomic.Uint64
 	// kept is the sequence up to which the newest loss has certainly left everything.
@@ -234,7 +234,7 @@ func (l *Log) compare(ctx context.Context, p int, known []mark) (kept uint64, in
 	return kept, intact, nil
 }
 
-// markState is what has become of a marked message.
+// markState is the state of a marked message.
 type markState int
 
 const (
@@ -243,7 +243,7 @@ const (
 	markReplaced           // the stream has another message there, or ends before it
 )
 
-// lagWait is how long a new leader may take to apply what is stored.
+// lagWait is how long a new leader may take to apply the stored messages.
 const lagWait = time.Second
 
 // marked returns the state of a mark, as the stream's leader knows it.

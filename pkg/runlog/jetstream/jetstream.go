@@ -69,7 +69,7 @@ type Log struct {
 	floors     floors
 	pulls      pulls
 	full       atomic.Int64 // when a stream was last found full, nanoseconds since 1970
-	denied     denial       // what the server does not permit this user to do
+	denied     denial       // operations that the server does not permit this user
 	outages    outages
 	closed     chan struct{} // closed when the connection is closed permanently
 	running    sync.WaitGroup

@@ -67,7 +67,7 @@ func (l *Log) putKeyed(ctx context.Context, k keyedWrite) (stored bool, err erro
 }
 
 // checkStarted returns nil if the run that k is for has its first record. Otherwise it
-// deletes what is stored under k's subject and returns ErrNotFound.
+// deletes the message under k's subject and returns ErrNotFound.
 func (l *Log) checkStarted(ctx context.Context, k keyedWrite) error {
 	started, err := l.started(ctx, k.run, k.first)
 	if err == nil && !started {

@@ -47,7 +47,7 @@ func (f TLSFiles) options() ([]nats.Option, error) {
 
 // refusedConnection returns an error with the remedy for a server that refuses this
 // process, or that this process does not trust. It returns nil for a server that is not
-// available yet. Refusals are not retried: a restart picks up what has changed.
+// available yet. Refusals are not retried: a restart picks up a change.
 func refusedConnection(url string, err error) error {
 	var (
 		unknown   x509.UnknownAuthorityError
@@ -111,7 +111,7 @@ func (d *denial) clear() {
 	d.at, d.lasting = time.Time{}, false
 }
 
-// err returns what is denied now, nil for nothing.
+// err returns the operations that are denied now; nil for none.
 func (d *denial) err(url string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,8 +1,8 @@
 // Package harnesstool has the harness's own tools: tools that change the run
 // itself instead of a workspace, one file for each.
 //
-// A tool is one value: what the model reads, which runs have it, and what a call
-// does. To add a tool, add a file that registers it.
+// A tool is one value: its specification, the runs that have it, and the effect of a
+// call. To add a tool, add a file that registers it.
 package harnesstool
 
 import (
@@ -41,7 +41,7 @@ type Tool struct {
 	Wait func(arguments string) (*harnessv1.WaitState, error)
 	// Search is true if calls search the tools of servers.
 	Search bool
-	// Product is true if the arguments are what the agent produces: other arguments are
+	// Product is true if the arguments are the product of the agent: other arguments are
 	// another outcome, also with the same result.
 	Product bool
 	// Summary returns what a call reports about the finished work; nil if a call does

@@ -8,7 +8,7 @@ var _ = register(40, product(workItemTool(workitem.StoreArtifact, workitem.SetAr
 		`"role":{"type":["string","null"],"description":"DELIVERABLE (handed to the user), WORKING (for yourself) or CONTROL (an audit). Left out, it is the role that the item has."}`,
 	`"id","content"`, "for results that are texts; role DELIVERABLE for what the user is to get")))
 
-// product returns t with the mark that its arguments are what the agent produces.
+// product returns t with the mark that its arguments are the product of the agent.
 func product(t *Tool) *Tool {
 	t.Product = true
 	return t

@@ -22,7 +22,7 @@ const (
 	maxLeftOut = 64
 )
 
-// Input is what is known of the servers of a run when its tools are decided.
+// Input has the states of the servers of a run when its tools are decided.
 type Input struct {
 	// Servers are the settings.
 	Servers []*harnessv1.McpServer

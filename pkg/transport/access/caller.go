@@ -16,7 +16,7 @@ type Caller struct {
 	Roots []string
 	// Providers are those of the models that runs may use; nil means all.
 	Providers []string
-	// Rights are what runs may do and what the caller may answer; nil means all.
+	// Rights are those of the caller's runs and of its answers; nil means all.
 	Rights []Right
 	// Tier and Entitlements have no effect here; runs that the caller starts have them.
 	Tier         string

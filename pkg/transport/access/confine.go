@@ -19,7 +19,7 @@ const nameKey = "harness-caller"
 // approvalsKey is the header of callers without the right Approve. It only removes rights.
 const approvalsKey = "harness-no-approvals"
 
-// entitlementsKey and tierKey are the headers with what the line of a token entitles to. They come
+// entitlementsKey and tierKey are the headers with the entitlements and the tier of a token's line. They come
 // from the guard alone: confined removes those of a caller.
 const (
 	entitlementsKey = "harness-entitlements"
@@ -65,7 +65,7 @@ func Approves(ctx context.Context) bool {
 	return len(metadata.ValueFromIncomingContext(ctx, approvalsKey)) == 0
 }
 
-// Entitlements returns what the line of the caller's token entitles it to.
+// Entitlements returns the entitlements in the line of the caller's token.
 func Entitlements(ctx context.Context) []string {
 	header := metadata.ValueFromIncomingContext(ctx, entitlementsKey)
 	if len(header) == 0 {

@@ -14,7 +14,7 @@ import (
 // recheck is how often the token of an open stream or HTTP request is looked up again.
 const recheck = 2 * time.Second
 
-// holdEnd is the cause of a context that hold has ended. It wraps what the client receives.
+// holdEnd is the cause of a context that hold has ended. It wraps the error that the client receives.
 type holdEnd struct{ error }
 
 // Unwrap returns the error for the client.

@@ -70,7 +70,7 @@ func (t *Tokens) Unbounded() []int {
 }
 
 // Open reads a file of tokens, one a line: `TOKEN [NS,…|*] [name=N] [roots=DIR,…]
-// [providers=P,…] [may=RIGHT,…] [tier=T] [entitlements=E,…]`. What is left out is not
+// [providers=P,…] [may=RIGHT,…] [tier=T] [entitlements=E,…]`. An omitted item is not
 // bounded; the default of name is made from the token's digest. Empty lines and lines that
 // begin with # are ignored. The file is read again when it changes; a change that cannot
 // be read is logged, and the previous tokens stay valid.

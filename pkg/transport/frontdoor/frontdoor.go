@@ -160,7 +160,7 @@ const (
 	refusedBytes = 64 << 10
 )
 
-// refusePlain answers a client that does not speak TLS. It reads what the client sends
+// refusePlain answers a client that does not speak TLS. It reads the client's bytes
 // first, because unread bytes would make the system discard the answer.
 func refusePlain(raw net.Conn) {
 	_ = raw.SetDeadline(time.Now().Add(refusedTime))

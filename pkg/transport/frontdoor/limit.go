@@ -104,7 +104,7 @@ func (c *peerConn) Close() error {
 	return c.Conn.Close()
 }
 
-// CloseWrite ends what is sent; the peer can still send.
+// CloseWrite closes the writing side; the peer can still send.
 func (c *peerConn) CloseWrite() error {
 	half, ok := c.Conn.(interface{ CloseWrite() error })
 	if !ok {

@@ -32,7 +32,7 @@ var keyForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(fmt.Sprintf("^%s[0-9a-f]{%d}$", Prefix, 2*keyBytes))
 })
 
-// maxFile bounds what is read of a key file.
+// maxFile bounds the size of a key file, in bytes.
 const maxFile = 4 << 10
 
 // New returns a new key, which is in no file.

@@ -47,7 +47,7 @@ const (
 	item    // of a list
 	heading // or a comment of a program
 	quoted  // block quotes and direct speech
-	code    // fences and what is in them, indented blocks, markup, tables
+	code    // fences and the lines in them, indented blocks, markup, tables
 	rule
 	unread // far from both ends of a long artifact
 )
@@ -240,7 +240,7 @@ func (d *document) readRegister() {
 			continue
 		}
 		if listed = l.kind == item && (listed || n > 0 && d.marked(n-1) && (d.at(n-1).says.has(signColon) || d.boldTitle(n-1))); listed {
-			continue // a list of what was done
+			continue // a list of finished work
 		}
 		written++
 		if coded(l.raw) {

@@ -12,7 +12,7 @@ const (
 	signText                       // names a text: report, script, poem
 	signPart                       // names a part by its turn: "the next section"
 	signRequest                    // mentions a request: "as you asked", "your brief"
-	signGiven                      // mentions what the reader gave: "you sent"
+	signGiven                      // mentions an input of the reader: "you sent"
 	signProposal                   // proposes more work: "Shall I add …?"
 	signPolite                     // turns to the reader as letters do, too: "Let me know"
 	signSaved                      // names the place where it was stored

@@ -15,7 +15,7 @@ const (
 	certain         // it is about the artifact, or of the request for it
 )
 
-// testimony is what the words of a line say.
+// testimony has the signs in the words of a line.
 type testimony struct {
 	signs  signs
 	weight weight

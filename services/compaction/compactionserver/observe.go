@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 )
 
-// observer fetches what the decision about one step needs.
+// observer fetches the observations that the decision about one step needs.
 type observer struct {
 	s    *Server
 	task *executor.Task

@@ -20,7 +20,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/compaction"
 )
 
-// request creates the job for a summary. What is wrong with the request itself becomes the
+// request creates the job for a summary. An error of the request itself becomes the
 // reason why there is none.
 func (o *observer) request(ctx context.Context, key string) (*harnessv1.SummaryRequested, error) {
 	job, err := compaction.ParseRequest(key)

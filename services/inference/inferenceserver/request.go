@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 )
 
-// input is what the call of a job is made from.
+// input has the parts of the request of a job.
 type input struct {
 	// request has all texts inline. Opaque parts and media may be blobs.
 	request *harnessv1.ModelRequest

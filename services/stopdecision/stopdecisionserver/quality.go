@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/quality"
 )
 
-// Bounds of what is read of an attempt.
+// Bounds of the texts that are read of an attempt.
 const (
 	// maxJudged is how much of the output a verifier reads, in code points.
 	maxJudged = 8000
@@ -22,7 +22,7 @@ const (
 	maxGoal = 16 << 10
 )
 
-// output reads what the attempt has produced: the agent's texts in order, and where they are
+// output reads the texts of the attempt: the agent's texts in order, and where they are
 // short the summary and the artifacts after them.
 func (o *observer) output(ctx context.Context) (*harnessv1.Observation, error) {
 	src := &sources{observer: o}

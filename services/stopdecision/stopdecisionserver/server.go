@@ -100,7 +100,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	harnessv1.RegisterStopDecisionServiceServer(r, s)
 }
 
-// Decide returns what the stop decision would commit for a step, and commits nothing.
+// Decide returns the outcome that the stop decision would commit for a step, and commits nothing.
 // The step must hold its contract and definition itself, not as references.
 func (s *Server) Decide(_ context.Context, req *harnessv1.DecideRequest) (*harnessv1.DecideResponse, error) {
 	out, err := stopdecision.Decide(req.GetInput())

@@ -17,7 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 )
 
-// sources reads what the checks of a contract need. It implements contract.Sources.
+// sources reads files, commands and services for the checks of a contract. It implements contract.Sources.
 type sources struct{ *observer }
 
 func (s *sources) snapshot() *harnessv1.Snapshot { return s.task.Step().GetSnapshot() }
@@ -74,7 +74,7 @@ func (s *sources) Saved() []*harnessv1.Artifact {
 	return s.snapshot().GetWorkItemLedger().GetArtifacts()
 }
 
-// File returns what the tool host finds at a path.
+// File returns the file that the tool host finds at a path.
 func (s *sources) File(ctx context.Context, path string, textBytes uint32) (*harnessv1.CheckFileResponse, error) {
 	var r *harnessv1.CheckFileResponse
 	err := s.whenReachable(ctx, func() (err error) {
