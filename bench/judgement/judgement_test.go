@@ -187,7 +187,7 @@ func (l *loop) carryOut(stopping bool) *harnessv1.TurnComplete {
 	if stopping {
 		response.ToolCalls = append(response.ToolCalls, &harnessv1.ToolCall{Id: fmt.Sprintf("d%d", l.turn), Name: harnesstool.WorkComplete, Arguments: content.Inline(`{"summary":"done"}`)})
 	}
-	state := &turn.State{Snapshot: l.s, Definition: l.made, Tools: &turn.ToolSet{Set: l.tools}, Ledger: "ledger"}
+	state := &turn.State{Snapshot: l.s, Definition: l.made, Offer: &turn.Offer{Set: l.tools}, Ledger: "ledger"}
 	p := turn.New(state, noon)
 	for {
 		action := turn.Next(state, p)

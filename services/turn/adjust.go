@@ -37,7 +37,7 @@ func (s *State) RefusedTools() []*harnessv1.ToolSpec { return (&Progress{}).refu
 // refusedTools is RefusedTools with those of this step.
 func (p *Progress) refusedTools(s *State) (refused []*harnessv1.ToolSpec) {
 	for _, a := range p.adjustments(s, s.Snapshot.GetModel()) {
-		if spec := s.Tools.Lookup(a.GetTool()); spec != nil && a.GetAdjustment() == harnessv1.Adjustment_ADJUSTMENT_NO_TOOL {
+		if spec := s.Offer.Lookup(a.GetTool()); spec != nil && a.GetAdjustment() == harnessv1.Adjustment_ADJUSTMENT_NO_TOOL {
 			refused = append(refused, spec)
 		}
 	}
@@ -82,7 +82,7 @@ const maxToolsLeftOut = 16
 // mayLeaveOut reports whether requests can go without a tool that a model refuses: one of a server,
 // unless there are too many of them. A run is nothing without the tools of the harness.
 func (p *Progress) mayLeaveOut(s *State, name string) bool {
-	if s.Tools == nil || s.Tools.Servers.Lookup(name) == nil {
+	if s.Offer == nil || s.Offer.Servers.Lookup(name) == nil {
 		return false
 	}
 	left := 0

@@ -204,7 +204,7 @@ func TestOnlyToolsOfServersAreLeftOut(t *testing.T) {
 			s.ModelAdjustments = append(s.ModelAdjustments, &harnessv1.ModelAdjustment{Model: "m", Adjustment: harnessv1.Adjustment_ADJUSTMENT_NO_TOOL, Tool: fmt.Sprint("mcp__s__", i)})
 		}
 		w := newWorker(t, s)
-		w.state.Tools.Servers = mcptool.NewIndex(&harnessv1.McpTools{Tools: []*harnessv1.McpTool{
+		w.state.Offer.Servers = mcptool.NewIndex(&harnessv1.McpTools{Tools: []*harnessv1.McpTool{
 			{Server: "s", Spec: &harnessv1.ToolSpec{Name: "mcp__s__a"}}, {Server: "s", Spec: &harnessv1.ToolSpec{Name: "mcp__s__b"}},
 		}})
 		w.failures = c.failures
@@ -235,7 +235,7 @@ func TestRefusedToolsNeedNoTokens(t *testing.T) {
 	}
 	refused := []*harnessv1.ToolSpec{spec("mcp__s__a"), spec("mcp__s__b")}
 	specs := append(refused[:2:2], spec("mcp__s__c"))
-	set, err := tool.NewSet(slices.Concat(w.state.Tools.Specs(), specs))
+	set, err := tool.NewSet(slices.Concat(w.state.Offer.Specs(), specs))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,16 +243,16 @@ func TestRefusedToolsNeedNoTokens(t *testing.T) {
 	for _, spec := range specs {
 		servers = append(servers, &harnessv1.McpTool{Server: "s", Spec: spec})
 	}
-	w.state.Tools.Set, w.state.Tools.Tokens = set, runstate.ToolTokens(set.Specs())
-	w.state.Tools.Servers = mcptool.NewIndex(&harnessv1.McpTools{Tools: servers})
+	w.state.Offer.Set, w.state.Offer.Tokens = set, runstate.ToolTokens(set.Specs())
+	w.state.Offer.Servers = mcptool.NewIndex(&harnessv1.McpTools{Tools: servers})
 	e := asking(noTool)
 	e.Tool = "mcp__s__b"
 	w.failures = []*model.Error{e}
 	if before := w.state.RefusedTools(); len(before) != 1 || before[0].GetName() != "mcp__s__a" {
 		t.Errorf("refused before: %v", before)
 	}
-	want := w.state.Tools.Tokens - runstate.ToolTokens(refused)
+	want := w.state.Offer.Tokens - runstate.ToolTokens(refused)
 	if got := w.mustEnd().GetStep().GetSnapshot().GetTokenBudget().GetToolTokens(); got != want {
-		t.Errorf("%d tokens, want %d of %d", got, want, w.state.Tools.Tokens)
+		t.Errorf("%d tokens, want %d of %d", got, want, w.state.Offer.Tokens)
 	}
 }

@@ -35,8 +35,8 @@ type End struct {
 	Unadmitted bool
 	// ToolTokens is about what the specs of the tools need of the model's window.
 	ToolTokens uint32
-	// Tools are those of the calls; nil if they are unknown.
-	Tools *ToolSet
+	// Offer is that of the calls; nil if it is unknown.
+	Offer *Offer
 	// Run is the run of the turn, and Agents are its sub-agents.
 	Run    runlog.Run
 	Agents []*harnessv1.SubAgent
@@ -65,7 +65,7 @@ func (p *Progress) close(s *State) Action {
 	interrupted := p.interrupted(s)
 	c, err := complete(p.snapshot(s), p, End{
 		Interrupted: interrupted, Error: cmp.Or(p.noResponse(s), p.cutShortAgain(s)), Outcomes: p.outcomes(s), Unadmitted: p.unadmitted(s),
-		ToolTokens: s.Tools.Tokens - min(s.Tools.Tokens, runstate.ToolTokens(p.refusedTools(s))), Tools: p.tools(s), Run: s.Run, Agents: s.Definition.Agents, Now: p.execution.now,
+		ToolTokens: s.Offer.Tokens - min(s.Offer.Tokens, runstate.ToolTokens(p.refusedTools(s))), Offer: p.offer(s), Run: s.Run, Agents: s.Definition.Agents, Now: p.execution.now,
 	})
 	if err != nil {
 		return Fail{Err: err}
@@ -302,10 +302,10 @@ func (c *completion) delegate(end End, replies []agentReply) {
 // addTool keeps the tool of a call that a person decides about, and proposes rules that allow
 // calls like it for the rest of the run.
 func (c *completion) addTool(call *harnessv1.PendingCall, end End) {
-	if end.Tools == nil {
+	if end.Offer == nil {
 		return
 	}
-	spec := end.Tools.Lookup(harnesstool.CanonicalName(call.GetTool()))
+	spec := end.Offer.Lookup(harnesstool.CanonicalName(call.GetTool()))
 	if spec == nil {
 		return
 	}

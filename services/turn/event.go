@@ -78,10 +78,9 @@ type MessagesRead struct{ Result readback.Result }
 // InboxChecked: the inbox has been read. A change of the mode of work in it acts on the
 // calls of the turn that have not started.
 type InboxChecked struct {
-	// Mode is the mode of work that the inbox asks for; empty for that of the step.
-	Mode string
-	// Tools are those of the turn in that mode; nil for those of the step.
-	Tools *ToolSet
+	// Offer is that of the turn in the mode of work that the inbox asks for; nil for that of the
+	// step.
+	Offer *Offer
 }
 
 // CallSent: the call is being delivered.

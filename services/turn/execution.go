@@ -43,8 +43,7 @@ type execution struct {
 	// modeRead is true once the inbox was read after the model has answered, or could not
 	// be read then.
 	modeRead bool
-	mode     string          // that the inbox asks for; empty if it asks for none
-	tools    *ToolSet        // in that mode
+	offer    *Offer          // in the mode of work that the inbox asks for; nil if it asks for none
 	fresh    map[string]bool // calls that this worker has started or moved
 	sent     map[string]bool // calls that are not to be sent again
 	inFlight map[string]bool

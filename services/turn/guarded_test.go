@@ -53,7 +53,7 @@ func TestFileToolsAskForGuardedPlaces(t *testing.T) {
 		}
 		s := &State{
 			Snapshot: &harnessv1.Snapshot{GrantedTools: c.granted, Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: &c.yolo}}},
-			Tools:    &ToolSet{Set: set}, Definition: &agent.Definition{Policy: p},
+			Offer:    &Offer{Set: set}, Definition: &agent.Definition{Policy: p},
 		}
 		if c.tool == "" {
 			c.tool = "write_file"

@@ -317,7 +317,7 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 // marks returns the marks of the result of a call as it is carried out.
 func (j *judgement) marks(call *harnessv1.ToolCall) *harnessv1.ResultMarks {
 	name := harnesstool.CanonicalName(call.GetName())
-	_, spec := j.p.tools(j.s).reach(name, call.GetByCallTool())
+	_, spec := j.p.offer(j.s).reach(name, call.GetByCallTool())
 	m := mark.OfCall(j.s.Snapshot.GetConfig(), name, spec, call.GetArguments().GetInline())
 	if t := harnesstool.Of(spec); m != nil && t != nil && t.Summary != nil {
 		m.KeptContent = harnessv1.KeptContent_KEPT_CONTENT_COMPLETION
@@ -364,7 +364,7 @@ func kindOf(c *harnessv1.PreparedCall) string {
 
 // prepare decides what becomes of a call before its subscribers are called.
 func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
-	tools := j.p.tools(j.s)
+	tools := j.p.offer(j.s)
 	name := harnesstool.CanonicalName(call.GetName())
 	prepared := &harnessv1.PreparedCall{CallId: call.GetId(), Tool: call.GetName()}
 	refuse := func(as harnessv1.CallDisposition, message string) *harnessv1.PreparedCall {
@@ -425,7 +425,7 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 	prepared.SandboxLevel, prepared.SandboxHosts = command.level, command.hosts
 	guarded := guardedPlace(spec, call.GetArguments().GetInline())
 	prepared.Guarded = guarded != ""
-	outsideWhy, each := outside(j.s.Definition.Web, spec, call.GetArguments().GetInline())
+	outsideWhy, each := outside(j.s.Offer.Web, spec, call.GetArguments().GetInline())
 	decision, why := j.s.Definition.Policy.Decide(spec, call.GetArguments().GetInline(), policy.Exemptions{
 		Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
 		Yolo: j.s.Snapshot.GetConfig().GetTools().GetYolo(), Confined: command.confined, Guarded: guarded, Outside: outsideWhy, Each: each,

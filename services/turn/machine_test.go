@@ -130,7 +130,10 @@ func (at *place) take(event turn.Event) {
 		at.asked++
 	case turn.CheckInbox:
 		if checked, ok := event.(turn.InboxChecked); ok {
-			at.mode = checked.Mode
+			at.mode = ""
+			if checked.Offer != nil {
+				at.mode = checked.Offer.Mode
+			}
 		}
 	case turn.SendCall:
 		at.flying = append(at.flying, a.Call.ID)

@@ -19,7 +19,7 @@ import (
 )
 
 // markedTools are tools that declare what compaction may do.
-func markedTools(t fataler) *turn.ToolSet {
+func markedTools(t fataler) *turn.Offer {
 	host, client := harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT
 	set, err := tool.NewSet(append([]*harnessv1.ToolSpec{
 		{Name: "read_file", ParametersSchema: `{"type":"object"}`, Origin: host, Annotations: &harnessv1.ToolAnnotations{
@@ -38,7 +38,7 @@ func markedTools(t fataler) *turn.ToolSet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &turn.ToolSet{Set: set}
+	return &turn.Offer{Set: set}
 }
 
 // everyCall are calls that end in every way.
@@ -64,7 +64,7 @@ func marking() *harnessv1.Snapshot {
 // or else by their role.
 func endOf(t fataler, s *harnessv1.Snapshot, change func(*worker)) (*worker, *harnessv1.Outcome, map[string]*harnessv1.Message) {
 	w := newWorker(t, s, everyCall()...)
-	w.state.Tools = markedTools(t)
+	w.state.Offer = markedTools(t)
 	if change != nil {
 		change(w)
 	}
@@ -155,7 +155,7 @@ func TestCallsThatDidNotRunAreMarked(t *testing.T) {
 // former text.
 func TestExitCodesArePreserved(t *testing.T) {
 	w := newWorker(t, marking(), call("run", "run_command", `{"command":"make"}`))
-	w.state.Tools, w.dies = markedTools(t), 2
+	w.state.Offer, w.dies = markedTools(t), 2
 	_, _ = w.work()
 	w.folded()
 	_, appended, _ := turn.Finish(w.state.Snapshot, w.p, w.p.Calls[0], &harnessv1.ExecuteToolResponse{

@@ -29,23 +29,23 @@ func ModeAfter(s *harnessv1.Snapshot, definition *agent.Definition, changes []st
 
 // mode returns the mode of work of the calls that have not started.
 func (p *Progress) mode(s *State) string {
-	if p.execution.mode != "" {
-		return p.execution.mode
+	if p.execution.offer != nil {
+		return p.execution.offer.Mode
 	}
 	return runstate.Mode(s.Snapshot)
 }
 
-// tools returns the tools that calls can use that have not started.
-func (p *Progress) tools(s *State) *ToolSet {
-	if p.execution.tools != nil {
-		return p.execution.tools
+// offer returns what calls can use that have not started.
+func (p *Progress) offer(s *State) *Offer {
+	if p.execution.offer != nil {
+		return p.execution.offer
 	}
-	return s.Tools
+	return s.Offer
 }
 
 // blocks reports whether the mode of work does not allow a call that a tool host runs.
 func (p *Progress) blocks(s *State, c Call) bool {
-	return p.tools(s).Blocked[harnesstool.CanonicalName(c.Tool)]
+	return p.offer(s).Blocked[harnesstool.CanonicalName(c.Tool)]
 }
 
 // block answers a call that has not started and that the mode of work does not allow.

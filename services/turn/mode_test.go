@@ -16,11 +16,11 @@ import (
 
 // planned is an inbox that asks for plan mode, in which a turn has the tool read_file.
 func planned(s *turn.State) turn.InboxChecked {
-	set, err := tool.NewSet([]*harnessv1.ToolSpec{s.Tools.Lookup("read_file")})
+	set, err := tool.NewSet([]*harnessv1.ToolSpec{s.Offer.Lookup("read_file")})
 	if err != nil {
 		panic(err)
 	}
-	return turn.InboxChecked{Mode: "plan", Tools: &turn.ToolSet{Set: set, Blocked: map[string]bool{"write_file": true, "run_command": true}}}
+	return turn.InboxChecked{Offer: &turn.Offer{Mode: "plan", Set: set, Blocked: map[string]bool{"write_file": true, "run_command": true}}}
 }
 
 // changing returns a worker whose model makes calls that read and write, and whose run is
@@ -80,21 +80,22 @@ func TestModeChangesInTheOpenTurn(t *testing.T) {
 // TestModeThatAllowsMore: a call that the mode of the step does not allow runs if the inbox
 // asks for one that does, and not if a later read takes the change back.
 func TestModeThatAllowsMore(t *testing.T) {
-	for name, later := range map[string]turn.InboxChecked{"stays": {Mode: "execute"}, "is taken back": {}} {
+	for name, stays := range map[string]bool{"stays": true, "is taken back": false} {
 		w := newWorker(t, snapshot(), call("a", "write_file", `{"path":"1"}`))
-		whole := w.state.Tools
-		w.state.Tools, w.state.Snapshot.Mode = planned(w.state).Tools, "plan"
-		if later.Mode != "" {
-			later.Tools = whole
+		whole, later := *w.state.Offer, turn.InboxChecked{}
+		whole.Mode = "execute"
+		w.state.Offer, w.state.Snapshot.Mode = planned(w.state).Offer, "plan"
+		if stays {
+			later.Offer = &whole
 		}
 		w.inbox = func(a turn.CheckInbox) turn.Event {
 			if a.Newest {
-				return turn.InboxChecked{Mode: "execute", Tools: whole}
+				return turn.InboxChecked{Offer: &whole}
 			}
 			return later
 		}
 		w.mustEnd()
-		if ran := len(w.effects) == 2; ran != (later.Mode != "") {
+		if ran := len(w.effects) == 2; ran != stays {
 			t.Errorf("%s: %v", name, w.effects)
 		}
 	}

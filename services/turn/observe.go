@@ -59,7 +59,7 @@ func (p *Progress) observe(s *State, now time.Time, action Action, event Event) 
 		return ok && p.proposed(a, e)
 	case CheckInbox:
 		e, ok := event.(InboxChecked)
-		return ok && (e.Mode == "") == (e.Tools == nil) && p.inboxRead(a, e)
+		return ok && p.inboxRead(a, e)
 	case SendCall:
 		_, ok := event.(CallSent)
 		return ok && p.callSent(a.Call.ID)
@@ -229,7 +229,7 @@ func (p *Progress) inboxRead(a CheckInbox, read InboxChecked) bool {
 		e.inboxChecked = true
 	}
 	e.recent = true
-	e.mode, e.tools = read.Mode, read.Tools
+	e.offer = read.Offer
 	return true
 }
 

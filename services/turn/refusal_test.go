@@ -100,7 +100,7 @@ func TestRequestsThatAreTooLong(t *testing.T) {
 			}
 			w := newWorker(t, s)
 			w.failures = c.failures
-			w.state.Tools.Tokens = 77
+			w.state.Offer.Tokens = 77
 			w.state.Window = func(string) uint32 { return c.window }
 			outcome := w.mustEnd()
 			step, after := outcome.GetStep(), outcome.GetStep().GetSnapshot()

@@ -67,7 +67,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
 		return d
 	}
-	message.ToolCalls = p.callsOf(p.tools(s).Servers)
+	message.ToolCalls = p.callsOf(p.offer(s).Servers)
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
 	j := newJudgement(s, p, d)

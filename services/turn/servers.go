@@ -18,7 +18,7 @@ func (j *judgement) findTools(arguments string) string {
 	if err != nil {
 		return err.Error() // its schema was checked
 	}
-	tools := j.p.tools(j.s)
+	tools := j.p.offer(j.s)
 	return tools.Servers.Find(given.Query, j.s.Snapshot.GetMcp().GetServers(), func(t *harnessv1.McpTool) bool {
 		_, spec := tools.reach(t.GetSpec().GetName(), true)
 		return spec != nil && (t.GetChange() == nil || !j.s.Snapshot.GetAutonomous())

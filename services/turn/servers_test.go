@@ -36,7 +36,7 @@ func TestCallsOfChangedTools(t *testing.T) {
 		yolo := true
 		j := &judgement{p: &Progress{}, s: &State{
 			Snapshot: &harnessv1.Snapshot{Autonomous: autonomous, Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: &yolo}}},
-			Tools:    &ToolSet{Set: set, Servers: servers}, Definition: &agent.Definition{Policy: p},
+			Offer:    &Offer{Set: set, Servers: servers}, Definition: &agent.Definition{Policy: p},
 		}}
 		want := harnessv1.CallDisposition_CALL_DISPOSITION_ASK
 		if autonomous {

@@ -10,8 +10,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 )
 
 // State is what a turn is decided on in addition to its progress. It does not
@@ -23,8 +21,8 @@ type State struct {
 	Snapshot *harnessv1.Snapshot
 	// Definition of the run.
 	Definition *agent.Definition
-	// Tools that the model can call in this turn.
-	Tools *ToolSet
+	// Offer is what the model can call in this turn.
+	Offer *Offer
 	// Ledger is the id of the ledger of the tool host on which calls start.
 	Ledger string
 	// Sandbox is how far the tool host can confine commands; nil for one that cannot.
@@ -35,41 +33,6 @@ type State struct {
 	// Shows reports whether the view of the turn shows a message of a conversation
 	// unchanged. Nil: the turn indexes the conversation if it has to know.
 	Shows func(c *conversation.Conversation, id uint64) bool
-}
-
-// ToolSet is the set of tools of a turn.
-type ToolSet struct {
-	*tool.Set
-	// Hidden are the tools that the model can only find, and Servers all tools of servers. Nil:
-	// there are none.
-	Hidden  *tool.Set
-	Servers *mcptool.Index
-	// Blocked are the names of the tools that only other modes of work allow.
-	Blocked map[string]bool
-	// Tokens is about what the specs need of the model's window.
-	Tokens uint32
-	// List is the specs as records refer to them.
-	List ToolList
-}
-
-// reach returns the set with a tool that the model can call, by name or with call_tool; nil if
-// there is none.
-func (t *ToolSet) reach(name string, byCallTool bool) (*tool.Set, *harnessv1.ToolSpec) {
-	if spec := t.Lookup(name); spec != nil && (!byCallTool || t.Servers.Lookup(name) != nil) {
-		return t.Set, spec
-	}
-	if t.Hidden != nil {
-		if spec := t.Hidden.Lookup(name); spec != nil {
-			return t.Hidden, spec
-		}
-	}
-	return nil, nil
-}
-
-// ToolList is a harnessv1.ToolList in binary form.
-type ToolList struct {
-	Digest string
-	Data   []byte
 }
 
 // Call is a tool call that a tool host runs.

@@ -114,7 +114,7 @@ func TestReportedUsageReplacesEstimate(t *testing.T) {
 	s := w.state.Snapshot
 	s.TokenBudget = &harnessv1.TokenBudget{UnreportedBytes: 1000, FreedTokens: 600}
 	s.ContinuationCount, s.FailedTries = 2, 4
-	w.state.Tools.Tokens = 55
+	w.state.Offer.Tokens = 55
 	got := w.mustEnd().GetStep().GetSnapshot()
 	var followed uint64
 	for _, m := range appendedBy(w.journal)[1:] {

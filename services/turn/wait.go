@@ -41,10 +41,10 @@ func (j *judgement) prepareWait(prepared *harnessv1.PreparedCall, t *harnesstool
 	case target.GetUrl() != "":
 		j.prepareWaitURL(prepared, target.GetUrl())
 	case target.GetCommand() != "":
-		command := j.s.Tools.Lookup(runCommand)
+		command := j.s.Offer.Lookup(runCommand)
 		if command == nil {
 			refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: the run cannot run commands.")
-			if j.s.Tools.Blocked[runCommand] {
+			if j.s.Offer.Blocked[runCommand] {
 				prepared.Message = mode.BlockedText(runstate.Mode(j.s.Snapshot), runCommand)
 			}
 			return
@@ -73,12 +73,12 @@ func (j *judgement) prepareWaitURL(prepared *harnessv1.PreparedCall, address str
 		return
 	}
 	for _, name := range []string{webtool.Fetch, webtool.Request} {
-		reads := j.s.Tools.Lookup(name)
+		reads := j.s.Offer.Lookup(name)
 		if reads == nil {
 			continue
 		}
 		arguments := encoded("url", address)
-		why, each := outside(j.s.Definition.Web, reads, arguments)
+		why, each := outside(j.s.Offer.Web, reads, arguments)
 		prepared.OnlyOnce = each
 		j.allowed(prepared, reads, arguments, policy.Exemptions{
 			Granted: j.s.Snapshot.GetGrantedTools(), Rules: j.s.Snapshot.GetGrants(), Workspace: j.s.Snapshot.GetWorkspace(),
@@ -87,7 +87,7 @@ func (j *judgement) prepareWaitURL(prepared *harnessv1.PreparedCall, address str
 		return
 	}
 	refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, "This call is not allowed: the run cannot read addresses.")
-	if j.s.Tools.Blocked[webtool.Fetch] || j.s.Tools.Blocked[webtool.Request] {
+	if j.s.Offer.Blocked[webtool.Fetch] || j.s.Offer.Blocked[webtool.Request] {
 		prepared.Message = mode.BlockedText(runstate.Mode(j.s.Snapshot), webtool.Fetch)
 	}
 }
@@ -108,7 +108,7 @@ func (j *judgement) allowed(prepared *harnessv1.PreparedCall, spec *harnessv1.To
 
 // toolOrName returns the spec of a tool, or its name alone if the run does not have it.
 func (j *judgement) toolOrName(name string) *harnessv1.ToolSpec {
-	if spec := j.s.Tools.Lookup(name); spec != nil {
+	if spec := j.s.Offer.Lookup(name); spec != nil {
 		return spec
 	}
 	return &harnessv1.ToolSpec{Name: name, Annotations: &harnessv1.ToolAnnotations{Reads: true}}

@@ -62,7 +62,7 @@ func TestWaitsForAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tools := &ToolSet{Set: set}
+		tools := &Offer{Set: set, Web: c.web}
 		if c.blocked {
 			tools.Blocked = map[string]bool{webtool.Fetch: true}
 		}
@@ -70,7 +70,7 @@ func TestWaitsForAddresses(t *testing.T) {
 			Snapshot: &harnessv1.Snapshot{
 				GrantedTools: c.granted, Grants: []*harnessv1.ToolRule{{Name: webtool.Fetch, Policy: allow, Host: "c.example"}}, Config: &harnessv1.LoopConfig{},
 			},
-			Tools: tools, Definition: &agent.Definition{Policy: p, Web: c.web},
+			Offer: tools, Definition: &agent.Definition{Policy: p},
 		}}
 		got := j.prepare(&harnessv1.ToolCall{Id: "c", Name: harnesstool.Wait, Arguments: content.Inline(`{"url":"` + c.url + `"}`)})
 		if got.GetDisposition() != c.want {

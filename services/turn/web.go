@@ -3,9 +3,7 @@ package turn
 import (
 	"encoding/json"
 	"fmt"
-	"slices"
 
-	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
@@ -36,31 +34,4 @@ func outside(web *harnessv1.Web, spec *harnessv1.ToolSpec, arguments string) (wh
 		return "", false
 	}
 	return "it reads from " + content.Clip(site.String(), maxShownHost) + ", which the run has not reached before", false
-}
-
-// unknownHost are the arguments of a call that reaches a host which no setting names.
-const unknownHost = `{"url":"https://unknown.invalid/"}`
-
-// WebCall returns what a tool host has to know of a call of a web tool; nil for other tools.
-// local is true if a local person has started the run.
-func (s *State) WebCall(name string, local bool) *harnessv1.WebCall {
-	if !webtool.Is(name) {
-		return nil
-	}
-	call := &harnessv1.WebCall{Web: s.Definition.Web, Local: local}
-	if s.Definition.Policy.Restricts(name) {
-		return call // the policy decides about each address, so the model requests that of a redirect
-	}
-	call.Hosts = slices.Clone(s.Definition.Web.GetAllow())
-	for _, r := range s.Snapshot.GetGrants() {
-		if r.GetHost() != "" && webtool.Visits(r.GetName()) {
-			call.Hosts = append(call.Hosts, r.GetHost())
-		}
-	}
-	spec := &harnessv1.ToolSpec{Name: name, Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST}
-	decision, _ := s.Definition.Policy.Decide(spec, unknownHost, policy.Exemptions{
-		Outside: "it is not known", Granted: s.Snapshot.GetGrantedTools(), Yolo: s.Snapshot.GetConfig().GetTools().GetYolo(),
-	})
-	call.AnyHost = decision == harnessv1.ToolDecision_TOOL_DECISION_ALLOW
-	return call
 }

@@ -66,16 +66,16 @@ func TestRedirectsStayWhereTheCallMayGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &State{
-			Definition: &agent.Definition{Policy: p, Web: &harnessv1.Web{Fetch: true, Allow: []string{"a.example"}}},
+			Definition: &agent.Definition{Policy: p}, Offer: &Offer{Web: &harnessv1.Web{Fetch: true, Allow: []string{"a.example"}}},
 			Snapshot: &harnessv1.Snapshot{
 				GrantedTools: c.granted, Grants: []*harnessv1.ToolRule{{Name: webtool.Request, Host: "b.example"}, {Name: "run_command", Prefix: "go"}},
 				Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(c.yolo)}},
 			},
 		}
-		if got := s.WebCall(webtool.Fetch, true); got.GetAnyHost() != c.any || !slices.Equal(got.GetHosts(), c.hosts) || !got.GetLocal() {
+		if got := s.webCall(webtool.Fetch, true); got.GetAnyHost() != c.any || !slices.Equal(got.GetHosts(), c.hosts) || !got.GetLocal() {
 			t.Errorf("%s: %v", name, got)
 		}
-		if s.WebCall("read_file", true) != nil {
+		if s.webCall("read_file", true) != nil {
 			t.Error("another tool has the settings of web tools")
 		}
 	}

@@ -34,7 +34,7 @@ func newState(t fataler, s *harnessv1.Snapshot) *turn.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &turn.State{Snapshot: s, Definition: definition, Tools: &turn.ToolSet{Set: tools(t)}, Ledger: "ledger"}
+	return &turn.State{Snapshot: s, Definition: definition, Offer: &turn.Offer{Set: tools(t)}, Ledger: "ledger"}
 }
 
 // worker performs a turn on a journal that may have records of a former worker. It

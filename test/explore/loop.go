@@ -10,7 +10,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -221,10 +220,9 @@ func turnState(step *harnessv1.Step, plan Turn) (*turn.State, error) {
 		}
 	}
 	read := &harnessv1.ToolSpec{Name: "read", ParametersSchema: `{"type":"object"}`, Annotations: &harnessv1.ToolAnnotations{Reads: true}}
-	available := turn.AvailableTools(step.GetSnapshot(), []*harnessv1.ToolSpec{act, read}, nil, nil, definition)
-	tools, err := tool.NewSet(available.Shown)
+	offer, err := turn.NewOffer(step.GetSnapshot(), []*harnessv1.ToolSpec{act, read}, nil, nil, definition)
 	if err != nil {
 		return nil, err
 	}
-	return &turn.State{Snapshot: step.GetSnapshot(), Definition: definition, Ledger: "ledger", Tools: &turn.ToolSet{Set: tools, Blocked: available.Blocked}}, nil
+	return &turn.State{Snapshot: step.GetSnapshot(), Definition: definition, Ledger: "ledger", Offer: offer}, nil
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
@@ -34,14 +33,14 @@ func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome,
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	available := turn.AvailableTools(step.GetSnapshot(), d.host, nil, nil, definition)
-	tools, err := tool.NewSet(available.Shown)
+	offer, err := turn.NewOffer(step.GetSnapshot(), d.host, nil, nil, definition)
 	if err != nil {
 		d.t.Fatal(err)
 	}
+	offer.Tokens = 100
 	state := &turn.State{
 		Snapshot: step.GetSnapshot(), Definition: definition, Ledger: d.ledger,
-		Tools: &turn.ToolSet{Set: tools, Blocked: available.Blocked, Tokens: 100},
+		Offer: offer,
 	}
 	w := &turnWorker{d: d, state: state, p: turn.New(state, d.now(), d.log[version:]...)}
 	for {
@@ -111,7 +110,7 @@ func (w *turnWorker) perform(action turn.Action) turn.Event {
 		return turn.ConversationLoaded{Conversation: c}
 	case turn.PrepareRequest:
 		request := &harnessv1.ModelRequest{
-			Model: w.state.Snapshot.GetModel(), Messages: conversation.View(a.Conversation.Messages), Tools: w.state.Tools.Specs(),
+			Model: w.state.Snapshot.GetModel(), Messages: conversation.View(a.Conversation.Messages), Tools: w.state.Offer.Specs(),
 		}
 		checkView(d.t, request.GetMessages())
 		d.requests = append(d.requests, request)

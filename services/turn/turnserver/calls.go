@@ -14,7 +14,6 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/transport/access"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
@@ -75,32 +74,14 @@ func (t *execution) deliver(ctx context.Context, a turn.SendCall) turn.Event {
 	if err != nil {
 		return broken(err)
 	}
-	s := t.state.Snapshot
-	request := &harnessv1.ExecuteToolRequest{
-		Namespace:     t.run.Namespace,
-		RunId:         t.run.ID,
-		CallId:        a.Call.HostID(),
-		Tool:          a.Call.Tool,
-		Arguments:     arguments.GetInline(),
-		Workspace:     s.GetWorkspace(),
-		Timeout:       s.GetConfig().GetTools().GetTimeout(),
-		LedgerId:      a.Ledger,
-		FirstSequence: s.GetFirstSequence(),
-		Guarded:       a.Call.Guarded,
-		Shown:         a.Call.Shown,
-		Mcp:           t.serverCall(a.Call.Tool),
-		SkillFolders:  t.state.Definition.Skills,
-		UserSkills:    access.IsPerson(s.GetStartedBy()),
-		Web:           t.state.WebCall(a.Call.Tool, access.IsPerson(s.GetStartedBy())),
-	}
-	if request.Mcp != nil && a.Call.Question != nil {
-		if request.Mcp.Question, err = t.server.question(ctx, t.run, a.Call.Question); err != nil {
+	var question *harnessv1.ServerQuestion
+	if t.state.OfServer(a.Call) && a.Call.Question != nil {
+		if question, err = t.server.question(ctx, t.run, a.Call.Question); err != nil {
 			return broken(err)
 		}
 	}
-	if a.Call.Level != sandbox.Auto {
-		request.Confinement = &harnessv1.Confinement{Level: a.Call.Level, Config: s.GetConfig().GetSandbox(), Hosts: a.Call.Hosts}
-	}
+	request := t.state.Request(a.Call, turn.Inline{Arguments: arguments.GetInline(), Question: question},
+		a.Ledger, access.IsPerson(t.state.Snapshot.GetStartedBy()))
 	d := turn.Delivery{Fresh: a.Fresh, Idempotent: a.Call.Idempotent && !a.Call.Held(), Patience: t.server.cfg.HostPatience}
 	for {
 		switch d.Step {

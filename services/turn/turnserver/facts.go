@@ -4,9 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
-	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -69,7 +66,7 @@ func (t *execution) describe(ctx context.Context) (*turn.RequestFacts, error) {
 			return nil, fmt.Errorf("count messages: %w", err)
 		}
 	}
-	if list := t.state.Tools.List; list.Digest != s.GetToolsDigest() && !t.unstored {
+	if list := t.state.Offer.List; list.Digest != s.GetToolsDigest() && !t.unstored {
 		ref, err := t.server.cfg.Log.PutBlob(ctx, t.run, list.Data)
 		if err != nil {
 			return nil, fmt.Errorf("store the tools: %w", err)
@@ -103,7 +100,7 @@ func (t *execution) weigh(ctx context.Context, f *turn.RequestFacts) error {
 	if last < len(c.Messages) {
 		return nil
 	}
-	total := replyTokens + uint64(t.server.toolTokens(s.GetModel(), t.state.Tools))
+	total := replyTokens + uint64(t.server.toolTokens(s.GetModel(), t.state.Offer))
 	for _, spec := range t.state.RefusedTools() {
 		total -= min(total, uint64(tokens.Tool(s.GetModel(), spec))) //nolint:gosec // not negative
 	}
@@ -162,7 +159,7 @@ func (w *weigher) show(ctx context.Context, m *harnessv1.Message) (*harnessv1.Me
 }
 
 // toolTokens returns the tokens of the tools of a set for a model, counted once.
-func (w *Server) toolTokens(model string, set *turn.ToolSet) uint32 {
+func (w *Server) toolTokens(model string, set *turn.Offer) uint32 {
 	key := toolsKey{model: model, digest: set.List.Digest}
 	w.mu.Lock()
 	n, ok := w.toolWeights[key]
@@ -175,7 +172,7 @@ func (w *Server) toolTokens(model string, set *turn.ToolSet) uint32 {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.toolWeights) >= maxSets {
+	if len(w.toolWeights) >= maxOffers {
 		clear(w.toolWeights)
 	}
 	w.toolWeights[key] = n
@@ -184,12 +181,3 @@ func (w *Server) toolTokens(model string, set *turn.ToolSet) uint32 {
 
 // toolsKey identifies the tools of a request, as a model counts them.
 type toolsKey struct{ model, digest string }
-
-// listOf returns tools as the record of a response refers to them.
-func listOf(specs []*harnessv1.ToolSpec) (turn.ToolList, error) {
-	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(&harnessv1.ToolList{Tools: specs})
-	if err != nil {
-		return turn.ToolList{}, fmt.Errorf("encode the tools of the run: %w", err)
-	}
-	return turn.ToolList{Digest: content.Digest(data), Data: data}, nil
-}

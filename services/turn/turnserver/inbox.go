@@ -25,11 +25,11 @@ func (t *execution) checkInbox(ctx context.Context, a turn.CheckInbox) turn.Even
 	if err != nil {
 		return turn.Failed{Err: err}
 	}
-	tools, err := t.server.toolSet(ctx, t.run, s, t.state.Definition, h)
+	offer, err := t.server.offer(ctx, t.run, s, t.state.Definition, h)
 	if err != nil {
 		return turn.Failed{Err: err}
 	}
-	return turn.InboxChecked{Mode: mode, Tools: tools}
+	return turn.InboxChecked{Offer: offer}
 }
 
 // read reads an inbox; unless newest is set only if it has not been read recently.

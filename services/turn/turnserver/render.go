@@ -44,7 +44,7 @@ func (w *Server) render(ctx context.Context, run runlog.Run, state *turn.State, 
 	if messages, err = turn.AsWritten(messages); err != nil {
 		return nil, err
 	}
-	return &harnessv1.ModelRequest{Model: s.GetModel(), Messages: messages, Tools: state.Tools.Specs()}, nil
+	return &harnessv1.ModelRequest{Model: s.GetModel(), Messages: messages, Tools: state.Offer.Specs()}, nil
 }
 
 // shows reports whether the view of a turn shows a message of the run's conversation

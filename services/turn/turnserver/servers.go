@@ -9,7 +9,6 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
-	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
 // serverTools returns the tools of the servers of a run; nil if it has none.
@@ -26,30 +25,6 @@ func (w *Server) serverTools(ctx context.Context, run runlog.Run, s *harnessv1.S
 		return nil, fmt.Errorf("parse the tools of servers: %w", err)
 	}
 	return mcptool.NewIndex(tools), nil
-}
-
-// serverCall returns what a tool host has to know of a call of a server's tool; nil for others. A
-// call under a changed definition runs only once a person has approved it.
-func (t *execution) serverCall(name string) *harnessv1.McpCall {
-	tool := t.state.Tools.Servers.Lookup(name)
-	if tool == nil {
-		return nil
-	}
-	s := t.state.Snapshot
-	call := &harnessv1.McpCall{
-		Tool: tool.GetDefinition().GetTool(), Schema: tool.GetDefinition().GetSchema(), Digests: []string{tool.GetDefinition().GetDigest()},
-		Sandbox: s.GetConfig().GetSandbox(), Local: s.GetMcp().GetLocal(), Asks: turn.AsksUser(s, t.state.Definition),
-	}
-	for _, server := range t.state.Definition.Mcp {
-		if server.GetName() == tool.GetServer() {
-			call.Server, call.Remembered = server, mcptool.Remembered(server, tool.GetDefinition())
-		}
-	}
-	if c := tool.GetChange(); c != nil {
-		call.Digests, call.Approved = []string{c.GetDigest()}, true
-		call.Remembered = false // what the new definition says is not known here
-	}
-	return call
 }
 
 // question returns an answered question with what its server needs to continue, inline.

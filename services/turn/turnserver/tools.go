@@ -14,18 +14,17 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/turn"
 )
 
-// host is a tool host: its ledger, its tools, and the tool sets made with them.
+// host is a tool host: its ledger, its tools, and the offers made with them.
 type host struct {
 	tools    []*harnessv1.ToolSpec
 	ledgerID string
 	sandbox  *harnessv1.SandboxSupport
 
-	mu   sync.Mutex
-	sets map[setKey]*turn.ToolSet
+	mu     sync.Mutex
+	offers map[offerKey]*turn.Offer
 }
 
 // toolHost returns the tool host as it was described first, or describes it again.
@@ -40,7 +39,7 @@ func (w *Server) toolHost(ctx context.Context, again bool) (*host, error) {
 	if err != nil {
 		return nil, executor.Retry("tool host", err)
 	}
-	h := &host{tools: r.GetTools(), ledgerID: r.GetLedgerId(), sandbox: r.GetSandbox(), sets: map[setKey]*turn.ToolSet{}}
+	h := &host{tools: r.GetTools(), ledgerID: r.GetLedgerId(), sandbox: r.GetSandbox(), offers: map[offerKey]*turn.Offer{}}
 	w.mu.Lock()
 	w.host = h
 	w.mu.Unlock()
@@ -86,8 +85,8 @@ func (t *execution) inspectAt(ctx context.Context, ledger string, instructionsOn
 	return r
 }
 
-// setKey is what decides which of a host's tools a run has.
-type setKey struct {
+// offerKey is what decides which of a host's tools a run has.
+type offerKey struct {
 	clients    string // digest of the tools that clients run
 	questions  bool
 	items      bool // work items
@@ -100,9 +99,9 @@ type setKey struct {
 	waits      bool
 }
 
-// maxSets bounds the tool sets that are kept. Runs whose clients declare the same
+// maxOffers bounds the offers that are kept. Runs whose clients declare the same
 // tools share one.
-const maxSets = 64
+const maxOffers = 64
 
 // state returns what a turn of a run is decided on.
 func (w *Server) state(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot) (*turn.State, error) {
@@ -114,17 +113,17 @@ func (w *Server) state(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 	if err != nil {
 		return nil, err
 	}
-	tools, err := w.toolSet(ctx, run, s, definition, h)
+	offer, err := w.offer(ctx, run, s, definition, h)
 	if err != nil {
 		return nil, err
 	}
-	return &turn.State{Run: run, Snapshot: s, Definition: definition, Tools: tools, Ledger: h.ledgerID, Sandbox: h.sandbox, Window: w.cfg.Window}, nil
+	return &turn.State{Run: run, Snapshot: s, Definition: definition, Offer: offer, Ledger: h.ledgerID, Sandbox: h.sandbox, Window: w.cfg.Window}, nil
 }
 
-// toolSet returns the tools of a run. Its error does not fail the run if the
+// offer returns what the model of a run may call. Its error does not fail the run if the
 // declared tools cannot be read now.
-func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, definition *agent.Definition, h *host) (*turn.ToolSet, error) {
-	key := setKey{
+func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, definition *agent.Definition, h *host) (*turn.Offer, error) {
+	key := offerKey{
 		clients: s.GetClientTools().GetBlob().GetDigest(), questions: turn.AsksUser(s, definition),
 		items: s.GetConfig().GetWorkItems().GetEnabled(), compaction: s.GetConfig().GetContext().GetCompaction(), mode: runstate.Mode(s),
 		waits: turn.Waits(s, definition), artifacts: strings.Join(definition.ArtifactKinds(s), " "), skills: s.GetSkills(),
@@ -139,7 +138,7 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 		key.clients = content.Digest([]byte(text))
 	}
 	h.mu.Lock()
-	have := h.sets[key]
+	have := h.offers[key]
 	h.mu.Unlock()
 	if have != nil {
 		return have, nil
@@ -158,26 +157,15 @@ func (w *Server) toolSet(ctx context.Context, run runlog.Run, s *harnessv1.Snaps
 	if err != nil {
 		return nil, err
 	}
-	available := turn.AvailableTools(s, h.tools, clients, servers, definition)
-	set, err := tool.NewSet(available.Shown)
+	offer, err := turn.NewOffer(s, h.tools, clients, servers, definition)
 	if err != nil {
-		return nil, fmt.Errorf("compile the tools of the run: %w", err)
-	}
-	tools := &turn.ToolSet{Set: set, Blocked: available.Blocked, Servers: servers}
-	if len(available.Hidden) > 0 {
-		if tools.Hidden, err = tool.NewSet(available.Hidden); err != nil {
-			return nil, fmt.Errorf("compile the tools of servers: %w", err)
-		}
-	}
-	if tools.List, err = listOf(available.Shown); err != nil {
 		return nil, err
 	}
-	tools.Tokens = runstate.ToolTokens(available.Shown)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.sets) >= maxSets {
-		clear(h.sets)
+	if len(h.offers) >= maxOffers {
+		clear(h.offers)
 	}
-	h.sets[key] = tools
-	return tools, nil
+	h.offers[key] = offer
+	return offer, nil
 }

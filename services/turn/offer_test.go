@@ -30,14 +30,13 @@ func withClients(t *testing.T, s *harnessv1.Snapshot) *tool.Set {
 	if err != nil {
 		t.Fatal(err)
 	}
-	available := turn.AvailableTools(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
+	offer, err := turn.NewOffer(s, host, &harnessv1.ClientTools{Tools: []*harnessv1.ToolSpec{
 		client("get_weather"), client("read_file"), client("work_complete"), client("ask_user"), client("task_complete"), client("get_weather"),
 	}}, nil, made)
-	set, err := tool.NewSet(available.Shown)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return set
+	return offer.Set
 }
 
 func rule(name string, policy harnessv1.ToolDecision) *harnessv1.ToolRule {
@@ -138,7 +137,7 @@ func TestSavedArtifactsOfAContract(t *testing.T) {
 	w := newWorker(t, s,
 		call("a", "save_artifact", `{"kind":"finding","title":"Prices","content":"Prices rose by 4 %.","citations":[{"source":"s1","quote":"by 4 %"}]}`),
 		call("b", "save_artifact", `{"kind":"finding","title":"Prices","content":"I have completed the task. I read all of the files and wrote the report."}`))
-	w.state.Tools = &turn.ToolSet{Set: withClients(t, s)}
+	w.state.Offer = &turn.Offer{Set: withClients(t, s)}
 	o := w.mustEnd()
 	got := o.GetStep().GetSnapshot()
 	if a := got.GetWorkItemLedger().GetArtifacts(); len(a) != 1 || a[0].GetId() != "a1" || a[0].GetKind() != "finding" || len(a[0].GetCitations()) != 1 || got.GetQuality() != nil {
@@ -165,7 +164,7 @@ func TestCallsThatWait(t *testing.T) {
 	s.ToolRules = []*harnessv1.ToolRule{rule("read_file", harnessv1.ToolDecision_TOOL_DECISION_ASK)}
 	w := newWorker(t, s,
 		call("c", "get_weather", `{}`), call("q", "ask_user", `{"question":"Which?"}`), call("a", "read_file", `{}`), call("bad", "ask_user", `{}`))
-	w.state.Tools = &turn.ToolSet{Set: withClients(t, s)}
+	w.state.Offer = &turn.Offer{Set: withClients(t, s)}
 	o := w.mustEnd()
 	var awaits []string
 	for _, e := range w.journal[1].GetEvents() {
@@ -213,14 +212,17 @@ func TestPlanModeHasReadersOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	available := turn.AvailableTools(s, nil, nil, nil, definition)
+	offer, err := turn.NewOffer(s, nil, nil, nil, definition)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var names []string
-	for _, spec := range available.Shown {
+	for _, spec := range offer.Specs() {
 		if spec.GetOrigin() == harnessv1.ToolOrigin_TOOL_ORIGIN_AGENT {
 			names = append(names, spec.GetName())
 		}
 	}
-	if got := strings.Join(names, " "); got != "explore agent_wait" || !available.Blocked["task"] || !available.Blocked["delegate"] {
-		t.Errorf("available are %q, blocked %v", got, available.Blocked)
+	if got := strings.Join(names, " "); got != "explore agent_wait" || !offer.Blocked["task"] || !offer.Blocked["delegate"] {
+		t.Errorf("available are %q, blocked %v", got, offer.Blocked)
 	}
 }

@@ -1,33 +1,50 @@
 package turn
 
 import (
+	"fmt"
+
 	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
+	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
+	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 )
 
-// Available are the tools of a run in a mode of work.
-type Available struct {
-	// Shown are those that the model is shown.
-	Shown []*harnessv1.ToolSpec
-	// Hidden are those that it can only find.
-	Hidden []*harnessv1.ToolSpec
-	// Blocked are the names of those that only other modes allow.
+// Offer is what the model of a turn may call: the tools of the run in a mode of work, those of its servers, and
+// what it reaches in the web. It is shared, and never changed.
+type Offer struct {
+	// Set are the tools that the model is shown.
+	*tool.Set
+	// Hidden are the tools that it can only find, and Servers all tools of servers. Nil: there
+	// are none.
+	Hidden  *tool.Set
+	Servers *mcptool.Index
+	// Mode is the mode of work, and Blocked are the names of the tools that only other modes allow.
+	Mode    string
 	Blocked map[string]bool
+	// Web is what the run may reach by its own decision; nil for nothing.
+	Web *harnessv1.Web
+	// Tokens is about what the specs of Set need of the model's window.
+	Tokens uint32
+	// List is the specs of Set as records refer to them.
+	List ToolList
 }
 
-// AvailableTools returns the tools that the model can call in the mode of work of s.
-func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, servers *mcptool.Index,
-	definition *agent.Definition) Available {
-	a := Available{Blocked: map[string]bool{}}
+// NewOffer returns what the model may call in the mode of work of s. An error means that a tool has
+// a schema that does not compile.
+func NewOffer(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, servers *mcptool.Index,
+	definition *agent.Definition) (*Offer, error) {
+	o := &Offer{Servers: servers, Mode: runstate.Mode(s), Blocked: map[string]bool{}, Web: definition.Web}
+	var show, hide []*harnessv1.ToolSpec
 	shown, hidden := servers.Shown(s.GetMcp(), s.GetAutonomous())
 	own := allTools(s, host, clients, definition)
 	taken := map[string]bool{}
@@ -37,26 +54,68 @@ func AvailableTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *
 	add := func(list *[]*harnessv1.ToolSpec, t *harnessv1.ToolSpec) {
 		switch {
 		case !definition.Has(t):
-		case mode.Allows(runstate.Mode(s), definition.Modes, t):
+		case mode.Allows(o.Mode, definition.Modes, t):
 			*list = append(*list, t)
 		default:
-			a.Blocked[t.GetName()] = true
+			o.Blocked[t.GetName()] = true
 		}
 	}
 	for _, t := range own {
-		add(&a.Shown, t)
+		add(&show, t)
 	}
 	for _, t := range shown {
 		if !taken[t.GetName()] {
-			add(&a.Shown, t)
+			add(&show, t)
 		}
 	}
 	for _, t := range hidden {
 		if !taken[t.GetName()] {
-			add(&a.Hidden, t)
+			add(&hide, t)
 		}
 	}
-	return a
+	var err error
+	if o.Set, err = tool.NewSet(show); err != nil {
+		return nil, fmt.Errorf("compile the tools of the run: %w", err)
+	}
+	if len(hide) > 0 {
+		if o.Hidden, err = tool.NewSet(hide); err != nil {
+			return nil, fmt.Errorf("compile the tools of servers: %w", err)
+		}
+	}
+	if o.List, err = listOf(show); err != nil {
+		return nil, err
+	}
+	o.Tokens = runstate.ToolTokens(show)
+	return o, nil
+}
+
+// reach returns the set with a tool that the model can call, by name or with call_tool; nil if
+// there is none.
+func (o *Offer) reach(name string, byCallTool bool) (*tool.Set, *harnessv1.ToolSpec) {
+	if spec := o.Lookup(name); spec != nil && (!byCallTool || o.Servers.Lookup(name) != nil) {
+		return o.Set, spec
+	}
+	if o.Hidden != nil {
+		if spec := o.Hidden.Lookup(name); spec != nil {
+			return o.Hidden, spec
+		}
+	}
+	return nil, nil
+}
+
+// ToolList is a harnessv1.ToolList in binary form.
+type ToolList struct {
+	Digest string
+	Data   []byte
+}
+
+// listOf returns tools as the record of a response refers to them.
+func listOf(specs []*harnessv1.ToolSpec) (ToolList, error) {
+	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(&harnessv1.ToolList{Tools: specs})
+	if err != nil {
+		return ToolList{}, fmt.Errorf("encode the tools of the run: %w", err)
+	}
+	return ToolList{Digest: content.Digest(data), Data: data}, nil
 }
 
 // allTools returns the tools of a run: the tool host's, the harness's, its sub-agents and
