@@ -69,8 +69,8 @@ func runMesh(ctx context.Context, b *testing.B, harness, data, mode string, env 
 	return spent
 }
 
-// readLog reads the run's log out of the data directory.
-func readLog(ctx context.Context, b *testing.B, data string) []runlog.Entry {
+// readLog reads a run's log out of the data directory.
+func readLog(ctx context.Context, b *testing.B, data string, run runlog.Run) []runlog.Entry {
 	b.Helper()
 	server, err := jetstream.StartEmbedded(jetstream.EmbeddedConfig{Dir: filepath.Join(data, "nats")})
 	must(b, err)
@@ -78,7 +78,7 @@ func readLog(ctx context.Context, b *testing.B, data string) []runlog.Entry {
 	log, err := server.Open(ctx, jetstream.Config{}, jetstream.Layout{})
 	must(b, err)
 	defer log.Close()
-	view, err := log.View(ctx, benched, 0)
+	view, err := log.View(ctx, run, 0)
 	must(b, err)
 	entries, err := runlog.Back(ctx, log, view.Newest, 0)
 	must(b, err)

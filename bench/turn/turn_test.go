@@ -45,7 +45,7 @@ func BenchmarkTurnOverhead(b *testing.B) {
 				ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 				data := filepath.Join(b.TempDir(), "data")
 				spent := runMesh(ctx, b, harness, data, mode, env)
-				records := readLog(ctx, b, data)
+				records := readLog(ctx, b, data, benched)
 				b.StopTimer()
 				cancel()
 
