@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -226,9 +227,22 @@ func (p *pull) start(ctx context.Context, m *nats.Msg) {
 	}
 	p.handling.Go(func() {
 		defer taken.end()
+		growStack()
 		p.handle(ctx, m, taken)
 	})
 }
+
+// growStack makes room for handleStack bytes on the stack of a new goroutine. A handler
+// needs them in any case, and the runtime would copy its stack three times on the way, each
+// time with more frames to adjust.
+//
+//go:noinline
+func growStack() {
+	var room [handleStack]byte
+	runtime.KeepAlive(&room)
+}
+
+const handleStack = 14 << 10
 
 // putBack returns delivered messages that were not started, so that other workers get
 // them immediately.
