@@ -75,10 +75,16 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := l.bounded(ctx)
+	check := func(ctx context.Context) error { return l.checkPredecessor(ctx, run, rec) }
+	end := time.Now().Add(l.timeout)
+	ack, lost, err := l.write(ctx, l.partition(run), msg, check)
+	if err == nil && !lost { // nearly always: a try has a bound that ends earlier, so this needs no second timer
+		l.remember(run, ack.Sequence, rec, msg)
+		return ack.Sequence, nil
+	}
+	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
 	for {
-		ack, lost, err := l.write(ctx, l.partition(run), msg, func(ctx context.Context) error { return l.checkPredecessor(ctx, run, rec) })
 		switch {
 		case err == nil && lost:
 			err = l.checkStored(ctx, run, rec, ack.Sequence)
@@ -116,6 +122,7 @@ func (l *Log) Append(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 		case <-time.After(retryPause):
 			l.counts.resent.Add(1)
 		}
+		ack, lost, err = l.write(ctx, l.partition(run), msg, check)
 	}
 }
 

@@ -69,6 +69,9 @@ const (
 	unansweredPause = 250 * time.Millisecond
 )
 
+// withoutRetries makes the client send a message a single time.
+var withoutRetries = jetstream.WithRetryAttempts(0)
+
 // write sends a record through the gate. It calls check, which must be cheap, before each
 // try: only then the history is verified. lost reports whether the stream has lost
 // messages meanwhile, or may have.
@@ -85,7 +88,7 @@ func (l *Log) write(ctx context.Context, p int, msg *nats.Msg, check func(contex
 		if err := check(ctx); err != nil {
 			return nil, false, err
 		}
-		ack, err := l.send(ctx, msg, jetstream.WithRetryAttempts(0))
+		ack, err := l.send(ctx, msg, withoutRetries)
 		switch {
 		case err == nil:
 			return ack, l.lostDuring(ctx, h, msg, ack.Sequence, connection, epoch, newest), nil
@@ -124,6 +127,9 @@ func (l *Log) lostDuring(ctx context.Context, h *history, msg *nats.Msg, sequenc
 // admits reports whether a delivered message is still stored. One that was queued in this
 // process while the stream lost its newest messages may be among them.
 func (l *Log) admits(ctx context.Context, p int, m *nats.Msg, sequence uint64) bool {
+	if h := l.histories[p]; l.verified(h) && !h.doubtful(sequence) {
+		return true // the common case needs no request, and so no timer
+	}
 	ctx, cancel := l.bounded(ctx)
 	defer cancel()
 	if _, err := l.gate(ctx, p); err != nil {
