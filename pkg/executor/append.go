@@ -167,6 +167,10 @@ func (t *Task) store(ctx context.Context, rec *harnessv1.Record) (uint64, error)
 			return 0, err
 		}
 	}
+	// A record that fits needs none of the measurements below: its snapshot is smaller.
+	if proto.Size(rec) <= min(runlog.MaxInline, spillSnapshot, MaxSnapshot) {
+		return t.cfg.Log.Append(ctx, rec)
+	}
 	if err := runlog.Spill(ctx, rec, put); err != nil {
 		return 0, err
 	}
