@@ -124,7 +124,7 @@ func commitTime(e runlog.Entry) time.Time {
 // handle handles one delivery and returns its result.
 func (l *loop) handle(ctx context.Context, d *stepDelivery) telemetry.Outcome {
 	e := d.Entry()
-	logger := l.logger.With("run", e.Run.ID, "namespace", e.Run.Namespace, "version", e.Header.Version)
+	logger := withLazily(l.logger, slog.String("run", e.Run.ID), slog.String("namespace", e.Run.Namespace), slog.Uint64("version", e.Header.Version))
 	if errors.Is(e.Err, runlog.ErrSchemaTooNew) {
 		logger.WarnContext(ctx, "step left to a newer worker", "schema", e.Header.Schema)
 		_ = d.Nak(schemaDelay)
