@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
@@ -83,7 +84,8 @@ var numbers = strings.NewReplacer(
 
 // tooLongTexts match the messages with which services refuse requests that are too long; the
 // test names where each was read. The first that matches counts, so those with more numbers
-// precede those with fewer.
+// precede those with fewer. They are compiled at the first use, which most processes never
+// have.
 var tooLongTexts = compileTexts(
 	// Anthropic.
 	`prompt is too long: PROMPT tokens > WINDOW maximum`,
@@ -139,18 +141,20 @@ var tooLongTexts = compileTexts(
 	`invalid '(?:messages|input)': array too long`, // OpenAI: 2,048 messages
 )
 
-func compileTexts(texts ...string) []*regexp.Regexp {
-	compiled := make([]*regexp.Regexp, len(texts))
-	for i, text := range texts {
-		compiled[i] = regexp.MustCompile(`(?is)` + numbers.Replace(text))
-	}
-	return compiled
+func compileTexts(texts ...string) func() []*regexp.Regexp {
+	return sync.OnceValue(func() []*regexp.Regexp {
+		compiled := make([]*regexp.Regexp, len(texts))
+		for i, text := range texts {
+			compiled[i] = regexp.MustCompile(`(?is)` + numbers.Replace(text))
+		}
+		return compiled
+	})
 }
 
 // sizeInText returns the numbers of a message that refuses a request as too long; ok is
 // false for another message.
 func sizeInText(message string) (size requestSize, ok bool) {
-	for _, text := range tooLongTexts {
+	for _, text := range tooLongTexts() {
 		found := text.FindStringSubmatch(message)
 		if found == nil {
 			continue
