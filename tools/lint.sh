@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Lints protobuf, Go, the language of all texts, the files at the root and the waits
-# of tests. Each linter runs, also after one that failed.
+# Lints protobuf, Go, the language of all texts, the files at the root, the waits of tests and
+# the writers of the state of a run. Each linter runs, also after one that failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 buf=$(tools/install.sh tools)/buf
@@ -14,6 +14,7 @@ failed=0
 tools/root.sh || failed=1
 go -C tools run ./language check || failed=1
 go -C tools run ./waits || failed=1
+go -C tools run ./owners || failed=1
 "$golangci" run ./... || failed=1
 # Separate modules, so that the product does not depend on what they need.
 for module in tools deploy/observe deploy/k8s/verify; do
