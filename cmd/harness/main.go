@@ -9,7 +9,8 @@ import (
 	_ "github.com/harnessmesh/harnessmesh/cmd/harness/internal/gcrate" // before the packages that allocate
 )
 
-// version is set by the linker in releases.
+// version is set by the linker in releases. A program that `go install` has built has the
+// version of its module.
 var version = "dev"
 
 func main() { os.Exit(cli.Main(version)) }

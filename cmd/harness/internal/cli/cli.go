@@ -84,7 +84,7 @@ func Main(version string) int {
 		program = "" // no background process then
 	}
 	return Run(os.Args[1:], console.Process{
-		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: signals, Environ: os.Environ(), Program: program, Version: version,
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Signals: signals, Environ: os.Environ(), Program: program, Version: console.VersionOf(version),
 	}, os.Getenv)
 }
 

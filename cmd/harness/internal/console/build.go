@@ -49,3 +49,25 @@ func shortened(commit string) string {
 	id, more, _ := strings.Cut(commit, " ")
 	return strings.TrimSpace(id[:min(len(id), 12)] + " " + more)
 }
+
+// VersionOf returns the version of this program: what the linker has set, else that of the module
+// from which `go install` has built it.
+func VersionOf(linked string) string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return linked
+	}
+	return versionText(linked, info.Main)
+}
+
+// unlinked is the version of a program for which the linker has set none.
+const unlinked = "dev"
+
+// versionText returns a version. Only a module from a proxy has a checksum: that of a checkout
+// names no release.
+func versionText(linked string, built debug.Module) string {
+	if linked != unlinked || built.Sum == "" || built.Version == "" {
+		return linked
+	}
+	return built.Version
+}

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"runtime/debug"
 	"testing"
 	"time"
 )
@@ -20,5 +21,25 @@ func TestBuildsDiffer(t *testing.T) {
 	}
 	if got := shortened("0123456789abcdef (modified) built 2026-05-04T03:02:01Z"); got != "0123456789ab (modified) built 2026-05-04T03:02:01Z" {
 		t.Errorf("shortened %q", got)
+	}
+}
+
+// TestVersionOfAnInstalledProgram: the linker's version counts, then that of a module that a proxy
+// served. A checkout has no checksum, whatever its version says.
+func TestVersionOfAnInstalledProgram(t *testing.T) {
+	for _, test := range []struct {
+		linked string
+		built  debug.Module
+		want   string
+	}{
+		{"v1.2.3", debug.Module{Version: "v1.0.0", Sum: "h1:x"}, "v1.2.3"},
+		{"dev", debug.Module{Version: "v1.0.0", Sum: "h1:x"}, "v1.0.0"},
+		{"dev", debug.Module{Version: "v0.0.0-20261128070000-0123456789ab+dirty"}, "dev"},
+		{"dev", debug.Module{Version: "(devel)"}, "dev"},
+		{"dev", debug.Module{}, "dev"},
+	} {
+		if got := versionText(test.linked, test.built); got != test.want {
+			t.Errorf("%q, %+v: %q, want %q", test.linked, test.built, got, test.want)
+		}
 	}
 }
