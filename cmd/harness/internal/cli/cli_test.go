@@ -14,6 +14,7 @@ import (
 )
 
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		result *harnessv1.HarnessResult
 		want   int
@@ -41,6 +42,7 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestUsageErrorsAreOneLine(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	agent := filepath.Join(dir, "agent.yaml")
 	if err := os.WriteFile(agent, []byte("name: x\nmodle: y\n"), 0o600); err != nil {
@@ -124,12 +126,14 @@ func TestUsageErrorsAreOneLine(t *testing.T) {
 }
 
 func TestHelpIsNoError(t *testing.T) {
+	t.Parallel()
 	if got := harnesstest.Call(t, nil, "", "run", "--help"); got.Code != 0 || !strings.Contains(got.Out, "--max-turns") || got.Err != "" {
 		t.Errorf("%+v", got)
 	}
 }
 
 func TestFlagsFromTheEnvironment(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	env := map[string]string{
 		"HARNESS_SERVER": f.Address, "HARNESS_MAX_TURNS": "7", "HARNESS_YOLO": "true", "HARNESS_ALLOW": "a,b",
@@ -156,6 +160,7 @@ func TestFlagsFromTheEnvironment(t *testing.T) {
 }
 
 func TestTheSameRunIDIsTheSameRequest(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	for range 2 {
 		if got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "--run-id", "mine", "go"); got.Code != 0 {
@@ -171,6 +176,7 @@ func TestTheSameRunIDIsTheSameRequest(t *testing.T) {
 }
 
 func TestGoalFromStdin(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	if got := harnesstest.Call(t, nil, "do\nthis\n", "run", "--server", f.Address, "-"); got.Code != 0 {
 		t.Fatalf("%+v", got)
@@ -181,6 +187,7 @@ func TestGoalFromStdin(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
+	t.Parallel()
 	if got := harnesstest.Call(t, nil, "", "version"); got.Code != 0 || !strings.Contains(got.Out, "schema") {
 		t.Errorf("%+v", got)
 	}

@@ -12,6 +12,7 @@ import (
 )
 
 func TestHelpPrintsWhatTheFlagPrints(t *testing.T) {
+	t.Parallel()
 	for _, verb := range [][]string{nil, {"run"}, {"agent"}, {"agent", "check"}, {"help"}} {
 		flag, help := harnesstest.Call(t, nil, "", append(verb, "--help")...), harnesstest.Call(t, nil, "", append([]string{"help"}, verb...)...)
 		if help.Code != 0 || help.Err != "" || help.Out != flag.Out || !strings.HasPrefix(help.Out, "Usage: harness "+strings.Join(verb, " ")) {
@@ -24,12 +25,14 @@ func TestHelpPrintsWhatTheFlagPrints(t *testing.T) {
 }
 
 func TestVersionFlag(t *testing.T) {
+	t.Parallel()
 	if flag, verb := harnesstest.Call(t, nil, "", "--version"), harnesstest.Call(t, nil, "", "version"); flag != verb || !strings.HasPrefix(flag.Out, "harness ") {
 		t.Errorf("%+v, want %+v", flag, verb)
 	}
 }
 
 func TestCompletion(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	harnesstest.AddWideRuns(f)
 	for line, want := range map[string]string{

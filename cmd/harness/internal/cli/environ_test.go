@@ -31,6 +31,7 @@ func environment(t *testing.T, pairs []string, args ...string) (code int, said s
 // TestAMistakeInTheEnvironmentIsNamedByItsVariable, in one line; a flag that was given
 // is named alone.
 func TestAMistakeInTheEnvironmentIsNamedByItsVariable(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		pair  string
 		args  []string
@@ -62,6 +63,7 @@ func TestAMistakeInTheEnvironmentIsNamedByItsVariable(t *testing.T) {
 
 // TestNoDocumentedVariableIsWarnedOf: each that the documentation names is known.
 func TestNoDocumentedVariableIsWarnedOf(t *testing.T) {
+	t.Parallel()
 	pages, err := filepath.Glob("../../../../docs/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatal("no pages", err)
@@ -89,6 +91,7 @@ func TestNoDocumentedVariableIsWarnedOf(t *testing.T) {
 // TestAVariableThatNoFlagHasIsWarnedOf, with the one that is probably meant; what is
 // not for this program is left alone.
 func TestAVariableThatNoFlagHasIsWarnedOf(t *testing.T) {
+	t.Parallel()
 	for pair, want := range map[string]string{
 		"HARNESS_SINC=always":                         "environment HARNESS_SINC: unknown variable; did you mean HARNESS_SYNC?",
 		"HARNESS_TOKENFILE=x":                         "did you mean HARNESS_TOKEN_FILE?",

@@ -216,6 +216,7 @@ func tame(t *testing.T, what, text string) {
 // TestNoTextFromOutsideReachesATerminalRaw: of each verb in each format, whether the
 // gateway answers with hostile texts or refuses with one. JSON keeps its values.
 func TestNoTextFromOutsideReachesATerminalRaw(t *testing.T) {
+	t.Parallel()
 	for name, g := range map[string]*hostileGateway{
 		"refused": {refuse: true}, "done": {status: harnessv1.RunStatus_RUN_STATUS_DONE}, "parked": {status: harnessv1.RunStatus_RUN_STATUS_PARKED},
 		"failed": {status: harnessv1.RunStatus_RUN_STATUS_FAILED},

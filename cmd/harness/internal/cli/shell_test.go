@@ -15,6 +15,7 @@ import (
 // Each shell loads its script, completes a verb, a flag with its value, an id and a file on a
 // terminal, and runs the command.
 func TestShellsComplete(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	harnesstest.AddWideRuns(f)
 	for _, shell := range []struct {

@@ -9,6 +9,7 @@ import (
 // TestBuildsDiffer: a commit names a build, unless the tree was changed or is not
 // known. Then the time of the program's file does.
 func TestBuildsDiffer(t *testing.T) {
+	t.Parallel()
 	linked := time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC)
 	for want, settings := range map[string]map[string]string{
 		"0123456789abcdef": {"vcs.revision": "0123456789abcdef", "vcs.modified": "false"},
@@ -27,6 +28,7 @@ func TestBuildsDiffer(t *testing.T) {
 // TestVersionOfAnInstalledProgram: the linker's version counts, then that of a module that a proxy
 // served. A checkout has no checksum, whatever its version says.
 func TestVersionOfAnInstalledProgram(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		linked string
 		built  debug.Module

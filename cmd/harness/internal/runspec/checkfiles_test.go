@@ -6,6 +6,7 @@ import (
 )
 
 func TestNeededFiles(t *testing.T) {
+	t.Parallel()
 	for command, want := range map[string]string{
 		"make test": "Makefile makefile GNUmakefile", "npm test": "package.json", "./check.sh now": "./check.sh", "sh check.sh && echo yes": "check.sh",
 		"python3 tools/check.py": "tools/check.py", "/bin/true": "/bin/true", "make -C sub test": "", "test -s notes.txt": "", "cd sub && make test": "",

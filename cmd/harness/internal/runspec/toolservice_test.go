@@ -10,6 +10,7 @@ import (
 )
 
 func TestParseToolServices(t *testing.T) {
+	t.Parallel()
 	got, err := ParseToolServices([]string{"billing=127.0.0.1:9000", "pay=pay.example:443,trust=hints,timeout=30s"})
 	if err != nil || len(got) != 2 || got[0].GetGrpc() != "127.0.0.1:9000" || got[0].GetTrust() != "" ||
 		got[1].GetName() != "pay" || got[1].GetTrust() != "hints" || got[1].GetTimeout().AsDuration() != 30*time.Second {
@@ -26,6 +27,7 @@ func TestParseToolServices(t *testing.T) {
 }
 
 func TestToolServicesOfFlags(t *testing.T) {
+	t.Parallel()
 	flags := &Flags{ToolService: []string{"a=x:1,trust=hints"}}
 	file := agentfile.New()
 	if err := flags.addToolServices(file.Agent); err != nil || file.Agent.GetMcp()[0].GetTrust() != "hints" {

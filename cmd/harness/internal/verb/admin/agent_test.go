@@ -12,6 +12,7 @@ import (
 )
 
 func TestAgentInitAndCheck(t *testing.T) {
+	t.Parallel()
 	for _, example := range []string{"coding", "research", "data"} {
 		dir := filepath.Join(t.TempDir(), "mine")
 		got := harnesstest.Call(t, nil, "", "agent", "init", "--example", example, dir)
@@ -29,6 +30,7 @@ func TestAgentInitAndCheck(t *testing.T) {
 }
 
 func TestAgentCheckListsWhatItFinds(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	agent := harnesstest.Write(t, filepath.Join(dir, "a.yaml"), "nme: x\nmode: dance\ncontract: c.yaml\n")
 	contract := harnesstest.Write(t, filepath.Join(dir, "c.yaml"), "required_outputs:\n- {id: a, predicate: {type: FILE_EXISTS, path: ../a}}\n")
@@ -50,6 +52,7 @@ func TestAgentCheckListsWhatItFinds(t *testing.T) {
 }
 
 func TestAgentSchemaPrintsASchema(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"agent", "contract", "jit", "hooks", "modes", "script"} {
 		got := harnesstest.Call(t, nil, "", "agent", "schema", "--kind", kind)
 		var schema struct {
@@ -78,6 +81,7 @@ func unreachable(t *testing.T) string {
 }
 
 func TestAHookThatCannotBeReached(t *testing.T) {
+	t.Parallel()
 	dir, address := t.TempDir(), unreachable(t)
 	closed := harnesstest.Write(t, filepath.Join(dir, "closed.yaml"), "hooks:\n- {topic: before_tool_call, grpc: '"+address+"'}\n")
 	open := harnesstest.Write(t, filepath.Join(dir, "open.yaml"), "hooks:\n- {topic: before_step, grpc: '"+address+"'}\n")

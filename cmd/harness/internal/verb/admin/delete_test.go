@@ -11,6 +11,7 @@ import (
 )
 
 func TestDelete(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("r", "default", harnesstest.ASpec()).Done()
 	f.Add("busy", "default", harnesstest.ASpec())
@@ -32,6 +33,7 @@ func TestDelete(t *testing.T) {
 }
 
 func TestDeleteSeveralRuns(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	for _, id := range []string{"r-aa", "r-ab", "r-b", "r-c"} {
 		f.Add(id, "default", harnesstest.ASpec()).Done()
@@ -48,6 +50,7 @@ func TestDeleteSeveralRuns(t *testing.T) {
 }
 
 func TestDeleteOlderThan(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	for id, days := range map[string]int{"old": 31, "young": 29, "parked": 40, "working": 50} {
 		r := f.Add(id, "default", harnesstest.ASpec())

@@ -13,6 +13,7 @@ import (
 
 // TestPromptsFromTheCommandLine: each is listed, set for a tier, shown and restored.
 func TestPromptsFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	prompt := func(stdin string, args ...string) string {
 		t.Helper()
@@ -56,6 +57,7 @@ func TestPromptsFromTheCommandLine(t *testing.T) {
 
 // TestProfileFromTheCommandLine of a folder, and of a name.
 func TestProfileFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	data, workspace := t.TempDir(), t.TempDir()
 	got := harnesstest.Call(t, nil, "", "profile", "show", workspace, "--data", data)
 	if got.Code != 0 || !strings.Contains(got.Out, filepath.Base(workspace)+"\nmaturity: new, 0 runs\n") {
@@ -74,6 +76,7 @@ func TestProfileFromTheCommandLine(t *testing.T) {
 
 // TestPromptRefusesMistakes with one line.
 func TestPromptRefusesMistakes(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	for _, c := range []struct{ args, stdin, want string }{
 		{"prompt set verifier", "x", `unknown prompt "verifier": must be one of complexity_classifier, `},

@@ -37,6 +37,7 @@ func consumersOf(names ...string) []jetstream.Consumer {
 // TestDoctorKnowsCustomExecutors: one with a process is no problem, whatever it reports, and
 // one without is named with the steps that wait for it.
 func TestDoctorKnowsCustomExecutors(t *testing.T) {
+	t.Parallel()
 	there := append(allProcesses(), &harnessv1.Presence{Role: workflow.Bridge, Instance: "bridge-1", Ready: true, StartTime: timestamppb.Now()})
 	consumers := append(consumersOf(append(workflow.Roles(), "reviewer")...), jetstream.Consumer{Name: "auditor", Pending: 2, AckPending: 1})
 	d := diagnose(there, consumers)
@@ -61,6 +62,7 @@ func TestDoctorKnowsCustomExecutors(t *testing.T) {
 // The doctor shows what each process takes in units that people read, and a dash
 // for a process that does not say it.
 func TestDoctorShowsWhatProcessesTake(t *testing.T) {
+	t.Parallel()
 	there := allProcesses()
 	there[1].Goroutines, there[1].HeapBytes = 0, 0
 	d := diagnose(there, consumersOf(workflow.Roles()...))
@@ -102,6 +104,7 @@ func TestDoctorShowsWhatProcessesTake(t *testing.T) {
 }
 
 func TestDoctorNamesWhatIsMissing(t *testing.T) {
+	t.Parallel()
 	if d := diagnose(allProcesses(), consumersOf(workflow.Roles()...)); len(d.Problems) != 0 || len(d.Processes) != len(workflow.Roles()) {
 		t.Errorf("a whole mesh has problems: %+v", d)
 	}

@@ -13,6 +13,7 @@ import (
 )
 
 func TestDoctorOfALaptop(t *testing.T) {
+	t.Parallel()
 	harnesstest.WithoutBus(t)
 	home := t.TempDir()
 	doctor := func(env map[string]string, args ...string) (harnesstest.Said, doctor.Examination) {

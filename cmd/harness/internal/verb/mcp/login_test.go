@@ -84,6 +84,7 @@ func visit(t *testing.T, site *oauthtest.Server, address string) {
 // TestPersonSignsInFromTheCommandLine: by the browser's return, by the pasted address, and by the
 // code; then the server is listed as ready, the doctor has no complaint, and a sign-out ends that.
 func TestPersonSignsInFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	site, file := signInSite(t, "")
 	data := filepath.Join(t.TempDir(), "data")
 	list := func() harnesstest.Said {
@@ -128,6 +129,7 @@ func TestPersonSignsInFromTheCommandLine(t *testing.T) {
 
 // TestSignInsThatFailAreOneLine: what a person reads of a sign-in that does not succeed.
 func TestSignInsThatFailAreOneLine(t *testing.T) {
+	t.Parallel()
 	site, file := signInSite(t, "")
 	data := filepath.Join(t.TempDir(), "data")
 	site.Change(func(s *oauthtest.Settings) { s.ResponseIssuer = "https://evil.example" })
@@ -159,6 +161,7 @@ func TestSignInsThatFailAreOneLine(t *testing.T) {
 // TestPersonSignsInAtAMesh: with a token that may, at an address that the operator allows; the tool
 // host of the mesh has the token then.
 func TestPersonSignsInAtAMesh(t *testing.T) {
+	t.Parallel()
 	site, file := signInSite(t, "")
 	_, private := signInSite(t, "")
 	dir := t.TempDir()
@@ -213,6 +216,7 @@ func TestPersonSignsInAtAMesh(t *testing.T) {
 // TestRunReportsAServerThatNeedsAPerson: its event names what to type, and after a sign-in the
 // next message of the same run calls the server.
 func TestRunReportsAServerThatNeedsAPerson(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, `turns:
   - {calls: [{name: work_complete, arguments: {summary: Nothing yet.}}]}
   - {calls: [{name: run_command, arguments: {command: "until [ -e listed ]; do sleep 0.05; done"}}]}

@@ -38,6 +38,7 @@ func attached(list []*harnessv1.Media) string {
 }
 
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir() // outside of any workspace: the files are the user's own
 	wide := written(t, dir, "wide, with a comma.png", mediatest.PNG(mediatest.Plain(4000, 10, color.White)))
 	report := written(t, dir, "report", mediatest.PDF(3))
@@ -79,6 +80,7 @@ func TestAttach(t *testing.T) {
 }
 
 func TestAttachErrorsNameTheFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	text := written(t, dir, "a.png", []byte("text"))
 	bomb := written(t, dir, "bomb.png", mediatest.PNGHeader(50_000, 50_000))

@@ -12,6 +12,7 @@ import (
 // TestProvidersOfACatalogueFile: a run uses a provider and a model of the file, and knows
 // which efforts the model takes.
 func TestProvidersOfACatalogueFile(t *testing.T) {
+	t.Parallel()
 	s := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply {
 		return modeltest.Reply{Calls: []modeltest.Call{{ID: "a", Name: "work_complete", Arguments: `{"summary":"done"}`}}}
 	})

@@ -11,6 +11,7 @@ import (
 // TestChecksWithoutTheirFile: agent check warns about a command that its folder has no file
 // for, and not once the file is there.
 func TestChecksWithoutTheirFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	harnesstest.Write(t, filepath.Join(dir, "contract.yaml"), "goal: g\nrequired_outputs:\n  - {id: tests, description: d, predicate: {type: COMMAND_SUCCEEDS, command: sh check.sh}}\n")
 	agent := harnesstest.Write(t, filepath.Join(dir, "agent.yaml"), "name: a\ncontract: contract.yaml\n")

@@ -11,6 +11,7 @@ import (
 )
 
 func TestEffortOfARun(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	file := harnesstest.Write(t, filepath.Join(t.TempDir(), "a.yaml"), "reasoning: {effort: low, show: false}\n")
 	for _, c := range []struct {
@@ -47,6 +48,7 @@ func TestEffortOfARun(t *testing.T) {
 }
 
 func TestEffortThatTheModelDoesNotTake(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	env := map[string]string{"OPENAI_API_KEY": "k"}
 	file := harnesstest.Write(t, filepath.Join(dir, "a.yaml"), "model: openai:gpt-5\nreasoning:\n  effort: max\n")

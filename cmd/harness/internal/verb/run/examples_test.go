@@ -73,6 +73,7 @@ func (e exampleRun) ended(t *testing.T, said harnesstest.Said) outcome {
 }
 
 func TestTheExamplesAreWithoutAProblem(t *testing.T) {
+	t.Parallel()
 	files, err := filepath.Glob("../../../../../examples/agents/*/*.yaml")
 	if err != nil || len(files) != 11 {
 		t.Fatalf("%v, %v", files, err)
@@ -84,6 +85,7 @@ func TestTheExamplesAreWithoutAProblem(t *testing.T) {
 }
 
 func TestTheCodingExample(t *testing.T) {
+	t.Parallel()
 	e := newExample(t, "coding")
 	said := e.run(t, "--allow", "run_command", "Mend the prices.")
 	o := e.ended(t, said)
@@ -98,6 +100,7 @@ func TestTheCodingExample(t *testing.T) {
 }
 
 func TestTheResearchExample(t *testing.T) {
+	t.Parallel()
 	e := newExample(t, "research")
 	said := e.run(t, "Why does the ferry carry more people?")
 	o := e.ended(t, said)
@@ -110,6 +113,7 @@ func TestTheResearchExample(t *testing.T) {
 }
 
 func TestTheDataExample(t *testing.T) {
+	t.Parallel()
 	e := newExample(t, "data")
 	if got := e.run(t, "What was sold in each shop?"); got.Code != 4 || !strings.Contains(got.Out, "ask_user") {
 		t.Fatalf("%+v", got)
@@ -127,6 +131,7 @@ func TestTheDataExample(t *testing.T) {
 
 // TestTheReviewExample: the first review is sent back, the second is accepted, and its quote is found.
 func TestTheReviewExample(t *testing.T) {
+	t.Parallel()
 	e := newExample(t, "review")
 	said := e.run(t, "Review the change.")
 	got := harnesstest.Call(t, nil, "", "show", "r", "--data", e.dir+"/data", "--output", "json")

@@ -10,6 +10,7 @@ import (
 
 // TestGraphOfARun: the tasks of a graph file are those of the spec, and each mistake is reported at its place in the file.
 func TestGraphOfARun(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	dir := t.TempDir()
 	agent := harnesstest.Write(t, filepath.Join(dir, "a.yaml"), "agents: [explore, {name: mine, description: a, instructions: b}]\n")

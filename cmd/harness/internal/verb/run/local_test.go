@@ -28,6 +28,7 @@ func result(t *testing.T, out string) (r struct {
 }
 
 func TestLocalRun(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Finishes)
 	got := harnesstest.Call(t, nil, "", p.Run("--run-id", "r", "--output", "json", "look")...)
 	if got.Code != 0 || result(t, got.Out).Status != "DONE" || result(t, got.Out).Answer != "All seen." {
@@ -58,6 +59,7 @@ func TestLocalRun(t *testing.T) {
 }
 
 func TestLocalApproval(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Asks)
 	got := harnesstest.Call(t, nil, "", p.RunAsking(t, "--run-id", "r", "go")...)
 	if got.Code != 4 || !strings.Contains(got.Err, "harness approve r ") || got.Out != "" {
@@ -81,6 +83,7 @@ func TestLocalApproval(t *testing.T) {
 }
 
 func TestAMessageStoredWhileNothingRuns(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Finishes)
 	if got := harnesstest.Call(t, nil, "", p.Run("--run-id", "r", "look")...); got.Code != 0 {
 		t.Fatalf("%+v", got)
@@ -94,6 +97,7 @@ func TestAMessageStoredWhileNothingRuns(t *testing.T) {
 }
 
 func TestInterruptKillAndResume(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Thinks)
 	start := func(id string) (*exec.Cmd, *harnesstest.Text) {
 		cmd, errs := harnesstest.Program(t, p.Run("--run-id", id, "go")...), harnesstest.NewText()

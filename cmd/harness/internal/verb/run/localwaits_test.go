@@ -29,6 +29,7 @@ answer_timeout: 36h
 )
 
 func TestLocalAnswers(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, waits)
 	data := " --data " + p.Data + "\n"
 	got := harnesstest.Call(t, nil, "", p.Run(append(p.Agent(t, hasClient), "--run-id", "r", "go")...)...)
@@ -83,6 +84,7 @@ func TestLocalAnswers(t *testing.T) {
 }
 
 func TestAQuestionAtTheTerminalOfALocalRun(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, `turns:
   - {calls: [{name: ask_user, arguments: {question: "Which colour?", options: [red, dark blue]}}]}
   - {when: {last_contains: dark blue}, text: Blue it is., calls: [{name: work_complete, arguments: {summary: Painted.}}]}
@@ -98,6 +100,7 @@ func TestAQuestionAtTheTerminalOfALocalRun(t *testing.T) {
 }
 
 func TestAutonomousAgentPromptsNoUser(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, waits)
 	got := harnesstest.Call(t, nil, "", p.Run(append(p.Agent(t, "autonomous: true\n"+hasClient), "--allow", "*", "--run-id", "r", "go")...)...)
 	if got.Code != 4 || strings.Contains(got.Err, "harness answer r call_1_0") || !strings.Contains(got.Err, "harness answer r call_1_1 RESULT") {
@@ -106,6 +109,7 @@ func TestAutonomousAgentPromptsNoUser(t *testing.T) {
 }
 
 func TestLocalDelete(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Asks)
 	if got := harnesstest.Call(t, nil, "", p.RunAsking(t, "--run-id", "r", "go")...); got.Code != 4 {
 		t.Fatalf("%+v", got)
@@ -128,6 +132,7 @@ func TestLocalDelete(t *testing.T) {
 
 // A run that would fail for want of its model is not touched.
 func TestARunWhoseModelIsNotThere(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Asks)
 	if got := harnesstest.Call(t, nil, "", p.RunAsking(t, "--run-id", "r", "go")...); got.Code != 4 {
 		t.Fatalf("%+v", got)
@@ -154,6 +159,7 @@ func TestARunWhoseModelIsNotThere(t *testing.T) {
 }
 
 func TestFallbackModelResumesTheRunOfAMissingModel(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Asks)
 	other := p.Script + ".other"
 	if err := os.WriteFile(other, []byte(harnesstest.Asks), 0o644); err != nil {
@@ -174,6 +180,7 @@ func TestFallbackModelResumesTheRunOfAMissingModel(t *testing.T) {
 }
 
 func TestABudgetIsExtendedByTheCommandThatIsPrinted(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, `turns:
   - {calls: [{name: list_directory, arguments: {}}, {name: list_directory, arguments: {}}]}
   - {calls: [{name: work_complete, arguments: {summary: All seen.}}]}

@@ -75,6 +75,7 @@ func story(r *harnesstest.Run) {
 }
 
 func TestWhatARunPrints(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = story
 	for _, output := range []string{"text", "json", "jsonl"} {
@@ -93,6 +94,7 @@ func TestWhatARunPrints(t *testing.T) {
 }
 
 func TestEveryLineOfJSONLIsAnObjectAndTheLastIsTheResult(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = story
 	got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "--output", "jsonl", "go")
@@ -106,6 +108,7 @@ func TestEveryLineOfJSONLIsAnObjectAndTheLastIsTheResult(t *testing.T) {
 }
 
 func TestNoStreamHasNoDeltas(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = story
 	got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "--output", "jsonl", "--no-stream", "go")
@@ -115,6 +118,7 @@ func TestNoStreamHasNoDeltas(t *testing.T) {
 }
 
 func TestABrokenConnectionShowsNothingTwiceAndLosesNothing(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = func(r *harnesstest.Run) {
 		for i := range 5 {
@@ -140,6 +144,7 @@ func TestABrokenConnectionShowsNothingTwiceAndLosesNothing(t *testing.T) {
 }
 
 func TestALongAnswerIsFetched(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = func(r *harnesstest.Run) {
 		r.Rest(&harnessv1.HarnessResult{
@@ -156,6 +161,7 @@ func TestALongAnswerIsFetched(t *testing.T) {
 }
 
 func TestHintsOfAParkedRun(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = func(r *harnesstest.Run) { r.Parked("c 1") }
 	got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "--namespace", "team", "go")
@@ -172,6 +178,7 @@ func TestHintsOfAParkedRun(t *testing.T) {
 }
 
 func TestRunWithAClosedStdout(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = story
 	reader, writer, err := os.Pipe()

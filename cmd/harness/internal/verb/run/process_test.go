@@ -40,6 +40,7 @@ func inTurn(f *harnesstest.Gateway, calls ...string) {
 }
 
 func TestApprovalsAtTheTerminal(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	inTurn(f, "c1", "c2", "c3")
 	cmd := harnesstest.Program(t, "run", "--server", f.Address, "go")
@@ -76,6 +77,7 @@ func TestApprovalsAtTheTerminal(t *testing.T) {
 }
 
 func TestAnAnswerFromElsewhereClosesTheQuestion(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	inTurn(f, "c1")
 	cmd := harnesstest.Program(t, "run", "--server", f.Address, "go")
@@ -91,6 +93,7 @@ func TestAnAnswerFromElsewhereClosesTheQuestion(t *testing.T) {
 }
 
 func TestControlDAtTheQuestionLeavesTheRunParked(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	inTurn(f, "c1")
 	cmd := harnesstest.Program(t, "run", "--server", f.Address, "go")
@@ -104,6 +107,7 @@ func TestControlDAtTheQuestionLeavesTheRunParked(t *testing.T) {
 }
 
 func TestControlCAtTheQuestionKeepsIt(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	inTurn(f, "c1")
 	cmd := harnesstest.Program(t, "run", "--server", f.Address, "go")
@@ -123,6 +127,7 @@ func TestControlCAtTheQuestionKeepsIt(t *testing.T) {
 
 // TestTerminationLeavesTheRun checks that a client that is ended sends nothing.
 func TestTerminationLeavesTheRun(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Behave(func(r *harnesstest.Run) {
 		r.Event(&harnessv1.Event{TurnNumber: 1, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
@@ -146,6 +151,7 @@ func TestTerminationLeavesTheRun(t *testing.T) {
 
 // TestInterrupts checks that a first interrupt stops the run, and a second one leaves it.
 func TestInterrupts(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	took := make(chan struct{}, 2)
 	var deaf atomic.Bool
@@ -191,6 +197,7 @@ func TestInterrupts(t *testing.T) {
 }
 
 func TestASignalLeavesAWatchedRunAlone(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("r", "default", harnesstest.ASpec()).Event(&harnessv1.Event{TurnNumber: 1, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
 	cmd, errs := harnesstest.Program(t, "watch", "--server", f.Address, "r"), harnesstest.NewText()
@@ -210,6 +217,7 @@ func TestASignalLeavesAWatchedRunAlone(t *testing.T) {
 // TestACallOutsideTheSandboxIsShownWhole and can be allowed only once: its command is
 // longer than what events carry, and its lines are shown as lines.
 func TestACallOutsideTheSandboxIsShownWhole(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Blobs = map[string][]string{"d": {`{"command":"echo one\n`, `echo two","unconfined":"it needs the key"}`}}
 	f.Behave(func(r *harnesstest.Run) {

@@ -44,6 +44,7 @@ func answered(f *harnesstest.Gateway, calls ...*harnessv1.PendingCall) {
 const yourAnswer = "(Enter to skip): "
 
 func TestQuestionsAtTheTerminal(t *testing.T) {
+	t.Parallel()
 	for _, verb := range []string{"run", "watch"} {
 		f := harnesstest.ServeGateway(t)
 		answered(f, harnesstest.AQuestion("c1", harnesstest.Colours), harnesstest.AnApproval("c2"), harnesstest.AQuestion("c3", `{"question":"How\nmany?"}`))
@@ -82,6 +83,7 @@ func TestQuestionsAtTheTerminal(t *testing.T) {
 }
 
 func TestAnEmptyLineLeavesAQuestionWaiting(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	answered(f, harnesstest.AQuestion("c1", harnesstest.Colours), harnesstest.AQuestion("c2", harnesstest.Colours), harnesstest.AClientCall("c3"))
 	cmd := harnesstest.Program(t, "run", "--server", f.Address, "go")
@@ -116,6 +118,7 @@ func TestAnEmptyLineLeavesAQuestionWaiting(t *testing.T) {
 }
 
 func TestAnswerOfAnotherClientClosesTheQuestion(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	answered(f, harnesstest.AQuestion("c1", harnesstest.Colours), harnesstest.AQuestion("c2", harnesstest.Colours))
 	cmd := harnesstest.Program(t, "run", "--server", f.Address, "go")
@@ -135,6 +138,7 @@ func TestAnswerOfAnotherClientClosesTheQuestion(t *testing.T) {
 // The gateway accepts one answer. The client that sends the second one reports this and
 // continues to follow the run.
 func TestAnAnswerThatComesSecond(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		call           *harnessv1.PendingCall
 		prompt, answer string
@@ -172,6 +176,7 @@ func TestAnAnswerThatComesSecond(t *testing.T) {
 
 // A client stops prompting for a call whose deadline has passed.
 func TestAQuestionThatExpires(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	answered(f, harnesstest.AQuestion("c1", harnesstest.Colours))
 	cmd := harnesstest.Program(t, "run", "--server", f.Address, "go")
@@ -203,6 +208,7 @@ func aServerQuestion(id string, round uint32) *harnessv1.PendingCall {
 // TestQuestionsOfServersAtTheTerminal: each field has a prompt, the words of the server control
 // nothing, and a second question of the same call is put too.
 func TestQuestionsOfServersAtTheTerminal(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	var round uint32 = 1
 	f.Behave(func(r *harnesstest.Run) { r.Waits(aServerQuestion("c1", round)) }, func(r *harnesstest.Run, id string, _ proto.Message) {
@@ -252,6 +258,7 @@ func TestQuestionsOfServersAtTheTerminal(t *testing.T) {
 
 // TestAnswersToServersFromTheCommandLine: flags are whole answers, and are for such questions alone.
 func TestAnswersToServersFromTheCommandLine(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("s", "default", harnesstest.ASpec()).Waits(aServerQuestion("c1", 3))
 	f.Add("q", "default", harnesstest.ASpec()).Waits(harnesstest.AQuestion("c1", harnesstest.Colours))

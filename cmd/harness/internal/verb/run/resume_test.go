@@ -12,6 +12,7 @@ import (
 
 // TestResumeByPrefix: resume and run --continue act on the run that a prefix names.
 func TestResumeByPrefix(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("r-abcd2345", "default", harnesstest.ASpec()).Parked("c1")
 	f.Took = func(r *harnesstest.Run, id string, _ proto.Message) {
@@ -26,6 +27,7 @@ func TestResumeByPrefix(t *testing.T) {
 }
 
 func TestResume(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Took = func(r *harnesstest.Run, id string, input proto.Message) {
 		if resume, ok := input.(*harnessv1.Resume); ok {
@@ -56,6 +58,7 @@ func TestResume(t *testing.T) {
 // A message that was stored before a resume resumes the run. The resume then finds it
 // ended, which is a success: it has nothing left to do.
 func TestAResumeThatComesAfterTheRunHasGoneOnIsNoRefusal(t *testing.T) {
+	t.Parallel()
 	late := func(r *harnesstest.Run, id string, _ proto.Message) {
 		r.Accept("m", "user_message")
 		r.Event(&harnessv1.Event{Event: &harnessv1.Event_SessionStart{SessionStart: &harnessv1.SessionStart{Goal: "and now this", Segment: 2}}})
@@ -88,6 +91,7 @@ func TestAResumeThatComesAfterTheRunHasGoneOnIsNoRefusal(t *testing.T) {
 
 // A rest from before an input is not the rest that follows it.
 func TestContinueWaitsForItsMessage(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Took = func(r *harnesstest.Run, id string, input proto.Message) {
 		if text := input.(*harnessv1.UserMessage).GetContent().GetInline(); text != "and now this" {

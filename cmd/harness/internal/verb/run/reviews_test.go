@@ -15,6 +15,7 @@ import (
 )
 
 func TestReviewsAndContractQuestionsAtTheTerminal(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	question := harnesstest.AQuestion(runstate.ContractCallID("colour", 9), `{"question":"Which colour?"}`)
 	question.Tool = runstate.ContractQuestion
@@ -55,6 +56,7 @@ func TestReviewsAndContractQuestionsAtTheTerminal(t *testing.T) {
 }
 
 func TestResumedRunClosesTheQuestionOfItsContract(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	question := harnesstest.AQuestion(runstate.ContractCallID("colour", 9), `{"question":"Which colour?"}`)
 	question.Tool = runstate.ContractQuestion

@@ -7,6 +7,7 @@ import (
 )
 
 func TestGeneratedIDsAreShort(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	if got := harnesstest.Call(t, nil, "", "run", "--server", f.Address, "go"); got.Code != 0 {
 		t.Fatalf("%+v", got)

@@ -9,6 +9,7 @@ import (
 )
 
 func TestContractAndModeOfARun(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	dir := t.TempDir()
 	agent := harnesstest.Write(t, filepath.Join(dir, "a.yaml"), "mode: plan\nmodes: [{name: look}]\ncontract: {goal: theirs, requirements: [a]}\n")
@@ -54,6 +55,7 @@ func TestContractAndModeOfARun(t *testing.T) {
 }
 
 func TestAModelThatCannotBeUsedIsNamedWithItsPlace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for text, want := range map[string]string{
 		"name: a\nmodel: script:none.yaml\n": ":2:8: model: ",

@@ -44,6 +44,7 @@ func seenAt(t *testing.T, written *harnesstest.Text, columns int) string {
 }
 
 func TestTheDemoOnATerminal(t *testing.T) {
+	t.Parallel()
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -93,6 +94,7 @@ func TestTheDemoOnATerminal(t *testing.T) {
 }
 
 func TestApprovalsBelowALiveRun(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	inTurn(f, "c1", "c2")
 	cmd := harnesstest.Capable(harnesstest.Program(t, "run", "--server", f.Address, "go"))
@@ -115,6 +117,7 @@ func TestApprovalsBelowALiveRun(t *testing.T) {
 }
 
 func TestControlCUnderALiveRunLeavesTheTerminalAsItWas(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Behave(func(r *harnesstest.Run) {
 		r.Event(&harnessv1.Event{TurnNumber: 1, Event: &harnessv1.Event_StepStart{StepStart: &harnessv1.StepStart{Attempt: 1}}})
@@ -133,6 +136,7 @@ func TestControlCUnderALiveRunLeavesTheTerminalAsItWas(t *testing.T) {
 }
 
 func TestRenderFlagSelectsPlainOrMarkdown(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = story
 	cmd := harnesstest.Capable(harnesstest.Program(t, "run", "--server", f.Address, "--render", "plain", "Mend it."))
@@ -156,6 +160,7 @@ func TestRenderFlagSelectsPlainOrMarkdown(t *testing.T) {
 
 // Reasoning is on the terminal, not in the answer.
 func TestReasoningOnATerminal(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = story
 	for variable, want := range map[string]string{"": "\x1b[2m┊ Where is it?\x1b[0m", "NO_COLOR=1": "┊ Where is it?"} {
@@ -179,6 +184,7 @@ func TestReasoningOnATerminal(t *testing.T) {
 }
 
 func TestGuidanceThatOpensARunIsShownOnRequest(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = func(r *harnesstest.Run) {
 		for turn, kind := range []string{"contract", "tools", "work_items"} {
@@ -203,6 +209,7 @@ func TestGuidanceThatOpensARunIsShownOnRequest(t *testing.T) {
 // The last lines of a running command are on a terminal, and go when it has ended; a write has
 // its change. A pipe gets neither.
 func TestOutputAndChangesOnATerminal(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	told := make(chan struct{})
 	f.Started = func(r *harnesstest.Run) {

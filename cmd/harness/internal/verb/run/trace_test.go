@@ -30,6 +30,7 @@ func collecting(t *testing.T, more ...string) (map[string]string, *oteltest.Coll
 // TestChapters: a run of more than 100 turns is two traces; each is whole, and the
 // second leads back to the first.
 func TestChapters(t *testing.T) {
+	t.Parallel()
 	var script strings.Builder
 	script.WriteString("turns:\n")
 	for i := range 104 {
@@ -99,6 +100,7 @@ func TestChapters(t *testing.T) {
 }
 
 func TestWhatWasSaidIsInSpansOnRequest(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Finishes)
 	env, collector := collecting(t, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true")
 	if got := harnesstest.Call(t, env, "", p.Run("look at everything")...); got.Code != 0 {
@@ -132,6 +134,7 @@ func TestWhatWasSaidIsInSpansOnRequest(t *testing.T) {
 }
 
 func TestWithoutTracingNothingOfItIsInTheRecord(t *testing.T) {
+	t.Parallel()
 	for name, env := range map[string]map[string]string{
 		"nothing is said":     nil,
 		"nothing is exported": {"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:1"},
@@ -154,6 +157,7 @@ func TestWithoutTracingNothingOfItIsInTheRecord(t *testing.T) {
 }
 
 func TestACollectorThatIsAwayCostsARunNothing(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -171,6 +175,7 @@ func TestACollectorThatIsAwayCostsARunNothing(t *testing.T) {
 }
 
 func TestWrongTelemetryIsRefusedAtTheStart(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Finishes)
 	for variable, value := range map[string]string{
 		"OTEL_TRACES_EXPORTER": "zipkin", "OTEL_EXPORTER_OTLP_PROTOCOL": "udp", "OTEL_TRACES_SAMPLER": "some", "OTEL_EXPORTER_OTLP_ENDPOINT": "collector",

@@ -20,6 +20,7 @@ const typedAgent = "name: meter\noutput_schema: {type: object, required: [degree
 // TestTypedOutput: the result of an agent with an output schema is JSON, in text output too,
 // and the conversation is written to the requested file.
 func TestTypedOutput(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, typed)
 	dir := filepath.Dir(p.Script)
 	agent := harnesstest.Write(t, filepath.Join(dir, "agent.yaml"), typedAgent)
@@ -58,6 +59,7 @@ func TestTypedOutput(t *testing.T) {
 }
 
 func TestTranscriptNeedsAFile(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, typed)
 	for path, want := range map[string]string{filepath.Dir(p.Script): "is a directory", filepath.Join(p.Workspace, "none", "a.jsonl"): "not found"} {
 		got := harnesstest.Call(t, nil, "", p.Run("--transcript", path, "measure")...)
@@ -68,6 +70,7 @@ func TestTranscriptNeedsAFile(t *testing.T) {
 }
 
 func TestOutputSchemaOfAnAgentFile(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	harnesstest.Write(t, filepath.Join(dir, "schema.json"), `{"type": "object"}`)
 	for text, want := range map[string]string{

@@ -37,6 +37,7 @@ var durations = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // TestATreeOnATerminal: the runs of sub-agents are nested in the run that called them, and their
 // questions and approvals name them, and the prompt takes the answers.
 func TestATreeOnATerminal(t *testing.T) {
+	t.Parallel()
 	for _, columns := range []string{"80", "140"} {
 		for _, flags := range [][]string{nil, {"--tree=false"}} {
 			p, agent := newTree(t)
@@ -96,6 +97,7 @@ func linesOf(t *testing.T, out string) map[string]int {
 
 // TestAnswersBelowTheRoot: what waits below is listed with its run and answered by the root's name.
 func TestAnswersBelowTheRoot(t *testing.T) {
+	t.Parallel()
 	p, agent := newTree(t)
 	got := harnesstest.Call(t, nil, "", p.RunTree(agent, "--run-id", "r", "--output", "jsonl", "go")...)
 	if got.Code != 4 || !strings.Contains(got.Err, "of run a-") {
@@ -135,6 +137,7 @@ func TestAnswersBelowTheRoot(t *testing.T) {
 
 // TestTwoSubAgentsWait: a command that could mean either names both and what to type.
 func TestTwoSubAgentsWait(t *testing.T) {
+	t.Parallel()
 	p := harnesstest.NewPlace(t, `turns:
   - {text: Two., calls: [{name: left, arguments: {prompt: Go.}}, {name: right, arguments: {prompt: Go.}}]}
   - {text: All is done., calls: [{name: work_complete, arguments: {summary: done}}]}

@@ -67,6 +67,7 @@ func natsServer(t *testing.T) string {
 
 // TestProcessOpensOnePort: whatever roles it has, and the ready lines name that port.
 func TestProcessOpensOnePort(t *testing.T) {
+	t.Parallel()
 	nats := natsServer(t)
 	withoutGateway := []string{"toolhost", "inference", "repair", "compaction", "turn", "stopdecision"}
 	for name, c := range map[string]struct{ roles, args []string }{
@@ -103,6 +104,7 @@ func TestProcessOpensOnePort(t *testing.T) {
 // TestAnotherUserCannotCallRoles: without the key a tool host refuses, and only its owner
 // can read the key.
 func TestAnotherUserCannotCallRoles(t *testing.T) {
+	t.Parallel()
 	s := harnesstest.StartServe(t, []string{"toolhost"}, "--nats", natsServer(t), "--listen", "127.0.0.1:0")
 	conn, err := grpc.NewClient(s.Addresses["toolhost"], grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

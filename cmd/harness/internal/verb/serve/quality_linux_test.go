@@ -27,6 +27,7 @@ func filesOf(t *testing.T, files map[string]string) string {
 
 // TestServeJudgesAllRuns with --quality always, whatever a request asks for, and takes feedback on their results.
 func TestServeJudgesAllRuns(t *testing.T) {
+	t.Parallel()
 	dir := filesOf(t, map[string]string{
 		"agent.yaml": "name: a\ninstructions: Answer.\nquality: {enabled: false, iterations: 1}\ntask: {kind: chat, profile: reports}\n",
 		"script.yaml": `turns:
@@ -73,6 +74,7 @@ jobs:
 
 // TestEntitlementOfALocalRun lets its swarm work; without it the run works alone.
 func TestEntitlementOfALocalRun(t *testing.T) {
+	t.Parallel()
 	dir := filesOf(t, map[string]string{
 		"agent.yaml": `name: a
 instructions: Answer.
@@ -99,6 +101,7 @@ task: {kind: synthesis, sources: [{id: a}, {id: b}, {id: c}, {id: d}, {id: e}]}
 
 // TestManyLongAttemptsEndARun as any other: twenty attempts with long answers and long issues.
 func TestManyLongAttemptsEndARun(t *testing.T) {
+	t.Parallel()
 	const attempts = 20
 	var script strings.Builder
 	script.WriteString("turns:\n")

@@ -11,6 +11,7 @@ import (
 
 // TestFlagsOfTheKeyThatContradictAreRefused before anything starts.
 func TestFlagsOfTheKeyThatContradictAreRefused(t *testing.T) {
+	t.Parallel()
 	data := filepath.Join(t.TempDir(), "data")
 	for _, c := range []struct {
 		want string
@@ -38,6 +39,7 @@ func TestFlagsOfTheKeyThatContradictAreRefused(t *testing.T) {
 // requirement at all is enough. With tokens, and for named origins, the start goes past the
 // flag.
 func TestPagesOfAllOriginsNeedTokens(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
 	if err := os.WriteFile(tokens, []byte("0123456789abcdef1 * roots=/srv\n"), 0o600); err != nil {
@@ -66,6 +68,7 @@ func TestPagesOfAllOriginsNeedTokens(t *testing.T) {
 
 // TestStartNamesTokensWithoutRoots by line, and no token.
 func TestStartNamesTokensWithoutRoots(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	tokens := filepath.Join(dir, "tokens")
 	if err := os.WriteFile(tokens, []byte("0123456789abcdef1\n# for a team\n0123456789abcdef2 * roots=/srv\n0123456789abcdef3 a\n"), 0o600); err != nil {

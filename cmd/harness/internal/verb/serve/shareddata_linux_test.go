@@ -35,6 +35,7 @@ func startBus(t *testing.T) string {
 // --listen, share the default directory, and none but the gateway takes its port. A process
 // that was given --data has it alone.
 func TestRolesOfAMeshStartWithoutFlags(t *testing.T) {
+	t.Parallel()
 	url := startBus(t)
 	if got := harnesstest.Call(t, nil, "", "provision", "--nats", url, "--max-bytes", "64000000"); got.Code != 0 {
 		t.Fatalf("%+v", got)
@@ -81,6 +82,7 @@ func TestRolesOfAMeshStartWithoutFlags(t *testing.T) {
 
 // TestOnlyTheGatewayHasTheDefaultPort: another role listens at a free one.
 func TestOnlyTheGatewayHasTheDefaultPort(t *testing.T) {
+	t.Parallel()
 	for roles, want := range map[string]string{"gateway": "127.0.0.1:7447", "all": "127.0.0.1:7447", "turn,gateway": "127.0.0.1:7447", "turn": "127.0.0.1:0", "toolhost,repair": "127.0.0.1:0"} {
 		if got := (&serve.Cmd{Roles: strings.Split(roles, ",")}).DefaultListen(); got != want {
 			t.Errorf("%s: %s, want %s", roles, got, want)

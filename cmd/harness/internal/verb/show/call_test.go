@@ -9,6 +9,7 @@ import (
 )
 
 func TestShowCallAndTurn(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("a", "default", harnesstest.ASpec()).Done()
 	for _, test := range []struct{ args, want string }{
@@ -46,6 +47,7 @@ func TestShowCallAndTurn(t *testing.T) {
 }
 
 func TestConversationLeavesOutTheSystemPrompt(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Prompt = "You are an agent."
 	f.Add("a", "default", harnesstest.ASpec()).Done()

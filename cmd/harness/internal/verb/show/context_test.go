@@ -12,6 +12,7 @@ import (
 )
 
 func TestShowContext(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("a", "default", harnesstest.ASpec())
 	for name, c := range map[string]struct {
@@ -40,6 +41,7 @@ func TestShowContext(t *testing.T) {
 
 // TestShowContextFitsTheTerminal at any width: no line is longer.
 func TestShowContextFitsTheTerminal(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("a", "default", harnesstest.ASpec())
 	for _, width := range []int{60, 72, 80, 99, 100, 120, 200} {
@@ -52,6 +54,7 @@ func TestShowContextFitsTheTerminal(t *testing.T) {
 }
 
 func TestShowContextAsJSON(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("a", "default", harnesstest.ASpec())
 	got := harnesstest.Call(t, nil, "", "show", "a", "--context", "--version", "57", "--output", "json", "--server", f.Address)
@@ -77,6 +80,7 @@ func TestShowContextAsJSON(t *testing.T) {
 }
 
 func TestShowContextRefusals(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("a", "default", harnesstest.ASpec())
 	for _, c := range []struct {

@@ -13,6 +13,7 @@ import (
 // TestPrefixNamesARun: the beginning of an id names its run in each verb, with and without
 // the prefix of generated ids, and one that fits two runs is an error of one line.
 func TestPrefixNamesARun(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Took = func(r *harnesstest.Run, id string, input proto.Message) {
 		if _, ok := input.(*harnessv1.Approval); ok {
@@ -53,6 +54,7 @@ func TestPrefixNamesARun(t *testing.T) {
 }
 
 func TestLast(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	if got := harnesstest.Call(t, nil, "", "last", "--server", f.Address); got.Code != 1 || !strings.Contains(got.Err, "harness run GOAL") {
 		t.Errorf("%+v", got)
@@ -77,6 +79,7 @@ func TestLast(t *testing.T) {
 }
 
 func TestListLimit(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	for _, id := range []string{"a", "b", "c"} {
 		f.Add(id, "default", harnesstest.ASpec()).Done()

@@ -46,6 +46,7 @@ func TestListAndShow(t *testing.T) {
 
 // TestShowHasTheTree: each sub-agent below the one that called it, with state, turns and cost.
 func TestShowHasTheTree(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("root", "default", harnesstest.ASpec()).Run.Children = []*harnessv1.ChildRun{
 		{RunId: "a-one", Agent: "explore", Status: harnessv1.RunStatus_RUN_STATUS_PARKED, Reason: &harnessv1.StopReason{Kind: "agent"}, Turns: 3, Usage: &harnessv1.Usage{InputTokens: 50, CostMicroUsd: 1200}},
@@ -66,6 +67,7 @@ sub-agents
 }
 
 func TestADataDirectoryThatDoesNotExist(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir() + "/none"
 	if got := harnesstest.Call(t, nil, "", "list", "--data", data, "--output", "json"); got.Code != 0 || got.Out != "{\"runs\":[]}\n" {
 		t.Errorf("%+v", got)
@@ -81,6 +83,7 @@ func TestADataDirectoryThatDoesNotExist(t *testing.T) {
 
 // The pauses and ends in the history of a run are not its current status.
 func TestWatchReadsPastOldPauses(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	r := f.Add("r", "default", harnesstest.ASpec())
 	r.Parked("c1")

@@ -11,6 +11,7 @@ import (
 )
 
 func TestTableWidths(t *testing.T) {
+	t.Parallel()
 	fixed := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	var runs []*harnessv1.Run
 	for _, id := range []string{"r", strings.Repeat("r", 26), strings.Repeat("r", 36)} {

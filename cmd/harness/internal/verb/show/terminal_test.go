@@ -12,6 +12,7 @@ import (
 )
 
 func TestListFitsATerminal(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	harnesstest.AddWideRuns(f)
 	for columns, want := range map[string]string{
@@ -37,6 +38,7 @@ var clock = regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d`)
 
 // What list, show and last print on terminals of two widths is in testdata, as pictures.
 func TestRunsOnATerminal(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	harnesstest.AddWideRuns(f)
 	for _, columns := range []int{80, 140} {

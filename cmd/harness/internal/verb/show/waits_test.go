@@ -14,6 +14,7 @@ import (
 )
 
 func TestWhatARunWaitsForIsSaidWithTheCommandThatAnswersIt(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	question, client, approval := harnesstest.AQuestion("c1", harnesstest.Colours), harnesstest.AClientCall("c2"), harnesstest.AnApproval("c3")
 	question.Deadline, client.Deadline = harnesstest.Soon(), harnesstest.Soon()
@@ -61,6 +62,7 @@ waits for approval: run_command
 }
 
 func TestListSaysWhatRunsWaitFor(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("a", "team", harnesstest.ASpec()).Waits(harnesstest.AQuestion("c1", harnesstest.Colours))
 	f.Add("b", "default", harnesstest.ASpec()).Rest(&harnessv1.HarnessResult{
@@ -85,6 +87,7 @@ func TestListSaysWhatRunsWaitFor(t *testing.T) {
 }
 
 func TestTheCommandThatExtendsABudget(t *testing.T) {
+	t.Parallel()
 	calls, turns, tokens := uint32(300), uint32(2), uint64(1000)
 	cost, low := 0.51, 0.004
 	minutes := func(m int) *durationpb.Duration { return durationpb.New(time.Duration(m) * time.Minute) }

@@ -14,6 +14,7 @@ import (
 )
 
 func TestAnswer(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("q", "default", harnesstest.ASpec()).Waits(harnesstest.AQuestion("c1", harnesstest.Colours))
 	f.Add("two", "default", harnesstest.ASpec()).Waits(harnesstest.AnApproval("c0"), harnesstest.AQuestion("c1", harnesstest.Colours), harnesstest.AClientCall("c2"))
@@ -56,6 +57,7 @@ func TestAnswer(t *testing.T) {
 }
 
 func TestAnswersThatAreRefused(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("q", "default", harnesstest.ASpec()).Waits(harnesstest.AQuestion("c1", harnesstest.Colours))
 	f.Add("two", "default", harnesstest.ASpec()).Waits(harnesstest.AQuestion("c 1", harnesstest.Colours), harnesstest.AClientCall("c2"))

@@ -49,6 +49,7 @@ func untilAnswered(f *harnesstest.Gateway, call *harnessv1.PendingCall) {
 
 // TestALongCallIsReadToItsEndFirst: no yes counts before the last line was on the screen.
 func TestALongCallIsReadToItsEndFirst(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	call := aHeredoc(600)
 	if n := len(call.GetArguments().GetInline()); n < 22_900 {
@@ -92,6 +93,7 @@ func TestALongCallIsReadToItsEndFirst(t *testing.T) {
 
 // TestApprovalOnTerminals draws the prompt of a call of two pages on terminals of two widths.
 func TestApprovalOnTerminals(t *testing.T) {
+	t.Parallel()
 	for _, columns := range []int{80, 140} {
 		f := harnesstest.ServeGateway(t)
 		call := aHeredoc(22)
@@ -134,6 +136,7 @@ func TestApprovalOnTerminals(t *testing.T) {
 // TestALongCallInAPager: the pager has all of it, and its end is on the screen afterwards. A
 // pager that fails changes nothing.
 func TestALongCallInAPager(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	untilAnswered(f, aHeredoc(600))
 	seen := filepath.Join(t.TempDir(), "seen")
@@ -161,6 +164,7 @@ func TestALongCallInAPager(t *testing.T) {
 // TestApproveShowsTheCallFirst: at a terminal it prompts and then follows the run; elsewhere it
 // prints what it approves.
 func TestApproveShowsTheCallFirst(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	call1 := aHeredoc(2)
 	untilAnswered(f, call1)
@@ -216,6 +220,7 @@ func TestApproveShowsTheCallFirst(t *testing.T) {
 
 // TestACallThatCannotBeReadIsNotApproved at a prompt.
 func TestACallThatCannotBeReadIsNotApproved(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	call := aHeredoc(2)
 	call.Arguments = &harnessv1.Content{Value: &harnessv1.Content_Blob{Blob: &harnessv1.BlobRef{Digest: "gone", Size: 1 << 40, Preview: `{"command":"`}}}

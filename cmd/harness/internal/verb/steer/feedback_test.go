@@ -9,6 +9,7 @@ import (
 
 // TestFeedbackRefusesMistakes with one line, before anything is stored.
 func TestFeedbackRefusesMistakes(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	for args, want := range map[string]string{
 		"feedback r sideways": `harness: THUMB: expected up or down, not "sideways"` + "\n",

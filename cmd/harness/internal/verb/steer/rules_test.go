@@ -30,6 +30,7 @@ func aCommand(command, prefix string) *harnessv1.PendingCall {
 // TestARuleIsShownBeforeItIsStored: the user reads what will be allowed, and can write another
 // rule, which is shown too.
 func TestARuleIsShownBeforeItIsStored(t *testing.T) {
+	t.Parallel()
 	const shown = "For this run: commands that begin with `"
 	for _, test := range []struct {
 		name   string
@@ -86,6 +87,7 @@ func stored(f *harnesstest.Gateway) []string {
 // TestAnApprovalWithChangedArguments: the editor has the command, the changed call is shown,
 // and only a yes after that runs it.
 func TestAnApprovalWithChangedArguments(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	untilAnswered(f, aCommand("go test ./... && echo '<done>'", ""))
 	cmd := harnesstest.Program(t, "run", "--server", f.Address, "go")
@@ -120,6 +122,7 @@ func TestAnApprovalWithChangedArguments(t *testing.T) {
 // TestArgumentsThatAreRefusedLoseNothing: an editor that fails, a text that is no JSON, and
 // arguments that the run refuses lead back to the question.
 func TestArgumentsThatAreRefusedLoseNothing(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	call := harnesstest.AnApproval("c1")
 	call.Tool, call.Arguments = "write_file", content.Inline(`{"path":"a","content":"b"}`)
@@ -169,6 +172,7 @@ esac
 
 // TestWhatIsTypedIntoAPagerIsNoAnswer: a yes counts only after the last lines were printed.
 func TestWhatIsTypedIntoAPagerIsNoAnswer(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	untilAnswered(f, aHeredoc(600))
 	dir := t.TempDir()
@@ -199,6 +203,7 @@ func TestWhatIsTypedIntoAPagerIsNoAnswer(t *testing.T) {
 
 // TestApproveWithRulesAndArguments without a terminal.
 func TestApproveWithRulesAndArguments(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	command := aCommand("go test ./... | tail", "go test")
 	file := harnesstest.AnApproval("c1")

@@ -35,6 +35,7 @@ func sentTo(f *harnesstest.Gateway) []string {
 }
 
 func TestSendChangesTheModeAndAsksForAnotherPlan(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		ended bool
 		args  []string
@@ -65,6 +66,7 @@ func TestSendChangesTheModeAndAsksForAnotherPlan(t *testing.T) {
 }
 
 func TestSendsThatAreRefused(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("r", "default", harnesstest.ASpec())
 	f.Add("ended", "default", harnesstest.ASpec()).Done()
@@ -91,6 +93,7 @@ func TestSendsThatAreRefused(t *testing.T) {
 
 // A mode in the environment is meant for runs that are started.
 func TestAModeInTheEnvironmentIsNotSent(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("r", "default", harnesstest.ASpec())
 	env := map[string]string{"HARNESS_MODE": "plan", "HARNESS_REPLAN": "true"}
@@ -103,6 +106,7 @@ func TestAModeInTheEnvironmentIsNotSent(t *testing.T) {
 }
 
 func TestReviewsAndContractQuestionsAreAnswered(t *testing.T) {
+	t.Parallel()
 	failed := harnesstest.ToolAnswer("v1", "not today")
 	failed.IsError = true
 	question := harnesstest.AQuestion(runstate.ContractCallID("colour", 9), `{"question":"Which colour?"}`)
@@ -176,6 +180,7 @@ func busy() *harnessv1.Snapshot {
 }
 
 func TestShowNamesModeWorkItemsAndContract(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("r", "default", harnesstest.ASpec()).State = busy()
 	f.Add("bare", "default", harnesstest.ASpec())
@@ -206,6 +211,7 @@ func TestShowNamesModeWorkItemsAndContract(t *testing.T) {
 }
 
 func TestWhatWasMadeIsNamedAndItsTextFetched(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Started = func(r *harnesstest.Run) {
 		r.Rest(&harnessv1.HarnessResult{

@@ -12,6 +12,7 @@ import (
 )
 
 func TestSendAndApprove(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Add("r", "default", harnesstest.ASpec()).Parked("c1")
 	f.Add("two", "default", harnesstest.ASpec()).Parked("c1", "c2")
@@ -44,6 +45,7 @@ func TestSendAndApprove(t *testing.T) {
 }
 
 func TestInterruptAndCancel(t *testing.T) {
+	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	f.Took = func(r *harnesstest.Run, id string, input proto.Message) {
 		if _, ok := input.(*harnessv1.Interrupt); ok {
