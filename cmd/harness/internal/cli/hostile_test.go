@@ -216,6 +216,9 @@ func tame(t *testing.T, what, text string) {
 // TestNoTextFromOutsideReachesATerminalRaw: of each verb in each format, whether the
 // gateway answers with hostile texts or refuses with one. JSON keeps its values.
 func TestNoTextFromOutsideReachesATerminalRaw(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	for name, g := range map[string]*hostileGateway{
 		"refused": {refuse: true}, "done": {status: harnessv1.RunStatus_RUN_STATUS_DONE}, "parked": {status: harnessv1.RunStatus_RUN_STATUS_PARKED},
@@ -233,24 +236,27 @@ func TestNoTextFromOutsideReachesATerminalRaw(t *testing.T) {
 			if verb := args[0]; !g.refuse && (verb == "interrupt" || verb == "cancel" || verb == "resume") {
 				continue // they wait for a run that does something
 			}
-			got := harnesstest.Call(t, map[string]string{"NO_COLOR": "1"}, "", append(args, "--server", address)...)
 			what := name + ": " + strings.Join(args, " ")
-			live := strings.Contains(what, "markdown")
-			if live { // it moves the cursor
-				got.Err = unmoved(got.Err)
-			}
-			if !strings.HasSuffix(what, ": watch r") { // the answer, for a program
-				tame(t, what+" on stdout", got.Out)
-			}
-			tame(t, what+" on stderr", got.Err)
-			if g.refuse && (got.Code == 0 || !strings.Contains(got.Err, "evil")) {
-				t.Errorf("%s: %+v", what, got)
-			}
-			if strings.HasSuffix(what, "--output json") && !g.refuse {
-				if !json.Valid([]byte(got.Out)) || !strings.Contains(got.Out, `evil\u001b]0;owned\u0007\u001b[2J\u009b2J\u0090\u202egnp.exe\u2066\u2028\b\u007f`) {
-					t.Errorf("%s: %.300s", what, got.Out)
+			t.Run(what, func(t *testing.T) {
+				t.Parallel()
+				got := harnesstest.Call(t, map[string]string{"NO_COLOR": "1"}, "", append(args, "--server", address)...)
+				live := strings.Contains(what, "markdown")
+				if live { // it moves the cursor
+					got.Err = unmoved(got.Err)
 				}
-			}
+				if !strings.HasSuffix(what, ": watch r") { // the answer, for a program
+					tame(t, what+" on stdout", got.Out)
+				}
+				tame(t, what+" on stderr", got.Err)
+				if g.refuse && (got.Code == 0 || !strings.Contains(got.Err, "evil")) {
+					t.Errorf("%s: %+v", what, got)
+				}
+				if strings.HasSuffix(what, "--output json") && !g.refuse {
+					if !json.Valid([]byte(got.Out)) || !strings.Contains(got.Out, `evil\u001b]0;owned\u0007\u001b[2J\u009b2J\u0090\u202egnp.exe\u2066\u2028\b\u007f`) {
+						t.Errorf("%s: %.300s", what, got.Out)
+					}
+				}
+			})
 		}
 	}
 }

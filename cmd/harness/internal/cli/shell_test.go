@@ -15,6 +15,9 @@ import (
 // Each shell loads its script, completes a verb, a flag with its value, an id and a file on a
 // terminal, and runs the command.
 func TestShellsComplete(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	f := harnesstest.ServeGateway(t)
 	harnesstest.AddWideRuns(f)

@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/cmd/harness/internal/console"
 )
 
+// Write writes a file of a test and returns its path.
 func Write(t *testing.T, path, text string) string {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
@@ -21,6 +24,7 @@ func Write(t *testing.T, path, text string) string {
 	return path
 }
 
+// Update makes tests write the golden files.
 var Update = flag.Bool("update", false, "write the golden files anew")
 
 // Main lets the test binary be the program, for tests that need a process.
@@ -28,10 +32,20 @@ func Main(m *testing.M) {
 	if os.Getenv("HARNESS_TEST_AS_PROGRAM") != "" {
 		os.Exit(cli.Main("dev"))
 	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+	}
 	os.Exit(m.Run())
 }
 
-// said is what a run of the program left behind.
+// atOnce is the least number of tests that run at the same time: they wait for processes and
+// terminals most of their time.
+const atOnce = 6
+
+// Said is what a run of the program left behind.
 type Said struct {
 	Code     int
 	Out, Err string
@@ -54,6 +68,7 @@ func Call(t *testing.T, env map[string]string, stdin string, args ...string) Sai
 	return Said{code, out.String(), errs.String()}
 }
 
+// Golden compares a text with a file of testdata, and writes it with -update.
 func Golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

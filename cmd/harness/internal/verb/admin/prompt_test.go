@@ -13,6 +13,9 @@ import (
 
 // TestPromptsFromTheCommandLine: each is listed, set for a tier, shown and restored.
 func TestPromptsFromTheCommandLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	data := t.TempDir()
 	prompt := func(stdin string, args ...string) string {

@@ -13,6 +13,9 @@ import (
 )
 
 func TestDoctorOfALaptop(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	harnesstest.WithoutBus(t)
 	home := t.TempDir()

@@ -84,6 +84,9 @@ func visit(t *testing.T, site *oauthtest.Server, address string) {
 // TestPersonSignsInFromTheCommandLine: by the browser's return, by the pasted address, and by the
 // code; then the server is listed as ready, the doctor has no complaint, and a sign-out ends that.
 func TestPersonSignsInFromTheCommandLine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	site, file := signInSite(t, "")
 	data := filepath.Join(t.TempDir(), "data")
@@ -216,6 +219,9 @@ func TestPersonSignsInAtAMesh(t *testing.T) {
 // TestRunReportsAServerThatNeedsAPerson: its event names what to type, and after a sign-in the
 // next message of the same run calls the server.
 func TestRunReportsAServerThatNeedsAPerson(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, `turns:
   - {calls: [{name: work_complete, arguments: {summary: Nothing yet.}}]}

@@ -39,6 +39,9 @@ func reading() string {
 // TestACompactedRunIsSeen: a run with a small window prints its passes, has spans of them,
 // and shows what the model was sent before and after.
 func TestACompactedRunIsSeen(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, reading())
 	var long strings.Builder

@@ -12,6 +12,9 @@ import (
 // TestTheFindingsExample: the end with a finding that quotes nothing is not accepted, and the
 // saved artifacts are the deliverables.
 func TestTheFindingsExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	e := newExampleOf(t, "../../../../../examples/contracts/findings")
 	if got := harnesstest.Call(t, nil, "", "agent", "check", e.dir+"/agent.yaml", e.dir+"/contract.yaml", e.dir+"/script.yaml"); got.Code != 0 || strings.Count(got.Out, ": OK (") != 3 {

@@ -85,6 +85,9 @@ func TestTheExamplesAreWithoutAProblem(t *testing.T) {
 }
 
 func TestTheCodingExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	e := newExample(t, "coding")
 	said := e.run(t, "--allow", "run_command", "Mend the prices.")
@@ -100,6 +103,9 @@ func TestTheCodingExample(t *testing.T) {
 }
 
 func TestTheResearchExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	e := newExample(t, "research")
 	said := e.run(t, "Why does the ferry carry more people?")
@@ -113,6 +119,9 @@ func TestTheResearchExample(t *testing.T) {
 }
 
 func TestTheDataExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	e := newExample(t, "data")
 	if got := e.run(t, "What was sold in each shop?"); got.Code != 4 || !strings.Contains(got.Out, "ask_user") {
@@ -131,6 +140,9 @@ func TestTheDataExample(t *testing.T) {
 
 // TestTheReviewExample: the first review is sent back, the second is accepted, and its quote is found.
 func TestTheReviewExample(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	e := newExample(t, "review")
 	said := e.run(t, "Review the change.")

@@ -28,6 +28,9 @@ func result(t *testing.T, out string) (r struct {
 }
 
 func TestLocalRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Finishes)
 	got := harnesstest.Call(t, nil, "", p.Run("--run-id", "r", "--output", "json", "look")...)
@@ -59,6 +62,9 @@ func TestLocalRun(t *testing.T) {
 }
 
 func TestLocalApproval(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Asks)
 	got := harnesstest.Call(t, nil, "", p.RunAsking(t, "--run-id", "r", "go")...)
@@ -83,6 +89,9 @@ func TestLocalApproval(t *testing.T) {
 }
 
 func TestAMessageStoredWhileNothingRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Finishes)
 	if got := harnesstest.Call(t, nil, "", p.Run("--run-id", "r", "look")...); got.Code != 0 {
@@ -97,6 +106,9 @@ func TestAMessageStoredWhileNothingRuns(t *testing.T) {
 }
 
 func TestInterruptKillAndResume(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Thinks)
 	start := func(id string) (*exec.Cmd, *harnesstest.Text) {

@@ -29,6 +29,9 @@ answer_timeout: 36h
 )
 
 func TestLocalAnswers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, waits)
 	data := " --data " + p.Data + "\n"
@@ -84,6 +87,9 @@ func TestLocalAnswers(t *testing.T) {
 }
 
 func TestAQuestionAtTheTerminalOfALocalRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, `turns:
   - {calls: [{name: ask_user, arguments: {question: "Which colour?", options: [red, dark blue]}}]}
@@ -109,6 +115,9 @@ func TestAutonomousAgentPromptsNoUser(t *testing.T) {
 }
 
 func TestLocalDelete(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Asks)
 	if got := harnesstest.Call(t, nil, "", p.RunAsking(t, "--run-id", "r", "go")...); got.Code != 4 {
@@ -132,6 +141,9 @@ func TestLocalDelete(t *testing.T) {
 
 // A run that would fail for want of its model is not touched.
 func TestARunWhoseModelIsNotThere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Asks)
 	if got := harnesstest.Call(t, nil, "", p.RunAsking(t, "--run-id", "r", "go")...); got.Code != 4 {
@@ -159,6 +171,9 @@ func TestARunWhoseModelIsNotThere(t *testing.T) {
 }
 
 func TestFallbackModelResumesTheRunOfAMissingModel(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, harnesstest.Asks)
 	other := p.Script + ".other"
@@ -180,6 +195,9 @@ func TestFallbackModelResumesTheRunOfAMissingModel(t *testing.T) {
 }
 
 func TestABudgetIsExtendedByTheCommandThatIsPrinted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, `turns:
   - {calls: [{name: list_directory, arguments: {}}, {name: list_directory, arguments: {}}]}

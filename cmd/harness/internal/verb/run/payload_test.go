@@ -38,6 +38,9 @@ func thinker(t *testing.T) *modeltest.Server {
 // TestPayloadsAreShownNowhere: what only the provider can read goes back to it, and is in
 // no output, event, log line or span, also when spans have the contents of messages.
 func TestPayloadsAreShownNowhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p, provider := harnesstest.NewPlace(t, harnesstest.Finishes), thinker(t)
 	env, collector := collecting(t, "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true", "HARNESS_LOG_LEVEL=debug",

@@ -44,6 +44,9 @@ func seenAt(t *testing.T, written *harnesstest.Text, columns int) string {
 }
 
 func TestTheDemoOnATerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	cache, err := exec.Command("go", "env", "GOCACHE").Output()
 	if err != nil {

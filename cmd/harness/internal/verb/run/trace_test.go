@@ -30,6 +30,9 @@ func collecting(t *testing.T, more ...string) (map[string]string, *oteltest.Coll
 // TestChapters: a run of more than 100 turns is two traces; each is whole, and the
 // second leads back to the first.
 func TestChapters(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	var script strings.Builder
 	script.WriteString("turns:\n")
@@ -134,6 +137,9 @@ func TestWhatWasSaidIsInSpansOnRequest(t *testing.T) {
 }
 
 func TestWithoutTracingNothingOfItIsInTheRecord(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	for name, env := range map[string]map[string]string{
 		"nothing is said":     nil,
@@ -157,6 +163,9 @@ func TestWithoutTracingNothingOfItIsInTheRecord(t *testing.T) {
 }
 
 func TestACollectorThatIsAwayCostsARunNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -20,6 +20,9 @@ const typedAgent = "name: meter\noutput_schema: {type: object, required: [degree
 // TestTypedOutput: the result of an agent with an output schema is JSON, in text output too,
 // and the conversation is written to the requested file.
 func TestTypedOutput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, typed)
 	dir := filepath.Dir(p.Script)

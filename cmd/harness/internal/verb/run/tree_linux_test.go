@@ -37,6 +37,9 @@ var durations = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile
 // TestATreeOnATerminal: the runs of sub-agents are nested in the run that called them, and their
 // questions and approvals name them, and the prompt takes the answers.
 func TestATreeOnATerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	for _, columns := range []string{"80", "140"} {
 		for _, flags := range [][]string{nil, {"--tree=false"}} {
@@ -97,6 +100,9 @@ func linesOf(t *testing.T, out string) map[string]int {
 
 // TestAnswersBelowTheRoot: what waits below is listed with its run and answered by the root's name.
 func TestAnswersBelowTheRoot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p, agent := newTree(t)
 	got := harnesstest.Call(t, nil, "", p.RunTree(agent, "--run-id", "r", "--output", "jsonl", "go")...)
@@ -137,6 +143,9 @@ func TestAnswersBelowTheRoot(t *testing.T) {
 
 // TestTwoSubAgentsWait: a command that could mean either names both and what to type.
 func TestTwoSubAgentsWait(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, `turns:
   - {text: Two., calls: [{name: left, arguments: {prompt: Go.}}, {name: right, arguments: {prompt: Go.}}]}

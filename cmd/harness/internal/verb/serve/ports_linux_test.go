@@ -67,6 +67,9 @@ func natsServer(t *testing.T) string {
 
 // TestProcessOpensOnePort: whatever roles it has, and the ready lines name that port.
 func TestProcessOpensOnePort(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	nats := natsServer(t)
 	withoutGateway := []string{"toolhost", "inference", "repair", "compaction", "turn", "stopdecision"}

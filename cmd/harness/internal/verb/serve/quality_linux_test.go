@@ -27,6 +27,9 @@ func filesOf(t *testing.T, files map[string]string) string {
 
 // TestServeJudgesAllRuns with --quality always, whatever a request asks for, and takes feedback on their results.
 func TestServeJudgesAllRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	dir := filesOf(t, map[string]string{
 		"agent.yaml": "name: a\ninstructions: Answer.\nquality: {enabled: false, iterations: 1}\ntask: {kind: chat, profile: reports}\n",
@@ -74,6 +77,9 @@ jobs:
 
 // TestEntitlementOfALocalRun lets its swarm work; without it the run works alone.
 func TestEntitlementOfALocalRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	dir := filesOf(t, map[string]string{
 		"agent.yaml": `name: a
@@ -101,6 +107,9 @@ task: {kind: synthesis, sources: [{id: a}, {id: b}, {id: c}, {id: d}, {id: e}]}
 
 // TestManyLongAttemptsEndARun as any other: twenty attempts with long answers and long issues.
 func TestManyLongAttemptsEndARun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	const attempts = 20
 	var script strings.Builder

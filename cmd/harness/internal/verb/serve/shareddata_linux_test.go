@@ -35,6 +35,9 @@ func startBus(t *testing.T) string {
 // --listen, share the default directory, and none but the gateway takes its port. A process
 // that was given --data has it alone.
 func TestRolesOfAMeshStartWithoutFlags(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	url := startBus(t)
 	if got := harnesstest.Call(t, nil, "", "provision", "--nats", url, "--max-bytes", "64000000"); got.Code != 0 {

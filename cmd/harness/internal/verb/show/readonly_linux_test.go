@@ -48,6 +48,9 @@ func asReader(t *testing.T, dir string, args ...string) (code int, out, errs str
 // TestAReadOnlyDirectoryIsRead: its runs can be listed, shown and watched, and not continued.
 // Nothing of it changes, and no copy is left.
 func TestAReadOnlyDirectoryIsRead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	dir, err := os.MkdirTemp("", "readonly") // others can reach it, unlike t.TempDir
 	if err != nil {

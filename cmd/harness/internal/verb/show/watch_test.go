@@ -53,6 +53,9 @@ func events(t *testing.T, lines string) (ids []string) {
 // A mesh that is killed and started again in mid-run costs its followers
 // nothing: run and watch continue after the last event that they printed.
 func TestFollowingAGatewayThatIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs the program for seconds")
+	}
 	t.Parallel()
 	p := harnesstest.NewPlace(t, strings.ReplaceAll(harnesstest.Thinks, "30s", "2s"))
 	free, err := net.Listen("tcp", "127.0.0.1:0")
