@@ -218,8 +218,21 @@ func (f *forest) deliver(t *testing.T, after string) (events []*harnessv1.Event)
 // a resume at each of them.
 func TestTreeStream(t *testing.T) {
 	t.Parallel()
+	checkTreeStream(t, 4, 24, 1000)
+}
+
+// TestSystemTreeStream does so with a tree of 844 events.
+func TestSystemTreeStream(t *testing.T) {
+	t.Parallel()
+	checkTreeStream(t, 0, 4, 800)
+}
+
+// checkTreeStream cuts the streams of the trees with seeds in [from, to) after each event, at
+// least cuts times.
+func checkTreeStream(t *testing.T, from, to uint64, cuts int) {
+	t.Helper()
 	cut := 0
-	for seed := range uint64(24) {
+	for seed := from; seed < to; seed++ {
 		f := &forest{r: rand.New(rand.NewPCG(seed, 19)), logs: map[string][]runlog.Entry{}, belongs: map[string]bool{}}
 		f.runs = []*grown{{id: "root"}}
 		f.append(f.runs[0], "turn", f.some()...)
@@ -242,7 +255,7 @@ func TestTreeStream(t *testing.T) {
 			}
 		}
 	}
-	if cut < 1000 {
+	if cut < cuts {
 		t.Errorf("%d cuts", cut)
 	}
 }
