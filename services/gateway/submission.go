@@ -20,7 +20,7 @@ type Submission struct {
 	State SubmissionState
 	// Item is the input. It is well-formed.
 	Item *harnessv1.InboxItem
-	// RunState is what the input was admitted on, from SubmissionStoring on.
+	// RunState is the state of the run that admitted the input, from SubmissionStoring on.
 	RunState input.State
 
 	sequence uint64 // of the stored item

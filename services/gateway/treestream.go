@@ -133,7 +133,7 @@ type OpenRun struct {
 	// Opening changes when a closed run is opened again: its log is to be followed again.
 	Opening int
 	After   uint64
-	// At is what was delivered of it.
+	// At is the position up to which it was delivered.
 	At Position
 }
 
@@ -192,7 +192,7 @@ func (t *TreeStream) Missing(run string) {
 	}
 }
 
-// Next returns what is to be delivered now; ok is false if nothing is until more arrives.
+// Next returns the next delivery; ok is false if there is none until more arrives.
 func (t *TreeStream) Next() (d Delivery, ok bool) {
 	for _, b := range t.open {
 		if d, ok = t.advance(b); ok {

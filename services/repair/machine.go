@@ -64,7 +64,7 @@ type (
 		Item  *harnessv1.InboxItem
 		After uint64
 	}
-	// Erase deletes what is stored of the run up to UpTo, except for the record
+	// Erase deletes the messages of the run up to UpTo, except for the record
 	// Keep; 0 keeps none. Profile, if not empty, is the profile of the run, whose first
 	// record has the sequence First: the words of the run are removed there. Done, Busy or Failure.
 	Erase struct {

@@ -15,7 +15,7 @@ import (
 const style = `How to answer: say what matters and nothing else. Do not announce what you are about
 to do, do it. Several independent look-ups belong into one response as parallel calls.`
 
-// shownEnvironment returns the environment without what the system prompt leaves out. Its
+// shownEnvironment returns the environment without the parts that the system prompt leaves out. Its
 // tools are always in it.
 func shownEnvironment(shown *harnessv1.PromptConfig, environment *harnessv1.Environment) *harnessv1.Environment {
 	if environment == nil || shown.GetEnvironment() && shown.GetInstructionFiles() {

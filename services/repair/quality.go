@@ -15,7 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// workPlan is what was found out about the work of a segment before it begins.
+// workPlan has the complexity, kind and plan of a segment's work before it begins.
 type workPlan struct {
 	state      *harnessv1.QualityState
 	complexity *harnessv1.QualityComplexity
@@ -152,7 +152,7 @@ func firstOf(why string, err error) string {
 	return why
 }
 
-// recordWork stores what was found out about the work of the segment, and reports it.
+// recordWork stores the complexity, kind and plan of the segment's work, and reports them.
 func (d *decision) recordWork(w *workPlan) {
 	if saved := d.s.GetWorkItemLedger(); len(saved.GetAttempts()) > 0 { // of the segment before
 		runstate.OwnLedger(d.s).Attempts = nil
@@ -211,7 +211,7 @@ func (w *workPlan) planText() string {
 	return b.String()
 }
 
-// preamble returns what the kind of the work requires, in words; empty if it is not judged.
+// preamble describes the requirements of the work's kind; empty if it is not judged.
 func (w *workPlan) preamble() string {
 	if w == nil {
 		return ""

@@ -172,8 +172,8 @@ func reasons(spec *harnessv1.AgentSpec) bool {
 	return catalogue.Default().Reasons(spec.GetModel()) || spec.GetReasoning().GetEffort() > harnessv1.Effort_EFFORT_NONE
 }
 
-// define stores in the first state what the agent is made of and what it has to
-// achieve.
+// define stores in the first state the definition of the agent and the contract that it has to
+// satisfy.
 func (d *decision) define(spec *harnessv1.RunSpec) {
 	s := d.s
 	s.Definition, s.TaskContract = agent.StoredForm(spec)

@@ -71,7 +71,7 @@ func (d *decision) checkWaits() error {
 	return nil
 }
 
-// checkWait reports what has ended a wait, empty if nothing has, by the observation of its
+// checkWait returns the reason for which a wait has ended, empty if it has not, by the observation of its
 // check.
 func (d *decision) checkWait(call *harnessv1.PendingCall, now time.Time) (ended string, failed bool, err error) {
 	w := call.GetWait()

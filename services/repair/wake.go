@@ -16,7 +16,7 @@ import (
 // never a reason to acknowledge: it reads again.
 //
 // The closing record of a deleted run, and an input that arrives after it, have
-// what is stored of the run erased instead.
+// the messages of the run erased instead.
 type Wake struct {
 	State WakeState
 	// Message is the sequence of the message.

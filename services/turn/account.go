@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workitem"
 )
 
-// Bounds of what the state remembers.
+// Bounds of the lists in the state.
 const (
 	maxFired = 128
 	maxTold  = 16
@@ -72,7 +72,7 @@ func (c *completion) addClaim() {
 	}
 }
 
-// addActivity counts what the calls of the response do.
+// addActivity counts the reads, writes and searches of the response's calls.
 func (c *completion) addActivity() {
 	s := c.s
 	for _, call := range c.p.Prepared {

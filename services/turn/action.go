@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// Action is what is to be done next in a turn. Each action leads to one event.
+// Action is the next step of a turn. Each action leads to one event.
 // Failed is possible for each but SendCall, AwaitCall and the terminal actions
 // Return and Fail.
 type Action interface{ action() }

@@ -150,7 +150,7 @@ func (g *guide) all() {
 	}
 }
 
-// compacted reports whether a compaction has changed what the model is shown since the last
+// compacted reports whether a compaction has changed the view of the conversation since the last
 // turn ended.
 func (p *Progress) compacted(s *State) bool {
 	plan := s.Snapshot.GetCompactionPlan()

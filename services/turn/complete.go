@@ -33,7 +33,7 @@ type End struct {
 	Outcomes *runstate.Outcomes
 	// Unadmitted is true if the subscribers of before_step did not let the turn begin.
 	Unadmitted bool
-	// ToolTokens is about what the specs of the tools need of the model's window.
+	// ToolTokens is the estimated weight of the specs of the tools in the model's window.
 	ToolTokens uint32
 	// Offer is that of the calls; nil if it is unknown.
 	Offer *Offer
@@ -125,7 +125,7 @@ func (c *completion) payload() map[string]any {
 	})
 }
 
-// afterStep adds what the subscribers of after_step said.
+// afterStep adds the effects of the subscribers of after_step.
 func (c *completion) afterStep(e hook.Effects) {
 	c.draft.Apply(e)
 	if ended := c.draft.Step.GetTurnComplete(); e.Abort != "" && ended.GetError() == nil {
@@ -134,7 +134,7 @@ func (c *completion) afterStep(e hook.Effects) {
 	}
 }
 
-// addResponse adds what the response used and said.
+// addResponse adds the usage and the content of the response.
 func (c *completion) addResponse(end End) {
 	s, p := c.s, c.p
 	for _, f := range p.Failures {
@@ -320,7 +320,7 @@ func (c *completion) addTool(call *harnessv1.PendingCall, end End) {
 	}
 }
 
-// maxQuestion bounds what the state holds of a question in addition to the call's
+// maxQuestion bounds the text of a question in the state, in addition to the call's
 // arguments, in bytes.
 const maxQuestion = 160
 

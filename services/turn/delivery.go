@@ -21,7 +21,7 @@ type Delivery struct {
 	// Patience is how long the host may be unreachable.
 	Patience time.Duration
 
-	// Step is what is to be done next.
+	// Step is the next step.
 	Step Step
 	// Response is how the call ended, at StepEnd.
 	Response *harnessv1.ExecuteToolResponse
@@ -32,7 +32,7 @@ type Delivery struct {
 	answer *harnessv1.ExecuteToolResponse
 }
 
-// Step is what is to be done next to deliver a call.
+// Step is the next step of delivering a call.
 type Step int
 
 const (

@@ -19,12 +19,12 @@ type Failed struct{ Err error }
 // Appended: the draft is stored, and its messages have their ids.
 type Appended struct{}
 
-// Inspected: what the workspace holds; nil if it cannot be read now.
+// Inspected: the state of the workspace; nil if it cannot be read now.
 type Inspected struct {
 	Response *harnessv1.InspectWorkspaceResponse
 }
 
-// HooksFired: what the subscribers answered.
+// HooksFired: the merged answer of the subscribers.
 type HooksFired struct{ Result hook.Result }
 
 // ConversationLoaded: the conversation up to the newest record.
@@ -32,7 +32,7 @@ type ConversationLoaded struct{ Conversation *conversation.Conversation }
 
 // RequestPrepared: the request can be sent.
 type RequestPrepared struct {
-	// Written is what the agent wrote in the attempt before, of which 5,000 code points are
+	// Written is the text of the agent in the attempt before, of which 5,000 code points are
 	// enough: the text of Written of the conversation.
 	Written string
 }
@@ -40,7 +40,7 @@ type RequestPrepared struct {
 // ModelAnswered: the model answered. The usage has its price.
 type ModelAnswered struct {
 	Response *model.Response
-	// Request is what is known of the request; nil in a run without compaction, and if it
+	// Request has the facts of the request; nil in a run without compaction, and if it
 	// could not be described.
 	Request *RequestFacts
 }

@@ -2,7 +2,7 @@ package turn
 
 import "github.com/harnessmesh/harnessmesh/pkg/tokens"
 
-// addRequest adds what the record of the response says of its request.
+// addRequest adds the facts of the request to the record of the response.
 func (c *completion) addRequest() {
 	r, b := c.p.Response, c.s.GetTokenBudget()
 	if w := r.GetWeights(); len(w.GetTokens()) > 0 {

@@ -154,7 +154,7 @@ func (j *judgement) advance() {
 	}}}
 }
 
-// resume continues with what the subscribers of the firing said.
+// resume continues with the effects of the subscribers of the firing.
 func (j *judgement) resume(e hook.Effects) {
 	j.take(e)
 	j.advance()
@@ -191,7 +191,7 @@ func (j *judgement) fire(call *harnessv1.ToolCall) *FireHooks {
 	return nil
 }
 
-// take takes what the subscribers of the point of a call said.
+// take applies the effects of the subscribers of a point of a call.
 func (j *judgement) take(e hook.Effects) {
 	switch j.point {
 	case pointBefore:

@@ -26,7 +26,7 @@ const (
 	Closing
 )
 
-// Next returns what is to be done next in a turn. It is total and changes
+// Next returns the next action of a turn. It is total and changes
 // nothing: the same state and progress lead to the same action.
 func Next(s *State, p *Progress) Action {
 	switch p.Stage(s) {

@@ -22,7 +22,7 @@ func NewMonitor(s *harnessv1.Snapshot, written string) *quality.Monitor {
 	return m
 }
 
-// Written returns what the agent has written in the attempt before this turn, as far as the
+// Written returns the text of the agent in the attempt before this turn, as far as the
 // monitor reads it.
 func Written(s *harnessv1.Snapshot, c *conversation.Conversation) []*harnessv1.Content {
 	q := s.GetQuality()

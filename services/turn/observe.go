@@ -135,7 +135,7 @@ func (p *Progress) inspectedAs(e Inspected) bool {
 	return true
 }
 
-// fired takes what the subscribers of a point said. What they say after the turn
+// fired applies the effects of the subscribers of a point. An answer after the turn
 // was stopped does not count: the stop may have cut them off.
 func (p *Progress) fired(s *State, a FireHooks, said hook.Effects) bool {
 	e := &p.execution

@@ -41,7 +41,7 @@ type Progress struct {
 	// Prepared is what becomes of the calls of the response, in order; nil before
 	// they are judged.
 	Prepared []*harnessv1.PreparedCall
-	// Admitted is what the subscribers of before_step made of the turn; nil before.
+	// Admitted is the decision of the subscribers of before_step; nil before.
 	Admitted *harnessv1.TurnAdmitted
 	// Skip is why the turn is skipped; empty if it is not.
 	Skip string

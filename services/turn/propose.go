@@ -15,7 +15,7 @@ type ProposeCalls struct {
 
 func (ProposeCalls) action() {}
 
-// Proposals is what the calls of ProposeCalls would change, in their order; empty if no host
+// Proposals are the changes that the calls of ProposeCalls would make, in their order; empty if no host
 // has answered.
 type Proposals struct{ Previews []*harnessv1.CallPreview }
 
@@ -40,7 +40,7 @@ func (p *Progress) unproposed() []Call {
 	return calls
 }
 
-// proposed takes what the calls would change.
+// proposed stores the changes that the calls would make.
 func (p *Progress) proposed(a ProposeCalls, e Proposals) bool {
 	if len(e.Previews) != 0 && len(e.Previews) != len(a.Calls) {
 		return false

@@ -96,7 +96,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 	return d
 }
 
-// correct appends what the model is to do differently.
+// correct appends a correction of the model's behaviour.
 func correct(d *runstate.Draft, topic, text string) {
 	m := runstate.GuidanceMessage(text)
 	m.Topic = d.Topic(topic)

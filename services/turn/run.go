@@ -180,7 +180,7 @@ func (p *Progress) end(id string, response *harnessv1.ExecuteToolResponse) {
 	p.execution.ended = append(p.execution.ended, &endedCall{call: c, response: checkQuestion(c, response), point: pointFailed})
 }
 
-// fired takes what the subscribers of a topic said about the call.
+// fired applies the effects of the subscribers of a topic on the call.
 func (c *endedCall) fired(topic harnessv1.HookTopic, e hook.Effects) {
 	if topic == onError {
 		e.Replaced = nil // only after_tool_call replaces results

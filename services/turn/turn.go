@@ -33,7 +33,7 @@
 //
 // A turn passes the stages Claiming, Admitting, Asking, Judging, Starting,
 // Running and Closing, each of which may have nothing to do. A turn that is
-// interrupted passes Stopping instead of what is left before Closing. Failing is
+// interrupted passes Stopping instead of the states before Closing. Failing is
 // terminal: the step is delivered again.
 //
 // # Invariants

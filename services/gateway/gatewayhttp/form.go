@@ -73,7 +73,7 @@ func (p *patient) Write(b []byte) (int, error) {
 	return p.w.Write(b)
 }
 
-// flush sends what was written.
+// flush sends the written bytes.
 func (p *patient) flush() error {
 	if err := p.extend(); err != nil {
 		return err

@@ -59,7 +59,7 @@ func (s *Server) SetPrompt(ctx context.Context, r *harnessv1.SetPromptRequest) (
 	return &harnessv1.SetPromptResponse{Prompt: counts}, nil
 }
 
-// GetProfile returns what is known of a workspace.
+// GetProfile returns the profile of a workspace.
 func (s *Server) GetProfile(ctx context.Context, r *harnessv1.GetProfileRequest) (*harnessv1.GetProfileResponse, error) {
 	namespace, err := profileOf(r.GetNamespace(), r.GetProfile())
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Server) GetProfile(ctx context.Context, r *harnessv1.GetProfileRequest)
 	return &harnessv1.GetProfileResponse{State: state, Figures: quality.ProfileOf(state)}, nil
 }
 
-// ResetProfile forgets what is known of a workspace.
+// ResetProfile deletes the profile of a workspace.
 func (s *Server) ResetProfile(ctx context.Context, r *harnessv1.ResetProfileRequest) (*harnessv1.ResetProfileResponse, error) {
 	namespace, err := profileOf(r.GetNamespace(), r.GetProfile())
 	if err != nil {

@@ -55,7 +55,7 @@ func (s *Server) WatchRun(r *harnessv1.WatchRunRequest, stream grpc.ServerStream
 // watch.
 type watcher struct {
 	run runlog.Run
-	// from is what the client has received.
+	// from is the offset up to which the client has received the stream.
 	from gateway.Offset
 	// alone leaves out the runs below.
 	alone bool

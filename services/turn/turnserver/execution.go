@@ -42,7 +42,7 @@ type execution struct {
 	calls        sync.WaitGroup
 }
 
-// Execute performs a turn, or what is left of it.
+// Execute performs a turn, or the rest of it.
 func (w *Server) Execute(ctx context.Context, task *executor.Task) (*harnessv1.Outcome, error) {
 	s := task.Step().GetSnapshot()
 	state, err := w.state(ctx, task.Run, s)

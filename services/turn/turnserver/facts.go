@@ -57,7 +57,7 @@ func (t *execution) describeRequest(ctx context.Context) (wait func()) {
 	}
 }
 
-// describe returns what the record of the response says of its request.
+// describe returns the facts of the request for the record of the response.
 func (t *execution) describe(ctx context.Context) (*turn.RequestFacts, error) {
 	s := t.state.Snapshot
 	f := &turn.RequestFacts{ViewDigest: t.server.digests.Of(t.run, s.GetFirstSequence(), t.request.Messages)}

@@ -23,7 +23,7 @@ func (p *preview) AppendJournal(_ context.Context, _ *harnessv1.Journal, appende
 	return nil
 }
 
-// Prepare returns what the model would be sent in a turn, without opaque parts. It
+// Prepare returns the request that the model would be sent in a turn, without opaque parts. It
 // performs the turn up to the request, without subscribers, and stores nothing.
 func (w *Server) Prepare(ctx context.Context, req *harnessv1.PrepareRequest) (*harnessv1.PrepareResponse, error) {
 	in := proto.CloneOf(req.GetInput())

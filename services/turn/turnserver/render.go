@@ -19,7 +19,7 @@ const maxViewed = 500_000
 // maxShown bounds the messages in memory that differ from the stored ones, in bytes.
 const maxShown = 64 << 20
 
-// render returns exactly what the models of a turn are sent: the view of the conversation
+// render returns the request to the models of a turn: the view of the conversation
 // under the plan of compaction, with all contents inline, and the tools. Opaque parts and
 // media may be in blobs. It is the only place that makes requests, for turns and for
 // Prepare. stored is true if the conversation is that of the run's log.
