@@ -116,6 +116,22 @@ func TestArchitectureHasEveryRoom(t *testing.T) {
 	}
 }
 
+// TestPathsExist: each path of the repository that CONTRIBUTING or the architecture names exists,
+// without those that have a NAME to replace.
+func TestPathsExist(t *testing.T) {
+	path := regexp.MustCompile("`((?:cmd|pkg|services|test|tools|docs|deploy|bench|examples|proto)/[A-Za-z0-9_/.*-]+)`")
+	for _, file := range []string{"../CONTRIBUTING.md", "../README.md", "architecture.md"} {
+		for _, m := range path.FindAllStringSubmatch(page(t, file), -1) {
+			if strings.Contains(m[1], "NAME") || strings.Contains(m[1], "PROVIDER") {
+				continue
+			}
+			if found, err := filepath.Glob("../" + m[1]); err != nil || len(found) == 0 {
+				t.Errorf("%s names %s, which does not exist", file, m[1])
+			}
+		}
+	}
+}
+
 // TestAgentFileFieldsAreDocumented: each field of an agent file has its row in agent.md, and
 // each field of its sections is named on a page.
 func TestAgentFileFieldsAreDocumented(t *testing.T) {
