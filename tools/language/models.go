@@ -17,6 +17,8 @@ var modelTexts = []string{
 	"services/toolhost/*.go",
 	"services/toolhost/toolhostserver/*.go",
 	"services/toolhost/toolhostserver/tools/*.go",
+	"services/toolhost/toolhostserver/disk/*.go",
+	"services/toolhost/toolhostserver/worktree/*.go",
 	"services/toolhost/toolhostserver/workspace/*.go",
 }
 

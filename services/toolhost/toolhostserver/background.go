@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"strings"
 	"time"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -13,15 +12,10 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
-
-// backgroundSuffix ends the ledger keys of background commands. Before it comes the key of
-// the call; no id of a call has a NUL.
-const backgroundSuffix = "\x00background"
-
-func isBackground(key string) bool { return strings.HasSuffix(key, backgroundSuffix) }
 
 // background is a background command that is running in this process, or about to start.
 type background struct {
@@ -75,7 +69,7 @@ func (s *Server) startBackground(ctx context.Context, j *job, req *harnessv1.Exe
 		close(b.settled)
 		return tools.Launch{Exit: b.exit}, b.err
 	}
-	err = s.ledger.storeBackground(b)
+	err = s.ledger.StoreBackground(b.key, b.run, b.BackgroundCommand)
 	if err != nil {
 		stop(errCancelled)
 	}
@@ -95,7 +89,7 @@ func (s *Server) newBackground(j *job, req *harnessv1.ExecuteToolRequest, line s
 	if s.closing {
 		return nil, "", unavailable(closingText, nil)
 	}
-	known, err := s.ledger.backgrounds(j.run)
+	known, err := s.ledger.Backgrounds(j.run)
 	if err != nil {
 		return nil, "", err
 	}
@@ -109,10 +103,10 @@ func (s *Server) newBackground(j *job, req *harnessv1.ExecuteToolRequest, line s
 	}
 	b = &background{
 		BackgroundCommand: &harnessv1.BackgroundCommand{
-			Id: backgroundID(number), CallId: req.GetCallId(), LedgerId: s.ledger.id,
+			Id: backgroundID(number), CallId: req.GetCallId(), LedgerId: s.ledger.ID,
 			Command: toolhost.Clip(line, toolhost.BackgroundCommandBytes), StartTime: timestamppb.Now(),
 		},
-		key: j.key + backgroundSuffix, run: j.run, line: line, limit: limit,
+		key: ledger.BackgroundKey(j.key), run: j.run, line: line, limit: limit,
 		begun: make(chan struct{}), exited: make(chan struct{}), settled: make(chan struct{}), done: make(chan struct{}),
 	}
 	if b.output, err = openOutput(s.outputPath(j.run, b.GetId())); err != nil {
@@ -157,12 +151,12 @@ func (s *Server) runBackground(ctx context.Context, b *background, req *harnessv
 func (s *Server) runInBackground(ctx context.Context, b *background, req *harnessv1.ExecuteToolRequest) (tools.Exit, error) {
 	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
-		return tools.Exit{Exit: command.Exit{Error: workspace.Reason(err)}}, nil
+		return tools.Exit{Exit: command.Exit{Error: disk.Reason(err)}}, nil
 	}
 	defer w.Close()
 	watch, err := s.guard.Start(req.GetWorkspace())
 	if err != nil {
-		return tools.Exit{Exit: command.Exit{Error: workspace.Reason(err)}}, nil
+		return tools.Exit{Exit: command.Exit{Error: disk.Reason(err)}}, nil
 	}
 	defer func() {
 		if note := watch.End(); note != "" {
@@ -201,7 +195,7 @@ func (s *Server) backgroundEnded(b *background, cause error) {
 		s.mu.Lock()
 		s.results.add(b.key, state)
 		s.mu.Unlock()
-		err = s.ledger.storeResult(b.key, state, b.run, nil)
+		err = s.ledger.StoreResult(b.key, state, b.run, nil)
 	}
 	if err != nil { // this process still knows it
 		s.log.Error("end of a background command could not be stored", "error", err, "command", b.GetId())
@@ -234,18 +228,18 @@ func (s *Server) backgroundState(run string, c *harnessv1.BackgroundCommand) (*h
 			return state, toolhost.Running, nil
 		}
 	}
-	known, err := s.status(callKey(run, c.GetCallId()) + backgroundSuffix)
+	known, err := s.status(ledger.BackgroundKey(ledger.CallKey(run, c.GetCallId())))
 	if err != nil {
 		return nil, 0, err
 	}
-	if done, ok := known.resp.(*harnessv1.BackgroundState); ok {
-		return done, known.state, nil
+	if done, ok := known.Response.(*harnessv1.BackgroundState); ok {
+		return done, known.State, nil
 	}
-	state.Outcome, state.End = toolhost.BackgroundOutcome(known.state, known.fate), toolhost.BackgroundLost
+	state.Outcome, state.End = toolhost.BackgroundOutcome(known.State, known.Fate), toolhost.BackgroundLost
 	if state.GetOutcome() == harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED {
 		state.End = toolhost.BackgroundKilled
 	}
-	return state, known.state, nil
+	return state, known.State, nil
 }
 
 // states returns how background commands of a run are.

@@ -11,6 +11,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
@@ -168,7 +169,7 @@ func TestBackgroundOutputIsBounded(t *testing.T) {
 
 func mustRunKey(t *testing.T) string {
 	t.Helper()
-	run, err := runKey("n", "r", 7)
+	run, err := ledger.RunKey("n", "r", 7)
 	if err != nil {
 		t.Fatal(err)
 	}

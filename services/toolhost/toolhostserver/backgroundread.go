@@ -26,7 +26,7 @@ func sortedIDs(alive backgrounds) []string {
 func (s *Server) findBackground(run, id string) (found *harnessv1.BackgroundCommand, running *background, known []string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all, err := s.ledger.backgrounds(run)
+	all, err := s.ledger.Backgrounds(run)
 	if err != nil {
 		return nil, nil, nil, unavailable("the ledger cannot be read", err)
 	}
@@ -134,7 +134,7 @@ func (s *Server) killBackground(ctx context.Context, run string, facts toolhost.
 			return nil, err
 		}
 	}
-	known, err := s.ledger.backgrounds(run)
+	known, err := s.ledger.Backgrounds(run)
 	if err != nil {
 		return nil, unavailable("the ledger cannot be read", err)
 	}

@@ -10,9 +10,9 @@ func BenchmarkInspectWorkspace(b *testing.B) {
 	for i := range 200 {
 		h.write(fmt.Sprintf("d%d/f%d", i%10, i), "x\n")
 	}
-	git(b, h.dir, "init", "-q")
-	git(b, h.dir, "add", ".")
-	git(b, h.dir, "commit", "-q", "-m", "m")
+	runGit(b, h.dir, "init", "-q")
+	runGit(b, h.dir, "add", ".")
+	runGit(b, h.dir, "commit", "-q", "-m", "m")
 	for b.Loop() {
 		h.inspect()
 	}

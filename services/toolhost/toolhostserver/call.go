@@ -11,6 +11,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 )
 
@@ -29,7 +30,7 @@ type call struct {
 	// done is closed when nothing of the call is running and its end is stored. resp
 	// and err are set before.
 	done chan struct{}
-	resp response
+	resp ledger.Response
 	err  error
 }
 
@@ -50,7 +51,7 @@ func (s *Server) ExecuteTool(ctx context.Context, req *harnessv1.ExecuteToolRequ
 
 // runOnce runs the job, unless it ran before, and waits for its end. The end of ctx ends
 // only the waiting.
-func (s *Server) runOnce(ctx context.Context, j *job) (response, error) {
+func (s *Server) runOnce(ctx context.Context, j *job) (ledger.Response, error) {
 	c, resp, err := s.admit(ctx, j)
 	if c == nil {
 		return resp, err
@@ -64,18 +65,18 @@ func (s *Server) runOnce(ctx context.Context, j *job) (response, error) {
 }
 
 // admit returns the running call to wait for, or the response if there is no need to wait.
-func (s *Server) admit(ctx context.Context, j *job) (*call, response, error) {
+func (s *Server) admit(ctx context.Context, j *job) (*call, ledger.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	known, err := s.statusToStart(j.key)
 	if err != nil {
 		return nil, nil, err
 	}
-	switch toolhost.Admit(known.state, j.facts) {
+	switch toolhost.Admit(known.State, j.facts) {
 	case toolhost.Join:
 		return known.call, nil, nil
 	case toolhost.Replay:
-		return nil, known.resp, nil
+		return nil, known.Response, nil
 	case toolhost.ReturnCancelled:
 		return nil, noResult(j.key, harnessv1.ToolOutcome_TOOL_OUTCOME_CANCELLED, 0), nil
 	case toolhost.Start:
@@ -93,17 +94,14 @@ func (s *Server) admit(ctx context.Context, j *job) (*call, response, error) {
 
 // isForeign reports whether a request names another ledger.
 func (s *Server) isForeign(ledgerID string) bool {
-	return ledgerID != "" && ledgerID != s.ledger.id
+	return ledgerID != "" && ledgerID != s.ledger.ID
 }
 
 // status is what this host knows about a call.
 type status struct {
-	state toolhost.State
-	// fate is in the tombstone of a Cancelled call.
-	fate toolhost.Fate
-	// call is the Running call, resp the response of a Done one.
+	ledger.Entry
+	// call is the Running call.
 	call *call
-	resp response
 }
 
 // status returns the status of a call. The caller has locked mu.
@@ -112,19 +110,19 @@ func (s *Server) status(key string) (status, error) {
 		return status{}, unavailable(closingText, nil)
 	}
 	if f, ok := s.tombstones[key]; ok {
-		return status{state: toolhost.Cancelled, fate: f}, nil
+		return status{Entry: ledger.Entry{State: toolhost.Cancelled, Fate: f}}, nil
 	}
 	if c := s.calls[key]; c != nil {
-		return status{state: toolhost.Running, call: c}, nil
+		return status{Entry: ledger.Entry{State: toolhost.Running}, call: c}, nil
 	}
 	if resp := s.results.get(key); resp != nil {
-		return status{state: toolhost.Done, resp: resp}, nil
+		return status{Entry: ledger.Entry{State: toolhost.Done, Response: resp}}, nil
 	}
-	stored, err := s.ledger.read(key)
+	stored, err := s.ledger.Read(key)
 	if err != nil {
 		return status{}, unavailable("the ledger cannot be read", err)
 	}
-	return stored, nil
+	return status{Entry: stored}, nil
 }
 
 // start runs the job in a goroutine. The caller has locked mu.
@@ -147,14 +145,14 @@ func (s *Server) run(ctx context.Context, c *call) {
 		s.mu.Unlock()
 		close(c.done)
 	}()
-	s.useWorktree(ctx, c.workspace)
+	s.worktrees.Use(ctx, c.workspace)
 	watch, err := s.watch(c)
 	if err != nil {
 		c.err = nothingRan("the tool host cannot store what git runs programs by; nothing was run", err)
 		return
 	}
 	if !c.facts.Idempotent {
-		if err := s.ledger.storeRunning(c.key); err != nil {
+		if err := s.ledger.StoreRunning(c.key); err != nil {
 			s.log.Error("call not run: its mark could not be stored", "error", err,
 				"namespace", c.namespace, "run", c.runID, "call", c.id)
 			c.err = nothingRan("the ledger cannot be written; nothing was run", err)
@@ -193,10 +191,10 @@ func (s *Server) end(c *call, e effect, cause error, duration time.Duration) {
 	c.resp = e.response
 	if c.facts.Idempotent {
 		s.cacheResult(c)
-		if err := s.ledger.storeChanges(c.run, e.changed); err != nil {
+		if err := s.ledger.StoreChanges(c.run, e.changed); err != nil {
 			s.log.Error("changes of a call could not be stored", "error", err, "namespace", c.namespace, "run", c.runID, "call", c.id)
 		}
-	} else if err := s.ledger.storeResult(c.key, c.resp, c.run, e.changed); err != nil {
+	} else if err := s.ledger.StoreResult(c.key, c.resp, c.run, e.changed); err != nil {
 		// This process still returns the result. A later one finds the mark without
 		// a result and returns UNKNOWN, so the call never runs again.
 		s.log.Error("result of a call could not be stored", "error", err, "outcome", c.resp.GetOutcome())

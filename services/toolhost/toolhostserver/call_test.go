@@ -16,6 +16,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
@@ -158,8 +160,8 @@ func TestResultsSurviveARestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	h2 := newHost(t, Config{Dir: dir})
-	if h2.ledger.id != h.ledger.id {
-		t.Fatalf("ledger %s became %s", h.ledger.id, h2.ledger.id)
+	if h2.ledger.ID != h.ledger.ID {
+		t.Fatalf("ledger %s became %s", h.ledger.ID, h2.ledger.ID)
 	}
 	if again := h2.execute(req); !proto.Equal(first, again) || again.GetExitCode() != 3 {
 		t.Fatalf("got %v, then %v", first, again)
@@ -177,11 +179,11 @@ func TestForgottenCallsNeverRunAgain(t *testing.T) {
 	if err := h.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
-	l, err := openLedger(dir, false, -time.Hour, h.log) // forgets results from before the next hour
+	l, err := ledger.Open(dir, false, -time.Hour, h.log) // forgets results from before the next hour
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.close(); err != nil {
+	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	h2 := newHost(t, Config{Dir: dir})
@@ -199,7 +201,7 @@ func TestCallUnderAnotherLedgerIsUnknown(t *testing.T) {
 	lists := h.request(tools.ListDirectory, "d", nil)
 	lists.LedgerId = "another"
 	expect(t, h.execute(lists), done, false, "[The folder is empty.]")
-	runs.LedgerId = h.ledger.id
+	runs.LedgerId = h.ledger.ID
 	expect(t, h.execute(runs), done, false)
 }
 
@@ -271,7 +273,7 @@ func TestDamagedLedgerIsReplaced(t *testing.T) {
 func TestResultCacheIsBounded(t *testing.T) {
 	m := newResultCache(10_000)
 	for i := range 1000 {
-		m.add(string(rune('a'+i%26))+randomHex(4), &harnessv1.ExecuteToolResponse{Result: strings.Repeat("x", i)})
+		m.add(string(rune('a'+i%26))+disk.RandomName(4), &harnessv1.ExecuteToolResponse{Result: strings.Repeat("x", i)})
 		if used := m.results.Used(); used > m.results.Limit() {
 			t.Fatalf("%d bytes", used)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
 // maxOutputWait bounds how long a request for the output of a call waits.
@@ -43,18 +44,18 @@ func (o *callOutput) after(offset uint64) (from uint64, text string, grown <-cha
 
 // ReadCallOutput returns what the command of a running call has printed.
 func (s *Server) ReadCallOutput(ctx context.Context, req *harnessv1.ReadCallOutputRequest) (*harnessv1.ReadCallOutputResponse, error) {
-	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	run, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
 		return nil, err
 	}
-	if err := checkName("call_id", req.GetCallId()); err != nil {
+	if err := ledger.CheckName("call_id", req.GetCallId()); err != nil {
 		return nil, err
 	}
 	if w := req.GetWait(); w != nil && (w.CheckValid() != nil || w.AsDuration() < 0 || w.AsDuration() > maxOutputWait) {
 		return nil, fault.Invalid("wait", "must be a duration from 0 to %v", maxOutputWait)
 	}
 	s.mu.Lock()
-	c := s.calls[callKey(run, req.GetCallId())]
+	c := s.calls[ledger.CallKey(run, req.GetCallId())]
 	s.mu.Unlock()
 	if c == nil {
 		return &harnessv1.ReadCallOutputResponse{Offset: req.GetOffset()}, nil

@@ -9,6 +9,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
 // CancelTools kills the running calls, forbids those that did not begin, and returns when
@@ -20,15 +21,15 @@ func (s *Server) CancelTools(ctx context.Context, req *harnessv1.CancelToolsRequ
 	if len(calls) == 0 && !req.GetBackground() && !req.GetServers() {
 		return nil, fault.Invalid("call_ids", "must have at least one call, unless background or servers is set")
 	}
-	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	run, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
 		return nil, err
 	}
 	for i, id := range req.GetCallIds() {
-		if err := checkName("call_id", id); err != nil {
+		if err := ledger.CheckName("call_id", id); err != nil {
 			return nil, err
 		}
-		calls[i] = target{id: id, key: callKey(run, id)}
+		calls[i] = target{id: id, key: ledger.CallKey(run, id)}
 	}
 	facts := toolhost.Call{ForeignLedger: s.isForeign(req.GetLedgerId())}
 	plan, err := s.startCancel(calls, facts)
@@ -105,8 +106,8 @@ func (s *Server) startCancel(calls []target, facts toolhost.Call) ([]cancellatio
 		}
 		_, pending := s.tombstones[t.key]
 		c := cancellation{
-			target: t, action: toolhost.Cancel(known.state, known.fate, facts),
-			fate: known.fate, store: pending, call: known.call,
+			target: t, action: toolhost.Cancel(known.State, known.Fate, facts),
+			fate: known.Fate, store: pending, call: known.call,
 		}
 		switch c.action {
 		case toolhost.Kill:
@@ -168,7 +169,7 @@ func (s *Server) finishCancel(ctx context.Context, c cancellation) (finished boo
 // storeTombstone stores a tombstone in the ledger. If that fails, the tombstone is still
 // in effect in this process.
 func (s *Server) storeTombstone(key string, f toolhost.Fate) error {
-	if err := s.ledger.storeTombstone(key, f); err != nil {
+	if err := s.ledger.StoreTombstone(key, f); err != nil {
 		s.log.Error("tombstone of a call could not be stored", "error", err)
 		return unavailable("the ledger cannot be written; the calls are cancelled only until this host ends", err)
 	}
@@ -182,7 +183,7 @@ func (s *Server) storeTombstone(key string, f toolhost.Fate) error {
 // left, and what their calls have changed of what git runs programs by is put back.
 func (s *Server) killFormer() error {
 	if left := command.KillFormer(s.instance.isFormer); left > 0 {
-		s.log.Error("commands of an earlier tool host could not be killed", "processes", left, "ledger", s.ledger.id)
+		s.log.Error("commands of an earlier tool host could not be killed", "processes", left, "ledger", s.ledger.ID)
 		return unavailable("commands of an earlier tool host could not be killed yet; send the request again", nil)
 	}
 	s.guard.Recover()

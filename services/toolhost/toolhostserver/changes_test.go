@@ -6,9 +6,6 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
-
-	"go.etcd.io/bbolt"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
@@ -46,44 +43,4 @@ func TestChangesCountAFileOnce(t *testing.T) {
 	expect(t, h.call(tools.EditFile, map[string]any{"path": "dir/file", "old": "not in the file", "new": ""}), done, true)
 	h.check(checkRequest(h.dir, "k", "echo x > made by a check"))
 	h.checkChanges(1)
-}
-
-func TestChangesAreBoundedAndForgottenWithResults(t *testing.T) {
-	dir := t.TempDir()
-	h := newHost(t, Config{Dir: dir})
-	run, err := runKey("n", "r", 7)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var paths []string
-	for i := range maxChanges + 10 {
-		paths = append(paths, fmt.Sprint("p", i))
-	}
-	for _, part := range [][]string{paths[:9], paths[:maxChanges-1], paths, paths[maxChanges:]} {
-		if err := h.ledger.storeChanges(run, part); err != nil {
-			t.Fatal(err)
-		}
-	}
-	h.checkChanges(maxChanges)
-	setLastChange := func(age time.Duration) {
-		t.Helper()
-		if err := h.ledger.db.Update(func(tx *bbolt.Tx) error {
-			return tx.Bucket(changesBucket).Bucket([]byte(run)).Put(stampKey, header(0, time.Now().Add(-age))[1:])
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	restart := func() {
-		h.close()
-		h = newHost(t, Config{Dir: dir})
-	}
-	setLastChange(31 * 24 * time.Hour)
-	if err := h.ledger.storeChanges(run, paths[:1]); err != nil { // the run is still active
-		t.Fatal(err)
-	}
-	restart()
-	h.checkChanges(maxChanges)
-	setLastChange(31 * 24 * time.Hour)
-	restart()
-	h.checkChanges(0)
 }

@@ -12,26 +12,20 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
-
-// checkPrefix begins the ledger keys of checks, which are commands of the harness. No key
-// of a call begins with it, because no namespace is empty. After it comes the key of a
-// call whose id is the check's key.
-const checkPrefix = "\x00"
-
-func isCheck(key string) bool { return strings.HasPrefix(key, checkPrefix) }
 
 // statusToStart returns the status of a call or check that a request wants to start. A
 // check that was cancelled before it began has a call's tombstone, because an
 // unknown id in a cancel request can mean either. The caller has locked mu.
 func (s *Server) statusToStart(key string) (status, error) {
 	known, err := s.status(key)
-	if err != nil || known.state != toolhost.Absent || !isCheck(key) {
+	if err != nil || known.State != toolhost.Absent || !ledger.IsCheck(key) {
 		return known, err
 	}
-	if call, err := s.status(strings.TrimPrefix(key, checkPrefix)); err != nil || call.state == toolhost.Cancelled {
+	if call, err := s.status(ledger.CallOfCheck(key)); err != nil || call.State == toolhost.Cancelled {
 		return call, err
 	}
 	return status{}, nil
@@ -42,17 +36,17 @@ func (s *Server) statusToStart(key string) (status, error) {
 func (s *Server) withChecks(calls []target) ([]target, error) {
 	targets := make([]target, 0, len(calls))
 	for _, t := range calls {
-		check, err := s.status(checkPrefix + t.key)
+		check, err := s.status(ledger.CheckKey(t.key))
 		if err != nil {
 			return nil, err
 		}
-		if check.state != toolhost.Absent {
-			targets = append(targets, target{id: t.id, key: checkPrefix + t.key})
+		if check.State != toolhost.Absent {
+			targets = append(targets, target{id: t.id, key: ledger.CheckKey(t.key)})
 			call, err := s.status(t.key)
 			if err != nil {
 				return nil, err
 			}
-			if call.state == toolhost.Absent {
+			if call.State == toolhost.Absent {
 				continue
 			}
 		}
@@ -89,8 +83,8 @@ func (s *Server) checkJob(req *harnessv1.CheckCommandRequest) (*job, error) {
 	case len(req.GetInput()) > toolhost.CheckInputBytes:
 		return nil, fault.Invalid("input", "exceeds 4 MiB")
 	}
-	j.key = checkPrefix + j.key
-	j.reject = func() response { return nil }
+	j.key = ledger.CheckKey(j.key)
+	j.reject = func() ledger.Response { return nil }
 	j.watch, j.commandLine = s.guard.Start, req.GetCommand()
 	j.execute = func(ctx context.Context, _ *guard.Watch) effect { return s.runCheck(ctx, req, j.run) }
 	return j, nil
@@ -111,7 +105,7 @@ func (s *Server) runCheck(ctx context.Context, req *harnessv1.CheckCommandReques
 	defer cancel()
 	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
-		resp.Error = "The workspace cannot be used: " + workspace.Reason(err) + "."
+		resp.Error = "The workspace cannot be used: " + disk.Reason(err) + "."
 		return e
 	}
 	defer w.Close()

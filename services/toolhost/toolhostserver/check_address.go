@@ -8,13 +8,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/webclient"
 )
 
 // CheckAddress sends a GET to an address that a run waits for, under the rules for addresses and
 // with the credentials of the web tools. It is no call: nothing is stored.
 func (s *Server) CheckAddress(ctx context.Context, req *harnessv1.CheckAddressRequest) (*harnessv1.CheckAddressResponse, error) {
-	key, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	key, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // CheckFile describes a file. Only a regular file inside the workspace exists; for others
@@ -24,7 +24,7 @@ func (s *Server) CheckFile(ctx context.Context, req *harnessv1.CheckFileRequest)
 	}
 	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
-		return &harnessv1.CheckFileResponse{Why: "the workspace cannot be used: " + workspace.Reason(err)}, nil
+		return &harnessv1.CheckFileResponse{Why: "the workspace cannot be used: " + disk.Reason(err)}, nil
 	}
 	defer w.Close()
 	limit := int(min(req.GetTextBytes(), toolhost.CheckTextBytes))
@@ -36,7 +36,7 @@ func (s *Server) CheckFile(ctx context.Context, req *harnessv1.CheckFileRequest)
 	case ctx.Err() != nil:
 		return nil, unavailable("the file could not be read to its end in time; send the request again or check a smaller one", err)
 	default:
-		return &harnessv1.CheckFileResponse{Why: toolhost.Clip(strings.ReplaceAll(workspace.Reason(err), "\n", " "), 256)}, nil
+		return &harnessv1.CheckFileResponse{Why: toolhost.Clip(strings.ReplaceAll(disk.Reason(err), "\n", " "), 256)}, nil
 	}
 	text := validText(file.Head, limit)
 	return &harnessv1.CheckFileResponse{

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -19,7 +18,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/egress"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
 // confiner confines the commands of a host.
@@ -66,7 +67,7 @@ func (c *confiner) replaced() bool {
 // ProbeSandbox returns how far a tool host of this user could confine commands on this
 // machine, by trying.
 func ProbeSandbox(ctx context.Context) *harnessv1.SandboxSupport {
-	c := &confiner{least: sandbox.Off, mark: func() string { return "probe." + randomHex(8) }}
+	c := &confiner{least: sandbox.Off, mark: func() string { return "probe." + disk.RandomName(8) }}
 	_, support := c.find(ctx)
 	return support
 }
@@ -81,7 +82,7 @@ func (c *confiner) lost() {
 // probe tries the levels from above.
 func (c *confiner) probe(ctx context.Context) (confinement.Machine, *harnessv1.SandboxSupport) {
 	home, _ := os.UserHomeDir()
-	m := confinement.Machine{ABI: command.LandlockABI(), Root: os.Geteuid() == 0, Home: home, Environ: os.Environ(), Look: inspect, Pass: c.pass, Secrets: withoutLinks(c.secrets)}
+	m := confinement.Machine{ABI: command.LandlockABI(), Root: os.Geteuid() == 0, Home: home, Environ: os.Environ(), Look: inspect, Pass: c.pass, Secrets: disk.WithoutLinks(c.secrets)}
 	s := &harnessv1.SandboxSupport{LandlockAbi: uint32(m.ABI), Least: c.least} //nolint:gosec // small
 	var why []string
 	path, err := exec.LookPath("bwrap")
@@ -135,7 +136,7 @@ func (c *confiner) try(ctx context.Context, m confinement.Machine, level harness
 	if err != nil {
 		return err
 	}
-	defer removeAll(dir)
+	defer disk.RemoveAll(dir)
 	workplace, outside := filepath.Join(dir, "workspace"), filepath.Join(dir, "outside")
 	if err := errors.Join(os.Mkdir(workplace, 0o700), os.WriteFile(outside, []byte("reached"), 0o600)); err != nil {
 		return err
@@ -171,7 +172,7 @@ func (c *confiner) confine(m confinement.Machine, level harnessv1.SandboxLevel, 
 		objects = c.objects(resolved)
 	}
 	made := confinement.Build(m, level, confinement.Request{
-		Workspace: resolved, Git: gitFolders(resolved), Objects: objects, Home: f.home(), Temporary: f.temporary(), Overlays: f.overlays(), Config: cfg, Hidden: c.data,
+		Workspace: resolved, Git: git.FoldersOutside(resolved), Objects: objects, Home: f.home(), Temporary: f.temporary(), Overlays: f.overlays(), Config: cfg, Hidden: c.data,
 	})
 	if made.Plan == nil {
 		return made, nil
@@ -192,7 +193,7 @@ func (c *confiner) confine(m confinement.Machine, level harnessv1.SandboxLevel, 
 			made.Plan.Overlays = append(made.Plan.Overlays, o)
 		}
 	}
-	if err := writeGitConfig(f.home(), m.Home); err != nil {
+	if err := git.WriteConfig(f.home(), m.Home); err != nil {
 		return made, err
 	}
 	for link, target := range made.Links {
@@ -228,21 +229,6 @@ func makeLink(link, target string) error {
 func inspect(path string) (found, folder bool) {
 	info, err := os.Stat(path)
 	return err == nil, err == nil && info.IsDir()
-}
-
-// withoutLinks returns the absolute paths to which paths lead. What does not exist keeps its
-// name.
-func withoutLinks(paths []string) []string {
-	all := slices.Clone(paths)
-	for i, path := range all {
-		if absolute, err := filepath.Abs(path); err == nil {
-			all[i], path = absolute, absolute
-		}
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			all[i] = target
-		}
-	}
-	return all
 }
 
 // names returns the names of the entries of a folder, of folders with a slash at the end.

@@ -5,12 +5,13 @@ import (
 	"runtime"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
 // DescribeHost returns the tools, the id of the ledger, and how far commands can be
 // confined.
 func (s *Server) DescribeHost(ctx context.Context, _ *harnessv1.DescribeHostRequest) (*harnessv1.DescribeHostResponse, error) {
-	return &harnessv1.DescribeHostResponse{Tools: s.tools.Specs(), LedgerId: s.ledger.id, Sandbox: s.Sandbox(ctx), Services: s.hostServices()}, nil
+	return &harnessv1.DescribeHostResponse{Tools: s.tools.Specs(), LedgerId: s.ledger.ID, Sandbox: s.Sandbox(ctx), Services: s.hostServices()}, nil
 }
 
 // Sandbox returns how far commands can be confined. It finds it out by trying, once.
@@ -33,7 +34,7 @@ func (s *Server) DescribeWorkspace(ctx context.Context, req *harnessv1.DescribeW
 	if err != nil {
 		return nil, workspaceUnusable(req.GetWorkspace(), err)
 	}
-	r, err := findRepository(w.Dir)
+	r, err := git.Find(w.Dir)
 	if err != nil {
 		return nil, workspaceUnusable(req.GetWorkspace(), err)
 	}

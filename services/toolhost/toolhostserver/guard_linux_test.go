@@ -225,7 +225,7 @@ func TestTheNextHostComparesAfterAKilledOne(t *testing.T) {
 	for name, lose := range map[string]bool{"ledger kept": false, "ledger lost": true} {
 		t.Run(name, func(t *testing.T) {
 			ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
-			git(t, workspace, "init", "-q")
+			runGit(t, workspace, "init", "-q")
 			config := filepath.Join(workspace, ".git/config")
 			before, _ := os.ReadFile(config)
 			host, _ := hostDuringCall(t, ledger, workspace, "git config core.fsmonitor ./evil; cp /bin/true .git/hooks/pre-commit; echo line >> out; echo > gate; sleep "+sleep)
@@ -247,7 +247,7 @@ func TestTheNextHostComparesAfterAKilledOne(t *testing.T) {
 				t.Error("the hook is still there")
 			}
 			// Compared once: what the user changes later stays.
-			git(t, workspace, "config", "core.pager", "less")
+			runGit(t, workspace, "config", "core.pager", "less")
 			host.kill()
 			serve(t, ledger).ledgerID(t)
 			if after, _ := os.ReadFile(config); !strings.Contains(string(after), "less") {

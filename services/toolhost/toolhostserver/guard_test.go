@@ -20,8 +20,8 @@ import (
 func TestFileToolsWriteGuardedPlacesOnlyIfAllowed(t *testing.T) {
 	h := newHost(t, Config{})
 	h.repository()
-	git(t, h.dir, "config", "include.path", "../team")
-	git(t, h.dir, "config", "core.hooksPath", "tools/hooks")
+	runGit(t, h.dir, "config", "include.path", "../team")
+	runGit(t, h.dir, "config", "core.hooksPath", "tools/hooks")
 	h.write(".envrc", "")
 	for link, target := range map[string]string{"link": ".git", "env": ".envrc", "dir/up": "../.git/hooks"} {
 		if err := os.Symlink(target, filepath.Join(h.dir, link)); err != nil {

@@ -7,12 +7,12 @@ import (
 	"path/filepath"
 	"strings"
 
+	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
-
-	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
 // openWorkspace opens a workspace without the harness's own data.
@@ -40,7 +40,7 @@ func (s *Server) watch(c *call) (*guard.Watch, error) {
 }
 
 // addNote adds what was put back to the response of a call.
-func addNote(r response, note string) {
+func addNote(r ledger.Response, note string) {
 	if note == "" {
 		return
 	}

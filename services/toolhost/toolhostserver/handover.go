@@ -7,6 +7,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
 // shownCommand bounds the text of a command that a hand-over waits for, in bytes.
@@ -20,7 +21,7 @@ func (s *Server) Pause() []*harnessv1.LocalCommand {
 	defer s.mu.Unlock()
 	var running []*harnessv1.LocalCommand
 	add := func(run, line string) {
-		namespace, id := runParts(run)
+		namespace, id := ledger.RunParts(run)
 		running = append(running, &harnessv1.LocalCommand{
 			Run: &harnessv1.LocalRun{Namespace: namespace, RunId: id}, Command: toolhost.Clip(line, shownCommand),
 		})

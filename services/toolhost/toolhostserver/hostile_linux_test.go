@@ -14,20 +14,20 @@ import (
 func TestHostileRepositoryRunsNoProgram(t *testing.T) {
 	for name, setTrap := range map[string]func(t *testing.T, h *host, program string){
 		"fsmonitor": func(t *testing.T, h *host, program string) {
-			git(t, h.dir, "config", "core.fsmonitor", program)
+			runGit(t, h.dir, "config", "core.fsmonitor", program)
 		},
 		"clean filter": func(t *testing.T, h *host, program string) {
 			h.write(".git/info/attributes", "* filter=evil\n")
-			git(t, h.dir, "config", "filter.evil.clean", program)
+			runGit(t, h.dir, "config", "filter.evil.clean", program)
 		},
 		"filter process": func(t *testing.T, h *host, program string) {
 			h.write(".git/info/attributes", "* filter=evil\n")
-			git(t, h.dir, "config", "filter.evil.process", program)
+			runGit(t, h.dir, "config", "filter.evil.process", program)
 		},
 		"filter of an included file": func(t *testing.T, h *host, program string) {
 			h.write("innocent", "[filter \"evil\"]\n\tclean = "+program+"\n")
 			h.write(".git/info/attributes", "* filter=evil\n")
-			git(t, h.dir, "config", "include.path", "../innocent")
+			runGit(t, h.dir, "config", "include.path", "../innocent")
 		},
 		"hook": func(t *testing.T, h *host, program string) {
 			hook := filepath.Join(h.dir, ".git/hooks/post-index-change")
@@ -40,14 +40,14 @@ func TestHostileRepositoryRunsNoProgram(t *testing.T) {
 			if err := os.Symlink(program, filepath.Join(h.dir, "hooks/post-index-change")); err != nil {
 				t.Fatal(err)
 			}
-			git(t, h.dir, "config", "core.hooksPath", "hooks")
+			runGit(t, h.dir, "config", "core.hooksPath", "hooks")
 		},
 		"objects to fetch": func(t *testing.T, h *host, program string) {
-			git(t, h.dir, "config", "core.repositoryFormatVersion", "1")
-			git(t, h.dir, "config", "extensions.partialClone", "origin")
-			git(t, h.dir, "config", "remote.origin.promisor", "true")
-			git(t, h.dir, "config", "remote.origin.url", "ssh://nowhere.invalid/x")
-			git(t, h.dir, "config", "core.sshCommand", program)
+			runGit(t, h.dir, "config", "core.repositoryFormatVersion", "1")
+			runGit(t, h.dir, "config", "extensions.partialClone", "origin")
+			runGit(t, h.dir, "config", "remote.origin.promisor", "true")
+			runGit(t, h.dir, "config", "remote.origin.url", "ssh://nowhere.invalid/x")
+			runGit(t, h.dir, "config", "core.sshCommand", program)
 			loose, _ := filepath.Glob(filepath.Join(h.dir, ".git/objects/[0-9a-f][0-9a-f]"))
 			for _, path := range loose {
 				kind, _ := exec.Command("sh", "-c", "cd "+h.dir+" && git rev-parse HEAD").Output()
@@ -59,9 +59,9 @@ func TestHostileRepositoryRunsNoProgram(t *testing.T) {
 		"submodule": func(t *testing.T, h *host, program string) {
 			other := &host{Server: h.Server, t: t, dir: t.TempDir()}
 			other.repository()
-			git(t, h.dir, "submodule", "--quiet", "add", other.dir, "sub")
-			git(t, h.dir, "commit", "-q", "-m", "m")
-			git(t, filepath.Join(h.dir, "sub"), "config", "core.fsmonitor", program)
+			runGit(t, h.dir, "submodule", "--quiet", "add", other.dir, "sub")
+			runGit(t, h.dir, "commit", "-q", "-m", "m")
+			runGit(t, filepath.Join(h.dir, "sub"), "config", "core.fsmonitor", program)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -11,18 +12,18 @@ import (
 // folder of a repository: those of the folders around it, up to the root of the repository,
 // and of .git/info/exclude. Files that lead out of the repository have none.
 func (s *Server) rulesAbove(dir string) []workspace.Rules {
-	r, err := findRepository(dir)
-	if err != nil || !r.exists || r.root == r.workspace {
+	r, err := git.Find(dir)
+	if err != nil || !r.Exists || r.Root == r.Workspace {
 		return nil
 	}
-	root, err := s.openWorkspace(r.root)
+	root, err := s.openWorkspace(r.Root)
 	if err != nil {
 		return nil
 	}
 	defer root.Close()
 	var rules []workspace.Rules
 	add := func(folder, name string) {
-		path, err := filepath.Rel(r.root, filepath.Join(folder, name))
+		path, err := filepath.Rel(r.Root, filepath.Join(folder, name))
 		if err != nil {
 			return
 		}
@@ -31,18 +32,18 @@ func (s *Server) rulesAbove(dir string) []workspace.Rules {
 			return
 		}
 		defer func() { _ = file.Close() }()
-		below, err := filepath.Rel(folder, r.workspace)
+		below, err := filepath.Rel(folder, r.Workspace)
 		if found := workspace.ReadRules(file); err == nil && found != nil {
 			rules = append(rules, workspace.Rules{Below: filepath.ToSlash(below) + "/", File: found})
 		}
 	}
-	for at := filepath.Dir(r.workspace); ; at = filepath.Dir(at) {
+	for at := filepath.Dir(r.Workspace); ; at = filepath.Dir(at) {
 		add(at, ".gitignore")
-		if at == r.root || at == filepath.Dir(at) {
+		if at == r.Root || at == filepath.Dir(at) {
 			break
 		}
 	}
-	add(r.root, ".git/info/exclude")
+	add(r.Root, ".git/info/exclude")
 	slices.Reverse(rules)
 	return rules
 }

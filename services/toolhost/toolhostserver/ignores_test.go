@@ -14,7 +14,7 @@ import (
 // request.
 func TestExploringGoesByGitignore(t *testing.T) {
 	h := newHost(t, Config{})
-	git(t, h.dir, "init", "-q")
+	runGit(t, h.dir, "init", "-q")
 	for name, content := range map[string]string{
 		".gitignore": "*.log\nnode_modules/\n/dist/*\n!/dist/keep.js\n", ".git/info/exclude": "/secret.txt\n",
 		"src/.gitignore": "!debug.log\n/gen\n", "main.go": "word", "a.log": "word", "src/debug.log": "word", "src/gen/x.go": "word", "gen/x.go": "word",
@@ -52,7 +52,7 @@ func TestExploringGoesByGitignore(t *testing.T) {
 // In a folder of a repository the rules of the folders around it hold too.
 func TestExploringGoesByGitignoreOfTheRepositoryAround(t *testing.T) {
 	h := newHost(t, Config{})
-	git(t, h.dir, "init", "-q")
+	runGit(t, h.dir, "init", "-q")
 	for name, content := range map[string]string{
 		".gitignore": "*.log\n/sub/work/made/\n", ".git/info/exclude": "x.txt\n", "sub/.gitignore": "!keep.log\n/work/y.txt\n",
 		"sub/work/a.log": "", "sub/work/keep.log": "", "sub/work/made/z.go": "", "sub/work/x.txt": "", "sub/work/y.txt": "", "sub/work/in/y.txt": "",

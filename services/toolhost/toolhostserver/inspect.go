@@ -4,20 +4,22 @@ import (
 	"context"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
 // InspectWorkspace returns the number of changed files and the current instruction files.
 // If git cannot report the changes within two seconds, only changes by calls of the run
 // count. A workspace that no longer exists is empty; that is no error.
 func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWorkspaceRequest) (*harnessv1.InspectWorkspaceResponse, error) {
-	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	run, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
 		return nil, err
 	}
 	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
 		return nil, err
 	}
-	paths, err := s.ledger.changes(run)
+	paths, err := s.ledger.Changes(run)
 	if err != nil {
 		return nil, unavailable("the ledger cannot be read", err)
 	}
@@ -29,9 +31,9 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 	if resp.Background, err = s.states(run, req.GetBackground()); err != nil {
 		return nil, err
 	}
-	if r, err := findRepository(req.GetWorkspace()); err == nil {
+	if r, err := git.Find(req.GetWorkspace()); err == nil {
 		resp.InstructionFiles = s.instructions(ctx, r)
-		if r.exists && !req.GetInstructionsOnly() {
+		if r.Exists && !req.GetInstructionsOnly() {
 			s.addGitChanges(ctx, r, changed)
 		}
 	}
@@ -41,10 +43,10 @@ func (s *Server) InspectWorkspace(ctx context.Context, req *harnessv1.InspectWor
 	return resp, ctx.Err()
 }
 
-func (s *Server) addGitChanges(ctx context.Context, r repository, changed map[string]bool) {
-	paths, err := s.gitChanges(ctx, r)
+func (s *Server) addGitChanges(ctx context.Context, r git.Repository, changed map[string]bool) {
+	paths, err := s.git.Changes(ctx, r)
 	if err != nil {
-		s.log.Debug("git cannot report changes", "error", err, "workspace", r.workspace)
+		s.log.Debug("git cannot report changes", "error", err, "workspace", r.Workspace)
 	}
 	for _, path := range paths {
 		changed[path] = true

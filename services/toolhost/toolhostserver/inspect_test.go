@@ -36,7 +36,7 @@ func (h *host) checkChanges(want uint32) {
 }
 
 // git runs git as users do, with the configuration of the repository.
-func git(t testing.TB, dir string, arguments ...string) {
+func runGit(t testing.TB, dir string, arguments ...string) {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{
 		"-c", "user.name=n", "-c", "user.email=e@example.com", "-c", "init.defaultBranch=main", "-c", "protocol.file.allow=always",
@@ -64,9 +64,9 @@ func (h *host) repository() {
 		h.write(name, "as committed\n")
 	}
 	h.write(".gitignore", "ignored\n")
-	git(t, h.dir, "init", "-q")
-	git(t, h.dir, "add", ".")
-	git(t, h.dir, "commit", "-q", "-m", "m")
+	runGit(t, h.dir, "init", "-q")
+	runGit(t, h.dir, "add", ".")
+	runGit(t, h.dir, "commit", "-q", "-m", "m")
 }
 
 func TestChangesAreThoseOfCallsAndOfGit(t *testing.T) {
@@ -81,14 +81,14 @@ func TestChangesAreThoseOfCallsAndOfGit(t *testing.T) {
 	h.checkChanges(5) // only named by git
 	h.call(tools.EditFile, map[string]any{"path": "dir/c.txt", "old": "as", "new": "not as"})
 	h.checkChanges(6)
-	git(t, h.dir, "add", ".")
+	runGit(t, h.dir, "add", ".")
 	h.checkChanges(6)
-	git(t, h.dir, "commit", "-q", "-m", "m")
+	runGit(t, h.dir, "commit", "-q", "-m", "m")
 	h.checkChanges(3) // a.txt, ignored and dir/c.txt are in the ledger
 	if _, err := os.Stat(filepath.Join(h.dir, ".git", "index.lock")); err == nil {
 		t.Error("the index is locked")
 	}
-	if left, _ := filepath.Glob(filepath.Join(h.config.Dir, substitutePrefix+"*")); left != nil {
+	if left, _ := filepath.Glob(filepath.Join(h.config.Dir, "git-"+"*")); left != nil {
 		t.Errorf("files left behind: %v", left)
 	}
 }
@@ -109,42 +109,42 @@ func TestChangesBelowAFolderOfARepository(t *testing.T) {
 func TestChangesInAllKindsOfRepositories(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, h *host){
 		"no commit yet": func(t *testing.T, h *host) {
-			git(t, h.dir, "init", "-q")
+			runGit(t, h.dir, "init", "-q")
 			h.write("a", "x")
 			h.write("b", "x")
-			git(t, h.dir, "add", "a")
+			runGit(t, h.dir, "add", "a")
 		},
 		"SHA-256": func(t *testing.T, h *host) {
-			git(t, h.dir, "init", "-q", "--object-format=sha256")
+			runGit(t, h.dir, "init", "-q", "--object-format=sha256")
 			h.write("a", "x")
-			git(t, h.dir, "add", ".")
-			git(t, h.dir, "commit", "-q", "-m", "m")
+			runGit(t, h.dir, "add", ".")
+			runGit(t, h.dir, "commit", "-q", "-m", "m")
 			h.write("a", "changed")
 			h.write("b", "x")
 		},
 		"packed references": func(t *testing.T, h *host) {
 			h.repository()
-			git(t, h.dir, "pack-refs", "--all")
-			git(t, h.dir, "gc", "-q")
+			runGit(t, h.dir, "pack-refs", "--all")
+			runGit(t, h.dir, "gc", "-q")
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
 		"detached head": func(t *testing.T, h *host) {
 			h.repository()
-			git(t, h.dir, "checkout", "-q", "--detach")
+			runGit(t, h.dir, "checkout", "-q", "--detach")
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
 		"split index": func(t *testing.T, h *host) {
 			h.repository()
-			git(t, h.dir, "update-index", "--split-index")
+			runGit(t, h.dir, "update-index", "--split-index")
 			h.write("a.txt", "x")
 			h.write("b", "x")
 		},
 		"linked worktree": func(t *testing.T, h *host) {
 			h.repository()
 			linked := filepath.Join(t.TempDir(), "linked")
-			git(t, h.dir, "worktree", "add", "-q", linked)
+			runGit(t, h.dir, "worktree", "add", "-q", linked)
 			h.write("only here", "x")
 			h.dir = linked
 			h.write("a.txt", "x")
@@ -154,7 +154,7 @@ func TestChangesInAllKindsOfRepositories(t *testing.T) {
 			h.repository()
 			above := &host{Server: h.Server, t: t, dir: t.TempDir()}
 			above.repository()
-			git(t, above.dir, "submodule", "--quiet", "add", h.dir, "sub")
+			runGit(t, above.dir, "submodule", "--quiet", "add", h.dir, "sub")
 			h.dir = filepath.Join(above.dir, "sub")
 			h.write("a.txt", "x")
 			h.write("b", "x")
@@ -168,7 +168,7 @@ func TestChangesInAllKindsOfRepositories(t *testing.T) {
 		},
 		"ignored file modes": func(t *testing.T, h *host) {
 			h.repository()
-			git(t, h.dir, "config", "core.fileMode", "false")
+			runGit(t, h.dir, "config", "core.fileMode", "false")
 			if err := os.Chmod(filepath.Join(h.dir, "dir/c.txt"), 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -223,7 +223,7 @@ func TestChangesExcludeTheToolHostsOwnFiles(t *testing.T) {
 	workspace := t.TempDir()
 	h := newHost(t, Config{Dir: filepath.Join(workspace, "state")})
 	h.dir = workspace
-	git(t, workspace, "init", "-q")
+	runGit(t, workspace, "init", "-q")
 	h.checkChanges(0)
 	h.write("a", "x")
 	h.checkChanges(1)

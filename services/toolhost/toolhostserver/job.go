@@ -2,7 +2,6 @@ package toolhostserver
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
@@ -22,17 +20,12 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
-
-// response is the response to a call: an ExecuteToolResponse, or a CheckCommandResponse
-// for a check.
-type response interface {
-	proto.Message
-	GetOutcome() harnessv1.ToolOutcome
-}
 
 // job is a call that a request wants to run.
 type job struct {
@@ -49,7 +42,7 @@ type job struct {
 
 	facts toolhost.Call
 	// reject returns the response to a call that must not run, nil for others.
-	reject func() response
+	reject func() ledger.Response
 	// commandLine is what a job that runs a command runs; empty for others.
 	commandLine string
 	// output is what its command prints.
@@ -61,7 +54,7 @@ type job struct {
 // effect is what a job did.
 type effect struct {
 	// response is not used if interrupted is set and the call was cancelled.
-	response response
+	response ledger.Response
 	// interrupted reports that the call was stopped before its end.
 	interrupted bool
 	// changed has the changed paths, relative to the workspace.
@@ -80,11 +73,11 @@ type callRequest interface {
 // newJob checks the common part of a request and returns a job with it. field is the name
 // of the field with the id.
 func newJob(req callRequest, field, id string) (*job, error) {
-	run, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	run, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
 		return nil, err
 	}
-	if err := checkName(field, id); err != nil {
+	if err := ledger.CheckName(field, id); err != nil {
 		return nil, err
 	}
 	if err := checkWorkspacePath(req.GetWorkspace()); err != nil {
@@ -93,7 +86,7 @@ func newJob(req callRequest, field, id string) (*job, error) {
 	if t := req.GetTimeout(); t != nil && (t.CheckValid() != nil || t.AsDuration() < 0) {
 		return nil, fault.Invalid("timeout", "must be a duration of at least 0")
 	}
-	return &job{key: callKey(run, id), run: run, namespace: req.GetNamespace(), runID: req.GetRunId(), id: id, workspace: req.GetWorkspace(), output: newCallOutput()}, nil
+	return &job{key: ledger.CallKey(run, id), run: run, namespace: req.GetNamespace(), runID: req.GetRunId(), id: id, workspace: req.GetWorkspace(), output: newCallOutput()}, nil
 }
 
 // toolJob returns the job for a call of a tool.
@@ -112,7 +105,7 @@ func (s *Server) toolJob(req *harnessv1.ExecuteToolRequest) (*job, error) {
 		Idempotent:    !found || t.Spec.GetAnnotations().GetIdempotent(),
 		ForeignLedger: s.isForeign(req.GetLedgerId()),
 	}
-	j.reject = func() response {
+	j.reject = func() ledger.Response {
 		if err := s.tools.Validate(req.GetTool(), req.GetArguments()); err != nil {
 			return executed(tools.Failed(err.Error()), 0)
 		}
@@ -149,7 +142,7 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 	}()
 	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
-		return tools.Failed(fmt.Sprintf("The workspace cannot be used: %s.", workspace.Reason(err)))
+		return tools.Failed(fmt.Sprintf("The workspace cannot be used: %s.", disk.Reason(err)))
 	}
 	defer w.Close()
 	w.Above = func() []workspace.Rules { return s.rulesAbove(w.Dir) }
@@ -216,13 +209,13 @@ func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, run str
 		machine.Overlay = false // its namespaces cannot be below those of the network
 	}
 	if s.config.Environment != nil {
-		if environ := s.config.Environment(runName(run)); environ != nil {
+		if environ := s.config.Environment(ledger.RunName(run)); environ != nil {
 			machine.Environ = environ
 		}
 	}
 	confined, err := s.confiner.confine(machine, level, folder, w.Dir, cfg)
 	if err != nil {
-		return unconfined(workspace.Reason(err)), nil
+		return unconfined(disk.Reason(err)), nil
 	}
 	c.Dir, c.Mark, c.Environ, c.Plan = w.Dir, s.instance.newMark(), append(slices.Clone(confined.Environ), c.Environ...), confined.Plan
 	network.joins(&c, confined)
@@ -260,8 +253,8 @@ func executed(r tools.Result, duration time.Duration) *harnessv1.ExecuteToolResp
 }
 
 // noResult returns the response to a call that has no result.
-func noResult(key string, o harnessv1.ToolOutcome, duration time.Duration) response {
-	if isCheck(key) {
+func noResult(key string, o harnessv1.ToolOutcome, duration time.Duration) ledger.Response {
+	if ledger.IsCheck(key) {
 		return &harnessv1.CheckCommandResponse{Outcome: o}
 	}
 	resp := &harnessv1.ExecuteToolResponse{Outcome: o}
@@ -269,44 +262,6 @@ func noResult(key string, o harnessv1.ToolOutcome, duration time.Duration) respo
 		resp.Duration = durationpb.New(duration)
 	}
 	return resp
-}
-
-// runKey returns the key of a run in the ledger. NUL separates its parts; no name has one.
-func runKey(namespace, run string, firstSequence uint64) (string, error) {
-	for field, value := range map[string]string{"namespace": namespace, "run_id": run} {
-		if err := checkName(field, value); err != nil {
-			return "", err
-		}
-	}
-	key := make([]byte, 0, len(namespace)+len(run)+10)
-	key = append(key, namespace...)
-	key = append(key, 0)
-	key = append(key, run...)
-	key = append(key, 0)
-	return string(binary.BigEndian.AppendUint64(key, firstSequence)), nil
-}
-
-// runName returns NAMESPACE/RUN of a run's key.
-func runName(key string) string {
-	namespace, run := runParts(key)
-	return namespace + "/" + run
-}
-
-// runParts returns the namespace and the id of a run's key.
-func runParts(key string) (namespace, run string) {
-	namespace, rest, _ := strings.Cut(key, "\x00")
-	run, _, _ = strings.Cut(rest, "\x00")
-	return namespace, run
-}
-
-// callKey returns the key of a call in the ledger, given the key of its run.
-func callKey(run, id string) string { return run + "\x00" + id }
-
-func checkName(field, value string) error {
-	if value == "" || len(value) > 1024 || strings.ContainsRune(value, 0) {
-		return fault.Invalid(field, "must be 1 to 1024 bytes without NUL")
-	}
-	return nil
 }
 
 var errNotAbsolute = errors.New("it is not an absolute path")
@@ -321,7 +276,7 @@ func checkWorkspacePath(dir string) error {
 
 func workspaceUnusable(dir string, cause error) error {
 	e := fault.New(codes.InvalidArgument, harnessv1.ErrorReason_ERROR_REASON_WORKSPACE_UNUSABLE,
-		fmt.Sprintf("workspace %q cannot be used: %s; name an existing folder that the tool host can read", dir, workspace.Reason(cause)),
+		fmt.Sprintf("workspace %q cannot be used: %s; name an existing folder that the tool host can read", dir, disk.Reason(cause)),
 		"workspace", dir)
 	e.Err = cause
 	return e

@@ -11,6 +11,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 )
 
@@ -76,15 +77,15 @@ func TestLedgerOfAnEarlierVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := runKey("n", "r", 7)
+	run, err := ledger.RunKey("n", "r", 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := db.Update(func(tx *bbolt.Tx) error {
-		if err := tx.Bucket(metaBucket).Put(idKey, []byte(id)); err != nil {
+		if err := tx.Bucket([]byte("meta")).Put([]byte("ledger_id"), []byte(id)); err != nil {
 			return err
 		}
-		return tx.Bucket(callsBucket).Put([]byte(callKey(run, "c")), []byte("\x03\x00\x00\x00\x00\x65\x00\x00\x00"))
+		return tx.Bucket([]byte("calls")).Put([]byte(ledger.CallKey(run, "c")), []byte("\x03\x00\x00\x00\x00\x65\x00\x00\x00"))
 	}); err != nil {
 		t.Fatal(err)
 	}

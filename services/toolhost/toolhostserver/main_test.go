@@ -15,6 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servicetest"
@@ -34,6 +36,9 @@ func TestMain(m *testing.M) {
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
 	goleak.VerifyTestMain(m)
 }
+
+// ledgerFile is the name of the file of a ledger.
+const ledgerFile = ledger.File
 
 // host is a Server with a workspace.
 type host struct {
@@ -70,7 +75,7 @@ func (h *host) request(tool, id string, arguments map[string]any) *harnessv1.Exe
 		text = nil
 	}
 	if id == "" {
-		id = randomHex(8)
+		id = disk.RandomName(8)
 	}
 	return &harnessv1.ExecuteToolRequest{
 		Namespace: "n", RunId: "r", CallId: id, FirstSequence: 7,
@@ -158,7 +163,7 @@ func gate(t testing.TB, dir string) (await func()) {
 // uniqueSleep returns an argument for sleep, about an hour, that no other process has.
 func uniqueSleep() string {
 	var n uint64
-	_, _ = fmt.Sscanf(randomHex(6), "%x", &n)
+	_, _ = fmt.Sscanf(disk.RandomName(6), "%x", &n)
 	return fmt.Sprintf("3600.%d", n)
 }
 

@@ -129,3 +129,24 @@ func wholeLines(data []byte) []byte {
 	}
 	return data
 }
+
+// removeOutputs removes the outputs of runs that have no background commands in the ledger.
+func (s *Server) removeOutputs() error {
+	runs, err := s.ledger.BackgroundRuns()
+	if err != nil {
+		return err
+	}
+	kept := make(map[string]bool)
+	for _, run := range runs {
+		kept[filepath.Base(s.outputFolder(run))] = true
+	}
+	dir := filepath.Join(s.config.Dir, outputsFolder)
+	folders, _ := os.ReadDir(dir) // missing without a background command
+	var failure error
+	for _, folder := range folders {
+		if !kept[folder.Name()] {
+			failure = errors.Join(failure, os.RemoveAll(filepath.Join(dir, folder.Name())))
+		}
+	}
+	return failure
+}

@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -31,7 +32,7 @@ func (s *Server) previews(dir string, calls []*harnessv1.ProposedCall) []*harnes
 		switch {
 		case !tools.Changes(call.GetTool()):
 		case err != nil:
-			p.Note = "the workspace cannot be used: " + workspace.Reason(err)
+			p.Note = "the workspace cannot be used: " + disk.Reason(err)
 		default:
 			file, err := s.filePreview(w, call.GetTool(), call.GetArguments())
 			if err != nil {

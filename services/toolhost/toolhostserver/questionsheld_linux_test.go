@@ -23,7 +23,7 @@ func (h *host) startOld(env ...string) *harnessv1.McpServer {
 func (h *host) held(r *harnessv1.ExecuteToolResponse, round uint32) *harnessv1.ServerQuestion {
 	h.t.Helper()
 	q := r.GetQuestion()
-	if r.GetOutcome() != inputRequired || q.GetLedgerId() != h.ledger.id || q.GetValid().AsDuration() <= 0 || q.GetRound() != round {
+	if r.GetOutcome() != inputRequired || q.GetLedgerId() != h.ledger.ID || q.GetValid().AsDuration() <= 0 || q.GetRound() != round {
 		h.t.Fatalf("the call is not held: %v", r)
 	}
 	return q
@@ -70,7 +70,7 @@ func TestAnOlderServerAsksOverHTTP(t *testing.T) {
 	}
 	req.CallId = "interrupted"
 	q := h.held(h.execute(req), 1)
-	h.killAll(h.ledger.id)
+	h.killAll(h.ledger.ID)
 	if r := h.execute(h.continued(req, q, `{"city":"Oslo","nights":2}`)); r.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_UNKNOWN {
 		t.Errorf("after the interrupt: %v", r)
 	}
@@ -134,7 +134,7 @@ func TestHeldCallsEnd(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(h *host) *host{
 		"server": func(h *host) *host { h.endServers(); return h },
-		"run":    func(h *host) *host { h.killAll(h.ledger.id); return h },
+		"run":    func(h *host) *host { h.killAll(h.ledger.ID); return h },
 		"host": func(h *host) *host {
 			h.close()
 			return &host{Server: newHost(h.t, h.config).Server, t: h.t, dir: h.dir}

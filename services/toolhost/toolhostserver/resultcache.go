@@ -4,6 +4,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/cache"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
 // resultOverhead is about what a cached result needs in addition to its fields, bytes.
@@ -11,26 +12,26 @@ const resultOverhead = 512
 
 // resultCache keeps the newest results up to a total size.
 type resultCache struct {
-	results *cache.Cache[string, response]
+	results *cache.Cache[string, ledger.Response]
 }
 
 func newResultCache(limit int) resultCache {
-	return resultCache{cache.New[string, response](limit)}
+	return resultCache{cache.New[string, ledger.Response](limit)}
 }
 
 // get returns the result of a call, nil if it is not cached.
-func (c resultCache) get(key string) response {
+func (c resultCache) get(key string) ledger.Response {
 	resp, _ := c.results.Get(key)
 	return resp
 }
 
 // add stores the result of a call, unless it alone exceeds the limit.
-func (c resultCache) add(key string, resp response) {
+func (c resultCache) add(key string, resp ledger.Response) {
 	if size := resultSize(key, resp); size <= c.results.Limit() {
 		c.results.Add(key, resp, size)
 	}
 }
 
-func resultSize(key string, resp response) int {
+func resultSize(key string, resp ledger.Response) int {
 	return len(key) + proto.Size(resp) + resultOverhead
 }

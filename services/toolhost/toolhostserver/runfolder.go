@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // pruneEvery is the interval at which a host looks for folders to remove.
@@ -100,23 +102,9 @@ func (r *runFolders) prune(since time.Time) {
 		if err == nil && r.used[root] == nil && info.ModTime().Before(since) {
 			// Aside, so that a command that begins now gets a new one.
 			if aside := root + ".removed"; os.Rename(root, aside) == nil {
-				defer removeAll(aside)
+				defer disk.RemoveAll(aside)
 			}
 		}
 		r.mu.Unlock()
 	}
-}
-
-// removeAll removes a folder, and what tools have made read-only in it, as go mod does.
-func removeAll(root string) {
-	if os.RemoveAll(root) == nil {
-		return
-	}
-	_ = filepath.WalkDir(root, func(path string, entry os.DirEntry, err error) error {
-		if err == nil && entry.IsDir() {
-			_ = os.Chmod(path, 0o700) //nolint:gosec // a folder
-		}
-		return nil
-	})
-	_ = os.RemoveAll(root)
 }

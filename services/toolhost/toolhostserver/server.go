@@ -1,6 +1,17 @@
 // Package toolhostserver is the tool host: it serves ToolHostService over
 // workspaces of this machine and is the only place where tools have effects.
 //
+// The server admits calls, records them in the ledger and dispatches them to rooms: packages
+// below it, each with its own type and its own lock. A room never imports the server, and gets
+// what it needs from another one in its Config:
+//
+//   - ledger: what happened to calls, durably
+//   - git: runs git on repositories that are not trusted
+//   - worktree: the worktrees of sub-agents, and their merges
+//   - command: processes, their supervisor and their death
+//   - mcpclient: servers of tools
+//   - workspace and guard: files of a workspace, and what a call must not change in them
+//
 // The tools are in package tools, one file each. A call is an entry of a durable ledger,
 // identified by namespace, run, first sequence of the run and call id. These promises
 // hold, also over crashes:
@@ -52,11 +63,15 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/worktree"
 )
 
 // role is the name of this role at failpoints.
@@ -172,13 +187,14 @@ type Server struct {
 	config   Config
 	log      *slog.Logger
 	tools    *tool.Registry[tools.Run]
-	ledger   *ledger
+	ledger   *ledger.Ledger
 	instance instance
 	confiner *confiner
 	guard    *guard.Guard
 	hidden   *workspace.PrivateFolder
 
-	worktrees *worktrees
+	git       *git.Git
+	worktrees *worktree.Worktrees
 	servers   *mcpclient.Servers
 	signIns   *signin.SignIns
 
@@ -215,21 +231,20 @@ func New(config Config) (*Server, error) {
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}
-	l, err := openLedger(config.Dir, config.Sync, config.KeepResults, config.Logger)
+	l, err := ledger.Open(config.Dir, config.Sync, config.KeepResults, config.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("tool host: %w", err)
 	}
 	data, hidden, err := openData(config.Data)
 	if err != nil {
-		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.close()))
+		return nil, fmt.Errorf("tool host: %w", errors.Join(err, l.Close()))
 	}
-	trees, err := openWorktrees(config.Dir)
+	dir, err := resolve(config.Dir)
 	if err != nil {
-		return nil, fmt.Errorf("tool host: %w", errors.Join(err, hidden.Close(), l.close()))
+		return nil, fmt.Errorf("tool host: %w", errors.Join(err, hidden.Close(), l.Close()))
 	}
 	s := &Server{
 		hidden:     hidden,
-		worktrees:  trees,
 		guard:      guard.New(guard.Config{Dir: config.Dir, Hidden: data, Sync: config.Sync, Logger: config.Logger}),
 		config:     config,
 		log:        config.Logger,
@@ -244,14 +259,17 @@ func New(config Config) (*Server, error) {
 		backgrounds: make(map[string]backgrounds),
 		networks:    make(map[string]*network),
 	}
+	s.git = git.New(git.Config{Dir: dir, Data: data, Mark: func() string { return command.MarkVariable + "=" + s.instance.newMark() }})
+	s.worktrees = worktree.New(worktree.Config{
+		Dir: filepath.Join(dir, "worktrees"), Data: data, Secrets: config.Secrets, Git: s.git, Busy: s.isBusy, Sync: config.Sync, Logger: config.Logger,
+	})
 	s.confiner = &confiner{
 		folders: runFolders{dir: filepath.Join(config.Dir, "sandbox")}, data: data, secrets: config.Secrets,
-		least: config.SandboxLeast, pass: config.PassEnvironment, mark: s.instance.newMark, objects: trees.objects,
+		least: config.SandboxLeast, pass: config.PassEnvironment, mark: s.instance.newMark, objects: s.worktrees.Objects,
 	}
 	s.confiner.private, _ = config.privateHosts() // was validated
-	removeSubstitutes(config.Dir)
-	_ = s.killFormer() // CancelTools tries again before it responds
-	s.sweepWorktrees()
+	_ = s.killFormer()                            // CancelTools tries again before it responds
+	s.worktrees.Sweep()
 	if err := s.removeOutputs(); err != nil {
 		s.log.Warn("outputs of background commands could not be removed", "error", err)
 	}
@@ -263,10 +281,7 @@ func New(config Config) (*Server, error) {
 
 // openData opens the folder of the harness's data, and returns its path without links.
 func openData(dir string) (string, *workspace.PrivateFolder, error) {
-	path, err := filepath.Abs(dir)
-	if err == nil {
-		path, err = filepath.EvalSymlinks(path)
-	}
+	path, err := resolve(dir)
 	if err != nil {
 		return "", nil, err
 	}
@@ -274,8 +289,17 @@ func openData(dir string) (string, *workspace.PrivateFolder, error) {
 	return path, hidden, err
 }
 
+// resolve returns the absolute path of a folder, without links.
+func resolve(dir string) (string, error) {
+	path, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(path)
+}
+
 // LedgerID returns the id of the ledger.
-func (s *Server) LedgerID() string { return s.ledger.id }
+func (s *Server) LedgerID() string { return s.ledger.ID }
 
 // Drain returns when no call is running. From its start no new call starts: the request
 // fails with UNAVAILABLE. Requests for running or ended calls and cancel requests succeed
@@ -326,7 +350,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}()
 	select {
 	case <-ended:
-		return errors.Join(s.ledger.close(), s.hidden.Close())
+		return errors.Join(s.ledger.Close(), s.hidden.Close())
 	case <-ctx.Done():
 		return fmt.Errorf("tool host: calls are still being killed: %w", context.Cause(ctx))
 	}

@@ -25,9 +25,10 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/dial"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
 // maxServerWait bounds how long DescribeServers waits.
@@ -47,7 +48,7 @@ func (s *Server) newServers() *mcpclient.Servers {
 // DescribeServers starts the servers of a run that are not running, waits for them, and
 // returns the tools that they list.
 func (s *Server) DescribeServers(ctx context.Context, req *harnessv1.DescribeServersRequest) (*harnessv1.DescribeServersResponse, error) {
-	key, err := runKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
+	key, err := ledger.RunKey(req.GetNamespace(), req.GetRunId(), req.GetFirstSequence())
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +76,7 @@ func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
 		Idempotent:    c.GetQuestion().GetLedgerId() == "" && (c.GetRemembered() || slices.Contains(c.GetServer().GetIdempotent(), c.GetTool())),
 		ForeignLedger: s.isForeign(req.GetLedgerId()),
 	}
-	j.reject = func() response { return nil }
+	j.reject = func() ledger.Response { return nil }
 	if c.GetServer().GetCommand() != "" && req.GetWorkspace() != "" {
 		j.watch = s.guard.Start
 	}
@@ -91,7 +92,7 @@ func (s *Server) serverJob(j *job, req *harnessv1.ExecuteToolRequest) {
 		}
 		if r.Question != nil {
 			if r.Question.GetValid() != nil { // the call still runs here
-				r.Question.LedgerId = s.ledger.id
+				r.Question.LedgerId = s.ledger.ID
 			}
 			return effect{response: &harnessv1.ExecuteToolResponse{
 				Outcome: harnessv1.ToolOutcome_TOOL_OUTCOME_INPUT_REQUIRED, Question: r.Question, Duration: durationpb.New(time.Since(begin)),
@@ -116,7 +117,7 @@ func (s *Server) runServer(ctx context.Context, p mcpclient.Process) error {
 	}
 	w, err := s.openWorkspace(dir)
 	if err != nil {
-		return fmt.Errorf("the workspace cannot be used: %s", workspace.Reason(err))
+		return fmt.Errorf("the workspace cannot be used: %s", disk.Reason(err))
 	}
 	defer w.Close()
 	cfg := proto.CloneOf(p.Run.Sandbox)
@@ -190,7 +191,7 @@ func (s *Server) serverVariable(run mcpclient.Run, name string) (string, bool) {
 	}
 	var environ []string
 	if s.config.Environment != nil {
-		environ = s.config.Environment(runName(run.Key))
+		environ = s.config.Environment(ledger.RunName(run.Key))
 	}
 	if environ == nil && run.Local {
 		environ = os.Environ()

@@ -13,6 +13,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/mcpclient/signin"
 )
@@ -39,7 +40,7 @@ func (s *Server) StartServerSignIn(ctx context.Context, req *harnessv1.StartServ
 
 // FinishServerSignIn completes a sign-in.
 func (s *Server) FinishServerSignIn(ctx context.Context, req *harnessv1.FinishServerSignInRequest) (*harnessv1.FinishServerSignInResponse, error) {
-	if err := checkName("namespace", req.GetNamespace()); err != nil {
+	if err := ledger.CheckName("namespace", req.GetNamespace()); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), signInTimeout) // a code can be used once
@@ -82,7 +83,7 @@ func (s *Server) EndServerSignIn(ctx context.Context, req *harnessv1.EndServerSi
 
 // accountOf returns the account that a request names.
 func (s *Server) accountOf(namespace string, subject *harnessv1.SignInSubject, local bool) (signin.Account, error) {
-	if err := checkName("namespace", namespace); err != nil {
+	if err := ledger.CheckName("namespace", namespace); err != nil {
 		return signin.Account{}, err
 	}
 	account, err := mcpclient.AccountOf(namespace, subject.GetServer(), local, func(text string) (string, error) {

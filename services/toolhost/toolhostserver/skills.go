@@ -13,8 +13,9 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
 const (
@@ -31,7 +32,7 @@ var skillFolders = []string{".agents/skills", ".claude/skills"}
 // skills returns the skills of a workspace: those of its folder and of each above it up to the
 // repository's root, with own those of the user of this process, then those of named folders. The
 // first with a name counts. A folder of a repository that leads out of it is none.
-func (s *Server) skills(r repository, named []string, own bool) []*harnessv1.Skill {
+func (s *Server) skills(r git.Repository, named []string, own bool) []*harnessv1.Skill {
 	var found []*harnessv1.Skill
 	names := map[string]bool{}
 	add := func(folder, within string) {
@@ -43,11 +44,11 @@ func (s *Server) skills(r repository, named []string, own bool) []*harnessv1.Ski
 			found = append(found, skill)
 		}
 	}
-	for at := r.workspace; ; at = filepath.Dir(at) {
+	for at := r.Workspace; ; at = filepath.Dir(at) {
 		for _, folder := range skillFolders {
-			add(filepath.Join(at, folder), r.root)
+			add(filepath.Join(at, folder), r.Root)
 		}
-		if at == r.root || at == filepath.Dir(at) {
+		if at == r.Root || at == filepath.Dir(at) {
 			break
 		}
 	}
@@ -119,9 +120,9 @@ func readIn(folder, path string) (string, error) {
 
 // useSkill returns the text of a skill, or a file of its folder.
 func (s *Server) useSkill(dir string, named []string, own bool, name, path string) tools.Result {
-	r, err := findRepository(dir)
+	r, err := git.Find(dir)
 	if err != nil {
-		return tools.Failed("The workspace cannot be used: " + workspace.Reason(err) + ".")
+		return tools.Failed("The workspace cannot be used: " + disk.Reason(err) + ".")
 	}
 	all := s.skills(r, named, own)
 	i := slices.IndexFunc(all, func(k *harnessv1.Skill) bool { return k.GetName() == name })
@@ -147,7 +148,7 @@ func (s *Server) useSkill(dir string, named []string, own bool, name, path strin
 	}
 	text, err := readIn(skill.GetFolder(), toolhost.SkillFile)
 	if err != nil {
-		return tools.Failed("The skill cannot be read: " + workspace.Reason(err) + ".")
+		return tools.Failed("The skill cannot be read: " + disk.Reason(err) + ".")
 	}
 	_, _, body, err := toolhost.ParseSkill(name, text)
 	if err != nil {

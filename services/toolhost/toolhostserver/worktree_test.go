@@ -15,6 +15,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // gitOutput runs git in a folder, as the user of a machine without settings does.
@@ -201,7 +202,7 @@ func TestNoWorktree(t *testing.T) {
 			if err != nil || r.GetWorkspace() != "" || !strings.Contains(r.GetProblem(), c.want) {
 				t.Errorf("got %v, %v, want a problem with %q", protojson.Format(r), err, c.want)
 			}
-			left, _ := filepath.Glob(filepath.Join(h.worktrees.dir, "*", "new-*"))
+			left, _ := filepath.Glob(filepath.Join(filepath.Join(h.config.Dir, "worktrees"), "*", "new-*"))
 			if len(left) > 0 {
 				t.Errorf("left: %q", left)
 			}
@@ -232,7 +233,7 @@ func TestLifeOfAWorktree(t *testing.T) {
 	h := newRepository(t, map[string]string{"a": "1", ".gitignore": "*.o\n"})
 	dir := h.worktree("child")
 	put(t, dir, "build.o", "ignored")
-	if h.end("child") || exists(dir) {
+	if h.end("child") || disk.Exists(dir) {
 		t.Error("an unchanged worktree is kept")
 	}
 	h.write("a", "2")
@@ -257,7 +258,7 @@ func TestLifeOfAWorktree(t *testing.T) {
 	} {
 		dir := h.worktree("c-" + name)
 		change(dir)
-		if !h.end("c-"+name) || !exists(dir) {
+		if !h.end("c-"+name) || !disk.Exists(dir) {
 			t.Errorf("%s: the worktree was removed", name)
 		}
 	}
@@ -266,7 +267,7 @@ func TestLifeOfAWorktree(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	left, _ := os.ReadDir(h.worktrees.dir)
+	left, _ := os.ReadDir(filepath.Join(h.config.Dir, "worktrees"))
 	if len(left) != 2 {
 		t.Errorf("%d folders are left, want those of two runs", len(left))
 	}

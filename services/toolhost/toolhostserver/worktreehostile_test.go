@@ -12,7 +12,7 @@ import (
 	"time"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // TestWritersInWorktrees: eight runs write at the same time over a repository with uncommitted files and hostile
@@ -174,72 +174,6 @@ func TestManyFilesInAWorktree(t *testing.T) {
 	}
 }
 
-// TestAnInterruptedMergeIsUndone: a host that dies while a merge writes leaves nothing of it to the next one, and
-// all of it once the merge is recorded. What has changed since stays.
-func TestAnInterruptedMergeIsUndone(t *testing.T) {
-	for wrote := range 4 {
-		for _, recorded := range []bool{false, true} {
-			config := Config{Dir: t.TempDir()}
-			s, err := New(config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			h := &host{Server: s, t: t, dir: t.TempDir()}
-			gitOutput(t, h.dir, "init", "-q")
-			h.write("changed", "old")
-			h.write("deep/deleted", "old")
-			dir := h.worktree("child")
-			before := filesOf(t, h.dir)
-			folder := filepath.Dir(dir)
-			stage := filepath.Join(folder, worktreeMerge)
-			file := func(text string) toolhost.TreeFile {
-				return toolhost.TreeFile{Mode: toolhost.Regular, Digest: digestOf(text), Size: int64(len(text))}
-			}
-			j := &mergeJournal{ID: "0123", Workspace: h.dir, Changes: []*mergeChange{
-				{Path: []byte("changed"), Old: file("old"), New: file("new"), Staged: "new-0", Saved: "old-0"},
-				{Path: []byte("deep/deleted"), Old: file("old"), Saved: "old-0"},
-				{Path: []byte("added/deep"), New: file("new"), Staged: "new-0"},
-			}}
-			put(t, stage, "new-0", "new")
-			put(t, stage, "old-0", "old")
-			if err := j.store(stage); err != nil {
-				t.Fatal(err)
-			}
-			files, err := openTree(t.Context(), h.dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, c := range j.Changes[:wrote] {
-				if err := j.put(files, stage, string(c.Path), c.Staged, c.Old, c.New, false); err != nil {
-					t.Fatal(err)
-				}
-			}
-			files.close()
-			if recorded {
-				record, _ := h.worktrees.read(folder)
-				record.Merge = j.ID
-				if err := h.worktrees.store(folder, record); err != nil {
-					t.Fatal(err)
-				}
-				before = filesOf(t, h.dir)
-			}
-			put(t, folder, worktreeNew+"half/files/x", "x")
-			put(t, h.worktrees.dir, "nobody/files/x", "x")
-			if err := s.Close(context.Background()); err != nil {
-				t.Fatal(err)
-			}
-			next := newHost(t, config)
-			sameFiles(t, fmt.Sprint("after ", wrote, " writes"), filesOf(t, h.dir), before)
-			if exists(stage) || exists(filepath.Join(folder, worktreeNew+"half")) || exists(filepath.Join(next.worktrees.dir, "nobody")) || !exists(dir) {
-				t.Error("leftovers are there, or a worktree is not")
-			}
-			if !recorded && exists(filepath.Join(h.dir, "added")) {
-				t.Error("an empty folder is left")
-			}
-		}
-	}
-}
-
 // TestAWorktreeIsConfined: its commands reach git's objects of the parent, and nothing else of it or of the host, and write
 // nothing of either.
 func TestAWorktreeIsConfined(t *testing.T) {
@@ -256,7 +190,7 @@ func TestAWorktreeIsConfined(t *testing.T) {
 	line := strings.Join([]string{
 		"cat " + filepath.Join(h.dir, "private"), "cat " + filepath.Join(h.dir, ".git", "config"), "touch " + filepath.Join(objects, "planted"),
 		"touch " + filepath.Join(h.dir, ".git", "hooks", "planted"), "cat " + filepath.Join(h.worktree("other"), "b"),
-		"cat " + filepath.Join(filepath.Dir(dir), worktreeFacts), "touch ../planted", "echo x >> own", "git log --format=%s",
+		"cat " + filepath.Join(filepath.Dir(dir), "facts"), "touch ../planted", "echo x >> own", "git log --format=%s",
 		"git add own", "git -c user.name=u -c user.email=u commit -qm mine", "git log --format=%s", "true",
 	}, "; ")
 	req := h.request("run_command", "", map[string]any{"command": line})
@@ -267,7 +201,7 @@ func TestAWorktreeIsConfined(t *testing.T) {
 		t.Errorf("a command read what it must not: %s", resp.GetResult())
 	}
 	for _, path := range []string{filepath.Join(objects, "planted"), filepath.Join(h.dir, ".git", "hooks", "planted"), filepath.Join(filepath.Dir(dir), "planted")} {
-		if exists(path) {
+		if disk.Exists(path) {
 			t.Errorf("a command made %s", path)
 		}
 	}
@@ -292,7 +226,7 @@ func TestWorktreeOfAFolder(t *testing.T) {
 	put(t, dir, "b.o", "built")
 	h.end("child")
 	expect(t, h.merge("child"), done, false, "0 files changed, 1 added, 0 deleted")
-	if h.read("b") != "new" || exists(filepath.Join(h.dir, "b.o")) {
+	if h.read("b") != "new" || disk.Exists(filepath.Join(h.dir, "b.o")) {
 		t.Error("the merge is not what the rules of the repository have")
 	}
 	put(t, h.worktree("second"), "module/inside", "planted")

@@ -10,6 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // TestMergeBringsAllChanges: added, changed, deleted, renamed, executable and binary files, commits and uncommitted
@@ -46,7 +47,7 @@ func TestMergeBringsAllChanges(t *testing.T) {
 	resp := h.execute(req)
 	expect(t, resp, done, false, "3 files changed", "deleted: dir/file, gone/deep/file, \"old name\"")
 	sameFiles(t, "the workspace after the merge", filesOf(t, h.dir), want)
-	if exists(filepath.Join(h.dir, "gone")) || exists(dir) {
+	if disk.Exists(filepath.Join(h.dir, "gone")) || disk.Exists(dir) {
 		t.Error("a folder without files, or the merged worktree, is left")
 	}
 	h.results = newResultCache(0) // as a host that does not know the call any more
@@ -105,7 +106,7 @@ func TestMergeIsWholeOrNot(t *testing.T) {
 			resp := h.merge("child")
 			expect(t, resp, done, true, "Nothing was merged", c.want)
 			sameFiles(t, "the workspace", filesOf(t, h.dir), before)
-			if !exists(dir) {
+			if !disk.Exists(dir) {
 				t.Error("unmerged work was removed")
 			}
 			for name := range filesOf(t, h.dir) {
@@ -140,7 +141,7 @@ func TestOnlyTheCallerMerges(t *testing.T) {
 	} {
 		req := h.request(tree.MergeTool, "", map[string]any{"run": "child"})
 		edit(req)
-		if resp := h.execute(req); !resp.GetIsError() || exists(filepath.Join(h.dir, "b")) || exists(filepath.Join(req.GetWorkspace(), "b")) {
+		if resp := h.execute(req); !resp.GetIsError() || disk.Exists(filepath.Join(h.dir, "b")) || disk.Exists(filepath.Join(req.GetWorkspace(), "b")) {
 			t.Errorf("%s: %v", name, resp)
 		}
 	}

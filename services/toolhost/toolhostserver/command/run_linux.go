@@ -17,7 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // Run runs a command under a supervisor and returns when all its processes are dead.
@@ -32,12 +32,12 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	streams := c.open(&pipes)
 	plan, err := planFile(c.Plan)
 	if err = cmp.Or(pipes.err, err); err != nil {
-		return Exit{Error: workspace.Reason(err)}, nil // nothing was started
+		return Exit{Error: disk.Reason(err)}, nil // nothing was started
 	}
 	defer func() { _ = plan.Close() }()
 	proxy, err := c.openProxy()
 	if err != nil {
-		return Exit{Error: workspace.Reason(err)}, nil
+		return Exit{Error: disk.Reason(err)}, nil
 	}
 	defer proxy.close()
 	cmd := &exec.Cmd{
@@ -52,7 +52,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 		SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := cmd.Start(); err != nil {
-		return Exit{Error: workspace.Reason(err)}, nil
+		return Exit{Error: disk.Reason(err)}, nil
 	}
 	// Only the supervisor keeps these ends open, so that its death closes them.
 	for _, end := range append(proxy.files(), lifelineEnd, reportEnd) {

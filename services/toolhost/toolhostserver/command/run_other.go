@@ -8,7 +8,7 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // KillFormer returns 0: the commands of earlier hosts cannot be found on this system.
@@ -22,7 +22,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	defer pipes.close()
 	streams := c.open(&pipes)
 	if pipes.err != nil {
-		return Exit{Error: workspace.Reason(pipes.err)}, nil // nothing was started
+		return Exit{Error: disk.Reason(pipes.err)}, nil // nothing was started
 	}
 	cmd := exec.Command("/bin/sh", "-c", c.Line)
 	cmd.Env = append(c.Environ, MarkVariable+"="+c.Mark)
@@ -30,7 +30,7 @@ func Run(ctx context.Context, c Command) (Exit, error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = streams.stdin(), streams.outputEnd, streams.errorsEnd
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {
-		return Exit{Error: workspace.Reason(err)}, nil
+		return Exit{Error: disk.Reason(err)}, nil
 	}
 	if c.Begun != nil {
 		c.Begun(Begun{Begun: true})

@@ -8,6 +8,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -50,7 +51,7 @@ func ChangeOf(w *workspace.Workspace, limits toolhost.Limits, name, arguments st
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return c, fmt.Errorf("%s: %s", path, workspace.Reason(err))
+		return c, fmt.Errorf("%s: %s", path, disk.Reason(err))
 	default:
 		defer func() { _ = f.Close() }()
 		if info.Size() > int64(limits.FileBytes) {
@@ -58,7 +59,7 @@ func ChangeOf(w *workspace.Workspace, limits toolhost.Limits, name, arguments st
 		}
 		data, err := io.ReadAll(io.LimitReader(f, int64(limits.FileBytes)))
 		if err != nil {
-			return c, fmt.Errorf("%s: %s", path, workspace.Reason(err))
+			return c, fmt.Errorf("%s: %s", path, disk.Reason(err))
 		}
 		c.Exists, c.Before = true, string(data)
 	}

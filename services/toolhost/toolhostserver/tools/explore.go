@@ -8,6 +8,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
 
@@ -40,7 +41,7 @@ func exploreResult(ctx context.Context, err error, text *strings.Builder, found 
 	case ctx.Err() != nil:
 		return Result{Text: text.String(), Interrupted: true}
 	case err != nil:
-		return Failed(workspace.Reason(err) + ".")
+		return Failed(disk.Reason(err) + ".")
 	case found == 0:
 		return Result{Text: none + "\n" + text.String()}
 	case more:

@@ -23,6 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/webclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
 )
@@ -124,7 +125,7 @@ func Failed(text string) Result { return Result{Text: text, IsError: true} }
 
 // pathFailed returns the result of a call with a path that cannot be used.
 func pathFailed(path string, err error) Result {
-	return Failed(fmt.Sprintf("%s: %s.", path, workspace.Reason(err)))
+	return Failed(fmt.Sprintf("%s: %s.", path, disk.Reason(err)))
 }
 
 // errTimeout is the cause of a context whose time limit is over.

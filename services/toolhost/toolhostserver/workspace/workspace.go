@@ -6,7 +6,7 @@
 // it opens it, so a link that is swapped during a call leads nowhere. The rest of this
 // package only finds the name under which Root opens what a path means.
 //
-// Errors are for the model: Reason returns their text without the paths of this machine.
+// Errors are for the model: disk.Reason returns their text without the paths of this machine.
 package workspace
 
 import (
@@ -16,13 +16,15 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // maxLinks is the maximum number of links that a path may lead over.
 const maxLinks = 64
 
 // errOutside reports a path that leads out of the workspace.
-var errOutside = errors.New("is outside the workspace; only paths inside it can be used")
+var errOutside = errors.New(disk.Outside)
 
 // Workspace is an open workspace.
 type Workspace struct {
@@ -170,25 +172,4 @@ func (w *Workspace) OpenRegular(path string) (*os.File, fs.FileInfo, error) {
 	}
 	_ = f.Close()
 	return nil, nil, err
-}
-
-// Reason returns the text of an error's cause, without the paths of this machine.
-func Reason(err error) string {
-	var pathErr *fs.PathError
-	if errors.As(err, &pathErr) {
-		err = pathErr.Err
-	}
-	var linkErr *os.LinkError
-	if errors.As(err, &linkErr) {
-		err = linkErr.Err
-	}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "no such file or folder"
-	case errors.Is(err, syscall.ENOTDIR):
-		return "a part of the path is a file, not a folder"
-	case strings.Contains(err.Error(), "path escapes from parent"):
-		return errOutside.Error()
-	}
-	return err.Error()
 }

@@ -1,4 +1,4 @@
-package toolhostserver
+package worktree
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // journalFile is the name of a journal in the folder of a merge.
@@ -48,7 +49,7 @@ func (j *mergeJournal) store(stage string) error {
 	if err != nil {
 		return err
 	}
-	return writeWhole(filepath.Join(stage, journalFile), data)
+	return disk.Replace(filepath.Join(stage, journalFile), data)
 }
 
 // temporary returns the name of a file of the workspace before it is renamed.
@@ -181,7 +182,7 @@ func (j *mergeJournal) undo(stage string) error {
 }
 
 // recoverMerge undoes a merge that an earlier host had not recorded.
-func (s *Server) recoverMerge(folder string) error {
+func (t *Worktrees) recoverMerge(folder string) error {
 	stage := filepath.Join(folder, worktreeMerge)
 	data, err := os.ReadFile(filepath.Join(stage, journalFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,7 +195,7 @@ func (s *Server) recoverMerge(folder string) error {
 	if err := json.Unmarshal(data, j); err != nil {
 		return err
 	}
-	record, err := s.worktrees.read(folder)
+	record, err := t.read(folder)
 	if err != nil {
 		return err
 	}

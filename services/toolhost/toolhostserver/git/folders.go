@@ -1,4 +1,4 @@
-package toolhostserver
+package git
 
 import (
 	"errors"
@@ -10,13 +10,14 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
-// gitFolders returns the folders outside of a workspace that git needs for it: those of
+// FoldersOutside returns the folders outside of a workspace that git needs for it: those of
 // the repository of which it is a linked worktree, or its own as a submodule. That a
 // workspace names a folder is not enough: the folder must name the workspace.
-func gitFolders(dir string) []string {
-	text, err := readSmall(filepath.Join(dir, ".git"), gitLineBytes)
+func FoldersOutside(dir string) []string {
+	text, err := disk.ReadSmall(filepath.Join(dir, ".git"), LineBytes)
 	if err != nil {
 		return nil // no repository, or its own
 	}
@@ -30,7 +31,7 @@ func gitFolders(dir string) []string {
 	if isSubmodule(own, dir) {
 		return []string{own}
 	}
-	back, err := readSmall(filepath.Join(own, "gitdir"), gitLineBytes)
+	back, err := disk.ReadSmall(filepath.Join(own, "gitdir"), LineBytes)
 	if err != nil || absolute(own, strings.TrimSpace(back)) != filepath.Join(dir, ".git") {
 		return nil
 	}
@@ -43,7 +44,7 @@ func gitFolders(dir string) []string {
 
 // isSubmodule reports whether a git folder is that of a submodule in a folder.
 func isSubmodule(own, dir string) bool {
-	text, err := readSmall(filepath.Join(own, "config"), gitFileBytes)
+	text, err := disk.ReadSmall(filepath.Join(own, "config"), FileBytes)
 	if err != nil {
 		return false
 	}
@@ -60,15 +61,15 @@ var sharedSettings = []string{
 	"core.autocrlf", "core.eol", "core.safecrlf", "pull.rebase", "pull.ff", "merge.ff", "merge.conflictstyle", "push.default", "safe.directory",
 }
 
-// writeGitConfig writes git's configuration into the home of commands, unless it has one.
-func writeGitConfig(own, home string) error {
+// WriteConfig writes git's configuration into the home of commands, unless it has one.
+func WriteConfig(own, home string) error {
 	to := filepath.Join(own, ".gitconfig")
 	if _, err := os.Lstat(to); err == nil {
 		return nil
 	}
 	var shared []gitguard.Setting
 	for _, name := range []string{".config/git/config", ".gitconfig"} {
-		text, err := readSmall(filepath.Join(home, name), gitFileBytes)
+		text, err := disk.ReadSmall(filepath.Join(home, name), FileBytes)
 		if err != nil {
 			continue
 		}

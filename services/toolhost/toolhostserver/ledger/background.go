@@ -1,10 +1,7 @@
-package toolhostserver
+package ledger
 
 import (
 	"cmp"
-	"errors"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -19,13 +16,13 @@ import (
 // commands by id. Their states are entries as those of calls are.
 var backgroundBucket = []byte("background")
 
-// storeBackground stores the description and the mark of a background command.
-func (l *ledger) storeBackground(b *background) error {
-	described, err := proto.Marshal(b.BackgroundCommand)
+// StoreBackground stores the description of a background command of a run, and its mark.
+func (l *Ledger) StoreBackground(key, run string, c *harnessv1.BackgroundCommand) error {
+	described, err := proto.Marshal(c)
 	if err != nil {
 		return err
 	}
-	return l.write(entry{key: []byte(b.key), value: header(toolhost.Running, time.Now()), run: b.run, background: b.GetId(), described: described})
+	return l.write(entry{key: []byte(key), value: header(toolhost.Running, time.Now()), run: run, background: c.GetId(), described: described})
 }
 
 // addBackground stores the description of a background command.
@@ -40,8 +37,8 @@ func addBackground(all *bbolt.Bucket, e entry) error {
 	return of.Put([]byte(e.background), e.described)
 }
 
-// backgrounds returns the background commands of a run, in the order in which they started.
-func (l *ledger) backgrounds(run string) (all []*harnessv1.BackgroundCommand, err error) {
+// Backgrounds returns the background commands of a run, in the order in which they started.
+func (l *Ledger) Backgrounds(run string) (all []*harnessv1.BackgroundCommand, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
 		of := tx.Bucket(backgroundBucket).Bucket([]byte(run))
 		if of == nil {
@@ -86,24 +83,13 @@ func forgetBackground(all *bbolt.Bucket, limit time.Time) error {
 	return nil
 }
 
-// removeOutputs removes the outputs of runs that have no background commands in the ledger.
-func (s *Server) removeOutputs() error {
-	kept := make(map[string]bool)
-	if err := s.ledger.db.View(func(tx *bbolt.Tx) error {
+// BackgroundRuns returns the keys of the runs with background commands.
+func (l *Ledger) BackgroundRuns() (runs []string, err error) {
+	err = l.db.View(func(tx *bbolt.Tx) error {
 		return tx.Bucket(backgroundBucket).ForEachBucket(func(run []byte) error {
-			kept[filepath.Base(s.outputFolder(string(run)))] = true
+			runs = append(runs, string(run))
 			return nil
 		})
-	}); err != nil {
-		return err
-	}
-	dir := filepath.Join(s.config.Dir, outputsFolder)
-	folders, _ := os.ReadDir(dir) // missing without a background command
-	var failure error
-	for _, folder := range folders {
-		if !kept[folder.Name()] {
-			failure = errors.Join(failure, os.RemoveAll(filepath.Join(dir, folder.Name())))
-		}
-	}
-	return failure
+	})
+	return runs, err
 }

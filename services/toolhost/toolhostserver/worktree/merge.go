@@ -1,4 +1,4 @@
-package toolhostserver
+package worktree
 
 import (
 	"context"
@@ -10,61 +10,84 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
 // maxMerged bounds a file whose lines are merged, in bytes.
 const maxMerged = 16 << 20
 
-// mergeWorktree brings what a sub-agent has changed to the workspace of the run that started it: all or nothing.
-func (s *Server) mergeWorktree(ctx context.Context, w *workspace.Workspace, j *job, parentSequence uint64, run string) tools.Result {
-	if checkName("run", run) != nil {
-		return tools.Failed("run must be the id of a run.")
-	}
-	folder := s.worktrees.folder(j.namespace, run)
-	unlock, err := s.worktrees.lock(ctx, folder)
+// MergeRequest is a call that merges a worktree.
+type MergeRequest struct {
+	// Namespace, Parent and ParentSequence are of the run that makes the call, Call is the id of the call.
+	Namespace, Parent string
+	ParentSequence    uint64
+	Call              string
+	// Run is the run whose worktree is merged.
+	Run string
+	// Workspace is that of the parent. Refuse returns why one of its files must not be written; nil if it may be.
+	Workspace string
+	Refuse    func(path, name string) error
+}
+
+// Result is the result of a merge.
+type Result struct {
+	// Text is what the model reads.
+	Text string
+	// Failed reports that nothing was merged, Interrupted that ctx has ended first.
+	Failed, Interrupted bool
+	// Changed has the changed paths, relative to the workspace.
+	Changed []string
+}
+
+func failed(text string) Result { return Result{Text: text, Failed: true} }
+
+// Merge brings what a sub-agent has changed to the workspace of the run that started it: all or nothing.
+func (t *Worktrees) Merge(ctx context.Context, q MergeRequest) Result {
+	run := q.Run
+	folder := t.folder(q.Namespace, run)
+	unlock, err := t.lock(ctx, folder)
 	if err != nil {
-		return tools.Result{Interrupted: true}
+		return Result{Interrupted: true}
 	}
 	defer unlock()
-	record, err := s.worktrees.read(folder)
+	record, err := t.read(folder)
 	switch {
 	case err != nil:
-		return tools.Failed("The worktree cannot be read: " + workspace.Reason(err) + ".")
-	case record == nil || record.Namespace != j.namespace || record.Run != run || record.Parent != j.runID || record.ParentSequence != parentSequence:
-		return tools.Failed(fmt.Sprintf("There is no worktree of a run %s that a call of this run started. "+
+		return failed("The worktree cannot be read: " + disk.Reason(err) + ".")
+	case record == nil || record.Namespace != q.Namespace || record.Run != run || record.Parent != q.Parent || record.ParentSequence != q.ParentSequence:
+		return failed(fmt.Sprintf("There is no worktree of a run %s that a call of this run started. "+
 			"The result of a sub-agent's call names its run.", toolhost.PlainName(run)))
 	}
-	if r, again := record.Merged[j.id]; again {
-		return tools.Result{Text: r.Text, Changed: r.Changed}
+	if r, again := record.Merged[q.Call]; again {
+		return Result{Text: r.Text, Changed: r.Changed}
 	}
 	switch {
 	case !record.Ended:
-		return tools.Failed("Nothing was merged: run " + run + " has not ended. Wait for its end.")
-	case !exists(filepath.Join(folder, worktreeFiles)):
-		return tools.Result{Text: toolhost.MergeText(run, nil, nil, nil)}
-	case filepath.Clean(w.Dir) != record.Workspace:
-		return tools.Failed("Nothing was merged: this run works in another workspace by now.")
+		return failed("Nothing was merged: run " + run + " has not ended. Wait for its end.")
+	case !disk.Exists(filepath.Join(folder, worktreeFiles)):
+		return Result{Text: toolhost.MergeText(run, nil, nil, nil)}
+	case filepath.Clean(q.Workspace) != record.Workspace:
+		return failed("Nothing was merged: this run works in another workspace by now.")
 	}
-	m := &merge{s: s, w: w, folder: folder, record: record}
-	result, err := m.run(ctx, j.id)
+	m := &merge{t: t, refuse: q.Refuse, folder: folder, record: record}
+	result, err := m.run(ctx, q.Call)
 	switch {
 	case ctx.Err() != nil && err != nil:
-		return tools.Result{Interrupted: true}
+		return Result{Interrupted: true}
 	case err != nil:
-		s.log.Warn("merge of a worktree failed", "namespace", j.namespace, "run", run, "error", err)
-		return tools.Failed("Nothing was merged: " + workspace.Reason(err) + ".")
+		t.config.Logger.Warn("merge of a worktree failed", "namespace", q.Namespace, "run", run, "error", err)
+		return failed("Nothing was merged: " + disk.Reason(err) + ".")
 	}
 	return result
 }
 
 // merge is one merge of a worktree. It is locked.
 type merge struct {
-	s      *Server
-	w      *workspace.Workspace
+	t      *Worktrees
+	refuse func(path, name string) error
 	folder string
-	record *worktreeRecord
+	record *treeRecord
 
 	theirs, ours *treeFolder
 	base         map[string]toolhost.TreeFile
@@ -81,59 +104,59 @@ type mergeChange struct {
 	Saved    string // name of the old content
 }
 
-func (m *merge) run(ctx context.Context, call string) (tools.Result, error) {
-	base, theirs, _, err := m.s.changesOf(ctx, m.folder)
+func (m *merge) run(ctx context.Context, call string) (Result, error) {
+	base, theirs, _, err := m.t.changesOf(ctx, m.folder)
 	if err != nil {
-		return tools.Result{}, err
+		return Result{}, err
 	}
 	if m.theirs, err = openTree(ctx, filepath.Join(m.folder, worktreeFiles)); err != nil {
-		return tools.Result{}, err
+		return Result{}, err
 	}
 	defer m.theirs.close()
 	if m.ours, err = openTree(ctx, m.record.Workspace); err != nil {
-		return tools.Result{}, err
+		return Result{}, err
 	}
 	defer m.ours.close()
-	stray, err := m.s.strayRefs(ctx, m.folder)
+	stray, err := m.t.strayRefs(ctx, m.folder)
 	if err != nil {
-		return tools.Result{}, err
+		return Result{}, err
 	}
 	m.base = base
 	stage := filepath.Join(m.folder, worktreeMerge)
 	if err := errors.Join(os.RemoveAll(stage), os.Mkdir(stage, 0o700)); err != nil {
-		return tools.Result{}, err
+		return Result{}, err
 	}
 	defer func() { _ = os.RemoveAll(stage) }()
 	paths := toolhost.ChangedPaths(base, theirs)
 	if paths, err = m.withoutIgnored(ctx, paths, base); err != nil {
-		return tools.Result{}, err
+		return Result{}, err
 	}
 	for _, name := range paths {
 		if ctx.Err() != nil {
-			return tools.Result{}, context.Cause(ctx)
+			return Result{}, context.Cause(ctx)
 		}
 		if err := m.decide(ctx, stage, name, base[name], theirs); err != nil {
-			return tools.Result{}, err
+			return Result{}, err
 		}
 	}
 	switch {
 	case len(m.refused) > 0:
-		return tools.Failed("Nothing was merged, because the work changes places that need a person's approval: " + toolhost.JoinSome(m.refused) +
+		return failed("Nothing was merged, because the work changes places that need a person's approval: " + toolhost.JoinSome(m.refused) +
 			". Ask the user to change them, or have the sub-agent undo these changes."), nil
 	case len(m.conflicts) > 0:
-		return tools.Failed("Nothing was merged. These files conflict with changes in the workspace: " + toolhost.JoinSome(m.conflicts) +
+		return failed("Nothing was merged. These files conflict with changes in the workspace: " + toolhost.JoinSome(m.conflicts) +
 			". Make their changes yourself or have a sub-agent do so on the present files; then merge again."), nil
 	}
 	result, conflict, err := m.apply(call, stage, stray)
 	if conflict != "" {
-		return tools.Failed("Nothing was merged. " + toolhost.PlainName(conflict) + " changed or could not be written during the merge."), nil
+		return failed("Nothing was merged. " + toolhost.PlainName(conflict) + " changed or could not be written during the merge."), nil
 	}
 	if err != nil {
-		return tools.Result{}, err
+		return Result{}, err
 	}
 	if len(stray) == 0 {
-		if err := m.s.dropFiles(m.folder); err != nil {
-			m.s.log.Warn("a merged worktree cannot be removed", "folder", m.folder, "error", err)
+		if err := m.t.dropFiles(m.folder); err != nil {
+			m.t.config.Logger.Warn("a merged worktree cannot be removed", "folder", m.folder, "error", err)
 		}
 	}
 	return result, nil
@@ -142,8 +165,8 @@ func (m *merge) run(ctx context.Context, call string) (tools.Result, error) {
 // withoutIgnored leaves out added files that rules of the repository above the workspace ignore: the worktree
 // does not have these rules.
 func (m *merge) withoutIgnored(ctx context.Context, paths []string, base map[string]toolhost.TreeFile) ([]string, error) {
-	r, err := findRepository(m.record.Workspace)
-	if err != nil || !r.exists || r.root == r.workspace {
+	r, err := git.Find(m.record.Workspace)
+	if err != nil || !r.Exists || r.Root == r.Workspace {
 		return paths, nil //nolint:nilerr // there are no such rules
 	}
 	var asked strings.Builder
@@ -152,12 +175,12 @@ func (m *merge) withoutIgnored(ctx context.Context, paths []string, base map[str
 			asked.WriteString(name + "\x00")
 		}
 	}
-	output := &limitedBuffer{limit: worktreeListBytes}
-	err = m.s.withSubstitute(r, func(git string, environ []string) error {
+	output := &git.Output{Limit: worktreeListBytes}
+	err = m.t.config.Git.WithSubstitute(r, func(program string, environ []string) error {
 		options := slices.DeleteFunc(toolhost.GitOptions(), func(o string) bool { return o == "--literal-pathspecs" })
-		err := m.s.runGit(ctx, gitRun{
-			program: git, dir: r.workspace, environ: environ, arguments: append(options, "check-ignore", "-z", "--stdin"),
-			input: strings.NewReader(asked.String()), output: output,
+		err := m.t.config.Git.Run(ctx, git.Run{
+			Program: program, Dir: r.Workspace, Environ: environ, Arguments: append(options, "check-ignore", "-z", "--stdin"),
+			Input: strings.NewReader(asked.String()), Output: output,
 		})
 		if err != nil && output.Len() == 0 && ctx.Err() == nil {
 			return nil //nolint:nilerr // its exit code is 1 if nothing is ignored
@@ -198,11 +221,11 @@ func (m *merge) decide(ctx context.Context, stage, name string, base toolhost.Tr
 		m.conflicts = append(m.conflicts, toolhost.PlainName(name))
 		return nil
 	}
-	if below(filepath.Join(m.record.Workspace, name), append([]string{m.s.confiner.data}, withoutLinks(m.s.config.Secrets)...)) {
+	if below(filepath.Join(m.record.Workspace, name), m.t.private()) {
 		m.refused = append(m.refused, toolhost.PlainName(name)+" belongs to the harness")
 		return nil
 	}
-	if err := m.w.Refuse(name, name); err != nil {
+	if err := m.refuse(name, name); err != nil {
 		what, _, _ := strings.Cut(err.Error(), ";")
 		m.refused = append(m.refused, toolhost.PlainName(name)+" "+what)
 		return nil

@@ -1,4 +1,4 @@
-package toolhostserver
+package worktree
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 // treeFolder is an open folder whose files are read as git has them: links are not followed.
@@ -172,7 +173,7 @@ func (t *treeFolder) scan(names []string) (map[string]toolhost.TreeFile, error) 
 // below reports whether a path is one of some folders and files, or in one. All are absolute.
 func below(at string, folders []string) bool {
 	for _, folder := range folders {
-		if _, inside := within(folder, at); inside || filepath.Clean(folder) == at {
+		if _, inside := disk.Within(folder, at); inside || filepath.Clean(folder) == at {
 			return true
 		}
 	}

@@ -1,9 +1,18 @@
-package toolhostserver
+// Package ledger stores what happened to calls, durably: their marks, results and tombstones,
+// the paths that the calls of a run have changed, and the background commands of a run.
+//
+// A ledger is one file under an exclusive lock in a folder that is locked too: at most one
+// host uses it. It has an id with the place at which it was made. A write returns when it is
+// committed, and many writes share a commit; with sync they are on disk then. A mark without
+// an end, stored by an earlier process, is read as Orphaned: whether the call had its effect
+// is not known.
+//
+// Writes fail if the file cannot be written, and after Close. A damaged file is renamed and
+// replaced by a new ledger with a new id.
+package ledger
 
 import (
-	"crypto/rand"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,10 +26,12 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 )
 
 const (
-	ledgerFile = "ledger.db"
+	// File is the name of a ledger's file in its folder.
+	File = "ledger.db"
 	// lockTimeout is how long to wait for another host that is about to end.
 	lockTimeout = 300 * time.Millisecond
 	// maxGroup is the maximum number of entries in a commit.
@@ -37,20 +48,36 @@ var (
 	idKey       = []byte("ledger_id")
 )
 
-// ledger is the durable record of calls: one bbolt file under an exclusive lock. One
+// Ledger is the durable record of calls: one bbolt file under an exclusive lock. One
 // goroutine commits. Entries that arrive while it is busy are in its next commit, so that
 // many calls share a sync.
-type ledger struct {
+type Ledger struct {
 	db *bbolt.DB
-	id string
-	// place is where the ledger is now. It is the place in its id, unless it was moved
+	// ID is the id of the ledger. It does not change.
+	ID string
+	// Place is where the ledger is now. It is the place in its id, unless it was moved
 	// or is from an earlier version.
-	place string
+	Place string
 	// folder is locked too, so that no other host starts if the file is deleted.
 	folder *os.File
 	writes chan entry
 	// quit is closed to end the committing goroutine, stopped when it has ended.
 	quit, stopped chan struct{}
+}
+
+// Response is the response to a call, a check or a background command.
+type Response interface {
+	proto.Message
+	GetOutcome() harnessv1.ToolOutcome
+}
+
+// Entry is what the ledger has of a call.
+type Entry struct {
+	State toolhost.State
+	// Fate is in the tombstone of a Cancelled call.
+	Fate toolhost.Fate
+	// Response is the response of a Done call.
+	Response Response
 }
 
 // entry is a value to store and the paths that its run has changed. One of the two may be
@@ -65,10 +92,10 @@ type entry struct {
 	stored     chan<- error
 }
 
-// openLedger opens or creates the ledger in dir. A damaged file is renamed and replaced by
+// Open opens or creates the ledger in dir. A damaged file is renamed and replaced by
 // a new ledger, whose new id shows that the old one is lost. Results older than keep are
 // forgotten.
-func openLedger(dir string, sync bool, keep time.Duration, log *slog.Logger) (*ledger, error) {
+func Open(dir string, sync bool, keep time.Duration, log *slog.Logger) (*Ledger, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
@@ -80,18 +107,18 @@ func openLedger(dir string, sync bool, keep time.Duration, log *slog.Logger) (*l
 	if err != nil {
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
-	l := &ledger{place: place, folder: folder}
-	if err := l.open(filepath.Join(dir, ledgerFile), sync, keep, log); err != nil {
+	l := &Ledger{Place: place, folder: folder}
+	if err := l.open(filepath.Join(dir, File), sync, keep, log); err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
 	return l, nil
 }
 
 // open opens or creates the file and starts the committing goroutine.
-func (l *ledger) open(path string, sync bool, keep time.Duration, log *slog.Logger) error {
+func (l *Ledger) open(path string, sync bool, keep time.Duration, log *slog.Logger) error {
 	db, err := openFile(path, sync)
 	if errors.Is(err, bbolterrors.ErrInvalid) || errors.Is(err, bbolterrors.ErrChecksum) {
-		broken := path + ".broken-" + randomHex(4)
+		broken := path + ".broken-" + disk.RandomName(4)
 		if renamed := os.Rename(path, broken); renamed != nil {
 			return fmt.Errorf("ledger: %w", errors.Join(err, renamed))
 		}
@@ -125,15 +152,15 @@ func openFile(path string, sync bool) (*bbolt.DB, error) {
 }
 
 // prepare gives a new ledger its id and forgets results from before the limit.
-func (l *ledger) prepare(limit time.Time) error {
+func (l *Ledger) prepare(limit time.Time) error {
 	if err := l.db.Update(func(tx *bbolt.Tx) error {
 		meta, err := tx.CreateBucketIfNotExists(metaBucket)
 		if err != nil {
 			return err
 		}
-		if l.id = string(meta.Get(idKey)); l.id == "" {
-			l.id = toolhost.LedgerID(l.place, randomHex(toolhost.RandomDigits/2))
-			if err := meta.Put(idKey, []byte(l.id)); err != nil {
+		if l.ID = string(meta.Get(idKey)); l.ID == "" {
+			l.ID = toolhost.LedgerID(l.Place, disk.RandomName(toolhost.RandomDigits/2))
+			if err := meta.Put(idKey, []byte(l.ID)); err != nil {
 				return err
 			}
 		}
@@ -182,9 +209,9 @@ func header(s toolhost.State, at time.Time) []byte {
 	return binary.BigEndian.AppendUint64([]byte{byte(s)}, uint64(at.Unix())) //nolint:gosec // after 1970
 }
 
-// read returns the stored status of a call. A stored Running call becomes Orphaned,
+// Read returns the entry of a call. A stored Running call becomes Orphaned,
 // because an earlier process started it: the caller knows those of this process.
-func (l *ledger) read(key string) (found status, err error) {
+func (l *Ledger) Read(key string) (found Entry, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
 		value := tx.Bucket(callsBucket).Get([]byte(key))
 		if value == nil {
@@ -193,15 +220,15 @@ func (l *ledger) read(key string) (found status, err error) {
 		if len(value) < valueHeader {
 			return fmt.Errorf("entry of call %q has %d bytes, expected at least %d", key, len(value), valueHeader)
 		}
-		switch found.state = toolhost.State(value[0]); found.state {
+		switch found.State = toolhost.State(value[0]); found.State {
 		case toolhost.Running:
-			found.state = toolhost.Orphaned
+			found.State = toolhost.Orphaned
 		case toolhost.Done:
-			found.resp = newResponse(key)
-			return proto.Unmarshal(value[valueHeader:], found.resp)
+			found.Response = newResponse(key)
+			return proto.Unmarshal(value[valueHeader:], found.Response)
 		case toolhost.Cancelled:
 			if len(value) > valueHeader {
-				found.fate = toolhost.Fate(value[valueHeader])
+				found.Fate = toolhost.Fate(value[valueHeader])
 			}
 		case toolhost.Absent, toolhost.Forgotten, toolhost.Orphaned:
 		}
@@ -212,23 +239,23 @@ func (l *ledger) read(key string) (found status, err error) {
 
 // newResponse returns an empty response of what has a key: a call, a check or a background
 // command.
-func newResponse(key string) response {
+func newResponse(key string) Response {
 	switch {
-	case isBackground(key):
+	case IsBackground(key):
 		return &harnessv1.BackgroundState{}
-	case isCheck(key):
+	case IsCheck(key):
 		return &harnessv1.CheckCommandResponse{}
 	}
 	return &harnessv1.ExecuteToolResponse{}
 }
 
-// storeRunning stores the mark of a call that begins.
-func (l *ledger) storeRunning(key string) error {
+// StoreRunning stores the mark of a call that begins.
+func (l *Ledger) StoreRunning(key string) error {
 	return l.write(entry{key: []byte(key), value: header(toolhost.Running, time.Now())})
 }
 
-// storeResult stores the result of a call and the paths that it changed.
-func (l *ledger) storeResult(key string, resp response, run string, changed []string) error {
+// StoreResult stores the result of a call and the paths that it changed.
+func (l *Ledger) StoreResult(key string, resp Response, run string, changed []string) error {
 	value, err := proto.MarshalOptions{Deterministic: true}.MarshalAppend(header(toolhost.Done, time.Now()), resp)
 	if err != nil {
 		return err
@@ -236,21 +263,14 @@ func (l *ledger) storeResult(key string, resp response, run string, changed []st
 	return l.write(entry{key: []byte(key), value: value, run: run, changed: changed})
 }
 
-// storeTombstone stores the tombstone of a call.
-func (l *ledger) storeTombstone(key string, f toolhost.Fate) error {
+// StoreTombstone stores the tombstone of a call.
+func (l *Ledger) StoreTombstone(key string, f toolhost.Fate) error {
 	return l.write(entry{key: []byte(key), value: append(header(toolhost.Cancelled, time.Now()), byte(f))})
 }
 
-// close ends the committing goroutine and releases the file. Pending writes fail.
-func (l *ledger) close() error {
+// Close ends the committing goroutine and releases the file. Pending writes fail.
+func (l *Ledger) Close() error {
 	close(l.quit)
 	<-l.stopped
 	return errors.Join(l.db.Sync(), l.db.Close(), l.folder.Close())
-}
-
-// randomHex returns n random bytes in hexadecimal.
-func randomHex(n int) string {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
 }

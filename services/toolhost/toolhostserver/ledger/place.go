@@ -1,4 +1,4 @@
-package toolhostserver
+package ledger
 
 import (
 	"errors"

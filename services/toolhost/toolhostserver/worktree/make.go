@@ -1,4 +1,4 @@
-package toolhostserver
+package worktree
 
 import (
 	"bufio"
@@ -15,7 +15,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/gitguard"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
 const (
@@ -46,14 +47,14 @@ type listing struct {
 	head       string   // the commit; empty for none
 }
 
-// list lists the files of a workspace. The error is a worktreeProblem if they cannot be known.
-func (s *Server) list(ctx context.Context, r repository) (l listing, err error) {
-	err = s.withSubstitute(r, func(git string, environ []string) error {
+// list lists the files of a workspace. The error is a Problem if they cannot be known.
+func (t *Worktrees) list(ctx context.Context, r git.Repository) (l listing, err error) {
+	err = t.config.Git.WithSubstitute(r, func(program string, environ []string) error {
 		run := func(arguments ...string) (string, error) {
-			output := &limitedBuffer{limit: worktreeListBytes}
-			err := s.runGit(ctx, gitRun{program: git, dir: r.workspace, environ: environ, arguments: append(toolhost.GitOptions(), arguments...), output: output})
+			output := &git.Output{Limit: worktreeListBytes}
+			err := t.config.Git.Run(ctx, git.Run{Program: program, Dir: r.Workspace, Environ: environ, Arguments: append(toolhost.GitOptions(), arguments...), Output: output})
 			if output.Len() == worktreeListBytes {
-				err = worktreeProblem("the repository has too many files for a worktree")
+				err = Problem("the repository has too many files for a worktree")
 			}
 			return output.String(), err
 		}
@@ -68,7 +69,7 @@ func (s *Server) list(ctx context.Context, r repository) (l listing, err error) 
 		for _, f := range toolhost.ParseTracked(tracked) {
 			switch {
 			case f.Unmerged:
-				return worktreeProblem(fmt.Sprintf("%s has conflicts that are not resolved: resolve them first", toolhost.PlainName(f.Path)))
+				return Problem(fmt.Sprintf("%s has conflicts that are not resolved: resolve them first", toolhost.PlainName(f.Path)))
 			case f.Mode == toolhost.Submodule:
 				l.submodules = append(l.submodules, f)
 			default:
@@ -94,7 +95,7 @@ func (s *Server) list(ctx context.Context, r repository) (l listing, err error) 
 
 // origin is the repository from which a worktree is made.
 type origin struct {
-	repository
+	git.Repository
 	config string // of the worktree
 	// history reports that the worktree can have the history of the repository, whose objects
 	// are in these folders.
@@ -105,44 +106,44 @@ type origin struct {
 }
 
 // findOrigin checks that a worktree can be made from a workspace.
-func (s *Server) findOrigin(dir string) (o origin, err error) {
-	if o.repository, err = findRepository(dir); err != nil {
-		return o, worktreeProblem("the workspace cannot be opened")
+func (t *Worktrees) findOrigin(dir string) (o origin, err error) {
+	if o.Repository, err = git.Find(dir); err != nil {
+		return o, Problem("the workspace cannot be opened")
 	}
 	switch {
-	case !o.exists && exists(filepath.Join(o.workspace, "HEAD")) && exists(filepath.Join(o.workspace, "objects")) && exists(filepath.Join(o.workspace, "refs")):
-		return o, worktreeProblem("the workspace is a bare git repository, without files: a worktree needs one with files")
-	case !o.exists:
-		return o, worktreeProblem("the workspace is in no git repository: a worktree needs one; make it with git init, or let the sub-agent work in the shared workspace")
+	case !o.Exists && disk.Exists(filepath.Join(o.Workspace, "HEAD")) && disk.Exists(filepath.Join(o.Workspace, "objects")) && disk.Exists(filepath.Join(o.Workspace, "refs")):
+		return o, Problem("the workspace is a bare git repository, without files: a worktree needs one with files")
+	case !o.Exists:
+		return o, Problem("the workspace is in no git repository: a worktree needs one; make it with git init, or let the sub-agent work in the shared workspace")
 	}
-	folder, common, err := gitFolder(o.root)
+	folder, common, err := git.Folder(o.Root)
 	if err != nil {
-		return o, worktreeProblem("its git repository cannot be read: " + err.Error())
+		return o, Problem("its git repository cannot be read: " + err.Error())
 	}
 	for name, what := range unfinished {
-		if exists(filepath.Join(folder, name)) {
-			return o, worktreeProblem(fmt.Sprintf("a git %s is not finished in the workspace: finish it, or abort it with git %s --abort", what, what))
+		if disk.Exists(filepath.Join(folder, name)) {
+			return o, Problem(fmt.Sprintf("a git %s is not finished in the workspace: finish it, or abort it with git %s --abort", what, what))
 		}
 	}
-	theirs, err := readSmall(filepath.Join(common, "config"), gitFileBytes)
+	theirs, err := disk.ReadSmall(filepath.Join(common, "config"), git.FileBytes)
 	if err != nil {
-		return o, worktreeProblem("its git configuration cannot be read")
+		return o, Problem("its git configuration cannot be read")
 	}
 	settings, err := gitguard.ParseConfig([]byte(theirs))
 	if err != nil {
-		return o, worktreeProblem("its git configuration cannot be read")
+		return o, Problem("its git configuration cannot be read")
 	}
 	for _, setting := range settings {
 		if setting.Key == "core.bare" && slices.Contains([]string{"true", "yes", "on", "1", ""}, strings.ToLower(setting.Value)) {
-			return o, worktreeProblem("its git repository is bare (core.bare): a worktree needs one with files")
+			return o, Problem("its git repository is bare (core.bare): a worktree needs one with files")
 		}
 	}
 	if o.config, err = toolhost.GitConfig(theirs); err != nil {
-		return o, worktreeProblem(err.Error())
+		return o, Problem(err.Error())
 	}
-	o.exclude, _ = readSmall(filepath.Join(common, "info", "exclude"), gitFileBytes)
-	o.shallow, _ = readSmall(filepath.Join(common, "shallow"), gitFileBytes)
-	o.findHistory(common, s.worktrees.objects(o.workspace))
+	o.exclude, _ = disk.ReadSmall(filepath.Join(common, "info", "exclude"), git.FileBytes)
+	o.shallow, _ = disk.ReadSmall(filepath.Join(common, "shallow"), git.FileBytes)
+	o.findHistory(common, t.Objects(o.Workspace))
 	return o, nil
 }
 
@@ -151,48 +152,48 @@ func (s *Server) findOrigin(dir string) (o origin, err error) {
 func (o *origin) findHistory(common string, known []string) {
 	objects := filepath.Join(common, "objects")
 	resolved, err := filepath.EvalSymlinks(objects)
-	belongs := common == filepath.Join(o.root, ".git") || slices.Contains(gitFolders(o.root), common)
-	if err != nil || resolved != objects || !belongs || o.root != o.workspace || strings.ContainsAny(objects, "\n\"") {
+	belongs := common == filepath.Join(o.Root, ".git") || slices.Contains(git.FoldersOutside(o.Root), common)
+	if err != nil || resolved != objects || !belongs || o.Root != o.Workspace || strings.ContainsAny(objects, "\n\"") {
 		return
 	}
-	if exists(filepath.Join(objects, "info", "alternates")) && len(known) == 0 {
+	if disk.Exists(filepath.Join(objects, "info", "alternates")) && len(known) == 0 {
 		return // of another repository, which the run must not see
 	}
 	o.history, o.objects = true, append([]string{objects}, known...)
 }
 
 // fillWorktree makes the files of a worktree unless they are there. It is locked.
-func (s *Server) fillWorktree(ctx context.Context, folder string, record *worktreeRecord) error {
-	if exists(filepath.Join(folder, worktreeFiles)) {
-		s.worktrees.setUsed(folder, true)
+func (t *Worktrees) fillWorktree(ctx context.Context, folder string, record *treeRecord) error {
+	if disk.Exists(filepath.Join(folder, worktreeFiles)) {
+		t.setUsed(folder, true)
 		return nil
 	}
-	o, err := s.findOrigin(record.Workspace)
+	o, err := t.findOrigin(record.Workspace)
 	if err != nil {
 		return err
 	}
-	made := filepath.Join(folder, worktreeNew+randomHex(4))
-	defer removeAll(made)
+	made := filepath.Join(folder, worktreeNew+disk.RandomName(4))
+	defer disk.RemoveAll(made)
 	files := filepath.Join(made, worktreeFiles)
 	if err := os.MkdirAll(files, 0o700); err != nil {
 		return err
 	}
-	l, err := s.list(ctx, o.repository)
+	l, err := t.list(ctx, o.Repository)
 	if err != nil {
 		return err
 	}
-	copied, err := s.copyFiles(ctx, o, l, files, record.Hidden)
+	copied, err := t.copyFiles(ctx, o, l, files, record.Hidden)
 	if err != nil {
 		return err
 	}
-	if record.Commit, err = s.commitFiles(ctx, o, l, files, copied); err != nil {
+	if record.Commit, err = t.commitFiles(ctx, o, l, files, copied); err != nil {
 		return err
 	}
 	record.Objects = o.objects
-	if err := s.worktrees.store(folder, record); err != nil {
+	if err := t.store(folder, record); err != nil {
 		return err
 	}
-	if err := writeWhole(filepath.Join(folder, worktreeBase), []byte(toolhost.FormatTree(copied))); err != nil {
+	if err := disk.Replace(filepath.Join(folder, worktreeBase), []byte(toolhost.FormatTree(copied))); err != nil {
 		return err
 	}
 	failpoint.Hit(role, "worktree_copied")
@@ -200,21 +201,21 @@ func (s *Server) fillWorktree(ctx context.Context, folder string, record *worktr
 		return err
 	}
 	failpoint.Hit(role, "worktree_made")
-	s.worktrees.setUsed(folder, true)
+	t.setUsed(folder, true)
 	return nil
 }
 
 // copyFiles copies the files of a workspace that git lists, without those of the harness and
 // those that are hidden from commands.
-func (s *Server) copyFiles(ctx context.Context, o origin, l listing, to string, hidden []string) (map[string]toolhost.TreeFile, error) {
-	private := append([]string{s.confiner.data}, withoutLinks(s.config.Secrets)...)
+func (t *Worktrees) copyFiles(ctx context.Context, o origin, l listing, to string, hidden []string) (map[string]toolhost.TreeFile, error) {
+	private := t.private()
 	for _, at := range hidden {
 		if !filepath.IsAbs(at) {
-			at = filepath.Join(o.workspace, at)
+			at = filepath.Join(o.Workspace, at)
 		}
 		private = append(private, at)
 	}
-	from, err := openTree(ctx, o.workspace)
+	from, err := openTree(ctx, o.Workspace)
 	if err != nil {
 		return nil, err
 	}
@@ -230,18 +231,18 @@ func (s *Server) copyFiles(ctx context.Context, o origin, l listing, to string, 
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
-		if below(filepath.Join(o.workspace, name), private) {
+		if below(filepath.Join(o.Workspace, name), private) {
 			continue
 		}
 		if _, info, err := from.mode(name); err == nil && info != nil {
 			left -= info.Size()
 		}
 		if left < 0 {
-			return nil, worktreeProblem(fmt.Sprintf("its files have more than %d GiB: name large ones in .gitignore", worktreeBytes>>30))
+			return nil, Problem(fmt.Sprintf("its files have more than %d GiB: name large ones in .gitignore", worktreeBytes>>30))
 		}
 		f, err := target.copyFrom(from, name)
 		if err != nil && ctx.Err() == nil {
-			return nil, worktreeProblem(fmt.Sprintf("%s cannot be copied: %s", toolhost.PlainName(name), workspace.Reason(err)))
+			return nil, Problem(fmt.Sprintf("%s cannot be copied: %s", toolhost.PlainName(name), disk.Reason(err)))
 		}
 		if err != nil {
 			return nil, err
@@ -259,10 +260,10 @@ func (s *Server) copyFiles(ctx context.Context, o origin, l listing, to string, 
 }
 
 // commitFiles makes the repository of a worktree, with a commit of its files.
-func (s *Server) commitFiles(ctx context.Context, o origin, l listing, files string, copied map[string]toolhost.TreeFile) (string, error) {
-	git, err := findGit(o.root)
+func (t *Worktrees) commitFiles(ctx context.Context, o origin, l listing, files string, copied map[string]toolhost.TreeFile) (string, error) {
+	program, err := git.Program(o.Root)
 	if err != nil {
-		return "", worktreeProblem("the machine of the tool host has no git")
+		return "", Problem("the machine of the tool host has no git")
 	}
 	folder := filepath.Join(files, ".git")
 	content := map[string]string{
@@ -287,8 +288,8 @@ func (s *Server) commitFiles(ctx context.Context, o origin, l listing, files str
 	}
 	environ := append(toolhost.GitEnvironment(), "PATH="+os.Getenv("PATH"), "GIT_DIR="+folder, "GIT_WORK_TREE="+files)
 	run := func(input io.Reader, arguments ...string) error {
-		return s.runGit(ctx, gitRun{
-			program: git, dir: files, environ: slices.Clip(environ), arguments: append(toolhost.GitOptions(), arguments...), input: input, output: io.Discard,
+		return t.config.Git.Run(ctx, git.Run{
+			Program: program, Dir: files, Environ: slices.Clip(environ), Arguments: append(toolhost.GitOptions(), arguments...), Input: input, Output: io.Discard,
 		})
 	}
 	parent := ""
@@ -307,7 +308,7 @@ func (s *Server) commitFiles(ctx context.Context, o origin, l listing, files str
 	if err != nil {
 		return "", err
 	}
-	commit, err := readSmall(filepath.Join(folder, worktreeRef), gitLineBytes)
+	commit, err := disk.ReadSmall(filepath.Join(folder, worktreeRef), git.LineBytes)
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package toolhostserver
+package ledger
 
 import (
 	"encoding/binary"
@@ -25,9 +25,9 @@ var (
 	present       = []byte{1}
 )
 
-// storeChanges stores the paths that a call changed. It needs no commit if all of them are
+// StoreChanges stores the paths that a call changed. It needs no commit if all of them are
 // already stored.
-func (l *ledger) storeChanges(run string, changed []string) error {
+func (l *Ledger) StoreChanges(run string, changed []string) error {
 	if len(changed) == 0 {
 		return nil
 	}
@@ -43,8 +43,8 @@ func (l *ledger) storeChanges(run string, changed []string) error {
 	return l.write(entry{run: run, changed: changed})
 }
 
-// changes returns the paths that calls of a run have changed, sorted.
-func (l *ledger) changes(run string) (paths []string, err error) {
+// Changes returns the paths that calls of a run have changed, sorted.
+func (l *Ledger) Changes(run string) (paths []string, err error) {
 	err = l.db.View(func(tx *bbolt.Tx) error {
 		of := tx.Bucket(changesBucket).Bucket([]byte(run))
 		if of == nil {

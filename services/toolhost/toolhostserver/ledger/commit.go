@@ -1,4 +1,4 @@
-package toolhostserver
+package ledger
 
 import (
 	"time"
@@ -8,7 +8,7 @@ import (
 )
 
 // write stores an entry and returns when it is durable. It returns an error after close.
-func (l *ledger) write(e entry) error {
+func (l *Ledger) write(e entry) error {
 	stored := make(chan error, 1)
 	e.stored = stored
 	select {
@@ -30,7 +30,7 @@ func (l *ledger) write(e entry) error {
 }
 
 // commitLoop commits entries until quit is closed.
-func (l *ledger) commitLoop() {
+func (l *Ledger) commitLoop() {
 	defer close(l.stopped)
 	for {
 		select {
@@ -43,7 +43,7 @@ func (l *ledger) commitLoop() {
 }
 
 // commit stores an entry, and those that are waiting, in one transaction.
-func (l *ledger) commit(first entry) {
+func (l *Ledger) commit(first entry) {
 	group := []entry{first}
 	for waiting := true; waiting && len(group) < maxGroup; {
 		select {

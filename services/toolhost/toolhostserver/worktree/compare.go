@@ -1,4 +1,4 @@
-package toolhostserver
+package worktree
 
 import (
 	"context"
@@ -8,18 +8,19 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
 // listWorktree lists the files of a worktree.
-func (s *Server) listWorktree(ctx context.Context, folder string) (repository, listing, error) {
+func (t *Worktrees) listWorktree(ctx context.Context, folder string) (git.Repository, listing, error) {
 	files := filepath.Join(folder, worktreeFiles)
-	r := repository{workspace: files, root: files, exists: true}
-	l, err := s.list(ctx, r)
+	r := git.Repository{Workspace: files, Root: files, Exists: true}
+	l, err := t.list(ctx, r)
 	return r, l, err
 }
 
 // changesOf returns the files with which a worktree was made, and those that it has.
-func (s *Server) changesOf(ctx context.Context, folder string) (base, theirs map[string]toolhost.TreeFile, l listing, err error) {
+func (t *Worktrees) changesOf(ctx context.Context, folder string) (base, theirs map[string]toolhost.TreeFile, l listing, err error) {
 	text, err := os.ReadFile(filepath.Join(folder, worktreeBase))
 	if err != nil {
 		return nil, nil, l, err
@@ -27,7 +28,7 @@ func (s *Server) changesOf(ctx context.Context, folder string) (base, theirs map
 	if base, err = toolhost.ParseTree(string(text)); err != nil {
 		return nil, nil, l, err
 	}
-	r, l, err := s.listWorktree(ctx, folder)
+	r, l, err := t.listWorktree(ctx, folder)
 	if err != nil {
 		return nil, nil, l, err
 	}
@@ -35,7 +36,7 @@ func (s *Server) changesOf(ctx context.Context, folder string) (base, theirs map
 	for name := range base { // also what git does not list any more
 		names = append(names, name)
 	}
-	tree, err := openTree(ctx, r.workspace)
+	tree, err := openTree(ctx, r.Workspace)
 	if err != nil {
 		return nil, nil, l, err
 	}
@@ -64,7 +65,7 @@ func filledFolders(tree *treeFolder, l listing) []string {
 }
 
 // differsAtSight reports whether a worktree differs from its files at the beginning in names or sizes.
-func (s *Server) differsAtSight(ctx context.Context, folder string) (bool, error) {
+func (t *Worktrees) differsAtSight(ctx context.Context, folder string) (bool, error) {
 	text, err := os.ReadFile(filepath.Join(folder, worktreeBase))
 	if err != nil {
 		return false, err
@@ -73,11 +74,11 @@ func (s *Server) differsAtSight(ctx context.Context, folder string) (bool, error
 	if err != nil {
 		return false, err
 	}
-	r, l, err := s.listWorktree(ctx, folder)
+	r, l, err := t.listWorktree(ctx, folder)
 	if err != nil {
 		return false, err
 	}
-	tree, err := openTree(ctx, r.workspace)
+	tree, err := openTree(ctx, r.Workspace)
 	if err != nil {
 		return false, err
 	}
@@ -101,25 +102,25 @@ func (s *Server) differsAtSight(ctx context.Context, folder string) (bool, error
 }
 
 // isUnchanged reports whether nothing in a worktree would be lost with it.
-func (s *Server) isUnchanged(ctx context.Context, folder string, record *worktreeRecord) (bool, error) {
-	if differs, err := s.differsAtSight(ctx, folder); err != nil || differs {
+func (t *Worktrees) isUnchanged(ctx context.Context, folder string, record *treeRecord) (bool, error) {
+	if differs, err := t.differsAtSight(ctx, folder); err != nil || differs {
 		return false, err
 	}
-	base, theirs, l, err := s.changesOf(ctx, folder)
+	base, theirs, l, err := t.changesOf(ctx, folder)
 	if err != nil || len(toolhost.ChangedPaths(base, theirs)) > 0 || l.head != record.Commit {
 		return false, err
 	}
-	stray, err := s.strayRefs(ctx, folder)
+	stray, err := t.strayRefs(ctx, folder)
 	return len(stray) == 0, err
 }
 
 // strayRefs returns the references of a worktree with commits that its HEAD does not have.
-func (s *Server) strayRefs(ctx context.Context, folder string) ([]string, error) {
+func (t *Worktrees) strayRefs(ctx context.Context, folder string) ([]string, error) {
 	files := filepath.Join(folder, worktreeFiles)
-	output := &limitedBuffer{limit: gitOutputBytes}
-	err := s.withSubstitute(repository{workspace: files, root: files, exists: true}, func(git string, environ []string) error {
+	output := &git.Output{Limit: git.OutputBytes}
+	err := t.config.Git.WithSubstitute(git.Repository{Workspace: files, Root: files, Exists: true}, func(program string, environ []string) error {
 		arguments := append(toolhost.GitOptions(), "for-each-ref", "--no-merged=HEAD", "--format=%(refname)")
-		return s.runGit(ctx, gitRun{program: git, dir: files, environ: environ, arguments: arguments, output: output})
+		return t.config.Git.Run(ctx, git.Run{Program: program, Dir: files, Environ: environ, Arguments: arguments, Output: output})
 	})
 	return strings.Fields(output.String()), err
 }

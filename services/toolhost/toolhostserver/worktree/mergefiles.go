@@ -1,4 +1,4 @@
-package toolhostserver
+package worktree
 
 import (
 	"context"
@@ -9,7 +9,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
 // stageFile copies a file to a path.
@@ -37,7 +38,7 @@ func (m *merge) combine(ctx context.Context, stage string, c *mergeChange, name 
 	if err := m.readBase(ctx, filepath.Join(stage, "base"), name, base); err != nil {
 		return toolhost.TreeFile{}, err
 	}
-	git, err := findGit(m.record.Workspace)
+	program, err := git.Program(m.record.Workspace)
 	if err != nil {
 		return toolhost.TreeFile{}, err
 	}
@@ -47,8 +48,8 @@ func (m *merge) combine(ctx context.Context, stage string, c *mergeChange, name 
 	}
 	// No repository is above the folder for git, whatever there is.
 	environ := append(toolhost.GitEnvironment(), "PATH="+os.Getenv("PATH"), "GIT_DIR="+filepath.Join(stage, "none"))
-	err = m.s.runGit(ctx, gitRun{
-		program: git, dir: stage, environ: environ, arguments: append(toolhost.GitOptions(), "merge-file", "-p", "-q", "ours", "base", "theirs"), output: to,
+	err = m.t.config.Git.Run(ctx, git.Run{
+		Program: program, Dir: stage, Environ: environ, Arguments: append(toolhost.GitOptions(), "merge-file", "-p", "-q", "ours", "base", "theirs"), Output: to,
 	})
 	if closed := to.Close(); closed != nil {
 		return toolhost.TreeFile{}, closed
@@ -74,9 +75,9 @@ func (m *merge) readBase(ctx context.Context, to, name string, base toolhost.Tre
 	if err != nil {
 		return err
 	}
-	err = m.s.withSubstitute(repository{workspace: files, root: files, exists: true}, func(git string, environ []string) error {
+	err = m.t.config.Git.WithSubstitute(git.Repository{Workspace: files, Root: files, Exists: true}, func(program string, environ []string) error {
 		arguments := append(toolhost.GitOptions(), "cat-file", "blob", m.record.Commit+":"+name)
-		return m.s.runGit(ctx, gitRun{program: git, dir: files, environ: environ, arguments: arguments, output: f})
+		return m.t.config.Git.Run(ctx, git.Run{Program: program, Dir: files, Environ: environ, Arguments: arguments, Output: f})
 	})
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -101,8 +102,8 @@ func cmpError(err, other error) error {
 }
 
 // apply changes the workspace, or leaves it unchanged. conflict is a path that changed meanwhile.
-func (m *merge) apply(call, stage string, stray []string) (result tools.Result, conflict string, err error) {
-	journal := &mergeJournal{ID: randomHex(8), Workspace: m.record.Workspace, Changes: m.changes}
+func (m *merge) apply(call, stage string, stray []string) (result Result, conflict string, err error) {
+	journal := &mergeJournal{ID: disk.RandomName(8), Workspace: m.record.Workspace, Changes: m.changes}
 	for _, c := range m.changes {
 		if c.Old.Mode == toolhost.NoFile {
 			continue
@@ -119,8 +120,8 @@ func (m *merge) apply(call, stage string, stray []string) (result tools.Result, 
 		return result, "", err
 	}
 	failpoint.Hit(role, "merge_stored")
-	if conflict, err := journal.carryOut(stage, m.s.config.Sync); err != nil || conflict != "" {
-		m.s.log.Warn("a merge is undone", "path", conflict, "error", err)
+	if conflict, err := journal.carryOut(stage, m.t.config.Sync); err != nil || conflict != "" {
+		m.t.config.Logger.Warn("a merge is undone", "path", conflict, "error", err)
 		return result, conflict, errors.Join(err, journal.undo(stage))
 	}
 	var changed, added, deleted []string
@@ -140,12 +141,12 @@ func (m *merge) apply(call, stage string, stray []string) (result tools.Result, 
 		result.Text += "\nThe worktree is kept: its references " + toolhost.NameList(stray) + " have commits that its files do not have."
 	}
 	if m.record.Merged == nil {
-		m.record.Merged = map[string]worktreeResult{}
+		m.record.Merged = map[string]mergeResult{}
 	}
 	failpoint.Hit(role, "merge_changed")
-	m.record.Merged[call], m.record.Merge = worktreeResult{Text: result.Text, Changed: result.Changed}, journal.ID
-	if err := m.s.worktrees.store(m.folder, m.record); err != nil {
-		return tools.Result{}, "", errors.Join(err, journal.undo(stage))
+	m.record.Merged[call], m.record.Merge = mergeResult{Text: result.Text, Changed: result.Changed}, journal.ID
+	if err := m.t.store(m.folder, m.record); err != nil {
+		return Result{}, "", errors.Join(err, journal.undo(stage))
 	}
 	failpoint.Hit(role, "merged")
 	return result, "", nil
