@@ -57,6 +57,7 @@ func (h *host) killAll(ledger string) []*harnessv1.BackgroundState {
 }
 
 func TestBackgroundCommandOutlivesItsCall(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
 	c := h.background("c", "echo one; echo two >&2; echo > gate; sleep "+sleep)
@@ -89,6 +90,7 @@ func TestBackgroundCommandOutlivesItsCall(t *testing.T) {
 }
 
 func TestBackgroundOutputIsReadByOffset(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{Limits: toolhost.Limits{ResultBytes: 8 << 10, ReadBytes: 10}})
 	awaitGate := gate(t, h.dir)
 	h.command("mkfifo go")
@@ -111,6 +113,7 @@ func TestBackgroundOutputIsReadByOffset(t *testing.T) {
 }
 
 func TestBackgroundCommandsAreBounded(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
 	for i := range toolhost.MaxBackground {
@@ -139,6 +142,10 @@ func TestBackgroundCommandsAreBounded(t *testing.T) {
 }
 
 func TestBackgroundCommandAtItsTimeLimit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a time limit")
+	}
+	t.Parallel()
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
 	c := h.background("c", "sleep "+sleep, "timeout_seconds", 1)
@@ -152,6 +159,7 @@ func TestBackgroundCommandAtItsTimeLimit(t *testing.T) {
 }
 
 func TestBackgroundOutputIsBounded(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	c := h.background("c", "head -c 9000000 /dev/zero | tr '\\0' x; echo; echo end")
 	expect(t, h.output("bg1", toolhost.BackgroundBytes, 60), done, false, "continue at offset")
@@ -177,6 +185,7 @@ func mustRunKey(t *testing.T) string {
 }
 
 func TestBackgroundCommandIsConfined(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	support := h.Sandbox(context.Background())
 	secret := filepath.Join(t.TempDir(), "secret")
@@ -208,6 +217,7 @@ func TestBackgroundCommandIsConfined(t *testing.T) {
 // A background command dies with its host. For the next one its end is unknown, its output
 // is readable, and it is never started again.
 func TestBackgroundCommandOfAKilledHost(t *testing.T) {
+	t.Parallel()
 	ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
 	awaitGate := gate(t, workspace)
 	host := serve(t, ledger)
@@ -248,6 +258,7 @@ func TestBackgroundCommandOfAKilledHost(t *testing.T) {
 // A host that is drained does not wait for background commands, and kills them when it
 // closes.
 func TestBackgroundCommandOfAClosedHost(t *testing.T) {
+	t.Parallel()
 	dir, sleep := t.TempDir(), uniqueSleep()
 	h := newHost(t, Config{Dir: dir})
 	c := h.background("c", "sleep "+sleep)

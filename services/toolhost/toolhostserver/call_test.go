@@ -29,6 +29,7 @@ func code(err error) codes.Code {
 }
 
 func TestExecuteToolRejectsInvalidRequests(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	for name, change := range map[string]func(*harnessv1.ExecuteToolRequest){
 		"no namespace":       func(r *harnessv1.ExecuteToolRequest) { r.Namespace = "" },
@@ -48,6 +49,7 @@ func TestExecuteToolRejectsInvalidRequests(t *testing.T) {
 }
 
 func TestInvalidCallsAreResults(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	req := h.request("reed_file", "", nil)
 	expect(t, h.execute(req), done, true, "no tool named", "read_file")
@@ -61,6 +63,7 @@ func TestInvalidCallsAreResults(t *testing.T) {
 }
 
 func TestToolPanicIsAResult(t *testing.T) {
+	t.Parallel()
 	broken := tools.New(&harnessv1.ToolSpec{
 		Name: "broken", ParametersSchema: `{}`, Annotations: &harnessv1.ToolAnnotations{Idempotent: true},
 	}, func(context.Context, *tools.Environment, struct{}) tools.Result { panic("broken") })
@@ -70,6 +73,7 @@ func TestToolPanicIsAResult(t *testing.T) {
 }
 
 func TestConfigRejectsInvalidTools(t *testing.T) {
+	t.Parallel()
 	twice := tools.New(&harnessv1.ToolSpec{Name: "twice", ParametersSchema: `{}`},
 		func(context.Context, *tools.Environment, struct{}) tools.Result { return tools.Result{} })
 	_, err := New(Config{Dir: t.TempDir(), Tools: []tools.Tool{twice, twice}})
@@ -79,6 +83,7 @@ func TestConfigRejectsInvalidTools(t *testing.T) {
 }
 
 func TestSecondRequestJoins(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	awaitGate := gate(t, h.dir)
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate; cat out"})
@@ -97,6 +102,7 @@ func TestSecondRequestJoins(t *testing.T) {
 }
 
 func TestCallContinues_WhenItsRequestEnds(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	awaitGate := gate(t, h.dir)
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
@@ -117,6 +123,7 @@ func TestCallContinues_WhenItsRequestEnds(t *testing.T) {
 }
 
 func TestCallNeverStarts_WhenCancelledBefore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	if resp := h.cancel("c", "d"); len(resp.GetKilled())+len(resp.GetFinished()) != 0 {
@@ -139,6 +146,7 @@ func TestCallNeverStarts_WhenCancelledBefore(t *testing.T) {
 }
 
 func TestCancelReportsFinishedCalls(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": "echo done"})
 	h.execute(req)
@@ -151,6 +159,7 @@ func TestCancelReportsFinishedCalls(t *testing.T) {
 }
 
 func TestResultsSurviveARestart(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir, Sync: true})
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "exit 3"})
@@ -172,6 +181,7 @@ func TestResultsSurviveARestart(t *testing.T) {
 }
 
 func TestForgottenCallsNeverRunAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
@@ -194,6 +204,7 @@ func TestForgottenCallsNeverRunAgain(t *testing.T) {
 }
 
 func TestCallUnderAnotherLedgerIsUnknown(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	runs := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
 	runs.LedgerId = "another"
@@ -206,6 +217,7 @@ func TestCallUnderAnotherLedgerIsUnknown(t *testing.T) {
 }
 
 func TestRunsWithTheSameNameAreSeparate(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine})
 	h.execute(req)
@@ -217,6 +229,7 @@ func TestRunsWithTheSameNameAreSeparate(t *testing.T) {
 }
 
 func TestCallIsUnknown_WhenItsHostWasClosed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
@@ -240,6 +253,7 @@ func TestCallIsUnknown_WhenItsHostWasClosed(t *testing.T) {
 }
 
 func TestLedgerHasOneHost(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	newHost(t, Config{Dir: dir})
 	expectInUse := func() {
@@ -262,6 +276,7 @@ func TestLedgerHasOneHost(t *testing.T) {
 }
 
 func TestDamagedLedgerIsReplaced(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, ledgerFile), []byte(strings.Repeat("no ledger ", 5000)), 0o600); err != nil {
 		t.Fatal(err)
@@ -271,6 +286,7 @@ func TestDamagedLedgerIsReplaced(t *testing.T) {
 }
 
 func TestResultCacheIsBounded(t *testing.T) {
+	t.Parallel()
 	m := newResultCache(10_000)
 	for i := range 1000 {
 		m.add(string(rune('a'+i%26))+disk.RandomName(4), &harnessv1.ExecuteToolResponse{Result: strings.Repeat("x", i)})
@@ -285,6 +301,7 @@ func TestResultCacheIsBounded(t *testing.T) {
 }
 
 func TestDescribe(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	host, err := h.DescribeHost(context.Background(), nil)
 	if err != nil || len(host.GetTools()) != 15 || host.GetLedgerId() == "" {
@@ -313,6 +330,7 @@ func TestDescribe(t *testing.T) {
 }
 
 func TestListingIsCapped(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{Limits: toolhost.Limits{ListingEntries: 20}})
 	for _, folder := range "abcdefghij" {
 		for _, file := range "0123456789" {

@@ -24,6 +24,7 @@ func outputRequest(of *harnessv1.ExecuteToolRequest, offset int) *harnessv1.Read
 }
 
 func TestOutputOfARunningCallIsRead(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	req := h.request(tools.RunCommand, "", map[string]any{"command": "printf one; until [ -e more ]; do sleep 0.02; done; " +
 		"head -c 100000 /dev/zero | tr '\\0' x; until [ -e end ]; do sleep 0.02; done"})
@@ -80,6 +81,7 @@ func TestOutputOfARunningCallIsRead(t *testing.T) {
 }
 
 func TestInvalidRequestsForOutput(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	of := h.request(tools.RunCommand, "", map[string]any{"command": "true"})
 	for name, spoil := range map[string]func(*harnessv1.ReadCallOutputRequest){

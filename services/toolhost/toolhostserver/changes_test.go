@@ -12,6 +12,7 @@ import (
 )
 
 func TestChangesSurviveARestart(t *testing.T) {
+	t.Parallel()
 	dir, workspace := t.TempDir(), t.TempDir()
 	for life := range uint32(3) {
 		h := newHost(t, Config{Dir: dir})
@@ -31,6 +32,7 @@ func TestChangesSurviveARestart(t *testing.T) {
 }
 
 func TestChangesCountAFileOnce(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.write("dir/file", "one two three")
 	if err := os.Symlink("dir", filepath.Join(h.dir, "link")); err != nil {

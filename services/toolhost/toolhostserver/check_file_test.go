@@ -32,6 +32,7 @@ func digest(content string) string {
 }
 
 func TestCheckFileDescribesAFile(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	large := strings.Repeat("0123456789abcdef", 1<<17)
 	for name, c := range map[string]struct {
@@ -83,6 +84,7 @@ func TestCheckFileNeedsLittleMemory(t *testing.T) {
 }
 
 func TestCheckFileFindsOnlyFilesOfTheWorkspace(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	inside, outside := pathCases(t, h)
 	if err := syscall.Mkfifo(filepath.Join(h.dir, "pipe"), 0o600); err != nil {
@@ -113,6 +115,7 @@ func TestCheckFileFindsOnlyFilesOfTheWorkspace(t *testing.T) {
 }
 
 func TestCheckFileStaysInside_WhenALinkIsSwapped(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	neighbour := t.TempDir()
 	if err := os.WriteFile(filepath.Join(neighbour, "file"), []byte("secret"), 0o600); err != nil {
@@ -138,6 +141,7 @@ func TestCheckFileStaysInside_WhenALinkIsSwapped(t *testing.T) {
 }
 
 func TestCheckFileRejectsInvalidRequests(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	for name, req := range map[string]*harnessv1.CheckFileRequest{
 		"no path":            {Workspace: h.dir},
@@ -151,6 +155,7 @@ func TestCheckFileRejectsInvalidRequests(t *testing.T) {
 }
 
 func TestCheckFileEndsWithItsRequest(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.write("a", "b")
 	ctx, leave := context.WithCancel(context.Background())

@@ -9,6 +9,7 @@ import (
 )
 
 func TestCancelKillsAllProcessesOfACheck(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	awaitGate, sleep := gate(t, h.dir), uniqueSleep()
 	req := checkRequest(h.dir, "k", escaping(sleep))
@@ -34,6 +35,7 @@ func TestCancelKillsAllProcessesOfACheck(t *testing.T) {
 }
 
 func TestCheckIsUnknown_WhenItsHostWasKilled(t *testing.T) {
+	t.Parallel()
 	ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
 	awaitGate := gate(t, workspace)
 	host := serve(t, ledger)

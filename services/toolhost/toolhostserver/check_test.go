@@ -47,6 +47,7 @@ func (h *host) startCheck(req *harnessv1.CheckCommandRequest) <-chan checkOutcom
 }
 
 func TestCheckSeparatesOutputAndErrors(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	req := checkRequest(h.dir, "k", "cat; pwd; echo wrong >&2; exit 3")
 	req.Input = "read this\n"
@@ -70,6 +71,7 @@ func TestCheckInheritsNoCredentials(t *testing.T) {
 }
 
 func TestCheckInputCanBeLargerThanAPipe(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	input := strings.Repeat("0123456789abcde\n", 1<<16)
 	for command, want := range map[string]string{
@@ -87,6 +89,7 @@ func TestCheckInputCanBeLargerThanAPipe(t *testing.T) {
 }
 
 func TestSecondCheckJoinsAndLaterOnesGetTheResult(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	awaitGate := gate(t, h.dir)
@@ -111,6 +114,10 @@ func TestSecondCheckJoinsAndLaterOnesGetTheResult(t *testing.T) {
 }
 
 func TestCheckExitCodeIs124_WhenTimeIsUp(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits for a time limit")
+	}
+	t.Parallel()
 	h := newHost(t, Config{})
 	sleep := uniqueSleep()
 	req := checkRequest(h.dir, "k", "echo before; echo wrong >&2; setsid sleep "+sleep+" & sleep "+sleep)
@@ -128,6 +135,7 @@ func TestCheckExitCodeIs124_WhenTimeIsUp(t *testing.T) {
 }
 
 func TestCheckOutputIsBounded(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	for name, source := range map[string]string{
 		"lines": "yes 'a line of some length'", "one line": "tr '\\0' x < /dev/zero", "NUL bytes": "cat /dev/zero", "invalid UTF-8": "yes $(printf '\\377x\\376')",
@@ -147,6 +155,7 @@ func TestCheckOutputIsBounded(t *testing.T) {
 }
 
 func TestCheckAndCallWithTheSameIDAreSeparate(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	expect(t, h.execute(commandRequest(h.dir, "k", "echo call")), done, false, "call\n")
 	if resp := h.check(checkRequest(h.dir, "k", "echo check")); resp.GetOutput() != "check\n" {
@@ -156,6 +165,7 @@ func TestCheckAndCallWithTheSameIDAreSeparate(t *testing.T) {
 }
 
 func TestModelsCannotRunChecks(t *testing.T) {
+	t.Parallel()
 	for _, tool := range tools.All() {
 		if name := tool.Spec.GetName(); strings.Contains(name, "check") {
 			t.Errorf("models can call %s", name)
@@ -170,6 +180,7 @@ func TestModelsCannotRunChecks(t *testing.T) {
 }
 
 func TestCheckNeverStarts_WhenCancelledBefore(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	req := checkRequest(h.dir, "k", appendLine)
@@ -193,6 +204,7 @@ func TestCheckNeverStarts_WhenCancelledBefore(t *testing.T) {
 }
 
 func TestCancelReportsFinishedChecks(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	want := h.check(checkRequest(h.dir, "k", "echo out"))
 	if resp := h.cancel("k"); !slices.Equal(resp.GetFinished(), []string{"k"}) || len(resp.GetKilled())+len(resp.GetUnknown()) != 0 {
@@ -204,6 +216,7 @@ func TestCancelReportsFinishedChecks(t *testing.T) {
 }
 
 func TestCancelCoversCallAndCheckWithTheSameID(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.check(checkRequest(h.dir, "k", "true"))
 	awaitGate := gate(t, h.dir)
@@ -217,6 +230,7 @@ func TestCancelCoversCallAndCheckWithTheSameID(t *testing.T) {
 }
 
 func TestCheckCommandRejectsInvalidRequests(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	for name, change := range map[string]func(*harnessv1.CheckCommandRequest){
 		"no namespace":       func(r *harnessv1.CheckCommandRequest) { r.Namespace = "" },
@@ -239,6 +253,7 @@ func TestCheckCommandRejectsInvalidRequests(t *testing.T) {
 }
 
 func TestCheckReportsWhyItCannotRun(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	resp := h.check(checkRequest(filepath.Join(h.dir, "gone"), "gone", "true"))
 	if resp.GetOutcome() != done || !strings.Contains(resp.GetError(), "workspace cannot be used") {
@@ -251,6 +266,7 @@ func TestCheckReportsWhyItCannotRun(t *testing.T) {
 }
 
 func TestDrainStartsNoCheck(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	before := h.check(checkRequest(h.dir, "before", "echo out"))
 	if err := h.Drain(context.Background()); err != nil {

@@ -44,6 +44,9 @@ func (h *host) confined(level harnessv1.SandboxLevel, cfg *harnessv1.SandboxConf
 
 // TestCommandsReachOnlyTheirOwn at each level that this machine has.
 func TestCommandsReachOnlyTheirOwn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands at each level")
+	}
 	outside := t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("the-secret"), 0o644); err != nil {
 		t.Fatal(err)
@@ -87,6 +90,7 @@ func TestCommandsReachOnlyTheirOwn(t *testing.T) {
 // TestNothingRunsLessConfinedThanRecorded: a call that is recorded at a level that the host
 // does not reach has a result, and does nothing.
 func TestNothingRunsLessConfinedThanRecorded(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	resp := h.confined(sandbox.Full+1, nil, "touch started")
 	if resp.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_NOT_CONFINED || !resp.GetIsError() || !strings.Contains(resp.GetResult(), "was not run") {
@@ -126,6 +130,9 @@ func TestFoldersThatNoSandboxOpens(t *testing.T) {
 
 // TestACommandThatExceedsALimitIsKilled, and the model reads which.
 func TestACommandThatExceedsALimitIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands at each level")
+	}
 	t.Parallel()
 	h := newHost(t, Config{})
 	for name, c := range map[string]struct {
@@ -138,12 +145,14 @@ func TestACommandThatExceedsALimitIsKilled(t *testing.T) {
 		"temporary": {&harnessv1.SandboxLimits{TemporaryBytes: 1 << 20}, "head -c 2000000 /dev/zero > $TMPDIR/much; sleep 60", "temporary folder had more than 1048576 bytes, which is a limit of the sandbox"},
 	} {
 		for _, level := range h.levels() {
-			resp := h.confined(level, &harnessv1.SandboxConfig{Limits: c.limits}, c.line)
-			if !resp.GetIsError() || !strings.Contains(resp.GetResult(), c.want) || resp.GetSandboxLevel() != level || resp.GetExitCode() != 137 {
-				t.Errorf("%s at %s: %v", name, sandbox.Name(level), resp)
-			}
-			// What does not exceed it is not hindered.
-			expect(t, h.confined(level, &harnessv1.SandboxConfig{Limits: c.limits}, "rm -f $TMPDIR/much; echo well"), done, false, "well\n[exit code 0]")
+			t.Run(name+" at "+sandbox.Name(level), func(t *testing.T) { // one after the other: they share the folder of their run
+				resp := h.confined(level, &harnessv1.SandboxConfig{Limits: c.limits}, c.line)
+				if !resp.GetIsError() || !strings.Contains(resp.GetResult(), c.want) || resp.GetSandboxLevel() != level || resp.GetExitCode() != 137 {
+					t.Errorf("%s at %s: %v", name, sandbox.Name(level), resp)
+				}
+				// What does not exceed it is not hindered.
+				expect(t, h.confined(level, &harnessv1.SandboxConfig{Limits: c.limits}, "rm -f $TMPDIR/much; echo well"), done, false, "well\n[exit code 0]")
+			})
 		}
 	}
 }
@@ -151,6 +160,9 @@ func TestACommandThatExceedsALimitIsKilled(t *testing.T) {
 // TestNoRunChangesTheUsersCaches, whatever a run writes; at the level full the run sees
 // them with its own changes.
 func TestNoRunChangesTheUsersCaches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands at each level")
+	}
 	cache, cargo := t.TempDir(), t.TempDir()
 	t.Setenv("GOCACHE", cache)
 	t.Setenv("CARGO_HOME", cargo)
@@ -188,6 +200,10 @@ func TestNoRunChangesTheUsersCaches(t *testing.T) {
 
 // TestTheModelReadsWhatTheSandboxRefused by name, at each level.
 func TestTheModelReadsWhatTheSandboxRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands at each level")
+	}
+	t.Parallel()
 	outside, err := os.MkdirTemp("/var/tmp", "outside-") // a command has its own /tmp at the level full
 	if err != nil {
 		t.Fatal(err)
@@ -252,6 +268,7 @@ func TestABubblewrapThatWasReplacedIsTriedAgain(t *testing.T) {
 
 // TestNothingRunsBelowTheLeastLevelOfTheOperator, whatever a request demands.
 func TestNothingRunsBelowTheLeastLevelOfTheOperator(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{SandboxLeast: sandbox.Kernel})
 	if resp := h.confined(sandbox.Off, nil, "touch started"); resp.GetOutcome() != harnessv1.ToolOutcome_TOOL_OUTCOME_NOT_CONFINED {
 		t.Errorf("got %v", resp)
@@ -264,6 +281,7 @@ func TestNothingRunsBelowTheLeastLevelOfTheOperator(t *testing.T) {
 // TestALinkAtAReadableFolderOpensNothing: a run that can write around a folder that it
 // reads could otherwise choose what it reads next.
 func TestALinkAtAReadableFolderOpensNothing(t *testing.T) {
+	t.Parallel()
 	outside, around := t.TempDir(), t.TempDir()
 	if err := os.WriteFile(filepath.Join(outside, "secret"), []byte("the-secret"), 0o600); err != nil {
 		t.Fatal(err)
@@ -291,6 +309,7 @@ func TestALinkAtAReadableFolderOpensNothing(t *testing.T) {
 // TestKeysOfTheHarnessAreOutOfReach, also in a folder that the run may read and write. At the
 // level kernel nothing in a folder can be hidden, so the command does not run.
 func TestKeysOfTheHarnessAreOutOfReach(t *testing.T) {
+	t.Parallel()
 	around := t.TempDir()
 	key := filepath.Join(around, "gateway.key")
 	if err := os.WriteFile(key, []byte("the-secret"), 0o600); err != nil {
@@ -313,6 +332,7 @@ func TestKeysOfTheHarnessAreOutOfReach(t *testing.T) {
 
 // TestHiddenFilesAndFoldersAreEmpty at the level full, and what does not exist hides nothing.
 func TestHiddenFilesAndFoldersAreEmpty(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	if err := errors.Join(os.WriteFile(filepath.Join(h.dir, ".env"), []byte("the-secret"), 0o600), os.Mkdir(filepath.Join(h.dir, "private"), 0o700),
 		os.WriteFile(filepath.Join(h.dir, "private", "x"), []byte("the-secret"), 0o600)); err != nil {

@@ -59,10 +59,23 @@ type tally struct {
 	lines map[string]int
 }
 
-// The test kills a host 100 times. Meanwhile callers send commands that append their id to
-// a file, and send each again, with the same id, until there is a response.
 func TestHostKilledAtAnyMoment(t *testing.T) {
-	const kills, callers = 100, 4
+	if testing.Short() {
+		t.Skip("kills 12 hosts")
+	}
+	t.Parallel()
+	killAtAnyMoment(t, 12)
+}
+
+func TestSystemHostKilledAtAnyMoment(t *testing.T) {
+	t.Parallel()
+	killAtAnyMoment(t, 100)
+}
+
+// killAtAnyMoment kills a host some times. Meanwhile callers send commands that append their id
+// to a file, and send each again, with the same id, until there is a response.
+func killAtAnyMoment(t *testing.T, kills int) {
+	const callers = 4
 	begin, ledger, workspace := time.Now(), t.TempDir(), t.TempDir()
 	seed := uint64(begin.UnixNano())
 	random := rand.New(rand.NewPCG(seed, 0))

@@ -59,6 +59,10 @@ func checkUnknown(t *testing.T, host *hostProcess, req *harnessv1.ExecuteToolReq
 }
 
 func TestLedgerLostDuringACall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills hosts")
+	}
+	t.Parallel()
 	ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
 	host, req := hostDuringCall(t, ledger, workspace, escaping(sleep))
 	host.kill()
@@ -83,6 +87,10 @@ func TestLedgerLostDuringACall(t *testing.T) {
 }
 
 func TestKilledHostLeavesNoProcessAndRunsNothingTwice(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills hosts")
+	}
+	t.Parallel()
 	ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
 	host, req := hostDuringCall(t, ledger, workspace, escaping(sleep))
 	if sleeping(sleep) == nil {
@@ -109,6 +117,10 @@ echo line >> out
 while :; do sleep SLEEP; done`
 
 func TestOrphansDieBeforeTheNextHostServes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills hosts")
+	}
+	t.Parallel()
 	for name, lose := range map[string]bool{"ledger kept": false, "ledger lost": true} {
 		t.Run(name, func(t *testing.T) {
 			ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
@@ -164,6 +176,10 @@ func supervisorsOf(host int) (pids []int) {
 }
 
 func TestHostDoesNotAffectOtherHosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills hosts")
+	}
+	t.Parallel()
 	neighbour := newHost(t, Config{})
 	awaitGate, sleep := gate(t, neighbour.dir), uniqueSleep()
 	first := neighbour.startCall(context.Background(), neighbour.request(tools.RunCommand, "c",

@@ -56,6 +56,9 @@ func withDescriptors(t *testing.T, n int, f func()) {
 // TestAHostWithoutDescriptorsReportsWhatWasNotStarted, whichever file is the first that cannot
 // be opened: the caller reads that nothing ran, and can send the call again, and no file of a repository that could not be read is put back.
 func TestAHostWithoutDescriptorsReportsWhatWasNotStarted(t *testing.T) {
+	if testing.Short() {
+		t.Skip("tries every number of descriptors")
+	}
 	h := newHost(t, Config{})
 	h.command("git init -q .") // so that there is something to guard
 	config := h.read(".git/config")

@@ -19,6 +19,7 @@ import (
 )
 
 func TestReadFilePages(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{Limits: toolhost.Limits{ReadBytes: 30, ResultBytes: 4096}})
 	h.write("short", "1\n2\n3\n")
 	h.write("open", "1\n2")
@@ -61,6 +62,7 @@ func TestReadFilePages(t *testing.T) {
 }
 
 func TestWriteAndEdit(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{Sync: true})
 	resp := h.call(tools.WriteFile, map[string]any{"path": "a/b/c.txt", "content": "one\ntwo\n"})
 	expect(t, resp, done, false, "Wrote a/b/c.txt: 8 bytes, 2 lines.")
@@ -92,6 +94,7 @@ func TestWriteAndEdit(t *testing.T) {
 }
 
 func TestEditHappensOnce(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	h.write("f", "x")
@@ -140,6 +143,7 @@ func pathCases(t *testing.T, h *host) (inside, outside []string) {
 }
 
 func TestFileToolsStayInsideTheWorkspace(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	inside, outside := pathCases(t, h)
 	for _, path := range inside {
@@ -211,6 +215,10 @@ func swapLink(t *testing.T, h *host, name string, targets ...string) (stop func(
 }
 
 func TestFileToolsStayInside_WhenALinkIsSwapped(t *testing.T) {
+	if testing.Short() {
+		t.Skip("swaps links thousands of times")
+	}
+	t.Parallel()
 	h := newHost(t, Config{})
 	neighbour := t.TempDir()
 	if err := os.WriteFile(filepath.Join(neighbour, "file"), []byte("secret"), 0o600); err != nil {
@@ -240,6 +248,7 @@ func TestFileToolsStayInside_WhenALinkIsSwapped(t *testing.T) {
 }
 
 func TestFileToolsRejectPipesAndBinaries(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	if err := syscall.Mkfifo(filepath.Join(h.dir, "pipe"), 0o600); err != nil {
 		t.Fatal(err)
@@ -260,6 +269,7 @@ func TestFileToolsRejectPipesAndBinaries(t *testing.T) {
 }
 
 func TestExploringTools(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{Limits: toolhost.Limits{Paths: 3, Matches: 2, LineBytes: 40, FileBytes: 5000}})
 	for name, content := range map[string]string{
 		"a.go": "package a\nfunc A() {}\n", "b/b.go": "package b\r\n", "b/c.txt": "none", ".git/x.go": "package git",

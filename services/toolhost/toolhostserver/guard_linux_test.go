@@ -131,13 +131,27 @@ func gitUser(t *testing.T) {
 // agentsGit gives the git of commands a name for commits.
 const agentsGit = "export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b; "
 
-// TestTrapsOfAgentsAreTakenAway at each level. Each trap works where nothing guards.
+// TestTrapsOfAgentsAreTakenAway, each at one level. Each trap works where nothing guards.
 func TestTrapsOfAgentsAreTakenAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("sets every trap in a repository")
+	}
+	setTraps(t, false)
+}
+
+func TestSystemTrapsOfAgentsAreTakenAwayAtEachLevel(t *testing.T) { setTraps(t, true) }
+
+func setTraps(t *testing.T, everywhere bool) {
 	gitUser(t)
 	h := newHost(t, Config{})
-	levels := append(h.levels(), sandbox.Off)
+	all, number := append(h.levels(), sandbox.Off), 0
 	for name, trap := range traps {
+		levels := all
+		if number++; !everywhere {
+			levels = all[number%len(all):][:1]
+		}
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h := &host{Server: h.Server, t: t}
 			if trap.user == "" {
 				trap.user = "git status"
@@ -190,19 +204,33 @@ var work = []string{
 	"git -C n1 config user.email x@y && mkdir d && mv n1 d && git -C d/n1 status && mv d e && git -C e/n1 commit -q --allow-empty -m m && rm -rf e",
 }
 
-// TestGitWorks at each level, in a repository, a linked worktree and a submodule.
+// TestGitWorks in a repository, a linked worktree and a submodule, each at one level.
 func TestGitWorks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs most commands of git")
+	}
+	useGit(t, false)
+}
+
+func TestSystemGitWorksAtEachLevel(t *testing.T) { useGit(t, true) }
+
+func useGit(t *testing.T, everywhere bool) {
 	gitUser(t)
 	h := newHost(t, Config{})
-	levels := append(h.levels(), sandbox.Off)
+	all, number := append(h.levels(), sandbox.Off), 0
 	for kind, prepare := range map[string]string{
 		"repository":      "git init -q w && git -C w commit -q --allow-empty -m m",
 		"linked worktree": "git init -q o && git -C o commit -q --allow-empty -m m && git -C o worktree add -q ../w",
 		"submodule": "git init -q o && git -C o commit -q --allow-empty -m m && git init -q super && " +
 			"git -C super -c protocol.file.allow=always submodule --quiet add ../o w && git -C super commit -qm m && ln -s super/w w",
 	} {
+		levels := all
+		if number++; !everywhere {
+			levels = all[number%len(all):][:1]
+		}
 		for _, level := range levels {
 			t.Run(kind+" at "+sandbox.Name(level), func(t *testing.T) {
+				t.Parallel()
 				above := t.TempDir()
 				shell(t, above, prepare)
 				h := &host{Server: h.Server, t: t, dir: filepath.Join(above, "w")}
@@ -222,8 +250,12 @@ func TestGitWorks(t *testing.T) {
 
 // TestTheNextHostComparesAfterAKilledOne, also with a new ledger.
 func TestTheNextHostComparesAfterAKilledOne(t *testing.T) {
+	if testing.Short() {
+		t.Skip("kills hosts")
+	}
 	for name, lose := range map[string]bool{"ledger kept": false, "ledger lost": true} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ledger, workspace, sleep := t.TempDir(), t.TempDir(), uniqueSleep()
 			runGit(t, workspace, "init", "-q")
 			config := filepath.Join(workspace, ".git/config")

@@ -18,6 +18,7 @@ import (
 // TestFileToolsWriteGuardedPlacesOnlyIfAllowed: by the path that was allowed, not by links,
 // and without being put back.
 func TestFileToolsWriteGuardedPlacesOnlyIfAllowed(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.repository()
 	runGit(t, h.dir, "config", "include.path", "../team")
@@ -80,6 +81,7 @@ func TestFileToolsWriteGuardedPlacesOnlyIfAllowed(t *testing.T) {
 
 // TestWhatIsTakenAwayIsKept, for its owner alone.
 func TestWhatIsTakenAwayIsKept(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.repository()
 	before := h.read(".git/config")
@@ -120,6 +122,7 @@ func TestWhatIsTakenAwayIsKept(t *testing.T) {
 
 // TestChecksAreGuarded as calls are: contract checks and hooks of the harness.
 func TestChecksAreGuarded(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.repository()
 	h.write("Makefile", "test:\n\tgit config core.fsmonitor ./evil\n\t@echo tested\n")
@@ -137,6 +140,7 @@ func TestChecksAreGuarded(t *testing.T) {
 // TestCallsAtTheSameTimeShareWhatWasBefore: a call that begins while another has changed the
 // configuration does not bring that change back.
 func TestCallsAtTheSameTimeShareWhatWasBefore(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.repository()
 	before := h.read(".git/config")
@@ -164,6 +168,7 @@ func TestCallsAtTheSameTimeShareWhatWasBefore(t *testing.T) {
 
 // TestDataIsOutOfReachOfTools, wherever its folder is, by every path.
 func TestDataIsOutOfReachOfTools(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	data := filepath.Join(dir, "w/state/data")
 	if err := os.MkdirAll(data, 0o700); err != nil {
@@ -247,6 +252,7 @@ func TestDataIsOutOfReachOfTools(t *testing.T) {
 // TestBackgroundCommandsAreGuardedUntilTheirEnd: calls that end before do not take over what
 // they have changed.
 func TestBackgroundCommandsAreGuardedUntilTheirEnd(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.repository()
 	before := h.read(".git/config")

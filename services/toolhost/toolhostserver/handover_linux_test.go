@@ -13,6 +13,7 @@ import (
 // TestPauseWaitsForCommands: a host pauses only when no command runs, in the background
 // neither. A paused host starts nothing, and Continue ends that.
 func TestPauseWaitsForCommands(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	started := h.background("b", "sleep "+uniqueSleep())
 	running := h.Pause()
@@ -35,6 +36,7 @@ func TestPauseWaitsForCommands(t *testing.T) {
 // TestPauseSeesCommandsOfCalls: a call of run_command and a check are commands, a call that
 // reads is none.
 func TestPauseSeesCommandsOfCalls(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	read, err := h.toolJob(h.request(tools.ReadFile, "r", map[string]any{"path": "a"}))
 	if err != nil || read.commandLine != "" {

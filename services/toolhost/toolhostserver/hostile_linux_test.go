@@ -12,6 +12,10 @@ import (
 // The configuration of a repository can make git status run programs. To prove that each
 // trap works, the test also runs git as users do.
 func TestHostileRepositoryRunsNoProgram(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a repository with every trap")
+	}
+	t.Parallel()
 	for name, setTrap := range map[string]func(t *testing.T, h *host, program string){
 		"fsmonitor": func(t *testing.T, h *host, program string) {
 			runGit(t, h.dir, "config", "core.fsmonitor", program)

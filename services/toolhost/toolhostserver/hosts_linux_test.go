@@ -70,6 +70,10 @@ func hello(w http.ResponseWriter, r *http.Request) { _, _ = fmt.Fprintf(w, "hell
 
 // TestCommandsReachNamedHosts and no others, whatever they try.
 func TestCommandsReachNamedHosts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands at each level")
+	}
+	t.Parallel()
 	w := newWeb(t, hello)
 	cfg := reaching("example.com:"+w.plain, "example.com:"+w.secure)
 	for name, c := range map[string]struct{ line, want string }{
@@ -102,6 +106,10 @@ func TestCommandsReachNamedHosts(t *testing.T) {
 // TestAnApprovedHostIsReached by the same command: for the call alone, with a network of hosts
 // and without one.
 func TestAnApprovedHostIsReached(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands at each level")
+	}
+	t.Parallel()
 	w := newWeb(t, hello)
 	line := "curl -sS http://asked.test:" + w.plain
 	for name, cfg := range map[string]*harnessv1.SandboxConfig{"hosts": reaching("example.com"), "none": nil} {
@@ -122,6 +130,7 @@ func TestAnApprovedHostIsReached(t *testing.T) {
 
 // TestHostsAreNotWidened at the level kernel: nothing runs.
 func TestHostsAreNotWidened(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.levels()
 	req := h.request(tools.RunCommand, "", map[string]any{"command": "touch started"})
@@ -146,6 +155,7 @@ func TestHostsAreNotWidened(t *testing.T) {
 
 // TestChecksReachNamedHosts, and their error output names the refused ones.
 func TestChecksReachNamedHosts(t *testing.T) {
+	t.Parallel()
 	w := newWeb(t, hello)
 	resp, err := w.CheckCommand(t.Context(), &harnessv1.CheckCommandRequest{
 		Namespace: "n", RunId: "r", FirstSequence: 7, Key: "k", Workspace: w.dir, Command: "curl -sS http://example.com:" + w.plain + " && curl -sSf http://other.test",
@@ -159,6 +169,10 @@ func TestChecksReachNamedHosts(t *testing.T) {
 // TestToolsOfDevelopersUseTheProxy by their variables: they reach a named host, and fail to
 // reach another one.
 func TestToolsOfDevelopersUseTheProxy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands at each level")
+	}
+	t.Parallel()
 	files := t.TempDir()
 	repository := filepath.Join(files, "repo.git")
 	for _, line := range []string{
@@ -207,6 +221,10 @@ func TestToolsOfDevelopersUseTheProxy(t *testing.T) {
 
 // TestNoOtherWayOut of the network of named hosts.
 func TestNoOtherWayOut(t *testing.T) {
+	if testing.Short() {
+		t.Skip("runs commands at each level")
+	}
+	t.Parallel()
 	w := newWeb(t, hello)
 	listener, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 // Search leaves out what git leaves out, names it when it finds nothing, and reads it on
 // request.
 func TestExploringGoesByGitignore(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	runGit(t, h.dir, "init", "-q")
 	for name, content := range map[string]string{
@@ -51,6 +52,7 @@ func TestExploringGoesByGitignore(t *testing.T) {
 
 // In a folder of a repository the rules of the folders around it hold too.
 func TestExploringGoesByGitignoreOfTheRepositoryAround(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	runGit(t, h.dir, "init", "-q")
 	for name, content := range map[string]string{

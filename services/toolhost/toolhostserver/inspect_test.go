@@ -70,6 +70,7 @@ func (h *host) repository() {
 }
 
 func TestChangesAreThoseOfCallsAndOfGit(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.repository()
 	h.checkChanges(0)
@@ -94,6 +95,7 @@ func TestChangesAreThoseOfCallsAndOfGit(t *testing.T) {
 }
 
 func TestChangesBelowAFolderOfARepository(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.repository()
 	h.write("a.txt", "changed outside\n")
@@ -107,6 +109,10 @@ func TestChangesBelowAFolderOfARepository(t *testing.T) {
 }
 
 func TestChangesInAllKindsOfRepositories(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a repository for each case")
+	}
+	t.Parallel()
 	for name, prepare := range map[string]func(t *testing.T, h *host){
 		"no commit yet": func(t *testing.T, h *host) {
 			runGit(t, h.dir, "init", "-q")
@@ -187,6 +193,7 @@ func TestChangesInAllKindsOfRepositories(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			h := newHost(t, Config{})
 			prepare(t, h)
 			h.checkChanges(2)
@@ -195,6 +202,9 @@ func TestChangesInAllKindsOfRepositories(t *testing.T) {
 }
 
 func TestChangesAreThoseOfCalls_WhenGitFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes a repository for each case")
+	}
 	for name, breakGit := range map[string]func(h *host){
 		"no repository":   func(h *host) { _ = os.RemoveAll(filepath.Join(h.dir, ".git")) },
 		"no git":          func(h *host) { h.t.(*testing.T).Setenv("PATH", h.dir) },
@@ -208,6 +218,9 @@ func TestChangesAreThoseOfCalls_WhenGitFails(t *testing.T) {
 		"reftable": func(h *host) { h.write(".git/config", "[extensions]\n\trefStorage = reftable\n") },
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "no git" { // it changes the environment
+				t.Parallel()
+			}
 			h := newHost(t, Config{})
 			h.repository()
 			h.write("b.txt", "not changed by a call\n")
@@ -220,6 +233,7 @@ func TestChangesAreThoseOfCalls_WhenGitFails(t *testing.T) {
 }
 
 func TestChangesExcludeTheToolHostsOwnFiles(t *testing.T) {
+	t.Parallel()
 	workspace := t.TempDir()
 	h := newHost(t, Config{Dir: filepath.Join(workspace, "state")})
 	h.dir = workspace
@@ -230,6 +244,7 @@ func TestChangesExcludeTheToolHostsOwnFiles(t *testing.T) {
 }
 
 func TestInspectWorkspaceRejectsInvalidRequests(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	for name, req := range map[string]*harnessv1.InspectWorkspaceRequest{
 		"no workspace":       {Namespace: "n", RunId: "r"},

@@ -43,6 +43,7 @@ func (h *host) checkInstructions(want ...string) {
 }
 
 func TestInstructionFilesUpToTheRepositoryRoot(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.write("AGENTS.md", "beyond the repository\n")
 	for name, content := range map[string]string{
@@ -65,6 +66,7 @@ func TestInstructionFilesUpToTheRepositoryRoot(t *testing.T) {
 }
 
 func TestInstructionFilesOfTheWorkspaceOnly_WithoutRepository(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.checkInstructions()
 	h.write("CLAUDE.md", "above\n")
@@ -74,6 +76,7 @@ func TestInstructionFilesOfTheWorkspaceOnly_WithoutRepository(t *testing.T) {
 }
 
 func TestRepositoryWithAGitFile(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.write(".git", "gitdir: elsewhere\n")
 	h.write("AGENTS.md", "above\n")
@@ -83,6 +86,7 @@ func TestRepositoryWithAGitFile(t *testing.T) {
 }
 
 func TestInstructionFilesExcludeLinksToTheOutside(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.write("outside/secret", "secret\n")
 	h.write("outside/copilot-instructions.md", "secret\n")
@@ -108,6 +112,7 @@ func TestInstructionFilesExcludeLinksToTheOutside(t *testing.T) {
 }
 
 func TestInstructionFileSwappedForALinkShowsNothing(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	neighbour := t.TempDir()
 	if err := os.WriteFile(filepath.Join(neighbour, "copilot-instructions.md"), []byte("secret"), 0o600); err != nil {
@@ -131,6 +136,7 @@ func TestInstructionFileSwappedForALinkShowsNothing(t *testing.T) {
 }
 
 func TestInstructionFilesMustBeRegularAndSmall(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{Limits: toolhost.Limits{FileBytes: 100_000}})
 	h.write("CLAUDE.md", strings.Repeat("x", 100_001))
 	h.write(".github/copilot-instructions.md/x", "")
@@ -148,6 +154,7 @@ func TestInstructionFilesMustBeRegularAndSmall(t *testing.T) {
 }
 
 func TestDescribeWorkspaceHasToolsWithUsage(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	environment := h.describe()
 	if len(environment.GetTools()) != len(tools.All()) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -88,6 +89,9 @@ func deep(t *testing.T, h *host) {
 // tool ends within 250 ms and nothing of it continues. The best of some attempts counts,
 // because the machine may be busy.
 func TestEveryToolIsInterruptible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("interrupts every tool")
+	}
 	h := newHost(t, Config{})
 	silent := site(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	web := local(silent)
@@ -107,11 +111,12 @@ func TestEveryToolIsInterruptible(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			const limit = 100 * time.Millisecond
+			hasLimit := tool != tools.RunCommand && tool != tools.CommandOutput // whose arguments have one
 			late, cancel := time.Hour, time.Hour
-			for range 5 {
+			for attempt := 0; attempt < 5 && (hasLimit && late > promised || cancel > promised); attempt++ {
 				req := h.request(tool, "", arguments)
 				req.Web = web
-				if tool != tools.RunCommand && tool != tools.CommandOutput { // whose arguments have one
+				if hasLimit {
 					req.Timeout = durationpb.New(limit)
 					begin := time.Now()
 					resp := h.execute(req)
@@ -122,7 +127,7 @@ func TestEveryToolIsInterruptible(t *testing.T) {
 				again.Web = web
 				cancel = min(cancel, h.cancelDuring(again))
 			}
-			if late > promised && tool != tools.RunCommand && tool != tools.CommandOutput || cancel > promised {
+			if hasLimit && late > promised || cancel > promised {
 				t.Errorf("ended %v after its time limit, %v after it was cancelled", late, cancel)
 			}
 		})
@@ -153,17 +158,33 @@ func (h *host) cancelDuring(req *harnessv1.ExecuteToolRequest) time.Duration {
 // TestHostileEditsAreQuick: an edit is not interrupted between its read and its write, so the
 // time that it needs is bounded.
 func TestHostileEditsAreQuick(t *testing.T) {
+	if testing.Short() {
+		t.Skip("edits large files")
+	}
 	h := newHost(t, Config{})
 	h.write("same", strings.Repeat("a", 16<<20))
 	h.write("words", strings.Repeat("a ", 8<<20))
 	best := time.Hour
 	for range 3 {
-		begin := time.Now()
+		begin := processorTime(t)
 		expect(t, h.call(tools.EditFile, map[string]any{"path": "same", "old": strings.Repeat("a", 1<<20), "new": "b"}), done, true, "at least 100 times")
 		expect(t, h.call(tools.EditFile, map[string]any{"path": "words", "old": "a  b", "new": "b"}), done, true, "was not found")
-		best = min(best, time.Since(begin))
+		if best = min(best, processorTime(t)-begin); best <= 2*promised {
+			break
+		}
 	}
 	if best > 2*promised {
 		t.Errorf("took %v", best)
 	}
+}
+
+// processorTime returns how long this process has computed. On a busy machine it is less than the time
+// that has passed.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }

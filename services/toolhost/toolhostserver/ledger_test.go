@@ -34,6 +34,7 @@ func (h *host) cancelUnder(ledgerID string, ids ...string) *harnessv1.CancelTool
 }
 
 func TestLedgerIDHasItsPlace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(dir, link); err != nil {
@@ -69,6 +70,7 @@ func TestLedgerIDHasItsPlace(t *testing.T) {
 
 // A ledger of an earlier version has an id without a place and tombstones without a fate.
 func TestLedgerOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
 	const id = "0123456789abcdef0123456789abcdef"
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
@@ -103,6 +105,7 @@ func TestLedgerOfAnEarlierVersion(t *testing.T) {
 }
 
 func TestCancelHasTheSameResponseAgain(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	h := newHost(t, Config{Dir: dir})
 	other := toolhost.LedgerID(toolhost.Place(h.LedgerID()), "0000000000000000")
@@ -139,6 +142,7 @@ func TestCancelHasTheSameResponseAgain(t *testing.T) {
 }
 
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	awaitGate := gate(t, h.dir)
 	req := h.request(tools.RunCommand, "c", map[string]any{"command": appendLine + "echo > gate; cat gate"})
@@ -177,6 +181,7 @@ func TestDrain(t *testing.T) {
 }
 
 func TestDrainingHostKillsCalls(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	awaitGate := gate(t, h.dir)
 	first := h.startCall(context.Background(), h.request(tools.RunCommand, "c", map[string]any{"command": "echo > gate; cat gate"}))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,6 +35,7 @@ func TestMain(m *testing.M) {
 	// Under the race detector a process sleeps for a second before it exits, and each
 	// command waits for its supervisor's exit.
 	_ = os.Setenv("GORACE", strings.TrimSpace(os.Getenv("GORACE")+" atexit_sleep_ms=0"))
+	_ = flag.Set("test.parallel", "8") // most tests wait for processes
 	goleak.VerifyTestMain(m)
 }
 

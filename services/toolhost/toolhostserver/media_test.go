@@ -18,6 +18,7 @@ import (
 )
 
 func TestReadFileShowsImagesAndDocuments(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	h.write("img/chart.txt", string(mediatest.PNG(mediatest.Noise(30, 20)))) // the name does not matter
 	h.write("wide.png", string(mediatest.PNG(mediatest.Plain(4000, 3000, color.White))))
@@ -42,6 +43,7 @@ func TestReadFileShowsImagesAndDocuments(t *testing.T) {
 }
 
 func TestReadFileSaysWhyAFileIsNotShown(t *testing.T) {
+	t.Parallel()
 	h := newHost(t, Config{})
 	outside := filepath.Join(t.TempDir(), "secret.png")
 	if err := os.WriteFile(outside, mediatest.PNG(mediatest.Noise(3, 3)), 0o600); err != nil {
@@ -81,6 +83,7 @@ func TestReadFileSaysWhyAFileIsNotShown(t *testing.T) {
 // TestMediaAreInTheLedger repeats calls whose file is gone: a call that is cached, and one
 // of a tool that must not run again, on the next host.
 func TestMediaAreInTheLedger(t *testing.T) {
+	t.Parallel()
 	shots := 0
 	shoot := tools.New(&harnessv1.ToolSpec{
 		Name: "shoot", Origin: harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, Description: "Takes a screenshot.",

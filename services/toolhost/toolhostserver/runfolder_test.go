@@ -10,6 +10,7 @@ import (
 // TestFoldersOfRunsAreRemoved once no command of the run has started for a time, with what
 // was made read-only in them. Commands that run at the same time share no overlay.
 func TestFoldersOfRunsAreRemoved(t *testing.T) {
+	t.Parallel()
 	r := &runFolders{dir: t.TempDir()}
 	first, release := r.take("run")
 	second, releaseSecond := r.take("run")

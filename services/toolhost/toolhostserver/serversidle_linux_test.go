@@ -13,6 +13,9 @@ import (
 // TestIdleServersStartAgain: a server without a call is stopped, its tools stay listed, looking at them does
 // not start it, and the next call does.
 func TestIdleServersStartAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("waits until servers are idle")
+	}
 	t.Parallel()
 	h := newHost(t, Config{ServerIdle: 50 * time.Millisecond})
 	defer h.endServers()

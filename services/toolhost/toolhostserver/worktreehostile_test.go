@@ -18,6 +18,10 @@ import (
 // TestWritersInWorktrees: eight runs write at the same time over a repository with uncommitted files and hostile
 // configuration. Each sees its own files, merges are whole or not at all, and nothing of the repository ran.
 func TestWritersInWorktrees(t *testing.T) {
+	if testing.Short() {
+		t.Skip("makes eight worktrees")
+	}
+	t.Parallel()
 	h := newRepository(t, map[string]string{"shared": "all\n", "a": "1"})
 	ran := hostile(t, h)
 	h.write("uncommitted", "u")
@@ -149,14 +153,21 @@ func hostile(t *testing.T, h *host) string {
 	return ran
 }
 
-// TestManyFilesInAWorktree: 10,000 files are copied, compared and merged in a time that a person waits for.
+// TestManyFilesInAWorktree: files are copied, compared and merged in a time that a person waits for.
 func TestManyFilesInAWorktree(t *testing.T) {
 	if testing.Short() {
-		t.Skip("writes 30,000 files")
+		t.Skip("writes 3,000 files")
 	}
+	t.Parallel()
+	copyMany(t, 1_000)
+}
+
+func TestSystemManyFilesInAWorktree(t *testing.T) { copyMany(t, 10_000) }
+
+func copyMany(t *testing.T, files int) {
 	h := newHost(t, Config{})
 	gitOutput(t, h.dir, "init", "-q")
-	for i := range 10_000 {
+	for i := range files {
 		h.write(fmt.Sprintf("d%d/f%d", i%100, i), strings.Repeat(fmt.Sprintf("line %d\n", i), 50))
 	}
 	gitOutput(t, h.dir, "add", "-A")
@@ -177,6 +188,7 @@ func TestManyFilesInAWorktree(t *testing.T) {
 // TestAWorktreeIsConfined: its commands reach git's objects of the parent, and nothing else of it or of the host, and write
 // nothing of either.
 func TestAWorktreeIsConfined(t *testing.T) {
+	t.Parallel()
 	h := newRepository(t, map[string]string{"a": "1"})
 	if h.Sandbox(t.Context()).GetLevel() == harnessv1.SandboxLevel_SANDBOX_LEVEL_OFF {
 		t.Log("nothing confines commands here")
@@ -210,6 +222,7 @@ func TestAWorktreeIsConfined(t *testing.T) {
 // TestWorktreeOfAFolder: a workspace below the root of its repository has a worktree of that folder, to which the rules of
 // the folders above hold at the merge. Submodules and nested repositories are left out.
 func TestWorktreeOfAFolder(t *testing.T) {
+	t.Parallel()
 	h := newRepository(t, map[string]string{".gitignore": "*.o\n", "above": "x", "sub/a": "1"})
 	other := t.TempDir()
 	gitOutput(t, other, "init", "-q")

@@ -16,6 +16,7 @@ import (
 // TestMergeBringsAllChanges: added, changed, deleted, renamed, executable and binary files, commits and uncommitted
 // work, into a workspace that has changed elsewhere and in other lines of the same file.
 func TestMergeBringsAllChanges(t *testing.T) {
+	t.Parallel()
 	lines := "1\n2\n3\n4\n5\n6\n7\n8\n9\n"
 	h := newRepository(t, map[string]string{"lines": lines, "gone/deep/file": "x", "old name": "moved", "tool": "t", "kept": "k", "dir/file": "d", "bin": "\x00a"})
 	dir := h.worktree("child")
@@ -62,6 +63,10 @@ func TestMergeBringsAllChanges(t *testing.T) {
 
 // TestMergeIsWholeOrNot: each kind of conflict is named, and nothing changes.
 func TestMergeIsWholeOrNot(t *testing.T) {
+	if testing.Short() {
+		t.Skip("merges many worktrees")
+	}
+	t.Parallel()
 	remove := func(t *testing.T, dir, name string) {
 		if err := os.RemoveAll(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -127,6 +132,7 @@ func symlink(t *testing.T, target, dir, name string) {
 
 // TestOnlyTheCallerMerges: a run merges what its own calls have started, and nothing else.
 func TestOnlyTheCallerMerges(t *testing.T) {
+	t.Parallel()
 	h := newRepository(t, map[string]string{"a": "1"})
 	put(t, h.worktree("child"), "b", "2")
 	h.end("child")

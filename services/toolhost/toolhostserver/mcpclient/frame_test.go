@@ -64,6 +64,19 @@ func (s same) Read(p []byte) (int, error) {
 // TestMessagesAreBounded: each that is too large is replaced or left out, in bounded memory, and those around it
 // are unchanged.
 func TestMessagesAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	checkBounds(t, 24*maxMessage)
+}
+
+func TestSystemMessagesOfGigabytesAreBounded(t *testing.T) { //nolint:paralleltest // it measures memory
+	checkBounds(t, 1<<30)
+	if _, err := io.ReadAll(newMessages(io.MultiReader(strings.NewReader(`{"a":"`), letters(3<<30)), "")); !errors.Is(err, errEndless) {
+		t.Errorf("an endless message: %v", err)
+	}
+}
+
+// checkBounds reads messages that are too large, and others between them.
+func checkBounds(t *testing.T, size int64) {
+	t.Helper()
 	const before, after = `{"id":1,"result":{}}` + "\n", `{"id":3,"result":{}}` + "\n"
 	for what, want := range map[string]string{
 		`{"id":2,"result":"`:  string(substitute(json.RawMessage("2"), false)) + "\n",
@@ -72,21 +85,18 @@ func TestMessagesAreBounded(t *testing.T) { //nolint:paralleltest // it measures
 	} {
 		var start, end runtime.MemStats
 		runtime.ReadMemStats(&start)
-		got, err := io.ReadAll(newMessages(io.MultiReader(strings.NewReader(before+what), letters(1<<30), strings.NewReader("\"}\n"+after)), ""))
+		got, err := io.ReadAll(newMessages(io.MultiReader(strings.NewReader(before+what), letters(size), strings.NewReader("\"}\n"+after)), ""))
 		runtime.ReadMemStats(&end)
 		if err != nil || string(got) != before+want+after {
 			t.Errorf("%s: %q, %v", what, got, err)
 		}
 		if grown := end.TotalAlloc - start.TotalAlloc; grown > 16*maxMessage {
-			t.Errorf("a message of 1 GiB took %d MiB", grown>>20)
+			t.Errorf("a message of %d MiB took %d MiB", size>>20, grown>>20)
 		}
 	}
 	largest := []byte(`{"a":"` + strings.Repeat("A", maxMessage-9) + "\"}\n")
 	if got, err := io.ReadAll(newMessages(bytes.NewReader(largest), "")); err != nil || !bytes.Equal(got, largest) {
 		t.Errorf("a message of %d bytes: %d, %v", len(largest), len(got), err)
-	}
-	if _, err := io.ReadAll(newMessages(io.MultiReader(strings.NewReader(`{"a":"`), letters(3<<30)), "")); !errors.Is(err, errEndless) {
-		t.Errorf("an endless message: %v", err)
 	}
 	if _, err := io.ReadAll(newMessages(same(0), "")); !errors.Is(err, errNoMessage) {
 		t.Errorf("zeros: %v", err)
