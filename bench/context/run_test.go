@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
@@ -91,11 +92,11 @@ func newRun(t testing.TB, window uint32, change func(*harnessv1.ContextConfig)) 
 // checkWires sends each request of the run to strict servers of both wires.
 func (r *run) checkWires() {
 	s := modeltest.NewServerFunc(r.t, func(*modeltest.Request) modeltest.Reply { return modeltest.Reply{Text: "Go on."} })
-	chat, err := openai.New(openai.Config{BaseURL: s.BaseURL(), HTTPClient: s.Client()})
+	chat, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), HTTPClient: s.Client()}})
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	messages, err := anthropic.New(anthropic.Config{BaseURL: s.MessagesURL(), HTTPClient: s.Client()})
+	messages, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: s.MessagesURL(), HTTPClient: s.Client()}})
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -43,7 +44,7 @@ func (r *run) think() {
 	k.server.Thinking = map[string]modeltest.ThinkingMode{"thinker": modeltest.ThinkingAlways}
 	k.server.Window = int(r.s.GetConfig().GetContext().GetMaxInputTokens()) - toolTokens
 	provider, err := anthropic.New(anthropic.Config{
-		BaseURL: k.server.MessagesURL(), HTTPClient: k.server.Client(),
+		Endpoint: adapter.Endpoint{BaseURL: k.server.MessagesURL(), HTTPClient: k.server.Client()},
 		Thinking: func(string) anthropic.Thinking { return anthropic.Thinking{Mode: anthropic.ThinkingAdaptive} },
 	})
 	if err != nil {

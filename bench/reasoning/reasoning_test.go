@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/opaque"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
@@ -68,7 +69,7 @@ func newRun(b *testing.B, reasoning bool) *run {
 		_, _ = io.WriteString(w, answer)
 	}))
 	b.Cleanup(service.Close)
-	provider, err := anthropic.New(anthropic.Config{BaseURL: service.URL, HTTPClient: service.Client()})
+	provider, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: service.URL, HTTPClient: service.Client()}})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -15,7 +16,7 @@ func TestATalkOnChat(t *testing.T) {
 		return modeltest.Reply{Text: "Look.", Calls: []modeltest.Call{{ID: fmt.Sprint("c", len(r.Messages)), Name: "nothing", Arguments: `{}`}}}
 	})
 	m := newMesh(t, func(string) (model.Provider, string, error) {
-		p, err := openai.New(openai.Config{BaseURL: s.BaseURL(), HTTPClient: s.Client()})
+		p, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), HTTPClient: s.Client()}})
 		return p, "test-model", err
 	})
 	k := m.newTalk("chat:test-model")

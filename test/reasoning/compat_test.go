@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
@@ -57,9 +58,9 @@ func TestOlderRunsSendTheSameRequests(t *testing.T) {
 			s := modeltest.NewServerFunc(t, func(*modeltest.Request) modeltest.Reply { return modeltest.Reply{Text: "ok"} })
 			var p model.Provider
 			if name[:4] == "chat" {
-				p, err = openai.New(openai.Config{BaseURL: s.BaseURL(), HTTPClient: s.Client()})
+				p, err = openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), HTTPClient: s.Client()}})
 			} else {
-				p, err = anthropic.New(anthropic.Config{BaseURL: s.MessagesURL(), HTTPClient: s.Client()})
+				p, err = anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: s.MessagesURL(), HTTPClient: s.Client()}})
 			}
 			if err != nil {
 				t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
@@ -43,12 +44,12 @@ func services(t *testing.T) map[string]*service {
 	all := map[string]*service{"messages": start("messages"), "responses": start("responses"), "chat": start("chat")}
 	all["messages"].provider = claude(t, all["messages"].server)
 	var err error
-	if all["responses"].provider, err = responses.New(responses.Config{BaseURL: all["responses"].server.BaseURL(), HTTPClient: all["responses"].server.Client()}); err != nil {
+	if all["responses"].provider, err = responses.New(responses.Config{Endpoint: adapter.Endpoint{BaseURL: all["responses"].server.BaseURL(), HTTPClient: all["responses"].server.Client()}}); err != nil {
 		t.Fatal(err)
 	}
 	all["chat"].server.Temper = modeltest.TemperDeepSeek()
 	all["chat"].provider, err = openai.New(openai.Config{
-		Name: "deepseek", BaseURL: all["chat"].server.BaseURL(), HTTPClient: all["chat"].server.Client(),
+		Endpoint:  adapter.Endpoint{Name: "deepseek", BaseURL: all["chat"].server.BaseURL(), HTTPClient: all["chat"].server.Client()},
 		Reasoning: openai.Reasoning{Field: "reasoning_content", Back: openai.BackAlways, Blank: " ", HasBlank: true},
 	})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -18,7 +19,7 @@ import (
 func claude(t testing.TB, s *modeltest.Server) model.Provider {
 	t.Helper()
 	p, err := anthropic.New(anthropic.Config{
-		BaseURL: s.MessagesURL(), HTTPClient: s.Client(),
+		Endpoint: adapter.Endpoint{BaseURL: s.MessagesURL(), HTTPClient: s.Client()},
 		Thinking: func(string) anthropic.Thinking { return anthropic.Thinking{Mode: anthropic.ThinkingAdaptive} },
 	})
 	if err != nil {
@@ -271,8 +272,9 @@ func TestThinkingWithABudgetAfterAChange(t *testing.T) {
 	s := modeltest.NewServerFunc(t, (&variation{faultless: true}).reply)
 	s.Thinking = map[string]modeltest.ThinkingMode{"test-model": modeltest.ThinkingBudget}
 	p, err := anthropic.New(anthropic.Config{
-		BaseURL: s.MessagesURL(), HTTPClient: s.Client(), MaxOutput: func(string) uint32 { return 64000 },
-		Thinking: func(string) anthropic.Thinking { return anthropic.Thinking{Mode: anthropic.ThinkingBudget} },
+		Endpoint:  adapter.Endpoint{BaseURL: s.MessagesURL(), HTTPClient: s.Client()},
+		MaxOutput: func(string) uint32 { return 64000 },
+		Thinking:  func(string) anthropic.Thinking { return anthropic.Thinking{Mode: anthropic.ThinkingBudget} },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -17,7 +18,7 @@ func onResponses(t *testing.T, streaming bool, reply func(*modeltest.Request) mo
 	t.Helper()
 	s := modeltest.NewServerFunc(t, reply)
 	s.Responses.KeepPhases = true
-	p, err := responses.New(responses.Config{BaseURL: s.BaseURL(), HTTPClient: s.Client()})
+	p, err := responses.New(responses.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), HTTPClient: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}

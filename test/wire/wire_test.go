@@ -22,6 +22,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
@@ -101,7 +102,7 @@ func ready(t *testing.T, address string, lines <-chan string) {
 }
 
 func TestOpenAI(t *testing.T) {
-	p, err := openai.New(openai.Config{BaseURL: start(t), APIKey: "any"})
+	p, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: start(t), APIKey: "any"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestOpenAI(t *testing.T) {
 }
 
 func TestAnthropic(t *testing.T) {
-	p, err := anthropic.New(anthropic.Config{BaseURL: strings.TrimSuffix(start(t), "/v1"), APIKey: "any"})
+	p, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: strings.TrimSuffix(start(t), "/v1"), APIKey: "any"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,9 @@ type wireCase struct {
 
 var wires = map[string]wireCase{
 	"chat": {
-		open:  func(c *http.Client) (model.Provider, error) { return openai.New(openai.Config{HTTPClient: c}) },
+		open: func(c *http.Client) (model.Provider, error) {
+			return openai.New(openai.Config{Endpoint: adapter.Endpoint{HTTPClient: c}})
+		},
 		begin: `{"model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}`,
 		pieces: []string{
 			`{"choices":[{"index":0,"delta":{"content":"%s"}}]}`,
@@ -90,7 +92,9 @@ var wires = map[string]wireCase{
 		complete: []string{`{"choices":[{"index":0,"delta":{"content":"hi"},"finish_reason":"stop"}]}`, "[DONE]"},
 	},
 	"messages": {
-		open:  func(c *http.Client) (model.Provider, error) { return anthropic.New(anthropic.Config{HTTPClient: c}) },
+		open: func(c *http.Client) (model.Provider, error) {
+			return anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{HTTPClient: c}})
+		},
 		begin: `{"type":"message_start","message":{"model":"m"}}`,
 		pieces: []string{
 			`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"%s"}}`,
@@ -102,7 +106,9 @@ var wires = map[string]wireCase{
 		complete: []string{`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}`, `{"type":"message_delta","delta":{"stop_reason":"end_turn"}}`, `{"type":"message_stop"}`},
 	},
 	"responses": {
-		open:  func(c *http.Client) (model.Provider, error) { return responses.New(responses.Config{HTTPClient: c}) },
+		open: func(c *http.Client) (model.Provider, error) {
+			return responses.New(responses.Config{Endpoint: adapter.Endpoint{HTTPClient: c}})
+		},
 		begin: `{"type":"response.created","response":{"model":"m"}}`,
 		pieces: []string{
 			`{"type":"response.output_text.delta","output_index":0,"delta":"%s"}`,
@@ -237,7 +243,7 @@ func TestPlainAnswerIsBounded(t *testing.T) {
 		{text + "x", "the answer exceeds"},
 		{strings.Repeat(text, 3), "the response exceeds"},
 	} {
-		p, err := openai.New(openai.Config{HTTPClient: &http.Client{Transport: plain(`{"choices":[{"message":{"content":"` + c.text + `"},"finish_reason":"stop"}]}`)}})
+		p, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{HTTPClient: &http.Client{Transport: plain(`{"choices":[{"message":{"content":"` + c.text + `"},"finish_reason":"stop"}]}`)}}})
 		if err != nil {
 			t.Fatal(err)
 		}

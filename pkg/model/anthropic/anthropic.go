@@ -25,12 +25,11 @@ package anthropic
 import (
 	"errors"
 	"fmt"
-	"net/url"
+	"net/http"
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
-	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
 // DefaultBaseURL is the address of the service, which requires a key.
@@ -56,22 +55,26 @@ var _ model.Provider = (*Provider)(nil)
 // New returns a Provider. It sends nothing. It fails if BaseURL is not an http
 // or https address, or includes the version path.
 func New(cfg Config) (*Provider, error) {
-	cfg.fill()
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	cfg.Fill(adapter.Endpoint{
+		Name: "anthropic", BaseURL: DefaultBaseURL, KeyHeader: "X-Api-Key", KeyVariable: "ANTHROPIC_API_KEY", BaseVariable: "ANTHROPIC_BASE_URL",
+	})
+	u := cfg.URL()
+	if u == nil {
 		return nil, errors.New("the base URL must be an http or https address without the version path, such as https://api.anthropic.com")
 	}
 	if path := strings.TrimRight(u.Path, "/"); strings.HasSuffix(path, "/v1") {
 		return nil, fmt.Errorf("the base URL must not include the version path /v1: use %s://%s%s", u.Scheme, u.Host, strings.TrimSuffix(path, "/v1"))
 	}
-	if err := cfg.checkBody(); err != nil {
+	names, err := cfg.Members(ownMembers)
+	if err != nil {
 		return nil, err
 	}
-	return &Provider{adapter.New(cfg.protocol(), wire.NewClient(u, cfg.header(), cfg.HTTPClient), cfg.APIKey)}, nil
+	return &Provider{cfg.Open(cfg.protocol(names), u, http.Header{"Anthropic-Version": {version}})}, nil
 }
 
-// protocol returns the wire with the settings of the server.
-func (c *Config) protocol() adapter.Protocol {
+// protocol returns the wire with the settings of the server. names are those of the
+// additional members.
+func (c *Config) protocol(names []string) adapter.Protocol {
 	errs := refusals
 	errs.KeyVariable, errs.BaseVariable = c.KeyVariable, c.BaseVariable
 	return adapter.Protocol{
@@ -86,7 +89,7 @@ func (c *Config) protocol() adapter.Protocol {
 			if err != nil {
 				return nil, err
 			}
-			c.end(body)
+			c.end(body, names)
 			return body, nil
 		},
 		Decode:     decode,

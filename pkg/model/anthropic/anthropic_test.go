@@ -13,6 +13,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -21,7 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func provider(t *testing.T, s *modeltest.Server) *anthropic.Provider {
 	t.Helper()
-	p, err := anthropic.New(anthropic.Config{BaseURL: s.MessagesURL(), APIKey: s.Key, HTTPClient: s.Client()})
+	p, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: s.MessagesURL(), APIKey: s.Key, HTTPClient: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -307,7 +308,7 @@ func TestModelFromTheList(t *testing.T) {
 	resp, err = provider(t, s).Complete(t.Context(), req, nil)
 	modeltest.CheckError(t, resp, err, model.Error{RetryAfter: -1})
 	s.Key = "another"
-	unknown, err := anthropic.New(anthropic.Config{BaseURL: s.MessagesURL(), HTTPClient: s.Client()})
+	unknown, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: s.MessagesURL(), HTTPClient: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -330,9 +331,12 @@ func TestMaxTokensIsTheModelsMaximum(t *testing.T) {
 			asked = r.MaxTokens
 			return modeltest.Reply{}
 		})
-		p, err := anthropic.New(anthropic.Config{BaseURL: s.MessagesURL() + "/", HTTPClient: s.Client(), MaxOutput: func(name string) uint32 {
-			return map[string]uint32{"large": 64000, "small": 4096}[name]
-		}})
+		p, err := anthropic.New(anthropic.Config{
+			Endpoint: adapter.Endpoint{BaseURL: s.MessagesURL() + "/", HTTPClient: s.Client()},
+			MaxOutput: func(name string) uint32 {
+				return map[string]uint32{"large": 64000, "small": 4096}[name]
+			},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -370,12 +374,12 @@ func TestNewRejectsInvalidAddresses(t *testing.T) {
 		"localhost:8000": "http", "ftp://x": "http", "http://": "http", "://": "http", "/anthropic": "http",
 		"https://api.anthropic.com/v1": "/v1", "http://x/anthropic/v1/": "http://x/anthropic",
 	} {
-		if _, err := anthropic.New(anthropic.Config{BaseURL: base}); err == nil || !strings.Contains(err.Error(), says) {
+		if _, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: base}}); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want one with %q", base, err, says)
 		}
 	}
 	for _, base := range []string{"", "http://127.0.0.1:1", "https://x/anthropic/"} {
-		if _, err := anthropic.New(anthropic.Config{BaseURL: base}); err != nil {
+		if _, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: base}}); err != nil {
 			t.Errorf("%q: %v", base, err)
 		}
 	}

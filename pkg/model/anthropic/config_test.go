@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -18,7 +19,7 @@ func TestConfigOfServer(t *testing.T) {
 		{"", "X-Api-Key", "sk-1"}, {"api-key", "Api-Key", "sk-1"}, {"Authorization", "Authorization", "Bearer sk-1"},
 	} {
 		p, err := anthropic.New(anthropic.Config{
-			BaseURL: s.MessagesURL(), APIKey: "sk-1", KeyHeader: c.header, Header: http.Header{"X-Team": {"a"}}, HTTPClient: s.Client(),
+			Endpoint: adapter.Endpoint{BaseURL: s.MessagesURL(), APIKey: "sk-1", KeyHeader: c.header, Header: http.Header{"X-Team": {"a"}}, HTTPClient: s.Client()},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -46,7 +47,7 @@ func TestBody(t *testing.T) {
 		return nil, err
 	})}
 	body := map[string]json.RawMessage{"z": json.RawMessage(`{"a": 1}`), "service_tier": json.RawMessage(`"auto"`)}
-	p, err := anthropic.New(anthropic.Config{BaseURL: "http://127.0.0.1:9", Body: body, HTTPClient: client})
+	p, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: "http://127.0.0.1:9", Body: body, HTTPClient: client}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +56,7 @@ func TestBody(t *testing.T) {
 		t.Errorf("the request is %s", sent)
 	}
 	for name, value := range map[string]string{"model": `"x"`, "thinking": "{}", "a": "{"} {
-		if _, err := anthropic.New(anthropic.Config{Body: map[string]json.RawMessage{name: json.RawMessage(value)}}); err == nil || !strings.Contains(err.Error(), name) {
+		if _, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{Body: map[string]json.RawMessage{name: json.RawMessage(value)}}}); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("the member %s: %s is accepted: %v", name, value, err)
 		}
 	}
@@ -68,7 +69,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 func TestErrorsNameTheServersVariables(t *testing.T) {
 	s := modeltest.NewServer(t)
 	s.Key = "sk-right"
-	p, err := anthropic.New(anthropic.Config{Name: "bedrock", BaseURL: s.MessagesURL(), APIKey: "sk-wrong", KeyVariable: "AWS_KEY", HTTPClient: s.Client()})
+	p, err := anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{Name: "bedrock", BaseURL: s.MessagesURL(), APIKey: "sk-wrong", KeyVariable: "AWS_KEY", HTTPClient: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}

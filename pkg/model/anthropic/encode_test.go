@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -171,7 +172,7 @@ func TestMediaAreSentWhereTheyBelong(t *testing.T) {
 		seen = r
 		return modeltest.Reply{}
 	})
-	p := open(t, s, anthropic.Config{Takes: func(string) media.Takes { return media.Takes{Images: true, Documents: true} }})
+	p := open(t, s, anthropic.Config{Endpoint: adapter.Endpoint{Takes: func(string) media.Takes { return media.Takes{Images: true, Documents: true} }}})
 	complete := func(messages []*harnessv1.Message) {
 		sent := *req
 		sent.Messages = messages

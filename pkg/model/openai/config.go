@@ -5,44 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/http"
 	"slices"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/media"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 )
 
 // Config is the server, how to reach it, and what it takes. The zero value is the
 // service without a key.
 type Config struct {
-	// Name is the prefix of the provider's models and a part of its endpoint; default
-	// openai.
-	Name string
-	// BaseURL includes the version path, such as http://127.0.0.1:8000/v1;
-	// default DefaultBaseURL.
-	BaseURL string
-	// APIKey is sent in KeyHeader; empty sends none.
-	APIKey string
-	// KeyHeader is the header of the key. Empty: Authorization, with Bearer.
-	KeyHeader string
-	// Header is sent with each request, in addition to the key.
-	Header http.Header
-	// KeyVariable and BaseVariable are the environment variables of the key and of the
-	// address, for the texts of errors; default OPENAI_API_KEY and OPENAI_BASE_URL.
-	KeyVariable, BaseVariable string
-	// Own reports whether the address is the service's own, not that of a compatible
-	// server.
-	Own bool
+	// Endpoint of the service, or of a compatible server.
+	adapter.Endpoint
 	// Reasoning is how reasoning goes back.
 	Reasoning Reasoning
 	// Effort is the form in which a request names the effort.
 	Effort EffortStyle
 	// Efforts returns the efforts that a model takes. Nil, or a nil result: all.
 	Efforts func(model string) []harnessv1.Effort
-	// Choices are the models of a request that names none, the first choice first.
-	Choices []string
-	// Takes returns the images and documents that a model takes. Nil: none.
-	Takes func(model string) media.Takes
 	// NoStreamOptions leaves stream_options out, for a server that refuses it and reports
 	// the usage of a stream unasked (Mistral).
 	NoStreamOptions bool
@@ -55,14 +34,6 @@ type Config struct {
 	ShortCallIDs bool
 	// CacheKey sends the request's cache key as prompt_cache_key.
 	CacheKey bool
-	// Schemas sends the JSON Schema of an answer as response_format.
-	Schemas bool
-	// Body are additional members of each request, sent as they are written. The effort
-	// replaces members that it sets; in an object, only the member of the object.
-	Body map[string]json.RawMessage
-	// HTTPClient sends the requests; nil is a separate client without a total
-	// timeout. A timeout of the client would cut long streams.
-	HTTPClient *http.Client
 }
 
 // Reasoning is how a server takes back the reasoning of its answers. It does not cover
@@ -126,37 +97,6 @@ const (
 	// It is the style of Alibaba's Qwen (help.aliyun.com/model-studio/deep-thinking).
 	EffortSwitch EffortStyle = "enable_thinking"
 )
-
-// fill sets the defaults.
-func (c *Config) fill() {
-	for _, field := range []struct {
-		value   *string
-		initial string
-	}{
-		{&c.Name, "openai"}, {&c.BaseURL, DefaultBaseURL},
-		{&c.KeyVariable, "OPENAI_API_KEY"}, {&c.BaseVariable, "OPENAI_BASE_URL"},
-	} {
-		if *field.value == "" {
-			*field.value = field.initial
-		}
-	}
-}
-
-// header returns the headers of each request.
-func (c *Config) header() http.Header {
-	header := c.Header.Clone()
-	if header == nil {
-		header = http.Header{}
-	}
-	switch {
-	case c.APIKey == "":
-	case c.KeyHeader == "":
-		header.Set("Authorization", "Bearer "+c.APIKey)
-	default:
-		header.Set(c.KeyHeader, c.APIKey)
-	}
-	return header
-}
 
 // memberCacheKey is the member with the key of the cache.
 const memberCacheKey = "prompt_cache_key"

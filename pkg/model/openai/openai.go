@@ -20,11 +20,9 @@ package openai
 
 import (
 	"errors"
-	"net/url"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
-	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
 // DefaultBaseURL is the address of the service, which requires a key.
@@ -38,15 +36,15 @@ var _ model.Provider = (*Provider)(nil)
 // New returns a Provider. It sends nothing. It fails if BaseURL is not an http
 // or https address.
 func New(cfg Config) (*Provider, error) {
-	cfg.fill()
+	cfg.Fill(adapter.Endpoint{Name: "openai", BaseURL: DefaultBaseURL, KeyVariable: "OPENAI_API_KEY", BaseVariable: "OPENAI_BASE_URL"})
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	u := cfg.URL()
+	if u == nil {
 		return nil, errors.New("the base URL must be an http or https address that includes the version path, such as https://api.openai.com/v1")
 	}
-	return &Provider{adapter.New(cfg.protocol(), wire.NewClient(u, cfg.header(), cfg.HTTPClient), cfg.APIKey)}, nil
+	return &Provider{cfg.Open(cfg.protocol(), u, nil)}, nil
 }
 
 // protocol returns the wire with the settings of the server.

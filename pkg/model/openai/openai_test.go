@@ -16,6 +16,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -24,7 +25,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func provider(t *testing.T, s *modeltest.Server) *openai.Provider {
 	t.Helper()
-	p, err := openai.New(openai.Config{BaseURL: s.BaseURL(), APIKey: s.Key, HTTPClient: s.Client()})
+	p, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), APIKey: s.Key, HTTPClient: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -361,7 +362,7 @@ func TestModelFromTheList(t *testing.T) {
 func TestListFails(t *testing.T) {
 	s := modeltest.NewServer(t)
 	s.Key = "k"
-	p, err := openai.New(openai.Config{BaseURL: s.BaseURL(), HTTPClient: s.Client()})
+	p, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), HTTPClient: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -394,12 +395,12 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 
 func TestNewRejectsInvalidAddresses(t *testing.T) {
 	for _, base := range []string{"localhost:8000/v1", "ftp://x/v1", "http://", "://", "/v1"} {
-		if _, err := openai.New(openai.Config{BaseURL: base}); err == nil {
+		if _, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: base}}); err == nil {
 			t.Errorf("%q was accepted", base)
 		}
 	}
 	for _, base := range []string{"", "http://127.0.0.1:1/v1", "https://x/v1/"} {
-		if _, err := openai.New(openai.Config{BaseURL: base}); err != nil {
+		if _, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: base}}); err != nil {
 			t.Errorf("%q: %v", base, err)
 		}
 	}
@@ -466,7 +467,7 @@ func TestSilenceAfterTheFinishReason(t *testing.T) {
 		<-r.Context().Done()
 	}))
 	defer s.Close()
-	p, err := openai.New(openai.Config{BaseURL: s.URL + "/v1", HTTPClient: s.Client()})
+	p, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: s.URL + "/v1", HTTPClient: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}

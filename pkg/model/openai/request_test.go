@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
@@ -205,21 +206,21 @@ func TestSettings(t *testing.T) {
 		"field, off":              {Config{Effort: EffortField}, none, `,"reasoning_effort":"none"`},
 		"field, unset":            {Config{Effort: EffortField}, 0, ``},
 		"object":                  {Config{Effort: EffortObject}, most, `,"reasoning":{"effort":"max"}`},
-		"object, more in it":      {Config{Effort: EffortObject, Body: body("reasoning", `{"exclude": false,"effort":"low"}`)}, most, `,"reasoning":{"exclude":false,"effort":"max"}`},
-		"object, unset":           {Config{Effort: EffortObject, Body: body("reasoning", `{"exclude": false}`)}, 0, `,"reasoning":{"exclude": false}`},
+		"object, more in it":      {Config{Endpoint: adapter.Endpoint{Body: body("reasoning", `{"exclude": false,"effort":"low"}`)}, Effort: EffortObject}, most, `,"reasoning":{"exclude":false,"effort":"max"}`},
+		"object, unset":           {Config{Endpoint: adapter.Endpoint{Body: body("reasoning", `{"exclude": false}`)}, Effort: EffortObject}, 0, `,"reasoning":{"exclude": false}`},
 		"thinking":                {Config{Effort: EffortThinking}, low, `,"thinking":{"type":"enabled"},"reasoning_effort":"low"`},
-		"thinking, off":           {Config{Effort: EffortThinking, Body: body("thinking", `{"clear_thinking":false}`)}, none, `,"thinking":{"type":"disabled"}`},
-		"thinking, more in it":    {Config{Effort: EffortThinking, Body: body("thinking", `{"type":"enabled","clear_thinking":false}`)}, low, `,"thinking":{"type":"enabled","clear_thinking":false},"reasoning_effort":"low"`},
-		"thinking, unset":         {Config{Effort: EffortThinking, Body: body("thinking", `{"type":"enabled","clear_thinking":false}`)}, 0, `,"thinking":{"type":"enabled","clear_thinking":false}`},
-		"thinking, no object":     {Config{Effort: EffortThinking, Body: body("thinking", `true`)}, low, `,"thinking":{"type":"enabled"},"reasoning_effort":"low"`},
+		"thinking, off":           {Config{Endpoint: adapter.Endpoint{Body: body("thinking", `{"clear_thinking":false}`)}, Effort: EffortThinking}, none, `,"thinking":{"type":"disabled"}`},
+		"thinking, more in it":    {Config{Endpoint: adapter.Endpoint{Body: body("thinking", `{"type":"enabled","clear_thinking":false}`)}, Effort: EffortThinking}, low, `,"thinking":{"type":"enabled","clear_thinking":false},"reasoning_effort":"low"`},
+		"thinking, unset":         {Config{Endpoint: adapter.Endpoint{Body: body("thinking", `{"type":"enabled","clear_thinking":false}`)}, Effort: EffortThinking}, 0, `,"thinking":{"type":"enabled","clear_thinking":false}`},
+		"thinking, no object":     {Config{Endpoint: adapter.Endpoint{Body: body("thinking", `true`)}, Effort: EffortThinking}, low, `,"thinking":{"type":"enabled"},"reasoning_effort":"low"`},
 		"switch":                  {Config{Effort: EffortSwitch}, low, `,"enable_thinking":true,"reasoning_effort":"low"`},
 		"switch, off":             {Config{Effort: EffortSwitch}, none, `,"enable_thinking":false`},
 		"the nearest":             {Config{Effort: EffortField, Efforts: some(low, harnessv1.Effort_EFFORT_HIGH)}, most, `,"reasoning_effort":"high"`},
 		"the lowest":              {Config{Effort: EffortField, Efforts: some(low, harnessv1.Effort_EFFORT_HIGH)}, none, `,"reasoning_effort":"low"`},
 		"all":                     {Config{Effort: EffortField, Efforts: some()}, most, `,"reasoning_effort":"max"`},
 		"key":                     {Config{CacheKey: true}, 0, `,"prompt_cache_key":"run-1"`},
-		"additional, in order":    {Config{CacheKey: true, Effort: EffortField, Body: body("z", `1`, "a", `{ "b": 2 }`, "reasoning_effort", `"high"`)}, low, `,"reasoning_effort":"low","prompt_cache_key":"run-1","a":{ "b": 2 },"z":1`},
-		"additional, with quotes": {Config{Body: body("a\"b", `1`)}, 0, `,"a\"b":1`},
+		"additional, in order":    {Config{Endpoint: adapter.Endpoint{Body: body("z", `1`, "a", `{ "b": 2 }`, "reasoning_effort", `"high"`)}, CacheKey: true, Effort: EffortField}, low, `,"reasoning_effort":"low","prompt_cache_key":"run-1","a":{ "b": 2 },"z":1`},
+		"additional, with quotes": {Config{Endpoint: adapter.Endpoint{Body: body("a\"b", `1`)}}, 0, `,"a\"b":1`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := c.config.encode(&model.Request{Effort: c.effort, CacheKey: "run-1", Streaming: true}, "m")
@@ -252,9 +253,9 @@ func TestRequestsThatAreNotWritten(t *testing.T) {
 
 func TestSettingsThatContradict(t *testing.T) {
 	for says, c := range map[string]Config{
-		`"model"`:            {Body: map[string]json.RawMessage{"model": json.RawMessage(`"x"`)}},
-		`"prompt_cache_key"`: {Body: map[string]json.RawMessage{"prompt_cache_key": json.RawMessage(`"x"`)}},
-		`"a": expected JSON`: {Body: map[string]json.RawMessage{"a": json.RawMessage(`{`)}},
+		`"model"`:            {Endpoint: adapter.Endpoint{Body: map[string]json.RawMessage{"model": json.RawMessage(`"x"`)}}},
+		`"prompt_cache_key"`: {Endpoint: adapter.Endpoint{Body: map[string]json.RawMessage{"prompt_cache_key": json.RawMessage(`"x"`)}}},
+		`"a": expected JSON`: {Endpoint: adapter.Endpoint{Body: map[string]json.RawMessage{"a": json.RawMessage(`{`)}}},
 		"needs the field":    {Reasoning: Reasoning{HasBlank: true}},
 	} {
 		if _, err := New(c); err == nil || !strings.Contains(err.Error(), says) {

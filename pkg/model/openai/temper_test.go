@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -338,7 +339,7 @@ func TestMediaReachModelsThatTakeThem(t *testing.T) {
 			return modeltest.Reply{}
 		})
 		p, err := openai.New(openai.Config{
-			BaseURL: server.BaseURL(), HTTPClient: server.Client(), Takes: func(string) media.Takes { return media.Takes{Images: takes} },
+			Endpoint: adapter.Endpoint{BaseURL: server.BaseURL(), HTTPClient: server.Client(), Takes: func(string) media.Takes { return media.Takes{Images: takes} }},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -370,8 +371,7 @@ func TestMediaReachModelsThatTakeThem(t *testing.T) {
 func TestKeyHeader(t *testing.T) {
 	server := modeltest.NewServer(t, modeltest.Reply{}, modeltest.Reply{Status: 401})
 	p, err := openai.New(openai.Config{
-		Name: "azure", BaseURL: server.BaseURL(), APIKey: "k-1", KeyHeader: "api-key", Header: http.Header{"X-Title": {"harness"}},
-		KeyVariable: "AZURE_KEY", BaseVariable: "AZURE_URL", HTTPClient: server.Client(),
+		Endpoint: adapter.Endpoint{Name: "azure", BaseURL: server.BaseURL(), APIKey: "k-1", KeyHeader: "api-key", Header: http.Header{"X-Title": {"harness"}}, KeyVariable: "AZURE_KEY", BaseVariable: "AZURE_URL", HTTPClient: server.Client()},
 	})
 	if err != nil {
 		t.Fatal(err)

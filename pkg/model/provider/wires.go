@@ -5,44 +5,44 @@ import (
 	"strings"
 
 	"github.com/harnessmesh/harnessmesh/pkg/media"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/model/catalogue"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 )
 
-// bearerHeader is the header whose key follows the word Bearer.
-const bearerHeader = "Authorization"
-
-// keyHeader returns the header of a provider's key; empty for bearerHeader.
+// keyHeader returns the header of a provider's key; empty for Authorization with Bearer.
 func keyHeader(p *catalogue.Provider) string {
 	header := p.KeyHeader
 	if header == "" && p.Speaks(catalogue.WireMessages) {
 		header = "X-Api-Key"
 	}
-	if header == bearerHeader {
+	if header == "Authorization" {
 		return ""
 	}
 	return header
 }
 
-func (o *opener) chat() (wire, error) {
+// endpoint returns what all wires of the provider share.
+func (o *opener) endpoint() adapter.Endpoint {
 	p, a := o.described, o.access
+	return adapter.Endpoint{
+		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header, KeyVariable: a.keyName, BaseVariable: a.addressName,
+		Takes: o.takes, Choices: o.choices(), Schemas: p.AnswerSchema && a.own, Body: p.Body, HTTPClient: o.client,
+	}
+}
+
+func (o *opener) chat() (wire, error) {
+	p := o.described
 	return openai.New(openai.Config{
-		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header,
-		KeyVariable: a.keyName, BaseVariable: a.addressName, Reasoning: reasoning(p.Reasoning), Effort: openai.EffortStyle(p.Effort),
-		Efforts: o.efforts, Takes: o.takes, Choices: o.choices(), CacheKey: p.CacheKey && a.own, Schemas: p.AnswerSchema && a.own, NoStreamOptions: p.NoStreamOptions,
-		NoUserAfterResults: p.NoUserAfterResults, ShortCallIDs: p.ShortCallIDs, Body: p.Body, HTTPClient: o.client,
+		Endpoint: o.endpoint(), Reasoning: reasoning(p.Reasoning), Effort: openai.EffortStyle(p.Effort), Efforts: o.efforts, CacheKey: p.CacheKey && o.access.own,
+		NoStreamOptions: p.NoStreamOptions, NoUserAfterResults: p.NoUserAfterResults, ShortCallIDs: p.ShortCallIDs,
 	})
 }
 
 func (o *opener) responses() (wire, error) {
-	p, a := o.described, o.access
-	return responses.New(responses.Config{
-		Name: p.Name, BaseURL: a.address, Own: a.own, APIKey: a.key, KeyHeader: keyHeader(p), Header: a.header,
-		KeyVariable: a.keyName, BaseVariable: a.addressName, Efforts: o.efforts, Reasons: o.reasons, Takes: o.takes, Choices: o.choices(),
-		Schemas: p.AnswerSchema && a.own, Body: p.Body, HTTPClient: o.client,
-	})
+	return responses.New(responses.Config{Endpoint: o.endpoint(), Efforts: o.efforts, Reasons: o.reasons})
 }
 
 // backs are the values of reasoning.back as package openai has them.
@@ -59,16 +59,16 @@ func reasoning(r catalogue.ReasoningField) openai.Reasoning {
 }
 
 func (o *opener) messages() (wire, error) {
-	p, a := o.described, o.access
+	e := o.endpoint()
+	e.KeyHeader = o.described.KeyHeader
 	return anthropic.New(anthropic.Config{
-		Name: p.Name, BaseURL: a.address, APIKey: a.key, KeyHeader: p.KeyHeader, Header: a.header,
-		KeyVariable: a.keyName, BaseVariable: a.addressName, Body: p.Body, HTTPClient: o.client,
+		Endpoint:  e,
 		MaxOutput: func(name string) uint32 { return o.entry(name).MaxOutput },
 		Thinking: func(name string) anthropic.Thinking {
 			e := o.entry(name)
 			return anthropic.Thinking{Mode: anthropic.ThinkingMode(e.Thinking), Efforts: e.Efforts, AlwaysOn: e.AlwaysOn}
 		},
-		Reads: o.reads, Takes: o.takes, Choices: o.choices(), Schemas: p.AnswerSchema && a.own,
+		Reads: o.reads,
 	})
 }
 

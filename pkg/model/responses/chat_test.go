@@ -6,6 +6,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -19,7 +20,7 @@ func TestAChatCompletionSwitchesTheWire(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := modeltest.NewServer(t, reply)
-			p, err := responses.New(responses.Config{BaseURL: s.BaseURL(), HTTPClient: s.Client()})
+			p, err := responses.New(responses.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), HTTPClient: s.Client()}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -139,7 +140,7 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := modeltest.NewServer(t, c.reply)
 			s.Key = key
-			p := configured(t, s, responses.Config{KeyVariable: "MY_KEY", BaseVariable: "MY_URL"})
+			p := configured(t, s, responses.Config{Endpoint: adapter.Endpoint{KeyVariable: "MY_KEY", BaseVariable: "MY_URL"}})
 			resp, err := p.Complete(t.Context(), modeltest.Conversation(true), nil)
 			modeltest.CheckError(t, resp, err, c.want)
 			if !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), key) {
@@ -199,7 +200,7 @@ func TestServersOfChatOnly(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	defer s.Close()
 	for own, want := range map[bool]harnessv1.Adjustment{true: 0, false: harnessv1.Adjustment_ADJUSTMENT_WIRE_CHAT} {
-		p, err := responses.New(responses.Config{BaseURL: s.URL + "/v1", Own: own, HTTPClient: s.Client()})
+		p, err := responses.New(responses.Config{Endpoint: adapter.Endpoint{BaseURL: s.URL + "/v1", Own: own, HTTPClient: s.Client()}})
 		if err != nil {
 			t.Fatal(err)
 		}

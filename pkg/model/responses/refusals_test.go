@@ -8,6 +8,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
@@ -112,7 +113,7 @@ func TestAdjustments(t *testing.T) {
 		{500, ``, 0, 0},
 	} {
 		for own, want := range map[bool]harnessv1.Adjustment{true: c.own, false: c.other} {
-			cfg := Config{Own: own}
+			cfg := Config{Endpoint: adapter.Endpoint{Own: own}}
 			refusals := cfg.refusals()
 			e := refusals.Classify(&wire.StatusError{Status: c.status, Body: []byte(c.body)})
 			if e.Adjustment != want {

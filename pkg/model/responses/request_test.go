@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -83,11 +84,11 @@ func TestRequestBytes(t *testing.T) {
 		`{"type":"function_call_output","call_id":"call_38c6dffdb7e86338b8fa91b014c24cea","output":""},` +
 		`{"type":"function_call_output","call_id":"` + longest + `","output":""},` +
 		`{"type":"message","role":"system","content":[{"type":"input_text","text":"Later."}]}]}`
-	if got := string(send(t, responses.Config{Takes: everything}, req).Body); got != head+`"stream":true,`+input {
+	if got := string(send(t, responses.Config{Endpoint: adapter.Endpoint{Takes: everything}}, req).Body); got != head+`"stream":true,`+input {
 		t.Errorf("the request is\n%s\nwant\n%s", got, head+`"stream":true,`+input)
 	}
 	req.Streaming = false
-	cfg := responses.Config{Takes: everything, Body: map[string]json.RawMessage{"text": json.RawMessage(`{"verbosity": "low"}`), "metadata": json.RawMessage(`{}`)}}
+	cfg := responses.Config{Endpoint: adapter.Endpoint{Takes: everything, Body: map[string]json.RawMessage{"text": json.RawMessage(`{"verbosity": "low"}`), "metadata": json.RawMessage(`{}`)}}}
 	if got, want := string(send(t, cfg, req).Body), head+`"metadata":{},"text":{"verbosity": "low"},`+input; got != want {
 		t.Errorf("the plain request with additional members is\n%s\nwant\n%s", got, want)
 	}
@@ -108,11 +109,11 @@ func everything(string) media.Takes { return media.Takes{Images: true, Documents
 func TestHeaders(t *testing.T) {
 	t.Setenv("OPENAI_API_KEY", "from-the-environment")
 	t.Setenv("OPENAI_ORG_ID", "org")
-	bearer := send(t, responses.Config{APIKey: "k"}, modeltest.Conversation(true)).Header
+	bearer := send(t, responses.Config{Endpoint: adapter.Endpoint{APIKey: "k"}}, modeltest.Conversation(true)).Header
 	if bearer.Get("Authorization") != "Bearer k" || bearer.Get("Openai-Organization") != "" {
 		t.Errorf("headers %v, want the key as a bearer token and nothing of the environment", bearer)
 	}
-	own := send(t, responses.Config{APIKey: "k", KeyHeader: "api-key", Header: http.Header{"x-more": {"1", "2"}}}, modeltest.Conversation(true)).Header
+	own := send(t, responses.Config{Endpoint: adapter.Endpoint{APIKey: "k", KeyHeader: "api-key", Header: http.Header{"x-more": {"1", "2"}}}}, modeltest.Conversation(true)).Header
 	if own.Get("Api-Key") != "k" || own.Get("Authorization") != "" || !slices.Equal(own.Values("X-More"), []string{"1", "2"}) {
 		t.Errorf("headers %v, want the key in api-key, and both values of x-more", own)
 	}
@@ -255,7 +256,7 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 			s := modeltest.NewServer(t)
 			req := modeltest.Conversation(true)
 			change(req)
-			resp, err := configured(t, s, responses.Config{Takes: everything}).Complete(t.Context(), req, nil)
+			resp, err := configured(t, s, responses.Config{Endpoint: adapter.Endpoint{Takes: everything}}).Complete(t.Context(), req, nil)
 			modeltest.CheckError(t, resp, err, model.Error{RetryAfter: -1})
 			if len(s.Requests()) != 0 {
 				t.Errorf("the request was sent")
@@ -274,18 +275,18 @@ func video() *harnessv1.Part {
 
 func TestNewRejectsInvalidSettings(t *testing.T) {
 	for _, base := range []string{"localhost:8000/v1", "ftp://x/v1", "http://", "://", "/v1"} {
-		if _, err := responses.New(responses.Config{BaseURL: base}); err == nil {
+		if _, err := responses.New(responses.Config{Endpoint: adapter.Endpoint{BaseURL: base}}); err == nil {
 			t.Errorf("the address %q was accepted", base)
 		}
 	}
 	for name, value := range map[string]string{"input": "[]", "store": "true", "reasoning": "{}", "custom": "{"} {
-		_, err := responses.New(responses.Config{Body: map[string]json.RawMessage{name: json.RawMessage(value)}})
+		_, err := responses.New(responses.Config{Endpoint: adapter.Endpoint{Body: map[string]json.RawMessage{name: json.RawMessage(value)}}})
 		if err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("the additional member %s: error %v, want one that names it", name, err)
 		}
 	}
 	for _, base := range []string{"", "http://127.0.0.1:1/v1", "https://x/v1/"} {
-		if _, err := responses.New(responses.Config{BaseURL: base}); err != nil {
+		if _, err := responses.New(responses.Config{Endpoint: adapter.Endpoint{BaseURL: base}}); err != nil {
 			t.Errorf("%q: %v", base, err)
 		}
 	}

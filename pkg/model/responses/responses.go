@@ -20,19 +20,11 @@
 package responses
 
 import (
-	"encoding/json"
 	"errors"
-	"fmt"
-	"net/http"
-	"net/url"
-	"slices"
-	"strings"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/pkg/media"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
-	"github.com/harnessmesh/harnessmesh/pkg/model/wire"
 )
 
 const (
@@ -45,41 +37,12 @@ const (
 // Config is the server, how to reach it, and what it takes. The zero value is the
 // service without a key.
 type Config struct {
-	// Name is the prefix of the provider's models and a part of its endpoint; default
-	// openai.
-	Name string
-	// BaseURL includes the version path, such as http://127.0.0.1:8000/v1;
-	// default DefaultBaseURL, which is always Own.
-	BaseURL string
-	// APIKey is sent in KeyHeader; empty sends none.
-	APIKey string
-	// KeyHeader is the header of the key, such as api-key. Empty: Authorization, with
-	// Bearer.
-	KeyHeader string
-	// Header is sent with each request, in addition to the key.
-	Header http.Header
-	// KeyVariable and BaseVariable are the environment variables of the key and of the
-	// address, for the texts of errors; default OPENAI_API_KEY and OPENAI_BASE_URL.
-	KeyVariable, BaseVariable string
-	// Own reports whether the address is the service's own. At another address, a
-	// server that does not know the path is one that speaks chat completions only.
-	Own bool
+	// Endpoint of the service, or of a compatible server.
+	adapter.Endpoint
 	// Efforts returns the efforts that a model takes. Nil, or a nil result: all.
 	Efforts func(model string) []harnessv1.Effort
 	// Reasons reports whether a model reasons. Nil: each does.
 	Reasons func(model string) bool
-	// Choices are the models of a request that names none, the first choice first.
-	Choices []string
-	// Takes returns the images and documents that a model takes. Nil: none.
-	Takes func(model string) media.Takes
-	// Schemas sends the JSON Schema of an answer as text.format.
-	Schemas bool
-	// Body are additional members of each request, sent as they are written. Members
-	// that the provider sends cannot be among them.
-	Body map[string]json.RawMessage
-	// HTTPClient sends the requests; nil is a separate client without a total
-	// timeout. A timeout of the client would cut long streams.
-	HTTPClient *http.Client
 }
 
 // Provider is a model.Provider. It is safe for concurrent use.
@@ -91,59 +54,30 @@ var _ model.Provider = (*Provider)(nil)
 // address, or if Body has a member that is not JSON or that the provider sends.
 func New(cfg Config) (*Provider, error) {
 	cfg.fill()
-	u, err := url.Parse(cfg.BaseURL)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+	u := cfg.URL()
+	if u == nil {
 		return nil, errors.New("the base URL must be an http or https address that includes the version path, such as https://api.openai.com/v1")
 	}
-	for name, value := range cfg.Body {
-		if slices.Contains(members, name) {
-			return nil, fmt.Errorf("the additional member %q of requests is one that the provider sends: remove it", name)
-		}
-		if !json.Valid(value) {
-			return nil, fmt.Errorf("the additional member %q of requests must be JSON", name)
-		}
+	names, err := cfg.Members(members)
+	if err != nil {
+		return nil, err
 	}
-	return &Provider{adapter.New(cfg.protocol(), wire.NewClient(u, cfg.header(), cfg.HTTPClient), cfg.APIKey)}, nil
+	return &Provider{cfg.Open(cfg.protocol(names), u, nil)}, nil
 }
 
-// fill sets the defaults.
+// fill sets the defaults. The default address is the service's own.
 func (c *Config) fill() {
-	if c.BaseURL == "" {
-		c.BaseURL, c.Own = DefaultBaseURL, true
-	}
-	for _, field := range []struct {
-		value   *string
-		initial string
-	}{
-		{&c.Name, "openai"}, {&c.KeyVariable, "OPENAI_API_KEY"}, {&c.BaseVariable, "OPENAI_BASE_URL"},
-	} {
-		if *field.value == "" {
-			*field.value = field.initial
-		}
-	}
+	c.Own = c.Own || c.BaseURL == ""
+	c.Fill(adapter.Endpoint{Name: "openai", BaseURL: DefaultBaseURL, KeyVariable: "OPENAI_API_KEY", BaseVariable: "OPENAI_BASE_URL"})
 }
 
-// header returns the headers of each request.
-func (c *Config) header() http.Header {
-	header := http.Header{}
-	for name, values := range c.Header {
-		for _, value := range values {
-			header.Add(name, value)
-		}
+// protocol returns the wire with the settings of the server. names are those of the
+// additional members.
+func (c *Config) protocol(names []string) adapter.Protocol {
+	encoder := &encoder{efforts: c.Efforts, reasons: c.Reasons}
+	for _, name := range names {
+		encoder.extra = append(encoder.extra, member{name, c.Body[name]})
 	}
-	switch {
-	case c.APIKey == "":
-	case c.KeyHeader == "":
-		header.Set("Authorization", "Bearer "+c.APIKey)
-	default:
-		header.Set(c.KeyHeader, c.APIKey)
-	}
-	return header
-}
-
-// protocol returns the wire with the settings of the server.
-func (c *Config) protocol() adapter.Protocol {
-	encoder := &encoder{efforts: c.Efforts, reasons: c.Reasons, extra: c.extra()}
 	decoder := &decoder{refusals: c.refusals()}
 	return adapter.Protocol{
 		Name: c.Name, Wire: Wire, Takes: c.Takes, Choices: c.Choices, ModelsPath: "models", Path: "responses",
@@ -154,15 +88,4 @@ func (c *Config) protocol() adapter.Protocol {
 		KeepsAlive: true,
 		Refusals:   decoder.refusals,
 	}
-}
-
-// extra returns the additional members in the order in which they are sent, that of
-// their names.
-func (c *Config) extra() []member {
-	extra := make([]member, 0, len(c.Body))
-	for name, value := range c.Body {
-		extra = append(extra, member{name, value})
-	}
-	slices.SortFunc(extra, func(a, b member) int { return strings.Compare(a.name, b.name) })
-	return extra
 }

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 )
@@ -60,7 +61,7 @@ func lenient(t *testing.T, body *[]byte) (base string, p *responses.Provider) {
 		_, _ = io.WriteString(w, `{"status":"completed","model":"m","output":[]}`)
 	}))
 	t.Cleanup(s.Close)
-	p, err := responses.New(responses.Config{BaseURL: s.URL + "/v1", HTTPClient: s.Client()})
+	p, err := responses.New(responses.Config{Endpoint: adapter.Endpoint{BaseURL: s.URL + "/v1", HTTPClient: s.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/anthropic"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/model/responses"
@@ -60,13 +61,13 @@ func TestRealSchemasAreTakenOverEveryWire(t *testing.T) {
 	tools := realTools(t)
 	for wire, provider := range map[string]func(*modeltest.Server) (model.Provider, error){
 		"chat": func(s *modeltest.Server) (model.Provider, error) {
-			return openai.New(openai.Config{BaseURL: s.BaseURL(), HTTPClient: s.Client()})
+			return openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), HTTPClient: s.Client()}})
 		},
 		"responses": func(s *modeltest.Server) (model.Provider, error) {
-			return responses.New(responses.Config{BaseURL: s.BaseURL(), HTTPClient: s.Client()})
+			return responses.New(responses.Config{Endpoint: adapter.Endpoint{BaseURL: s.BaseURL(), HTTPClient: s.Client()}})
 		},
 		"messages": func(s *modeltest.Server) (model.Provider, error) {
-			return anthropic.New(anthropic.Config{BaseURL: s.MessagesURL(), HTTPClient: s.Client()})
+			return anthropic.New(anthropic.Config{Endpoint: adapter.Endpoint{BaseURL: s.MessagesURL(), HTTPClient: s.Client()}})
 		},
 	} {
 		t.Run(wire, func(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/model"
+	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/model/openai"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
@@ -66,7 +67,7 @@ func withoutHeartbeats(t *testing.T) *steptest.Bed {
 func newBedOn(t testing.TB, on *steptest.Bed, intercept grpc.UnaryServerInterceptor, change func(*turnserver.Config), replies ...modeltest.Reply) *bed {
 	t.Helper()
 	b := &bed{Bed: on, host: steptest.ToolHost(t, intercept), model: modeltest.NewServer(t, replies...), workspace: t.TempDir()}
-	provider, err := openai.New(openai.Config{BaseURL: b.model.BaseURL(), HTTPClient: b.model.Client()})
+	provider, err := openai.New(openai.Config{Endpoint: adapter.Endpoint{BaseURL: b.model.BaseURL(), HTTPClient: b.model.Client()}})
 	if err != nil {
 		t.Fatal(err)
 	}
