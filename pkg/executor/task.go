@@ -75,21 +75,6 @@ func newTask(l *loop, d *stepDelivery, journal []runlog.Entry) *Task {
 	return t
 }
 
-// NewTask returns a task without a loop, for the gRPC services of the executors. It
-// cannot append.
-func NewTask(in *harnessv1.StepInput) *Task {
-	e := runlog.Entry{
-		Run:      runlog.Run{Namespace: in.GetNamespace(), ID: in.GetRunId()},
-		Sequence: in.GetSequence(),
-		Header:   runlog.Header{Version: in.GetVersion(), Schema: runlog.Schema},
-		Record: &harnessv1.Record{
-			Namespace: in.GetNamespace(), RunId: in.GetRunId(), Version: in.GetVersion(),
-			Body: &harnessv1.Record_Step{Step: in.GetStep()},
-		},
-	}
-	return &Task{Run: e.Run, Entry: e, cfg: Config{}.withDefaults(), tail: e}
-}
-
 func (t *Task) count(rec *harnessv1.Record) {
 	t.messages += uint64(len(rec.GetAppended()))
 	for _, m := range rec.GetAppended() {

@@ -42,7 +42,7 @@ func TestPureObservesOnce(t *testing.T) {
 	}}
 	in := &harnessv1.StepInput{Namespace: "n", RunId: "r", Step: &harnessv1.Step{}}
 	before := proto.CloneOf(in)
-	outcome, err := p.Execute(t.Context(), NewTask(in))
+	outcome, err := p.Execute(t.Context(), looseTask(in))
 	if err != nil || !slices.Equal(asked, []string{"first", "second"}) {
 		t.Fatalf("asked %v: %v", asked, err)
 	}
@@ -74,7 +74,7 @@ func TestPureFails(t *testing.T) {
 		}},
 		"it says nothing": {Decide: func(*harnessv1.StepInput) (*harnessv1.StepOutput, error) { return &harnessv1.StepOutput{}, nil }},
 	} {
-		if _, err := p.Execute(t.Context(), NewTask(&harnessv1.StepInput{})); err == nil {
+		if _, err := p.Execute(t.Context(), looseTask(&harnessv1.StepInput{})); err == nil {
 			t.Errorf("%s, and there is an outcome", name)
 		}
 	}
@@ -85,7 +85,7 @@ func TestPureFails(t *testing.T) {
 
 // TestTaskWithoutLog checks that a task without a log can be read and cannot append.
 func TestTaskWithoutLog(t *testing.T) {
-	task := NewTask(&harnessv1.StepInput{Namespace: "n", RunId: "r", Version: 4, Sequence: 9, Step: stepTo("turn")})
+	task := looseTask(&harnessv1.StepInput{Namespace: "n", RunId: "r", Version: 4, Sequence: 9, Step: stepTo("turn")})
 	if in := task.Input(); in.GetVersion() != 4 || in.GetSequence() != 9 || in.GetNow() == nil || in.GetStep().GetTo() != "turn" {
 		t.Errorf("input %v", in)
 	}
@@ -171,7 +171,7 @@ func TestParkSetsVersionAndTimer(t *testing.T) {
 func TestFailure(t *testing.T) {
 	poison := harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON
 	failureOf := func(executor string, step *harnessv1.Step) *harnessv1.Outcome {
-		task := NewTask(&harnessv1.StepInput{Step: step})
+		task := looseTask(&harnessv1.StepInput{Step: step})
 		task.executor, task.cfg.Now = executor, func() time.Time { return noon }
 		outcome := task.failure(poison, "why")
 		if err := runstate.CheckPhases(step.GetSnapshot(), outcome.GetStep()); err != nil {
@@ -215,4 +215,18 @@ func TestInstancesDiffer(t *testing.T) {
 	if a, b := NewInstance(), NewInstance(); a == b || a == "" {
 		t.Errorf("%q and %q", a, b)
 	}
+}
+
+// looseTask returns a task without a loop. It cannot append.
+func looseTask(in *harnessv1.StepInput) *Task {
+	e := runlog.Entry{
+		Run:      runlog.Run{Namespace: in.GetNamespace(), ID: in.GetRunId()},
+		Sequence: in.GetSequence(),
+		Header:   runlog.Header{Version: in.GetVersion(), Schema: runlog.Schema},
+		Record: &harnessv1.Record{
+			Namespace: in.GetNamespace(), RunId: in.GetRunId(), Version: in.GetVersion(),
+			Body: &harnessv1.Record_Step{Step: in.GetStep()},
+		},
+	}
+	return &Task{Run: e.Run, Entry: e, cfg: Config{}.withDefaults(), tail: e}
 }

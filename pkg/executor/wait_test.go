@@ -426,7 +426,7 @@ func TestTaskWithoutLoopDoesNotWait(t *testing.T) {
 	x := &Pure{ExecutorName: "compaction", Decide: func(*harnessv1.StepInput) (*harnessv1.StepOutput, error) {
 		return waitFor(&harnessv1.Wait{}), nil
 	}}
-	_, err := x.Execute(t.Context(), NewTask(&harnessv1.StepInput{Step: stepTo("compaction")}))
+	_, err := x.Execute(t.Context(), looseTask(&harnessv1.StepInput{Step: stepTo("compaction")}))
 	if err == nil || !strings.Contains(err.Error(), "only a step from the run log can do") {
 		t.Errorf("got %v", err)
 	}

@@ -8,14 +8,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// HealingPrompt returns the prompt of another attempt: the whole goal, the number of the new
+// HealingPromptWith returns the prompt of another attempt: the whole goal, the number of the new
 // attempt, its mistakes, one line each, and the answer of the verifier. A
-// fallback adds no feedback.
-func HealingPrompt(goal string, attempt, limit uint32, contract *harnessv1.QualityContract, v Verdict) string {
-	return HealingPromptWith(prompts[PromptHealing], goal, attempt, limit, contract, v)
-}
-
-// HealingPromptWith is HealingPrompt with another text for the prompt healing, which ends it.
+// fallback adds no feedback. text is that of the prompt healing, which ends it.
 func HealingPromptWith(text, goal string, attempt, limit uint32, contract *harnessv1.QualityContract, v Verdict) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n\nAttempt %d of %d. The response before it is not good enough yet. Correct this:\n", goal, attempt, limit)

@@ -25,11 +25,8 @@ func Fold(text string) string {
 	return b.String()
 }
 
-// Quoted reports whether a source has the words of a quote, case and white space folded. A
-// quote without words is not quoted.
-func Quoted(source, quote string) bool { return QuotedIn(Fold(source), quote) }
-
-// QuotedIn is Quoted for a source that Fold has folded. Use it to look up several quotes.
+// QuotedIn reports whether a source that Fold has folded has the words of a quote, case and
+// white space folded. A quote without words is not quoted.
 func QuotedIn(folded, quote string) bool {
 	quote = Fold(quote)
 	return quote != "" && strings.Contains(folded, quote)

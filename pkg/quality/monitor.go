@@ -112,6 +112,3 @@ func alertsAt(n uint32, text, kind string) []*harnessv1.QualityAlert {
 	}
 	return alerts
 }
-
-// Refusal reports whether an alert is that of a refusal.
-func Refusal(a *harnessv1.QualityAlert) bool { return a.GetSeverity() == Critical }

@@ -7,14 +7,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Preamble describes the requirements of a kind for the system prompt: the numbers are
-// those that Evaluate checks with the multiplier. C may be nil. It is empty if nothing is
-// required.
-func Preamble(k Kind, c *harnessv1.QualityComplexity, multiplier uint32) string {
-	return PreambleWith(prompts[PromptPreamble], k, c, multiplier)
-}
-
-// PreambleWith is Preamble with another text for the prompt quality_preamble.
+// PreambleWith describes the requirements of a kind for the system prompt: the numbers are
+// those that Evaluate checks with the multiplier. text is that of the prompt quality_preamble.
+// C may be nil. It is empty if nothing is required.
 func PreambleWith(text string, k Kind, c *harnessv1.QualityComplexity, multiplier uint32) string {
 	r := requirements(k, c.GetExpected(), multiplier)
 	var lines []string

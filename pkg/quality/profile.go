@@ -125,20 +125,8 @@ func Milestone(before, after uint64, p *harnessv1.ProfileState) *harnessv1.Quali
 	return m
 }
 
-// IssueCategories returns the categories of the problems of an attempt, each once, in
-// their order. Refused is true if the monitor found a refusal.
-func IssueCategories(c *harnessv1.QualityContract, v Verdict, refused bool) []string {
-	found := map[string]bool{Refused: refused}
-	for _, issue := range c.GetIssues() {
-		found[category(issue, categories[:6])] = true
-	}
-	for _, issue := range v.Issues {
-		found[category(issue, perspectives)] = true
-	}
-	return slices.DeleteFunc(slices.Clone(categories), func(c string) bool { return !found[c] })
-}
-
-// CategoriesOf is IssueCategories for all issues of an attempt in one list.
+// CategoriesOf returns the categories of all issues of an attempt, each once, in their order.
+// Refused is true if the monitor found a refusal.
 func CategoriesOf(issues []string, refused bool) []string {
 	found := map[string]bool{Refused: refused}
 	for _, issue := range issues {

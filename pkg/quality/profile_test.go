@@ -104,7 +104,7 @@ func TestQuotedFoldsCaseAndWhiteSpace(t *testing.T) {
 	for quote, found := range map[string]bool{
 		"price rose by äö 10 %": true, " THE\nprice ": true, "price  rose": true, "pricerose": false, "price fell": false, "": false, " \n": false,
 	} {
-		if quality.Quoted(source, quote) != found || quality.QuotedIn(quality.Fold(source), quote) != found {
+		if quality.QuotedIn(quality.Fold(source), quote) != found {
 			t.Errorf("%q", quote)
 		}
 	}

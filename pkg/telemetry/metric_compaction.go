@@ -29,11 +29,6 @@ var (
 		Description: "Ends of requested summaries. outcome: ready or failed.", Attributes: []string{"outcome"}}
 )
 
-// compactionInstruments returns the instruments of contexts and their compaction.
-func compactionInstruments() []Instrument {
-	return []Instrument{contextShare, compactionPasses, compactionFreed, compactionDuration, compactionWaits, compactionSummaries}
-}
-
 // compactionMetrics measure contexts and their compaction.
 type compactionMetrics struct {
 	share, duration                 histogram

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -46,7 +47,7 @@ func TestDocumentationListsEachInstrument(t *testing.T) {
 			rows[strings.TrimSpace(line)] = true
 		}
 	}
-	for _, i := range Instruments() {
+	for _, i := range instruments() {
 		if want := row(i); !rows[want] {
 			t.Errorf("docs/metrics.md lacks\n%s", want)
 		} else {
@@ -56,4 +57,34 @@ func TestDocumentationListsEachInstrument(t *testing.T) {
 	for r := range rows {
 		t.Errorf("docs/metrics.md has a row of no instrument: %s", r)
 	}
+}
+
+// instruments returns all instruments of a process, by name.
+func instruments() []Instrument {
+	all := []Instrument{
+		stepDuration, stepsWaiting, waitDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
+		runsStarted, runsEnded, runsParked, runs,
+		modelDuration, modelTokens, modelCached, modelCacheWrites, modelReasoning, modelCost, modelRetries, modelLimit, modelRemaining,
+		jobDuration, jobTokens, toolDuration, toolUnknown, toolCalls,
+		appends, unsettled, undecided, settled, stale, connected, reconnects, pending, ackPending, redelivering, waiting, streamBytes, streamLimit,
+		rpcDuration, rpcStreams, rpcOpen, httpDuration, roleReady, buildInfo,
+	}
+	all = append(append(all, compactionInstruments()...), qualityInstruments()...)
+	slices.SortFunc(all, func(a, b Instrument) int {
+		if a.Name < b.Name {
+			return -1
+		}
+		return 1
+	})
+	return all
+}
+
+// compactionInstruments returns the instruments of contexts and their compaction.
+func compactionInstruments() []Instrument {
+	return []Instrument{contextShare, compactionPasses, compactionFreed, compactionDuration, compactionWaits, compactionSummaries}
+}
+
+// qualityInstruments returns the instruments of quality.
+func qualityInstruments() []Instrument {
+	return []Instrument{qualityScore, qualityCostShare, qualityFallbacks, qualityRetries, qualityHealed, qualityDuration, qualityBits, qualityIssueBits, qualityRepetitive}
 }

@@ -1,7 +1,5 @@
 package telemetry
 
-import "slices"
-
 // Kind is the kind of an instrument.
 type Kind string
 
@@ -158,23 +156,3 @@ var (
 	buildInfo = Instrument{Name: "harness.build.info", Kind: Gauge, Unit: "{process}",
 		Description: "Always 1; the version of this program.", Attributes: []string{"version", "goversion"}}
 )
-
-// Instruments returns all instruments of a process, by name.
-func Instruments() []Instrument {
-	all := []Instrument{
-		stepDuration, stepsWaiting, waitDuration, hopLatency, redeliveries, takeovers, deadLetters, failures, turns, turnOverhead, turnDuration,
-		runsStarted, runsEnded, runsParked, runs,
-		modelDuration, modelTokens, modelCached, modelCacheWrites, modelReasoning, modelCost, modelRetries, modelLimit, modelRemaining,
-		jobDuration, jobTokens, toolDuration, toolUnknown, toolCalls,
-		appends, unsettled, undecided, settled, stale, connected, reconnects, pending, ackPending, redelivering, waiting, streamBytes, streamLimit,
-		rpcDuration, rpcStreams, rpcOpen, httpDuration, roleReady, buildInfo,
-	}
-	all = append(append(all, compactionInstruments()...), qualityInstruments()...)
-	slices.SortFunc(all, func(a, b Instrument) int {
-		if a.Name < b.Name {
-			return -1
-		}
-		return 1
-	})
-	return all
-}

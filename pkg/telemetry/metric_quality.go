@@ -41,11 +41,6 @@ var (
 		Description: "Answers with at least 200 words and fewer than 3 distinct in 10 pairs of neighbouring words.", Attributes: []string{"kind"}}
 )
 
-// qualityInstruments returns the instruments of quality.
-func qualityInstruments() []Instrument {
-	return []Instrument{qualityScore, qualityCostShare, qualityFallbacks, qualityRetries, qualityHealed, qualityDuration, qualityBits, qualityIssueBits, qualityRepetitive}
-}
-
 // qualityMetrics measure judging.
 type qualityMetrics struct {
 	score, costShare, duration, bits, issueBits histogram

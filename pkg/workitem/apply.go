@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem/narration"
 )
@@ -126,9 +127,7 @@ func (c *call) commit(changes ...change) error {
 		c.out.Changed = append(c.out.Changed, proto.CloneOf(ch.item))
 		bare := proto.CloneOf(ch.item)
 		bare.Artifact = nil
-		c.out.Events = append(c.out.Events, &harnessv1.Event{Event: &harnessv1.Event_WorkItemChanged{WorkItemChanged: &harnessv1.WorkItemChanged{
-			Change: ch.word, Item: bare, Finished: uint32(finished), Total: uint32(total), //nolint:gosec // at most 200
-		}}})
+		c.out.Events = append(c.out.Events, event.WorkItemChanged(ch.word, bare, finished, total))
 	}
 	return nil
 }
@@ -271,9 +270,7 @@ func (c *call) setArtifact(a arguments) error {
 	if err := c.commit(change{item, artifact}); err != nil {
 		return err
 	}
-	c.out.Events = append(c.out.Events, &harnessv1.Event{Event: &harnessv1.Event_DeliverablesUpdated{DeliverablesUpdated: &harnessv1.DeliverablesUpdated{
-		ItemId: item.GetId(), Title: item.GetTitle(), Role: item.GetRole(),
-	}}})
+	c.out.Events = append(c.out.Events, event.DeliverablesUpdated(item.GetId(), item.GetTitle(), item.GetRole()))
 	c.out.Result = answer(c.ledger, item, strings.TrimSpace(hint+next(item)))
 	return nil
 }

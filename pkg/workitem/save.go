@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
+	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/workitem/narration"
 )
@@ -81,9 +82,7 @@ func Save(l *harnessv1.WorkItemLedger, arguments string) Outcome {
 	result, _ := json.Marshal(map[string]any{"id": out.GetId(), "kind": out.GetKind(), "artifacts": len(l.GetArtifacts()), "hint": hint}) // cannot fail
 	return Outcome{
 		Result: string(result), Saved: []*harnessv1.Artifact{proto.CloneOf(out)},
-		Events: []*harnessv1.Event{{Event: &harnessv1.Event_DeliverablesUpdated{DeliverablesUpdated: &harnessv1.DeliverablesUpdated{
-			ItemId: out.GetId(), Title: out.GetTitle(), Role: deliverable,
-		}}}},
+		Events: []*harnessv1.Event{event.DeliverablesUpdated(out.GetId(), out.GetTitle(), deliverable)},
 	}
 }
 

@@ -147,7 +147,7 @@ func (d *driver) quotes(s *harnessv1.Snapshot) *harnessv1.QuotesSeen {
 	for _, a := range quality.Current(s.GetWorkItemLedger().GetArtifacts()) {
 		for _, c := range a.GetCitations() {
 			seen.Quotes = append(seen.Quotes, &harnessv1.QuoteSeen{
-				Artifact: a.GetId(), Source: c.GetSource(), Found: quality.Quoted("In the end the sources agree.", c.GetQuote()), Count: 1,
+				Artifact: a.GetId(), Source: c.GetSource(), Found: quality.QuotedIn(quality.Fold("In the end the sources agree."), c.GetQuote()), Count: 1,
 			})
 		}
 	}

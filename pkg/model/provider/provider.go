@@ -88,11 +88,6 @@ func Resolve(ctx context.Context, c *catalogue.Catalogue, ref string, env func(s
 	return ref + name, true, nil
 }
 
-// Open calls OpenWith with the embedded catalogue.
-func Open(ref string, env func(string) string) (p model.Provider, name string, err error) {
-	return OpenWith(catalogue.Default(), ref, env)
-}
-
 // OpenWith resolves ref. name is the provider's name of the model, for
 // model.Request.Model; it may be empty, and is the file of a script. An empty ref
 // means Default. env reads the environment, such as os.Getenv; spaces around a value

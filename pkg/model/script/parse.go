@@ -23,10 +23,6 @@ const maxDelay = 24 * time.Hour
 // Parse reads a script. An error names the line: "script:3: …".
 func Parse(data []byte) (*Script, error) { return parse("script", data) }
 
-// Load reads the script in a regular file of this machine. An error names the file and
-// the line: "a.yaml:3: …".
-func Load(path string) (*Script, error) { return Files{}.Load(path) }
-
 func parse(file string, data []byte) (*Script, error) {
 	p := &parser{file: file}
 	dec := yaml.NewDecoder(bytes.NewReader(data))

@@ -34,9 +34,6 @@ const StartRun = "start_run"
 // none is the span where there is no other.
 var none trace.Span = noop.Span{}
 
-// Recording reports whether the span of ctx is recorded.
-func Recording(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
-
 // Start starts a span under the one of ctx. Without a recorded span it returns ctx and
 // a span that does nothing. attributes may be nil.
 func Start(ctx context.Context, name string, kind trace.SpanKind, attributes func() []attribute.KeyValue) (context.Context, trace.Span) {

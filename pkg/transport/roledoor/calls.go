@@ -1,7 +1,6 @@
 package roledoor
 
 import (
-	"maps"
 	"slices"
 	"strings"
 
@@ -46,9 +45,6 @@ func MayCall(role, method string) bool {
 
 // Callers returns the roles that may call a method, sorted.
 func Callers(method string) []string { return slices.Sorted(slices.Values(callers[method])) }
-
-// Methods returns the methods that a role calls, sorted.
-func Methods() []string { return slices.Sorted(maps.Keys(callers)) }
 
 // services maps the services of a role to it.
 var services = map[string]string{

@@ -93,7 +93,7 @@ func (l *Log) kept(step *harnessv1.Step) string {
 		before.AttemptChars += l.responded.GetTextChars()
 		before.Marked = before.GetMarked() || l.responded.GetMarked()
 		before.Checkpoints = quality.Passed(before.GetAttemptChars(), before.GetCheckpoints())
-		before.Refused = before.GetRefused() || slices.ContainsFunc(l.responded.GetAlerts(), quality.Refusal)
+		before.Refused = before.GetRefused() || slices.ContainsFunc(l.responded.GetAlerts(), refusal)
 	}
 	return differ("the state of quality", before, after)
 }
@@ -292,3 +292,6 @@ func differ(what string, made, stored proto.Message) string {
 	}
 	return fmt.Sprintf("%s: stored {%s}; decided again {%s}", what, prototext.MarshalOptions{}.Format(stored), prototext.MarshalOptions{}.Format(made))
 }
+
+// refusal reports whether an alert is that of a refusal.
+func refusal(a *harnessv1.QualityAlert) bool { return a.GetSeverity() == quality.Critical }
