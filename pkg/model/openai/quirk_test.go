@@ -9,8 +9,8 @@ import (
 
 // elsewhere are the switches of Config that are no quirk of a service's wire, with the reason.
 var elsewhere = map[string]string{
-	"Own":     "describes the address, for the texts of errors",
-	"Schemas": "an addition to requests of jobs; a service without it gets the prompt alone",
+	"Endpoint.Own":     "describes the address, for the texts of errors",
+	"Endpoint.Schemas": "an addition to requests of jobs; a service without it gets the prompt alone",
 }
 
 // TestEachQuirkHasAService: each switch of Config is set for one of services at least, so that the
