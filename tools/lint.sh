@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 buf=$(tools/install.sh tools)/buf
 golangci=$(tools/install.sh tools/lint)/golangci-lint
 root=$PWD
-export GOLANGCI_LINT_CACHE=$PWD/.cache/golangci-lint
+export GOLANGCI_LINT_CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/harnessmesh/golangci-lint
 
 failed=0
 "$buf" format --diff --exit-code || failed=1
