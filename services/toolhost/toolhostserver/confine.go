@@ -82,7 +82,10 @@ func (c *confiner) lost() {
 // probe tries the levels from above.
 func (c *confiner) probe(ctx context.Context) (confinement.Machine, *harnessv1.SandboxSupport) {
 	home, _ := os.UserHomeDir()
-	m := confinement.Machine{ABI: command.LandlockABI(), Root: os.Geteuid() == 0, Home: home, Environ: os.Environ(), Look: inspect, Pass: c.pass, Secrets: disk.WithoutLinks(c.secrets)}
+	m := confinement.Machine{
+		ABI: command.LandlockABI(), Root: os.Geteuid() == 0, Home: home, Environ: os.Environ(), Look: inspect, Pass: c.pass,
+		Secrets: disk.WithoutLinks(c.secrets),
+	}
 	s := &harnessv1.SandboxSupport{LandlockAbi: uint32(m.ABI), Least: c.least} //nolint:gosec // small
 	var why []string
 	path, err := exec.LookPath("bwrap")
