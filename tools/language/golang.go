@@ -28,7 +28,7 @@ func goTexts(file string, content []byte) ([]text, error) {
 	if ast.IsGenerated(parsed) {
 		return nil, nil
 	}
-	c := goCollector{fset: fset, file: file, command: strings.HasPrefix(file, "cmd/") && !strings.HasSuffix(file, "_test.go")}
+	c := goCollector{fset: fset, file: file, command: strings.HasPrefix(file, "cmd/") && !strings.HasSuffix(file, "_test.go") && !strings.Contains(file, "/harnesstest/")}
 	c.comments(parsed)
 	c.name(identifier, strings.TrimSuffix(strings.TrimSuffix(path.Base(file), ".go"), "_test"), parsed.Package)
 	for _, d := range parsed.Decls {

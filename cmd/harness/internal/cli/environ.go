@@ -52,9 +52,9 @@ func warnUnknown(a *console.Console, model *kong.Application) {
 			continue
 		}
 		if near := nearest(name, known); near != "" {
-			a.Note("WARNING: environment %s: unknown variable; did you mean %s?", name, near)
+			a.Report("WARNING: environment %s: unknown variable; did you mean %s?", name, near)
 		} else {
-			a.Note("WARNING: environment %s: unknown variable, ignored", name)
+			a.Report("WARNING: environment %s: unknown variable, ignored", name)
 		}
 	}
 }

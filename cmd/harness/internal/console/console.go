@@ -55,8 +55,8 @@ type Console struct {
 // ErrSignal is the cause of a context that a signal cancelled.
 var ErrSignal = errors.New("interrupted")
 
-// note writes a remark to stderr.
-func (a *Console) Note(format string, args ...any) {
+// Report writes a remark to stderr.
+func (a *Console) Report(format string, args ...any) {
 	fmt.Fprintln(a.Err, OneLine("harness: "+fmt.Sprintf(format, args...)))
 }
 
@@ -102,6 +102,6 @@ func Before(err error) (int, error) {
 // WarnOpenFile warns if other users of this machine can read a secret.
 func (a *Console) WarnOpenFile(flag, path string) {
 	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o004 != 0 {
-		a.Note("WARNING: %s: every user of this machine can read %s: chmod 600 it", flag, path)
+		a.Report("WARNING: %s: every user of this machine can read %s: chmod 600 it", flag, path)
 	}
 }

@@ -65,7 +65,7 @@ func usable(a *console.Console, current *harnessv1.GetRunResponse, newModel stri
 	}
 	for _, fallback := range current.GetSpec().GetAgent().GetFallbackModels() {
 		if _, _, other := provider.OpenWith(models, fallback, a.Env); other == nil {
-			a.Note("%s cannot be used; %s replaces it: %s", current.GetRun().GetModel(), fallback, err)
+			a.Report("%s cannot be used; %s replaces it: %s", current.GetRun().GetModel(), fallback, err)
 			return nil
 		}
 	}

@@ -96,18 +96,18 @@ func (f *Follower) Follow(ctx context.Context, a *console.Console) (int, error) 
 	}
 	switch {
 	case errors.Is(err, console.ErrSignal):
-		a.Note("detached; the run continues")
+		a.Report("detached; the run continues")
 		return exit.Parked, nil
 	case errors.Is(err, follow.ErrStopped):
-		a.Note("%s; to continue: harness resume %s%s", err, f.Run, f.Target.Words(a))
+		a.Report("%s; to continue: harness resume %s%s", err, f.Run, f.Target.Words(a))
 		return exit.Parked, nil
 	case errors.Is(err, follow.ErrLeft):
-		a.Note("%s", console.Message(err))
-		a.Note("to continue: harness resume %s%s", f.Run, f.Target.Words(a))
+		a.Report("%s", console.Message(err))
+		a.Report("to continue: harness resume %s%s", f.Run, f.Target.Words(a))
 		f.Session = nil // leave without waiting
 		return exit.Parked, nil
 	case errors.Is(err, follow.ErrStored):
-		a.Note("%s: data directory %s cannot be written", err, f.Target.Data)
+		a.Report("%s: data directory %s cannot be written", err, f.Target.Data)
 		return exit.Parked, nil
 	case errors.Is(err, follow.ErrUnread):
 		return exit.Error, nil
@@ -118,11 +118,11 @@ func (f *Follower) Follow(ctx context.Context, a *console.Console) (int, error) 
 		if id == f.Resume && outcome.Moved {
 			continue // another input had resumed it before
 		}
-		a.Note("the run rejected the input: %s", reason)
+		a.Report("the run rejected the input: %s", reason)
 	}
 	result, err := backend.Whole(ctx, f.Session.Client, f.Target.Namespace, f.Run, outcome.Result)
 	if err != nil {
-		a.Note("the whole answer cannot be read: %s", console.Message(err))
+		a.Report("the whole answer cannot be read: %s", console.Message(err))
 	}
 	if err := f.print(a, text, result); err != nil {
 		return exit.Error, fmt.Errorf("stdout: %w", err)

@@ -24,21 +24,21 @@ func (f *Follower) hints(ctx context.Context, a *console.Console, text narrator,
 			}
 			lead = "and then"
 		}
-		a.Note("%s: harness resume %s%s%s", lead, f.Run, target.Extension(ctx, f.Session, f.Target.Namespace, f.Run, r), words)
+		a.Report("%s: harness resume %s%s%s", lead, f.Run, target.Extension(ctx, f.Session, f.Target.Namespace, f.Run, r), words)
 	case harnessv1.RunStatus_RUN_STATUS_CANCELLED:
-		a.Note("to continue anyway: harness resume %s%s", f.Run, words)
+		a.Report("to continue anyway: harness resume %s%s", f.Run, words)
 	case harnessv1.RunStatus_RUN_STATUS_FAILED:
 		switch r.GetReason().GetKind() {
 		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_POISON):
-			a.Note("to try the step again: harness resume %s%s", f.Run, words)
+			a.Report("to try the step again: harness resume %s%s", f.Run, words)
 			return
 		case runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_PROVIDER_ERROR), runstate.ErrorKind(harnessv1.TurnErrorKind_TURN_ERROR_KIND_CONTEXT_EXHAUSTED):
-			a.Note("to continue with another model: harness resume %s%s --model PROVIDER:NAME", f.Run, words)
+			a.Report("to continue with another model: harness resume %s%s --model PROVIDER:NAME", f.Run, words)
 			return
 		}
 		fallthrough
 	case harnessv1.RunStatus_RUN_STATUS_STALLED:
-		a.Note("to continue: harness run --continue %s%s 'what to do now'", f.Run, words)
+		a.Report("to continue: harness run --continue %s%s 'what to do now'", f.Run, words)
 	default: // a run that is done needs no hint
 	}
 }
@@ -53,11 +53,11 @@ func (f *Follower) waits(a *console.Console, text narrator, r *harnessv1.Harness
 		}
 		how := target.Answering(target.RunOf(f.Run, p, r.GetPending()), p, words)
 		if text == nil && p.GetRunId() != "" {
-			a.Note("call %s (%s) of run %s waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), p.GetRunId(), render.Short(p.GetKind(), 64), how)
+			a.Report("call %s (%s) of run %s waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), p.GetRunId(), render.Short(p.GetKind(), 64), how)
 			continue
 		}
 		if text == nil {
-			a.Note("call %s (%s) waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), render.Short(p.GetKind(), 64), how)
+			a.Report("call %s (%s) waits (%s): %s", p.GetCallId(), render.Short(p.GetTool(), 64), render.Short(p.GetKind(), 64), how)
 			continue
 		}
 		text.Lines("")
@@ -67,6 +67,6 @@ func (f *Follower) waits(a *console.Console, text narrator, r *harnessv1.Harness
 		if f.Session.Local {
 			wakes += ", once a process works on it"
 		}
-		a.Note("the run %s", wakes)
+		a.Report("the run %s", wakes)
 	}
 }

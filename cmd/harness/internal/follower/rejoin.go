@@ -53,7 +53,7 @@ func (f *Follower) rejoin(ctx context.Context, a *console.Console, resume bool) 
 	if err != nil {
 		return nil, "", err
 	}
-	a.Note("the background process ended; another one continues the run")
+	a.Report("the background process ended; another one continues the run")
 	if answer.GetAlreadyRunning() {
 		id = ""
 	}

@@ -25,7 +25,7 @@ func Write(t *testing.T, path, text string) string {
 }
 
 // Update makes tests write the golden files.
-var Update = flag.Bool("update", false, "write the golden files anew")
+var Update = flag.Bool("update", false, "write the golden files again")
 
 // Main lets the test binary be the program, for tests that need a process.
 func Main(m *testing.M) {
@@ -36,23 +36,23 @@ func Main(m *testing.M) {
 	given := false
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
 	if !given {
-		_ = flag.Set("test.parallel", strconv.Itoa(max(atOnce, runtime.GOMAXPROCS(0))))
+		_ = flag.Set("test.parallel", strconv.Itoa(max(parallel, runtime.GOMAXPROCS(0))))
 	}
 	os.Exit(m.Run())
 }
 
-// atOnce is the least number of tests that run at the same time: they wait for processes and
+// parallel is the least number of tests that run at the same time: they wait for processes and
 // terminals most of their time.
-const atOnce = 6
+const parallel = 6
 
-// Said is what a run of the program left behind.
-type Said struct {
+// Outcome is what a run of the program left behind.
+type Outcome struct {
 	Code     int
 	Out, Err string
 }
 
 // Call runs the program in this process.
-func Call(t *testing.T, env map[string]string, stdin string, args ...string) Said {
+func Call(t *testing.T, env map[string]string, stdin string, args ...string) Outcome {
 	t.Helper()
 	var out, errs bytes.Buffer
 	if env == nil {
@@ -65,7 +65,7 @@ func Call(t *testing.T, env map[string]string, stdin string, args ...string) Sai
 		env["LANG"] = "C.UTF-8"
 	}
 	code := cli.Run(args, console.Process{In: strings.NewReader(stdin), Out: &out, Err: &errs, Signals: make(chan os.Signal), Version: "dev"}, func(k string) string { return env[k] })
-	return Said{code, out.String(), errs.String()}
+	return Outcome{code, out.String(), errs.String()}
 }
 
 // Golden compares a text with a file of testdata, and writes it with -update.

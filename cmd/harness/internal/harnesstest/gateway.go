@@ -1,5 +1,5 @@
-// Package harnesstest runs the program in tests: in the process of a test or as a process of its
-// own, against a gateway whose runs do what the test tells them, or on a data directory.
+// Package harnesstest runs the program in tests: in the process of a test or as a separate
+// process, against a gateway whose runs do what the test tells them, or on a data directory.
 package harnesstest
 
 import (

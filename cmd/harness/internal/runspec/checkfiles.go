@@ -28,7 +28,7 @@ func WarnChecks(a *console.Console, c *harnessv1.TaskContract, folders ...string
 		if len(needed) == 0 || o.GetOptional() || slices.ContainsFunc(needed, func(name string) bool { return isThere(name, folders) }) {
 			continue
 		}
-		a.Note("WARNING: contract, output %s: %q needs %s, and %s has none: the contract cannot be met before the agent writes it",
+		a.Report("WARNING: contract, output %s: %q needs %s, and %s has none: the contract cannot be met before the agent writes it",
 			o.GetId(), content.Clip(command, 80), strings.Join(needed, " or "), folders[0])
 	}
 }

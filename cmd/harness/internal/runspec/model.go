@@ -72,7 +72,7 @@ func chooseModel(ctx context.Context, a *console.Console, agent *harnessv1.Agent
 	case err != nil:
 		return fmt.Errorf("--model: %w", err)
 	case chosen:
-		a.Note("model %s, the catalogue's choice for this provider; --model names another", named)
+		a.Report("model %s, the catalogue's choice for this provider; --model names another", named)
 	}
 	agent.Model = named
 	return nil

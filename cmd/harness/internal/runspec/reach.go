@@ -14,7 +14,7 @@ import (
 func Reach(ctx context.Context, a *console.Console, file *agentfile.File) error {
 	warnings, err := hookcaller.New(hookcaller.Config{}).Reach(ctx, file.Agent.GetHooks())
 	for _, warning := range warnings {
-		a.Note("%s", warning)
+		a.Report("%s", warning)
 	}
 	return file.Locate(fault.In("spec.agent", err))
 }

@@ -15,6 +15,6 @@ func NewBackground(a *console.Console) *backend.Background {
 		file = ""
 	}
 	return &backend.Background{Program: daemon.Program{
-		Catalogue: file, Path: a.Program, Environ: a.Environ, Build: a.Build(), Note: func(text string) { a.Note("%s", console.OneLine(text)) },
+		Catalogue: file, Path: a.Program, Environ: a.Environ, Build: a.Build(), Note: func(text string) { a.Report("%s", console.OneLine(text)) },
 	}}
 }

@@ -27,10 +27,10 @@ func (o *OneRun) Check(a *console.Console) error {
 // Stored notes that an input is stored and what processes it.
 func (o *OneRun) Stored(a *console.Console, s *backend.Session, what string) {
 	if s.Local {
-		a.Note("%s; no process is using %s: harness resume %s%s continues the run", what, o.Data, o.RunID, o.Words(a))
+		a.Report("%s; no process is using %s: harness resume %s%s continues the run", what, o.Data, o.RunID, o.Words(a))
 		return
 	}
-	a.Note("%s; harness watch %s%s follows the run", what, o.RunID, o.Words(a))
+	a.Report("%s; harness watch %s%s follows the run", what, o.RunID, o.Words(a))
 }
 
 func HasEnded(s harnessv1.RunStatus) bool {

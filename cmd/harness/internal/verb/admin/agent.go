@@ -38,7 +38,7 @@ func (c *agentInitCmd) Run(_ context.Context, a *console.Console) (int, error) {
 	for _, path := range paths {
 		fmt.Fprintln(a.Out, path)
 	}
-	a.Note("edit them, then run: harness agent check %s %s", target.Quote(paths[0]), target.Quote(paths[1]))
+	a.Report("edit them, then run: harness agent check %s %s", target.Quote(paths[0]), target.Quote(paths[1]))
 	return exit.Done, nil
 }
 

@@ -60,7 +60,7 @@ func (c *DeleteCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		return exit.Error, err
 	}
 	if len(ids) == 0 {
-		a.Note("no run ended longer than %s ago", target.Brief(c.OlderThan.d))
+		a.Report("no run ended longer than %s ago", target.Brief(c.OlderThan.d))
 		return exit.Done, nil
 	}
 	return c.all(ctx, a, session, ids)
@@ -127,7 +127,7 @@ func (c *DeleteCmd) all(ctx context.Context, a *console.Console, s *backend.Sess
 			return exit.Error, err
 		case err != nil:
 			failed++
-			a.Note("%s: %s", id, console.Message(err))
+			a.Report("%s: %s", id, console.Message(err))
 			continue
 		}
 		if err := console.Emit(a.Out, []byte(line)); err != nil {

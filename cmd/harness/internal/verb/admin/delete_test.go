@@ -43,7 +43,7 @@ func TestDeleteSeveralRuns(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	got := harnesstest.Call(t, nil, "", "delete", "r-b", "work", "c", "--server", f.Address)
-	want := harnesstest.Said{Code: 1, Out: "r-b deleted\nr-c deleted\n", Err: "harness: working: the run works; cancel it first\nharness: 1 of 3 runs were not deleted\n"}
+	want := harnesstest.Outcome{Code: 1, Out: "r-b deleted\nr-c deleted\n", Err: "harness: working: the run works; cancel it first\nharness: 1 of 3 runs were not deleted\n"}
 	if got != want {
 		t.Errorf("%+v", got)
 	}

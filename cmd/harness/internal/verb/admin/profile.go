@@ -61,7 +61,8 @@ func (c *profileShowCmd) Run(ctx context.Context, a *console.Console) (int, erro
 			})
 		}
 		fmt.Fprintf(a.Out, "%s\nmaturity: %s, %d runs\nscore: %.2f on average\nfeedback: %.0f %% of the runs\ncommon issues: %s\nmultiplier: %.2f\n", console.OneLine(name),
-			console.OneLine(f.GetMaturity()), f.GetTotalRuns(), f.GetAvgQuality(), 100*f.GetFeedbackRate(), console.OneLine(strings.Join(f.GetCommonIssues(), ", ")), f.GetQualityMultiplier())
+			console.OneLine(f.GetMaturity()), f.GetTotalRuns(), f.GetAvgQuality(), 100*f.GetFeedbackRate(),
+			console.OneLine(strings.Join(f.GetCommonIssues(), ", ")), f.GetQualityMultiplier())
 		return nil
 	})
 }
@@ -80,7 +81,7 @@ func (c *profileResetCmd) Run(ctx context.Context, a *console.Console) (int, err
 		if _, err := client.ResetProfile(ctx, &harnessv1.ResetProfileRequest{Namespace: c.Namespace, Profile: name}); err != nil {
 			return err
 		}
-		a.Note("the profile of %s is new", name)
+		a.Report("the profile of %s is new", name)
 		return nil
 	})
 }

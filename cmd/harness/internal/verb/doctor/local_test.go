@@ -19,7 +19,7 @@ func TestDoctorOfALaptop(t *testing.T) {
 	t.Parallel()
 	harnesstest.WithoutBus(t)
 	home := t.TempDir()
-	doctor := func(env map[string]string, args ...string) (harnesstest.Said, doctor.Examination) {
+	doctor := func(env map[string]string, args ...string) (harnesstest.Outcome, doctor.Examination) {
 		t.Helper()
 		env["HOME"] = home
 		text := harnesstest.Call(t, env, "", append([]string{"doctor"}, args...)...)

@@ -90,7 +90,7 @@ func TestPersonSignsInFromTheCommandLine(t *testing.T) {
 	t.Parallel()
 	site, file := signInSite(t, "")
 	data := filepath.Join(t.TempDir(), "data")
-	list := func() harnesstest.Said {
+	list := func() harnesstest.Outcome {
 		return harnesstest.Call(t, nil, "", "mcp", "list", "--mcp", file, "--data", data)
 	}
 	harnesstest.WithoutBus(t)
@@ -185,7 +185,7 @@ func TestPersonSignsInAtAMesh(t *testing.T) {
 	at := func(token string) []string {
 		return []string{"--server", mesh.Addresses["gateway"], "--token-file", write("token-"+token[len(token)-1:], token)}
 	}
-	list := func() harnesstest.Said {
+	list := func() harnesstest.Outcome {
 		return harnesstest.Call(t, nil, "", append([]string{"mcp", "list", "--mcp", file}, at(may)...)...)
 	}
 	if got := list(); got.Code != 0 || !strings.Contains(got.Out, "web  not signed in") {

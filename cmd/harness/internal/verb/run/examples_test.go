@@ -32,7 +32,7 @@ func newExampleOf(t *testing.T, from string) exampleRun {
 	return exampleRun{dir}
 }
 
-func (e exampleRun) run(t *testing.T, args ...string) harnesstest.Said {
+func (e exampleRun) run(t *testing.T, args ...string) harnesstest.Outcome {
 	return harnesstest.Call(t, nil, "", append([]string{
 		"run", "--data", e.dir + "/data", "--run-id", "r", "--agent", e.dir + "/agent.yaml", "--workspace", e.dir + "/workspace",
 		"--model", "script:" + e.dir + "/script.yaml", "--output", "jsonl",
@@ -58,7 +58,7 @@ type outcome struct {
 }
 
 // ended is the result of a run, which has to be done and accepted.
-func (e exampleRun) ended(t *testing.T, said harnesstest.Said) outcome {
+func (e exampleRun) ended(t *testing.T, said harnesstest.Outcome) outcome {
 	t.Helper()
 	got := harnesstest.Call(t, nil, "", "show", "r", "--data", e.dir+"/data", "--output", "json")
 	var run struct{ Result outcome }

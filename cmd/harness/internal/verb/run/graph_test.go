@@ -16,7 +16,7 @@ func TestGraphOfARun(t *testing.T) {
 	agent := harnesstest.Write(t, filepath.Join(dir, "a.yaml"), "agents: [explore, {name: mine, description: a, instructions: b}]\n")
 	graph := harnesstest.Write(t, filepath.Join(dir, "graph.yaml"), "tasks:\n  - {id: find, title: Find, agent: explore, prompt: Look.}\n  - {id: do, agent: mine, prompt: Go., after: [find]}\n")
 	json := harnesstest.Write(t, filepath.Join(dir, "graph.json"), `{"tasks": [{"id": "find", "agent": "explore", "prompt": "Look."}]}`)
-	run := func(args ...string) harnesstest.Said {
+	run := func(args ...string) harnesstest.Outcome {
 		return harnesstest.Call(t, nil, "", append([]string{"run", "--server", f.Address}, args...)...)
 	}
 	for i, test := range []struct {

@@ -135,7 +135,10 @@ func (c *Cmd) start(ctx context.Context, a *console.Console, spec *harnessv1.Run
 	if err != nil {
 		return console.Before(err)
 	}
-	f := &follower.Follower{Target: &c.Target, Session: session, Output: c.Output, Render: c.Render, Guidance: c.Guidance, Alone: !c.Tree, NoDeltas: c.NoStream, Transcript: c.Transcript}
+	f := &follower.Follower{
+		Target: &c.Target, Session: session, Output: c.Output, Render: c.Render, Guidance: c.Guidance,
+		Alone: !c.Tree, NoDeltas: c.NoStream, Transcript: c.Transcript,
+	}
 	defer func() { target.Disconnect(ctx, a, f.Session) }()
 
 	started, err := startRun(ctx, a, session, request)
@@ -145,7 +148,7 @@ func (c *Cmd) start(ctx context.Context, a *console.Console, spec *harnessv1.Run
 	f.Run = started.GetRunId()
 	f.Model, f.Workspace, f.Goal = spec.GetAgent().GetModel(), spec.GetWorkspace(), spec.GetGoal().GetInline()
 	if started.GetExisted() {
-		a.Note("run %s already exists; following it", f.Run)
+		a.Report("run %s already exists; following it", f.Run)
 	}
 	return f.Follow(ctx, a)
 }

@@ -16,7 +16,7 @@ func TestContractAndModeOfARun(t *testing.T) {
 	contract := harnesstest.Write(t, filepath.Join(dir, "c.yaml"), "goal: ours\nrequirements: [b, c]\n")
 	bad := harnesstest.Write(t, filepath.Join(dir, "bad.yaml"), "required_outputs: [{id: a}, {id: a}]\n")
 
-	run := func(args ...string) harnesstest.Said {
+	run := func(args ...string) harnesstest.Outcome {
 		return harnesstest.Call(t, nil, "", append([]string{"run", "--server", f.Address}, args...)...)
 	}
 	for i, test := range []struct {

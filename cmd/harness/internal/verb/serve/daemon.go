@@ -105,7 +105,7 @@ func (c *daemonStopCmd) Run(ctx context.Context, a *console.Console) (int, error
 	case err != nil:
 		return exit.Error, err
 	case conn == nil:
-		a.Note("no background process uses %s", dir)
+		a.Report("no background process uses %s", dir)
 		return exit.Done, nil
 	}
 	defer func() { _ = conn.Close() }()
@@ -125,7 +125,7 @@ func (c *daemonStopCmd) Run(ctx context.Context, a *console.Console) (int, error
 	if err := awaitEnd(ctx, dir); err != nil {
 		return exit.Error, err
 	}
-	a.Note("the background process %d has ended", now.GetPid())
+	a.Report("the background process %d has ended", now.GetPid())
 	return exit.Done, nil
 }
 
@@ -180,10 +180,10 @@ func (c daemonRestartCmd) Run(ctx context.Context, a *console.Console) (int, err
 	}
 	now := node.HolderOf(dir)
 	if conn == nil {
-		a.Note("the background process %d has started", now.PID)
+		a.Report("the background process %d has started", now.PID)
 		return exit.Done, nil
 	}
-	a.Note("the background process %d (%s) replaces %d (%s)", now.PID, now.Build, h.PID, h.Build)
+	a.Report("the background process %d (%s) replaces %d (%s)", now.PID, now.Build, h.PID, h.Build)
 	return exit.Done, nil
 }
 
@@ -212,7 +212,7 @@ func (daemonLogsCmd) Run(_ context.Context, a *console.Console) (int, error) {
 		}
 	}
 	if !found {
-		a.Note("there is no log in %s", dir)
+		a.Report("there is no log in %s", dir)
 	}
 	return exit.Done, nil
 }

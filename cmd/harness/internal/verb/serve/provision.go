@@ -57,7 +57,7 @@ func (c *ProvisionCmd) Run(ctx context.Context, a *console.Console) (int, error)
 	if err := backend.Provision(ctx, bus, layout); err != nil {
 		return exit.Error, natsflags.Named(err)
 	}
-	a.Note("%s is provisioned", jetstream.Redacted(c.NATS))
+	a.Report("%s is provisioned", jetstream.Redacted(c.NATS))
 	return exit.Done, nil
 }
 

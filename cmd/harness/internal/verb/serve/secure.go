@@ -72,7 +72,7 @@ func (c *Cmd) secure(a *console.Console, cfg *node.Config) error {
 		}
 		a.WarnOpenFile("--tokens", c.Tokens)
 		if lines := cfg.Tokens.Unbounded(); len(lines) > 0 {
-			a.Note("--tokens: %s: without roots=, runs of these tokens can use every folder of the tool host's user: line %s (docs/security.md)", c.Tokens, joined(lines))
+			a.Report("--tokens: %s: without roots=, runs of these tokens can use every folder of the tool host's user: line %s (docs/security.md)", c.Tokens, joined(lines))
 		}
 	}
 	cfg.Probe, cfg.NATSFiles = c.Probe, c.Files()
@@ -99,11 +99,11 @@ func (c *Cmd) keys(a *console.Console, cfg *node.Config) error {
 	cfg.KeyFile, cfg.OpenLoopback = c.KeyFile, c.Open
 	switch {
 	case c.Open && c.has(workflow.Gateway):
-		a.Note("WARNING: --open-loopback: every user of this machine and every command of a run can start, answer and approve runs")
+		a.Report("WARNING: --open-loopback: every user of this machine and every command of a run can start, answer and approve runs")
 	case c.Open:
-		a.Note("WARNING: --open-loopback: every user of this machine and every command of a run can call %s", strings.Join(c.Roles, ", "))
+		a.Report("WARNING: --open-loopback: every user of this machine and every command of a run can call %s", strings.Join(c.Roles, ", "))
 	}
-	cfg.Notice = func(text string) { a.Note("%s", text) }
+	cfg.Notice = func(text string) { a.Report("%s", text) }
 	notes, err := localkey.UserNotes(a.Env)
 	if err != nil {
 		a.Log.Warn("clients cannot find the gateway's key by its address; use --token-file", "error", err)
@@ -154,7 +154,7 @@ func (c *Cmd) checkListen(a *console.Console) error {
 	case !c.Insecure:
 		return fmt.Errorf("--listen: %s is reachable from other machines: set %s (docs/security.md), listen on 127.0.0.1, or use --insecure", c.Listen, strings.Join(missing, ", "))
 	}
-	a.Note("WARNING: %s is reachable from other machines without %s: every client that connects can run commands here", c.Listen, strings.Join(without, ", without "))
+	a.Report("WARNING: %s is reachable from other machines without %s: every client that connects can run commands here", c.Listen, strings.Join(without, ", without "))
 	return nil
 }
 

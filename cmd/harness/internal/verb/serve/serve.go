@@ -101,7 +101,7 @@ func (c *Cmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		drain = c.Drain.D
 	}
 	if c.NATS == "" && !slices.Contains(c.Roles, workflow.AllRoles) && len(c.Roles) < len(workflow.Roles()) {
-		a.Note("WARNING: without --nats the bus is embedded in this process: %s cannot work with other processes", strings.Join(c.Roles, ", "))
+		a.Report("WARNING: without --nats the bus is embedded in this process: %s cannot work with other processes", strings.Join(c.Roles, ", "))
 	}
 	if err := c.checkCORS(); err != nil {
 		return exit.Error, fmt.Errorf("--cors: %w", err)

@@ -40,7 +40,7 @@ func (c *ListCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	case errors.Is(err, backend.ErrNoData) && c.Output == "json":
 		return exit.Done, console.Emit(a.Out, []byte(`{"runs":[]}`))
 	case errors.Is(err, backend.ErrNoData):
-		a.Note("no runs")
+		a.Report("no runs")
 		return exit.Done, nil
 	case err != nil:
 		return exit.Error, err
@@ -58,7 +58,7 @@ func (c *ListCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	case c.Output == "json":
 		write = c.json
 	case len(runs) == 0:
-		a.Note("no runs")
+		a.Report("no runs")
 		return exit.Done, nil
 	}
 	out, err := write(ctx, a, session, runs)
@@ -69,7 +69,7 @@ func (c *ListCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 		return exit.Error, err
 	}
 	if more {
-		a.Note("there are older runs; --limit %d lists more", 2*uint64(c.Limit))
+		a.Report("there are older runs; --limit %d lists more", 2*uint64(c.Limit))
 	}
 	return exit.Done, nil
 }
@@ -111,7 +111,7 @@ func reportIdle(a *console.Console, s *backend.Session, runs []*harnessv1.Run) {
 	}
 	for _, run := range runs {
 		if run.GetStatus() == harnessv1.RunStatus_RUN_STATUS_RUNNING {
-			a.Note("no process is working on %s; harness resume %s continues it", run.GetRunId(), run.GetRunId())
+			a.Report("no process is working on %s; harness resume %s continues it", run.GetRunId(), run.GetRunId())
 		}
 	}
 }

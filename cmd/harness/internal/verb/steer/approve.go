@@ -38,7 +38,9 @@ func (r *continuation) resumes(a *console.Console) bool {
 
 // sendAnswer sends an answer to a call, to the run in which it waits, and, if the run is to continue,
 // follows it.
-func sendAnswer(ctx context.Context, a *console.Console, o *target.OneRun, f *follower.Follower, call *harnessv1.PendingCall, resumes bool, request *harnessv1.SendInputRequest) (int, error) {
+func sendAnswer(
+	ctx context.Context, a *console.Console, o *target.OneRun, f *follower.Follower, call *harnessv1.PendingCall, resumes bool, request *harnessv1.SendInputRequest,
+) (int, error) {
 	request.Namespace, request.RunId, request.RequestId = o.Namespace, cmp.Or(call.GetRunId(), o.RunID), follow.NewID()
 	if resumes {
 		current, err := f.Current(ctx)
@@ -140,7 +142,7 @@ func (c *ApproveCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	if v.Decision == 0 && call.GetTool() != "" { // one that is announced cannot be shown
 		err := follower.NewPrompt(ctx, a).Decide(ctx, call, a.Signals, send)
 		if errors.Is(err, follow.ErrUndecided) {
-			a.Note("%s: %s", err, target.Answering(c.RunID, call, c.Words(a)))
+			a.Report("%s: %s", err, target.Answering(c.RunID, call, c.Words(a)))
 			return exit.Parked, nil
 		}
 		return code, err

@@ -40,6 +40,6 @@ func (c *FeedbackCmd) Run(ctx context.Context, a *console.Console) (int, error) 
 	if err != nil {
 		return exit.Error, err
 	}
-	a.Note("the feedback on %s is stored", c.RunID)
+	a.Report("the feedback on %s is stored", c.RunID)
 	return exit.Done, nil
 }

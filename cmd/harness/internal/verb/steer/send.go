@@ -69,7 +69,7 @@ func (c *SendCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	sent, err := c.send(ctx, session, text, files)
 	if err != nil {
 		if len(sent) > 0 {
-			a.Note("%s is stored; no process is working on the run", sent[0])
+			a.Report("%s is stored; no process is working on the run", sent[0])
 		}
 		return exit.Error, c.named(err)
 	}

@@ -97,7 +97,7 @@ func stop(ctx context.Context, a *console.Console, o *target.OneRun, want harnes
 		},
 	})
 	if cause := context.Cause(waiting); err != nil && cause != nil {
-		a.Note("stored; run %s stops when a worker continues it", o.RunID)
+		a.Report("stored; run %s stops when a worker continues it", o.RunID)
 		return exit.Done, nil
 	}
 	if err != nil {
