@@ -19,7 +19,13 @@ var windows = []struct {
 
 // TestEachRequest plays both kinds of work in each window and checks each request. Without
 // strategies for results a run lives from summaries alone.
-func TestEachRequest(t *testing.T) {
+func TestEachRequest(t *testing.T) { eachRequest(t, 70) }
+
+// TestSystemEachRequest plays 200 turns of work instead of 70.
+func TestSystemEachRequest(t *testing.T) { eachRequest(t, 200) }
+
+func eachRequest(t *testing.T, turns int) {
+	t.Helper()
 	for _, w := range windows {
 		for _, kind := range []string{"coding", "research"} {
 			t.Run(fmt.Sprintf("%s in %d", kind, w.tokens), func(t *testing.T) {
@@ -28,7 +34,7 @@ func TestEachRequest(t *testing.T) {
 				if w.tokens <= 32_000 {
 					r.checkWires()
 				}
-				for _, turn := range newWork(kind, 200, 1).turns {
+				for _, turn := range newWork(kind, turns, 1).turns {
 					r.play(turn)
 				}
 				t.Logf("%d passes, %d summaries, %.0f %% cached", r.figures.passes, r.figures.summaries, 100*r.figures.cachedBytes/r.figures.bytes)

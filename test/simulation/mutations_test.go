@@ -48,7 +48,7 @@ var mutations = []mutation{
 	{name: "ack-before-commit", log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log {
 		return &deliveryLog{Log: log, around: ackFirst}
 	}},
-	{name: "heartbeat-without-ownership", hangs: true, log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
+	{name: "heartbeat-without-ownership", from: 280, hangs: true, log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
 		if role != "turn" {
 			return log
 		}
@@ -63,7 +63,7 @@ var mutations = []mutation{
 	{name: "unvalidatedLog-views", replicated: true, log: func(_ string, _ *sim.Process, log runlog.Log) runlog.Log {
 		return &unvalidatedLog{Log: log}
 	}},
-	{name: "cursor-stays-at-refused", log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
+	{name: "cursor-stays-at-refused", from: 18, log: func(role string, _ *sim.Process, log runlog.Log) runlog.Log {
 		if role != "repair" {
 			return log
 		}
@@ -75,7 +75,7 @@ var mutations = []mutation{
 		}
 		return &rewritingLog{Log: log, rewrite: forgetDrained}
 	}},
-	{name: "killed-without-a-kill", invariant: "a killed call is dead", hosts: func(hosts harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient {
+	{name: "killed-without-a-kill", from: 20, invariant: "a killed call is dead", hosts: func(hosts harnessv1.ToolHostServiceClient) harnessv1.ToolHostServiceClient {
 		return lyingHosts{hosts}
 	}},
 }

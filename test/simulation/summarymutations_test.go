@@ -42,7 +42,7 @@ var summaryMutations = []mutation{
 		return sim.OverwriteBlobs(log)
 	}},
 	{name: "job-never-created", summaries: true, invariant: "a job is not forgotten", log: ofCompaction(func(log runlog.Log) runlog.Log { return uncreatedLog{log} })},
-	{name: "job-dropped", summaries: true, invariant: "a job is not forgotten", log: rewriting(dropJobs)},
+	{name: "job-dropped", from: 33, summaries: true, invariant: "a job is not forgotten", log: rewriting(dropJobs)},
 	{name: "job-not-awaited", summaries: true, invariant: "a full window waits for its summary", log: rewriting(awaitNothing)},
 	{name: "usage-counted-twice", summaries: true, invariant: "the usage of a job counts once", log: rewriting(countAgain)},
 	{name: "ended-job-kept", summaries: true, invariant: "the usage of a job counts once", log: rewriting(keepEnded())},

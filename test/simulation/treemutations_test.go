@@ -39,7 +39,7 @@ func changing(change func(item *harnessv1.InboxItem)) decorate {
 // treeMutations are faults in what keeps parents and children together.
 var treeMutations = []mutation{
 	{name: "underived-ids", trees: true, invariant: "one run for each call", log: underivedIDs()},
-	{name: "report-acknowledged-first", trees: true, invariant: "each report arrives", log: ofRepair(func(log runlog.Log) runlog.Log {
+	{name: "report-acknowledged-first", from: 25, trees: true, invariant: "each report arrives", log: ofRepair(func(log runlog.Log) runlog.Log {
 		return childrenAckedFirst{log}
 	})},
 	{name: "orders-without-versions", trees: true, from: 1400, invariant: "nothing works below a run that has stopped", log: unversionedOrders()},
@@ -52,7 +52,7 @@ var treeMutations = []mutation{
 			r.Status, r.Accepted = harnessv1.RunStatus_RUN_STATUS_DONE, true
 		}
 	})},
-	{name: "stop-not-awaited", trees: true, invariant: "nothing works below a run that has stopped", log: changing(func(item *harnessv1.InboxItem) {
+	{name: "stop-not-awaited", from: 1360, trees: true, invariant: "nothing works below a run that has stopped", log: changing(func(item *harnessv1.InboxItem) {
 		if r := item.GetChildReport(); r != nil {
 			r.Order++
 		}
