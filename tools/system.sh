@@ -4,7 +4,6 @@
 #
 #   tools/system.sh [GO TEST ARGUMENTS]
 #
-# They mostly wait for other processes, so more packages run at a time than there are cores.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export GOFLAGS="-trimpath ${GOFLAGS-}" CGO_ENABLED=${CGO_ENABLED-0}
@@ -12,4 +11,4 @@ packages=$(tools/packages.sh TestSystem | cut -d' ' -f1 | sort -u)
 [ -n "$packages" ] || { echo "no tests named TestSystem…" >&2; exit 1; }
 echo "go test -run '^TestSystem' on $(wc -w <<<"$packages") packages: on two cores about six minutes"
 # shellcheck disable=SC2086 # import paths hold no spaces
-exec go test -vet=off -p "$((2 * $(nproc)))" -timeout 30m -run '^TestSystem' "$@" $packages
+exec go test -vet=off -timeout 30m -run '^TestSystem' "$@" $packages

@@ -2,7 +2,6 @@ package jetstream
 
 import (
 	"context"
-	"flag"
 	"testing"
 	"time"
 
@@ -15,13 +14,6 @@ import (
 
 func TestMain(m *testing.M) {
 	disktest.Enter()
-	// These tests wait for servers far more than they compute.
-	flag.Parse()
-	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		if err := flag.Set("test.parallel", "6"); err != nil {
-			panic(err)
-		}
-	}
 	goleak.VerifyTestMain(m)
 }
 
