@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/metadata"
 
@@ -137,7 +138,8 @@ func TestSystemTraceIsConnected(t *testing.T) {
 func TestSystemTakeoverIsLinked(t *testing.T) {
 	t.Parallel()
 	collector := oteltest.Start(t)
-	m := meshtest.Start(t, bin, meshtest.Config{Env: collector.Env()})
+	// A longer takeover time than usual: on a busy machine a second one would follow the first.
+	m := meshtest.Start(t, bin, meshtest.Config{Env: collector.Env(), Takeover: 3 * time.Second})
 	m.Process("turn").Kill()
 	first := m.Start("turn", meshtest.Arm("turn.responded=kill"))
 	m.AwaitReady("turn")
