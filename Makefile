@@ -17,7 +17,7 @@ TESTFLAGS ?=
 # Tests of the whole system have this prefix. They run in test-system.
 SYSTEM := ^TestSystem
 # The packages with other tests, those that take longest first. Those with benchmarks alone are not linked.
-TESTED = $(shell tools/packages.sh '(Test|Fuzz|Example)' | grep -vE ' Test(Main|System.*)$$' | cut -d' ' -f1 | sort -ru)
+TESTED = $(shell { echo github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream; tools/packages.sh '(Test|Fuzz|Example)' | grep -vE ' Test(Main|System.*)$$' | cut -d' ' -f1 | sort -ru; } | awk '!n[$$0]++')
 # How long fuzz searches for each function: 30s, or 1000x for 1,000 inputs.
 FUZZTIME ?= 30s
 # The paths that language checks; empty: the whole repository.
