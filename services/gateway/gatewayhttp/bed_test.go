@@ -87,7 +87,7 @@ var beds atomic.Int64
 
 func newBed(t testing.TB, change ...func(*gatewayhttp.Config)) *bed {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 90*time.Second)
 	t.Cleanup(cancel)
 	b := &bed{t: t, ctx: ctx, namespace: fmt.Sprintf("ns%d", beds.Add(1))}
 	b.server = gatewayserver.New(gatewayserver.Config{Log: shared, Profiles: profile.New(profile.Config{Values: shared})})
