@@ -227,7 +227,6 @@ func TestGuards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts hundreds of commands")
 	}
-	t.Parallel()
 	checkGuards(t, func(n int, user string) bool { return usersHere()[n%len(usersHere())] == user })
 }
 
@@ -236,7 +235,6 @@ func TestSystemGuards(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts hundreds of commands")
 	}
-	t.Parallel()
 	checkGuards(t, func(int, string) bool { return true })
 }
 

@@ -52,7 +52,6 @@ func TestTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts hundreds of commands")
 	}
-	t.Parallel()
 	measureTable(t, *update)
 }
 
@@ -61,7 +60,6 @@ func TestSystemTable(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts hundreds of commands")
 	}
-	t.Parallel()
 	if !*update {
 		measureTable(t, true)
 	}
