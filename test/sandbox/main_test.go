@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/test/sandbox/job"
 	"github.com/harnessmesh/harnessmesh/test/sandbox/wayout"
 )
@@ -40,7 +40,7 @@ func usersHere() []string {
 func levels(t *testing.T) (abi int, full bool) {
 	t.Helper()
 	_, err := exec.LookPath("bwrap")
-	return command.LandlockABI(), err == nil
+	return process.LandlockABI(), err == nil
 }
 
 // programs are built once.

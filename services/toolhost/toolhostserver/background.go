@@ -11,7 +11,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
@@ -151,12 +151,12 @@ func (s *Server) runBackground(ctx context.Context, b *background, req *harnessv
 func (s *Server) runInBackground(ctx context.Context, b *background, req *harnessv1.ExecuteToolRequest) (tools.Exit, error) {
 	w, err := s.openWorkspace(req.GetWorkspace())
 	if err != nil {
-		return tools.Exit{Exit: command.Exit{Error: disk.Reason(err)}}, nil
+		return tools.Exit{Exit: process.Exit{Error: disk.Reason(err)}}, nil
 	}
 	defer w.Close()
 	watch, err := s.guard.Start(req.GetWorkspace())
 	if err != nil {
-		return tools.Exit{Exit: command.Exit{Error: disk.Reason(err)}}, nil
+		return tools.Exit{Exit: process.Exit{Error: disk.Reason(err)}}, nil
 	}
 	defer func() {
 		if note := watch.End(); note != "" {
@@ -164,8 +164,8 @@ func (s *Server) runInBackground(ctx context.Context, b *background, req *harnes
 		}
 	}()
 	var timer *time.Timer
-	exit, err := s.runCommand(ctx, w, b.run, req.GetConfinement(), command.Command{
-		Line: b.line, Output: b.output, Begun: func(begun command.Begun) {
+	exit, err := s.runCommand(ctx, w, b.run, req.GetConfinement(), process.Command{
+		Line: b.line, Output: b.output, Begun: func(begun process.Begun) {
 			s.shareNetwork(b.run, begun)
 			if b.limit > 0 {
 				timer = time.AfterFunc(b.limit, func() { b.stop(errTimeout) })

@@ -8,7 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
 )
 
@@ -182,7 +182,7 @@ func (s *Server) storeTombstone(key string, f toolhost.Fate) error {
 // killFormer returns when no process of earlier hosts at this place or on this ledger is
 // left, and what their calls have changed of what git runs programs by is put back.
 func (s *Server) killFormer() error {
-	if left := command.KillFormer(s.instance.isFormer); left > 0 {
+	if left := process.KillFormer(s.instance.isFormer); left > 0 {
 		s.log.Error("commands of an earlier tool host could not be killed", "processes", left, "ledger", s.ledger.ID)
 		return unavailable("commands of an earlier tool host could not be killed yet; send the request again", nil)
 	}

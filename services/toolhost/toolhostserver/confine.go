@@ -17,9 +17,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/egress"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/egress"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 )
 
@@ -83,7 +83,7 @@ func (c *confiner) lost() {
 func (c *confiner) probe(ctx context.Context) (confinement.Machine, *harnessv1.SandboxSupport) {
 	home, _ := os.UserHomeDir()
 	m := confinement.Machine{
-		ABI: command.LandlockABI(), Root: os.Geteuid() == 0, Home: home, Environ: os.Environ(), Look: inspect, Pass: c.pass,
+		ABI: process.LandlockABI(), Root: os.Geteuid() == 0, Home: home, Environ: os.Environ(), Look: inspect, Pass: c.pass,
 		Secrets: disk.WithoutLinks(c.secrets),
 	}
 	s := &harnessv1.SandboxSupport{LandlockAbi: uint32(m.ABI), Least: c.least} //nolint:gosec // small
@@ -151,7 +151,7 @@ func (c *confiner) try(ctx context.Context, m confinement.Machine, level harness
 	// What does not confine counts as broken, whatever it reports.
 	line := "if cat ../outside 2>/dev/null; then exit 1; fi; echo inside"
 	var output strings.Builder
-	exit, err := command.Run(ctx, command.Command{Line: line, Dir: workplace, Environ: run.Environ, Plan: run.Plan, Mark: c.mark(), Output: &output})
+	exit, err := process.Run(ctx, process.Command{Line: line, Dir: workplace, Environ: run.Environ, Plan: run.Plan, Mark: c.mark(), Output: &output})
 	switch {
 	case err != nil:
 		return err

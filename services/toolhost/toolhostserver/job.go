@@ -19,7 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
@@ -155,7 +155,7 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 	return t.Run(ctx, &tools.Environment{
 		Workspace: w, Limits: s.config.Limits, Timeout: req.GetTimeout().AsDuration(), Sync: s.config.Sync,
 		Command: func(ctx context.Context, line string, output io.Writer) (tools.Exit, error) {
-			return s.runCommand(ctx, w, j.run, req.GetConfinement(), command.Command{Line: line, Output: io.MultiWriter(output, j.output)})
+			return s.runCommand(ctx, w, j.run, req.GetConfinement(), process.Command{Line: line, Output: io.MultiWriter(output, j.output)})
 		},
 		Start: func(ctx context.Context, line string, limit time.Duration) (tools.Launch, error) {
 			return s.startBackground(ctx, j, req, line, limit)
@@ -176,7 +176,7 @@ func (s *Server) runTool(ctx context.Context, t tools.Tool, req *harnessv1.Execu
 
 // runCommand runs a command of a run in a workspace, confined, with the mark of this host's
 // commands. If it cannot be confined as conf says, nothing runs and the exit is Unconfined.
-func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, run string, conf *harnessv1.Confinement, c command.Command) (tools.Exit, error) {
+func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, run string, conf *harnessv1.Confinement, c process.Command) (tools.Exit, error) {
 	machine, support := s.confiner.find(ctx)
 	level := conf.GetLevel()
 	if level == sandbox.Auto {
@@ -221,7 +221,7 @@ func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, run str
 	network.joins(&c, confined)
 	proxy := s.confiner.proxy(cfg)
 	c.Serve = proxy.Serve
-	exit, err := command.Run(ctx, c)
+	exit, err := process.Run(ctx, c)
 	if err != nil {
 		s.log.Error("supervisor of a command failed", "error", err)
 	}
@@ -236,7 +236,7 @@ func (s *Server) runCommand(ctx context.Context, w *workspace.Workspace, run str
 }
 
 func unconfined(why string) tools.Exit {
-	return tools.Exit{Exit: command.Exit{Unconfined: true, Error: why}}
+	return tools.Exit{Exit: process.Exit{Unconfined: true, Error: why}}
 }
 
 // executed returns the response for the result of a tool.

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 )
 
 // network is the network of a run's commands that have none of the machine: that of its first
@@ -28,7 +28,7 @@ type network struct {
 var errNoNetwork = errors.New("the command has no separate network")
 
 // openNetwork opens the network of a command that has begun, after a try to join it.
-func openNetwork(b command.Begun) (*network, error) {
+func openNetwork(b process.Begun) (*network, error) {
 	if b.PID == 0 || b.Network == 0 {
 		return nil, errNoNetwork
 	}
@@ -80,7 +80,7 @@ func (n *network) close() {
 
 // shareNetwork makes the network of a background command that of its run, unless the run has
 // one.
-func (s *Server) shareNetwork(run string, b command.Begun) {
+func (s *Server) shareNetwork(run string, b process.Begun) {
 	n, err := openNetwork(b)
 	if err != nil {
 		s.log.Debug("network of a background command cannot be joined", "error", err)
@@ -124,7 +124,7 @@ func (s *Server) networkOf(run string) *network {
 const unshareNetwork = "--unshare-net"
 
 // joins has a command join the network, if it would have a separate one and no proxy.
-func (n *network) joins(c *command.Command, confined confinement.Confinement) {
+func (n *network) joins(c *process.Command, confined confinement.Confinement) {
 	plan := confined.Plan
 	if n == nil || plan == nil || plan.Listen != "" || !slices.Contains(plan.Bwrap, unshareNetwork) {
 		return

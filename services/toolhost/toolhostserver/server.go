@@ -63,7 +63,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/transport/remote"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/git"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/ledger"
@@ -259,7 +259,7 @@ func New(config Config) (*Server, error) {
 		backgrounds: make(map[string]backgrounds),
 		networks:    make(map[string]*network),
 	}
-	s.git = git.New(git.Config{Dir: dir, Data: data, Mark: func() string { return command.MarkVariable + "=" + s.instance.newMark() }})
+	s.git = git.New(git.Config{Dir: dir, Data: data, Mark: func() string { return process.MarkVariable + "=" + s.instance.newMark() }})
 	s.worktrees = worktree.New(worktree.Config{
 		Dir: filepath.Join(dir, "worktrees"), Data: data, Secrets: config.Secrets, Git: s.git, Busy: s.isBusy, Sync: config.Sync, Logger: config.Logger,
 	})

@@ -23,7 +23,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/webtool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/dial"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/guard"
@@ -142,7 +142,7 @@ func (s *Server) runServer(ctx context.Context, p mcpclient.Process) error {
 	case level == sandbox.Off:
 		p.Notice("its process is not confined: the sandbox is off")
 	}
-	exit, err := s.runCommand(ctx, w, p.Run.Key, &harnessv1.Confinement{Level: level, Config: cfg}, command.Command{
+	exit, err := s.runCommand(ctx, w, p.Run.Key, &harnessv1.Confinement{Level: level, Config: cfg}, process.Command{
 		Line: p.Line, Stdin: p.Input, Output: p.Output, Errors: p.Errors, Environ: p.Environ,
 	})
 	switch {

@@ -15,7 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/test/sandbox/wayout"
 )
 
@@ -78,7 +78,7 @@ func (h *host) find() error {
 		}
 	}
 	h.machine = confinement.Machine{
-		ABI: command.LandlockABI(), Bwrap: bwrap, Overlay: bwrap != "", Root: os.Geteuid() == 0, Etc: names, Home: h.target.Home, Environ: os.Environ(),
+		ABI: process.LandlockABI(), Bwrap: bwrap, Overlay: bwrap != "", Root: os.Geteuid() == 0, Etc: names, Home: h.target.Home, Environ: os.Environ(),
 		Look: func(path string) (found, folder bool) {
 			info, err := os.Stat(path)
 			return err == nil, err == nil && info.IsDir()

@@ -17,7 +17,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/confinement"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/tools"
 	"github.com/harnessmesh/harnessmesh/test/sandbox/job"
@@ -159,7 +159,7 @@ func (a *attempt) command(line string) (string, error) {
 	}
 	a.edit(&made)
 	var output bytes.Buffer
-	exit, err := command.Run(context.Background(), command.Command{
+	exit, err := process.Run(context.Background(), process.Command{
 		Line: line, Dir: a.target.Workspace, Environ: made.Environ, Plan: made.Plan, Mark: a.target.Mark, Output: &output,
 	})
 	if err == nil && (exit.Error != "" || exit.Exceeded != "" || exit.Code != 0) {
@@ -169,7 +169,7 @@ func (a *attempt) command(line string) (string, error) {
 }
 
 // makeFolders makes the folders of a command, as a tool host does.
-func makeFolders(r confinement.Request, p *command.Plan) error {
+func makeFolders(r confinement.Request, p *process.Plan) error {
 	err := errors.Join(os.MkdirAll(r.Home, 0o700), os.MkdirAll(r.Temporary, 0o700))
 	if p == nil {
 		return err

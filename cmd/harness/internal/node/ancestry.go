@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 
-	toolcommand "github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
 )
 
@@ -13,7 +13,7 @@ type ancestor struct {
 	parent int
 	// program is argv[0].
 	program string
-	// mark is the value of toolcommand.MarkVariable in its environment; empty if it has none
+	// mark is the value of process.MarkVariable in its environment; empty if it has none
 	// or cannot be read.
 	mark string
 }
@@ -86,4 +86,4 @@ func (own ownLine) descends(pid int, read func(pid int) (ancestor, error)) (bool
 }
 
 // markPrefix begins the entry of a mark in an environment.
-const markPrefix = toolcommand.MarkVariable + "="
+const markPrefix = process.MarkVariable + "="

@@ -22,7 +22,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/tool"
 	"github.com/harnessmesh/harnessmesh/services/toolhost"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/process"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/disk"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/webclient"
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/workspace"
@@ -195,7 +195,7 @@ func All() []Tool {
 
 // Exit describes how a command ended, and at which level it ran.
 type Exit struct {
-	command.Exit
+	process.Exit
 	Level harnessv1.SandboxLevel
 	// Refused returns what the sandbox has kept the command from, judged by its output; nil if it
 	// was not confined.

@@ -1,4 +1,4 @@
-// Package command runs shell commands and kills everything that they start.
+// Package process runs shell commands and kills everything that they start.
 //
 // On Linux a command runs under a supervisor, which is this program started again (see
 // package supervisor). The supervisor confines the command, adopts every orphan of it and
@@ -7,7 +7,7 @@
 // environment, by which a later host finds and kills what an earlier one left behind.
 //
 // On other systems a command gets a process group, and the group is killed.
-package command
+package process
 
 import (
 	"io"

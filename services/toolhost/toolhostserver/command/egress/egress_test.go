@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
-	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/egress"
+	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/egress"
 )
 
 // TestMain looks for goroutines that are left. One of the HTTP server may still wait for a
