@@ -248,16 +248,18 @@ const lagWait = time.Second
 
 // marked returns the state of a mark, as the stream's leader knows it.
 func (l *Log) marked(ctx context.Context, p int, k mark) (markState, error) {
+	past := false // a former answer had a stream that is past the mark
 	for end := time.Now().Add(lagWait); ; {
 		m, err := l.leaderRead(ctx, runsStream(p), fmt.Sprintf(`{"seq":%d}`, k.sequence))
-		if err != nil {
+		switch {
+		case err != nil:
 			return 0, err
-		}
-		if m.Sequence != 0 {
-			if markOf(m.Sequence, m.Subject, m.Data) == k {
-				return markStored, nil
-			}
+		case m.Sequence != 0 && markOf(m.Sequence, m.Subject, m.Data) == k:
+			return markStored, nil
+		case m.Sequence != 0:
 			return markReplaced, nil
+		case past:
+			return markErased, nil
 		}
 		stream, err := asked(ctx, func(ctx context.Context) (jetstream.Stream, error) { return l.js.Stream(ctx, runsStream(p)) })
 		if err != nil {
@@ -265,7 +267,8 @@ func (l *Log) marked(ctx context.Context, p int, k mark) (markState, error) {
 		}
 		switch last := stream.CachedInfo().State.LastSeq; {
 		case last >= k.sequence:
-			return markErased, nil
+			past = true // by a message that was stored between the two answers, or before
+			continue
 		case stream.CachedInfo().Config.Replicas == 1 || time.Now().After(end):
 			return markReplaced, nil
 		}

@@ -1,6 +1,10 @@
 package jetstream
 
-import "testing"
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+)
 
 // TestMarks checks that the marks cover all distances back from the newest message, and
 // that they are few.
@@ -39,5 +43,27 @@ func TestMarks(t *testing.T) {
 	m.cut(0)
 	if left := m.oldestFirst(); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+}
+
+// TestMarkWhoseSequenceIsUsedAgain asks for the mark of a lost message while another one is
+// stored with its sequence: the mark is replaced then, and does not count as erased, by which
+// its record would stay cached.
+func TestMarkWhoseSequenceIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	s := &lone{dir: filepath.Join(t.TempDir(), "now"), listen: "127.0.0.1:0"}
+	s.start(t)
+	t.Cleanup(func() { s.server.Stop() })
+	if err := Provision(t.Context(), Config{URL: s.url}, Layout{}); err != nil {
+		t.Fatal(err)
+	}
+	writer, reader := s.open(t), s.open(t)
+	for n := range 300 {
+		stored := make(chan uint64)
+		go func() { stored <- kept(t, writer, first(fmt.Sprint("r", n))).Sequence }()
+		state, err := reader.marked(t.Context(), 0, mark{sequence: uint64(n + 1), digest: 1})
+		if sequence := <-stored; state != markReplaced || err != nil || sequence != uint64(n+1) {
+			t.Fatalf("the mark of %d, which is stored at %d: state %d, %v", n+1, sequence, state, err)
+		}
 	}
 }
