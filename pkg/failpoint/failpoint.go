@@ -46,7 +46,7 @@ var rolePoints = map[string][]string{
 		"ordered",        // the order is sent, the parent's step is not acknowledged
 		"timer_fired",    // a timer was delivered, no item appended
 		"timer_kept",     // the item is stored, the timer not acknowledged
-		"below_expired",  // what is below a deleted run is deleted, nothing of the run is erased
+		"below_expired",  // the runs below a deleted run are deleted, nothing of the run is erased
 		"erased",         // everything of a deleted run is erased except its last record, no timer set for it
 	},
 	workflow.Turn: {

@@ -87,7 +87,8 @@ func (s State) answerKey(callID string) string {
 	return last
 }
 
-// notPending returns the refusal of an answer; kind is what the call does wait for.
+// notPending returns the refusal of an answer to a call that waits for kind instead, or for
+// nothing.
 func (s State) notPending(callID, kind string) error {
 	text := "does not wait for an answer"
 	switch kind {

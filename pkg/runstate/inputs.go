@@ -120,7 +120,7 @@ func GrantRules(s *harnessv1.Snapshot, rules []*harnessv1.ToolRule) (granted boo
 	return true
 }
 
-// ShareGrants gives a run that starts what is allowed for the rest of the run from. It changes s.
+// ShareGrants gives a run that starts the grants of the run from. It changes s.
 func ShareGrants(s, from *harnessv1.Snapshot) {
 	s.GrantedTools = slices.Clone(from.GetGrantedTools())
 	for _, rule := range from.GetGrants() {

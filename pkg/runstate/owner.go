@@ -57,8 +57,8 @@ type DefinitionFields interface {
 	GetMcp() *harnessv1.McpState
 }
 
-// InboxFields are what the run remembers of its inbox, so that an input that is sent again has no
-// second effect.
+// InboxFields are the position in the inbox, the accepted inputs and the grants, so that an input
+// that is sent again has no second effect.
 //
 //snapshot:writers services/repair
 type InboxFields interface {
@@ -70,7 +70,8 @@ type InboxFields interface {
 	GetGrants() []*harnessv1.ToolRule
 }
 
-// TurnFields are the present turn, and what the requests of earlier ones have shown the model.
+// TurnFields are the present turn, and the items and texts that earlier requests have shown the
+// model.
 //
 //snapshot:writers services/turn
 type TurnFields interface {
@@ -91,7 +92,7 @@ type TurnFields interface {
 	GetToolsDigest() string
 }
 
-// StopFields count what the gates of the stop decision have sent back in the segment.
+// StopFields count the stops that the gates of the stop decision have rejected in the segment.
 //
 //snapshot:writers services/stopdecision
 type StopFields interface {

@@ -8,8 +8,8 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// Tombstone returns the snapshot of a run that is deleted at now, without what it was about: what
-// the rest of its deletion needs remains, except for its children.
+// Tombstone returns the snapshot of a run that is deleted at now, without its content. It keeps the
+// fields that the rest of the deletion needs, except for the children.
 func Tombstone(before *harnessv1.Snapshot, now time.Time) *harnessv1.Snapshot {
 	s := &harnessv1.Snapshot{
 		Status: before.GetStatus(), Phase: before.GetPhase(), PausedPhase: before.GetPausedPhase(),

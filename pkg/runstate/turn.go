@@ -12,8 +12,8 @@ func RecordDone(s *harnessv1.Snapshot, done bool) {
 	}
 }
 
-// WithdrawDone withdraws what the agent declared in the open turn, because it has not read a
-// message that came later. It changes s.
+// WithdrawDone withdraws the agent's declaration that it is done in the open turn, because the
+// agent has not read a message that came later. It changes s.
 func WithdrawDone(s *harnessv1.Snapshot) {
 	t := s.GetTurn()
 	if !t.GetOpen() {

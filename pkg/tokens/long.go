@@ -9,7 +9,7 @@ package tokens
 //
 // Proof. Suppose that merging UTV crosses an end of T, and look at the first such merge.
 // Before it, the bytes of UT were merged exactly as they are in UT alone, and those of TV
-// as in TV alone: what is merged next within either is the least of its pairs. If that
+// as in TV alone: the next merge within either is the least of its pairs. If that
 // merge crosses the first end of T, its two parts are in UT, and are the least of all
 // pairs, so UT alone makes the same merge; but then T is no token there. The other end is
 // alike, in TV. So no merge crosses an end of T, and U, T and V are merged separately. ∎
@@ -62,8 +62,8 @@ func (m *merger) long(text string, from, to int) int {
 
 // repeat appends the lengths of tokens that the text repeats after end, and returns where
 // they end. If the last tokens are T, some others and T again, and what follows has the
-// bytes of these others and T, then it has their tokens, because what is said above of
-// UTV holds for T. The end of a window cuts tokens, so up to maxTail of them are replaced.
+// bytes of these others and T, then it has their tokens, because the rule for UTV
+// above holds for T. The end of a window cuts tokens, so up to maxTail of them are replaced.
 func repeat(sizes []uint8, text string, end, to int) ([]uint8, int) {
 	at := end
 	for n := len(sizes); n > 1 && n >= len(sizes)-maxTail; n-- {

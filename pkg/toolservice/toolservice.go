@@ -38,7 +38,7 @@ import (
 type Tool struct {
 	// Name is unique in the service; 1 to 256 bytes. Models call the tool SERVICE__NAME.
 	Name string
-	// Description is what the model reads about it.
+	// Description is the tool's description for the model.
 	Description string
 	// Schema is the JSON Schema of its arguments, an object. Default: it has none.
 	Schema string
@@ -71,7 +71,7 @@ func (c *Call) Output(text string) {
 
 // Result is how a call ended.
 type Result struct {
-	// Text, which is UTF-8, and Media are what the model reads, less than 16 MiB in all.
+	// Text, which is UTF-8, and Media are for the model, less than 16 MiB in all.
 	Text  string
 	Media []*harnessv1.ToolServiceMedia
 	// IsError: the tool failed.

@@ -20,9 +20,9 @@ const (
 // budgetExceeded is the prefix of the kinds of parks for a budget; the budget follows.
 const budgetExceeded = "budget_exceeded:"
 
-// Lease returns what a child may use up from its start, or from where it is continued: a quarter of what the parent
-// has left in tokens, cost and runs, at least 20,000 tokens, 2 cents and, if it may delegate, one run, and at most what
-// its definition says. broke names the budget of which nothing is left; empty if there is none. Unset: no limit.
+// Lease returns the budgets of a child from its start, or from where it is continued: a quarter of the tokens, cost
+// and runs that the parent has left, at least 20,000 tokens, 2 cents and, if it may delegate, one run, and at most
+// those of its definition. broke names an exhausted budget of the parent; empty if there is none. Unset: no limit.
 func Lease(s *harnessv1.Snapshot, def *harnessv1.SubAgent, c *harnessv1.Child) (lease *harnessv1.Budgets, broke string) {
 	lease = proto.CloneOf(def.GetBudgets())
 	if lease == nil {

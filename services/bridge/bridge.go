@@ -56,7 +56,7 @@ func CheckName(name string) error {
 }
 
 // writableFields are the fields of the snapshot that the executor name may change.
-// Compaction may also change the token budget, and what the view leaves out.
+// Compaction may also change the token budget and its plan.
 func writableFields(name string) []protoreflect.Name {
 	fields := []protoreflect.Name{"mode", "model", "fallback_models", "hooks"}
 	if name == workflow.Compaction {
@@ -107,7 +107,7 @@ func draft(name string, in *harnessv1.StepInput) *runstate.Draft {
 	return d
 }
 
-// Resolve returns what is committed of the answer out of the executor name to a step.
+// Resolve returns the outcome to commit for the answer out of the executor name to a step.
 // It changes neither in nor out. Its error is one line that names what is rejected.
 func Resolve(name string, in *harnessv1.StepInput, out *harnessv1.StepOutput) (*harnessv1.Outcome, error) {
 	if needs := out.GetNeeds(); needs != nil {

@@ -50,8 +50,8 @@ func (c *Context) Window() uint32 {
 }
 
 // Used returns the tokens that the request is estimated to hold: as compaction estimated
-// them for it, else the newest report of the provider and what was appended since, else all
-// items with the tools and the safety buffer.
+// them for it, else the newest report of the provider and the items appended since, else
+// all items with the tools and the safety buffer.
 func (c *Context) Used() uint32 {
 	b := c.Step.GetSnapshot().GetTokenBudget()
 	if c.Step.GetCompactionComplete() != nil && b.GetUsedTokens() > 0 {
@@ -76,8 +76,8 @@ func (c *Context) Used() uint32 {
 // cutNote is about the tokens that frame a message and name what is left out of it.
 const cutNote = 44
 
-// tokens returns the tokens of an item, estimated if it has no weight: a result is cut to
-// what is shown of it.
+// tokens returns the tokens of an item, estimated if it has no weight: a result counts at
+// most the tokens that a request shows of it.
 func (c *Context) tokens(it *view.Item) uint32 {
 	e := c.Index.Entry(it.First)
 	if e == nil || e.Weighed || !e.IsResult() {

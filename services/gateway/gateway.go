@@ -1,6 +1,6 @@
 // Package gateway decides what the gateway does with a request: whether it is valid,
-// which run it is about, what the first record of a run contains, how an input is brought
-// to its run, and what a watcher sees of a record. pkg/input decides whether an input is
+// which run it is about, how an input reaches its run, which record a run begins with, and
+// which events of a record a watcher receives. pkg/input decides whether an input is
 // accepted.
 //
 // Everything here is a function of its arguments. Time, random numbers and the content
@@ -10,7 +10,7 @@
 // # Invariants
 //
 // - Nothing is written before the whole request is validated.
-// - The same request names the same run: the run id is the caller's or derived from the request id, and Same compares what was requested, not how large texts are stored.
+// - The same request names the same run: the run id is the caller's or derived from the request id, and Same compares large texts by their bytes, wherever they are stored.
 // - An input is accepted at most once, and a call has at most one answer.
 //
 // A refusal is a *fault.Error or *fault.FieldError that names the field or the run.

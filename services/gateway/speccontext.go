@@ -64,7 +64,7 @@ func checkThresholds(c *harnessv1.ContextConfig) error {
 	target, soft, blocking := resolved.GetTarget(), resolved.GetSoftThreshold(), resolved.GetBlockingThreshold()
 	compacts := resolved.GetCompaction() || c.Target != nil
 	switch {
-	case !(soft > 0 && soft <= 1): // also refuses what is not a number
+	case !(soft > 0 && soft <= 1): // also refuses NaN
 		return fault.Invalid(contextField+"soft_threshold", "%v: must be in (0, 1]", soft)
 	case !(blocking > 0 && blocking <= 1):
 		return fault.Invalid(contextField+"blocking_threshold", "%v: must be in (0, 1]", blocking)

@@ -8,7 +8,7 @@ import (
 // maxHeld bounds the deltas that wait for the record before them.
 const maxHeld = 256
 
-// Splice inserts what the model writes, which is sent outside the log and may be lost,
+// Splice inserts the text of the model, which is sent outside the log and may be lost,
 // into a watcher's sequence of records. For each try at the model it delivers an unbroken
 // prefix of the text and one of the reasoning, each byte once, after the record that
 // claims the turn and before the record with the response. After a loss in one of the two
@@ -113,8 +113,8 @@ func isFirst(d *harnessv1.Delta) bool {
 	return d.GetText() != "" && d.GetOffset() == 0 || d.GetReasoning() != "" && d.GetReasoningOffset() == 0
 }
 
-// fitting returns d if it is an alert, else its pieces that continue what was delivered of
-// their kind; nil if there are none.
+// fitting returns d if it is an alert, else its pieces that continue the delivered text or
+// reasoning; nil if there are none.
 func (s *Splice) fitting(d *harnessv1.Delta) *harnessv1.Delta {
 	if d.GetAlert() != nil {
 		return d

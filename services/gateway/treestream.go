@@ -13,8 +13,8 @@ import (
 // its parent, all up to the version that agent.ended names.
 //
 // A shell follows the logs of the runs that Open returns and passes each record to Arrive, one
-// at a time for each run; Next returns what is to be delivered now. A TreeStream reads no log
-// and no clock.
+// at a time for each run; Next returns the next delivery. A TreeStream reads no log and no
+// clock.
 //
 // A child may work next to its parent, outlive turns of it, and be continued after its end by
 // another call. Between its end and agent.ended it delivers nothing: a message may have
@@ -41,7 +41,7 @@ type branch struct {
 	// sequence and index are the place of the agent.started that opened it.
 	sequence uint64
 	index    int
-	// at is what of it was delivered.
+	// at is the position up to which it was delivered.
 	at Position
 	// entry is a record that arrived and is not delivered completely; next is its next event.
 	entry  *runlog.Entry
@@ -58,7 +58,7 @@ type branch struct {
 	waited bool
 	// misses counts how often the run was not found since.
 	misses int
-	// caughtUp: what was stored of it at the start was delivered; gone: it is not stored.
+	// caughtUp: its records stored at the start were delivered; gone: it is not stored.
 	caughtUp, gone bool
 }
 

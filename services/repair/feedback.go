@@ -10,8 +10,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/profile"
 )
 
-// profile returns the key of the run's profile and what is known of it; an empty key and nil
-// if the run has none. Its error asks for the observation.
+// profile returns the key and the state of the run's profile; an empty key and nil if the run
+// has none. Its error asks for the observation.
 func (d *decision) profile() (string, *harnessv1.ProfileState, error) {
 	key := ""
 	if name := cmp.Or(d.s.GetTask().GetProfile(), d.s.GetWorkspace()); name != "" {

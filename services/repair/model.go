@@ -8,8 +8,8 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 )
 
-// applyModel changes the model from the next model call on, and the window if it is not 0. What was learnt about the
-// former one does not apply to it.
+// applyModel changes the model from the next model call on, and the window if it is not 0. It resets the factor, the
+// window and the refusals that were learnt about the former model.
 func (d *decision) applyModel(to string, window uint32) {
 	s := d.s
 	if window > 0 {

@@ -32,7 +32,7 @@ const (
 	RecoveryReading                        // ReadAckFloor
 	RecoveryAppending                      // Append
 	RecoveryAsking                         // ReadNewest, of the leader
-	RecoveryComparing                      // ReadView, with what the leader has
+	RecoveryComparing                      // ReadView, up to the newest record of the leader
 	RecoveryResetting                      // Redeliver
 	RecoveryDone
 )

@@ -282,7 +282,7 @@ func (c *converter) text(node object, kinds []string, note string) (object, *map
 	return out, &mapping{kind: "string", json: true, kinds: kinds}
 }
 
-// describe sets the description: that of the schema and notes of what the dialect leaves out.
+// describe sets the description: that of the schema and notes of the keywords that the dialect lacks.
 func (c *converter) describe(out, node object, notes ...string) {
 	description, _ := node["description"].(string)
 	if c.pass.description > 0 {

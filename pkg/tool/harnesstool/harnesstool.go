@@ -36,8 +36,8 @@ type Tool struct {
 	Messages func(arguments string) readback.Request
 	// Question returns what a call asks the user; nil if calls do not wait.
 	Question func(arguments string) string
-	// Wait returns what a call waits for, or what is wrong with its arguments; nil if calls
-	// wait for nothing but an answer.
+	// Wait returns the time or event that a call waits for, or an error that describes its
+	// invalid arguments; nil if calls wait for nothing but an answer.
 	Wait func(arguments string) (*harnessv1.WaitState, error)
 	// Search is true if calls search the tools of servers.
 	Search bool

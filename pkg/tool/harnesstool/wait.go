@@ -63,8 +63,8 @@ func waitSpec(name, property string) *harnessv1.ToolSpec {
 	}
 }
 
-// waitTarget returns what a call waits for. The arguments have passed the schema. The error is
-// what is wrong with them, for the model.
+// waitTarget returns the time or event that a call waits for. The arguments have passed the
+// schema. The error tells the model which of them is invalid.
 func waitTarget(arguments string) (*harnessv1.WaitState, error) {
 	given, err := tool.Arguments[struct {
 		Seconds    float64 `json:"seconds"`

@@ -94,11 +94,11 @@ const maxRemark = 600
 
 var (
 	noteWord = lazily(`^(?:(?:please )?note(?: that|:|,)|fyi[:,]?|(?:hinweis|anmerkung|remarque|nota|nb|n\.b\.|edit|caveat|disclaimer) ?:)\s*`)
-	// What follows narration and is about the artifact.
+	// anaphor begins a sentence after narration that is about the artifact.
 	anaphor = lazily(`^(?:it|this|that|that's|they|these|each|both|all (?:of|sections|tests|the)|the (?:report|document|file|script|summary|code|draft|artifact)|you can|i|i've|i'll|i'm|i'd|if you|let me|please|feel free|happy to|just|would you|hope|thanks|thank you)\b`)
 	// toPublic turns to readers whom the writer does not know.
 	toPublic = lazily(`\b(?:comments?|pull request|repository|newsletter|our|us|office)\b|^feel free to (?:open|contact|connect|contribute|join|fork|submit|report|call|visit|drop|file|email|stop)\b|\b(?:open an issue|to contribute)\b`)
-	// What is said about a program.
+	// describes begins a sentence about a program.
 	describes    = lazily(`^(?:this|the|the above) (?:above )?(?:\S+ )?(?:code|script|function|program|query|implementation|class|component|module|config|configuration|dockerfile|workflow|schema|solution|version|snippet|file|test|tests|regex|pipeline|manifest)\b`)
 	aboutProgram = lazily(`^(?:this|the|it|you can|run|to (?:run|use)|note|here|below|simply|make sure|i|i've|let me|the above|key|both|all|save|let's|first|now|next|replace|change|use|store|copy|put|place|call)\b`)
 )

@@ -86,8 +86,8 @@ func New(cfg Config) (*Server, error) {
 // Register adds the gRPC form to a server.
 func (s *Server) Register(r grpc.ServiceRegistrar) { harnessv1.RegisterExecutorServiceServer(r, s) }
 
-// Execute calls the target for a step and returns what the bridge would commit. It
-// commits nothing.
+// Execute calls the target for a step and returns the outcome that the bridge would
+// commit. It commits nothing.
 func (s *Server) Execute(ctx context.Context, req *harnessv1.ExecuteRequest) (*harnessv1.ExecuteResponse, error) {
 	if req.GetInput().GetStep().GetSnapshot() == nil {
 		return nil, fault.Invalid("input.step.snapshot", "is required")

@@ -70,8 +70,7 @@ func (p place) after() uint64 {
 }
 
 // see records an event. It returns false if the event was seen before. An event of a run below
-// does not end what the client knows of the last result: the gateway may send the record of
-// that result again after it.
+// keeps the last result, because the gateway may send the record of that result again after it.
 func (p *place) see(event *harnessv1.Event) (bool, error) {
 	if event.GetOffset() != "" && (p.below != "" || event.GetRunId() != "") {
 		e, err := placeOf(event.GetOffset(), "id")

@@ -43,7 +43,7 @@ func (s *server) conversation(w http.ResponseWriter, r *http.Request) error {
 	return answerMessage(w, http.StatusOK, answer)
 }
 
-// context returns a page of what the model was sent at a version, or would be sent.
+// context returns a page of the request that the model was sent at a version, or would be sent.
 func (s *server) context(w http.ResponseWriter, r *http.Request) error {
 	q := queryOf(r, "version", "page_size", "page_token")
 	request := &harnessv1.GetContextRequest{

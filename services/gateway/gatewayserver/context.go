@@ -18,14 +18,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// Bounds of what is kept in memory for the pages of contexts, in bytes.
+// Bounds of the caches for the pages of contexts, in bytes.
 const (
 	maxConversations = 32 << 20
 	maxShown         = 8 << 20
 )
 
-// GetContext returns a page of what the model was sent at a version of a run, or would be
-// sent. Of the blobs it reads only those of messages on the page.
+// GetContext returns a page of the request that the model was sent at a version of a run, or
+// would be sent. Of the blobs it reads only those of messages on the page.
 //
 // The digest of the items is made page by page, so that a page reads nothing of the others:
 // the token of a page holds the digest of the items before it, and the last page compares.

@@ -68,8 +68,8 @@ func (s *Server) expire(ctx context.Context, run runlog.Run) (existed bool, err 
 	return false, err
 }
 
-// expireBelow deletes what is below a run that is about to be deleted, each run before the one that started it, so that no run is left
-// without its parent. Nothing is deleted if something works.
+// expireBelow deletes the runs below a run that is about to be deleted, each before the one that started it, so that no run is left
+// without its parent. It deletes none if one of them works.
 func (s *Server) expireBelow(ctx context.Context, root runlog.View) error {
 	var all []runlog.View // parents first
 	if err := s.below(ctx, root.Step, true, func(v runlog.View) error {

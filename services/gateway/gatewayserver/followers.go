@@ -25,7 +25,7 @@ type news struct {
 	run     string
 	opening int
 	entry   runlog.Entry
-	// caughtUp: what was stored at the start has arrived. missing: the run was not found.
+	// caughtUp: the records stored at the start have arrived. missing: the run was not found.
 	// gone: it was deleted.
 	caughtUp, missing, gone bool
 	// err ended the follower.

@@ -193,8 +193,8 @@ func (s *Server) follow(ctx context.Context) {
 			since = time.Time{}
 			s.runs.listed()
 			if steps >= many {
-				// What was decoded for the list is garbage now. An idle process would
-				// keep the memory for minutes.
+				// The records decoded for the list are garbage now. An idle process
+				// would keep the memory for minutes.
 				s.spawn(debug.FreeOSMemory)
 			}
 		}, func(e runlog.Entry) {

@@ -258,8 +258,8 @@ func (s *Server) spawn(f func()) bool {
 	return true
 }
 
-// Ready returns nil once the list of runs is complete and followed, otherwise what is
-// missing.
+// Ready returns nil once the list of runs is complete and followed, otherwise an error with
+// the reason.
 func (s *Server) Ready() error { return s.runs.ready() }
 
 // Close ends all streams and waits for the server's goroutines. Later calls may still
@@ -320,7 +320,7 @@ func (s *Server) fresher(ctx context.Context, run runlog.Run, than runlog.View) 
 // contains.
 func (s *Server) viewOf(ctx context.Context, run runlog.Run, contains uint64) (runlog.View, error) {
 	v, err := s.log.View(ctx, run, contains)
-	if errors.Is(err, runlog.ErrLost) { // what the list of runs, or the caller, knows of the run
+	if errors.Is(err, runlog.ErrLost) { // the sequence known to the list of runs, or to the caller
 		if contains, err = s.log.Newest(ctx, run); err != nil {
 			return v, err
 		}

@@ -149,9 +149,9 @@ func (s *Server) below(ctx context.Context, e runlog.Entry, ended bool, visit fu
 	return nil
 }
 
-// withTree puts what the runs below wait for into the result of a run that is parked at its
-// newest step: their calls and, if it waits for them alone and nothing below works, the first
-// that waits.
+// withTree puts the pending calls of the runs below into the result of a run that is parked at
+// its newest step and, if it waits for them alone and nothing below works, the first of these
+// runs that waits.
 func (s *Server) withTree(ctx context.Context, e runlog.Entry, r *harnessv1.HarnessResult) error {
 	snapshot := e.Record.GetStep().GetSnapshot()
 	if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_PARKED || len(snapshot.GetChildren()) == 0 || s.runs.seen(e.Run) > e.Sequence {

@@ -81,7 +81,7 @@ type watcher struct {
 	stream *gateway.TreeStream
 	// known is the sequence of a record that the run is known to have.
 	known uint64
-	// caughtUp: what was stored at the start was delivered.
+	// caughtUp: the records stored at the start were delivered.
 	caughtUp bool
 	// newest is the newest entry that was delivered; result is the version whose result
 	// was delivered.

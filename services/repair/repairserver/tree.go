@@ -292,8 +292,8 @@ func (s *Server) started(ctx context.Context, run runlog.Entry) (*harnessv1.Repa
 	return first.Record.GetStep().GetRepairTrigger(), nil
 }
 
-// prompt returns what the newest message to a child says, stored for the child: the prompt of its
-// call, or that of its task with the results of the tasks before.
+// prompt returns the text of the newest message to a child, stored for the child: the prompt of
+// its call, or that of its task with the results of the tasks before.
 func (s *Server) prompt(ctx context.Context, parent runlog.Entry, child runlog.Run, c *harnessv1.Child) (*harnessv1.Content, error) {
 	snapshot := parent.Record.GetStep().GetSnapshot()
 	if g, task := tree.TaskOf(snapshot, c); g != nil {
@@ -328,7 +328,7 @@ func (s *Server) prompt(ctx context.Context, parent runlog.Entry, child runlog.R
 	return s.store(ctx, child, prompt)
 }
 
-// taskPrompt returns the prompt of a task: from the call that made the graph, or what the run was started with.
+// taskPrompt returns the prompt of a task: from the call that made the graph, or from the spec of the run.
 func (s *Server) taskPrompt(ctx context.Context, run runlog.Entry, g *harnessv1.Graph, task *harnessv1.GraphTask) (string, error) {
 	if g.GetCallId() == "" {
 		started, err := s.started(ctx, run)

@@ -10,7 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/gateway"
 )
 
-// check reports what is valid for each field and invalid as a whole: one problem for
+// check reports sections whose fields are valid each and invalid together: one problem for
 // each section, so that one run of it finds as much as possible.
 func (d *decoder) check(file *File) {
 	spec := proto.CloneOf(file.spec())

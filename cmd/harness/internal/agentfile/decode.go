@@ -100,7 +100,7 @@ func writable(m protoreflect.MessageDescriptor, name string) bool {
 var hidden = map[protoreflect.FullName]bool{"harness.v1.ToolSpec.origin": true, "harness.v1.McpServer.host": true}
 
 const (
-	contentName  = "harness.v1.Content" // what is stored elsewhere
+	contentName  = "harness.v1.Content" // a text that may be stored elsewhere
 	durationName = "google.protobuf.Duration"
 	subAgentName = "harness.v1.SubAgent" // may be a name alone
 )

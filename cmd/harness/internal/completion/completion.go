@@ -49,7 +49,7 @@ type Answer struct {
 	Words []Word
 	// Before is put before every word: "--output=" while a flag and its value are one word.
 	Before string
-	// Prefix is what the words begin with.
+	// Prefix is the common prefix of the words.
 	Prefix string
 	// Flags are the values that the line sets, by the name of the flag.
 	Flags map[string]string

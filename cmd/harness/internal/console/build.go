@@ -50,8 +50,8 @@ func shortened(commit string) string {
 	return strings.TrimSpace(id[:min(len(id), 12)] + " " + more)
 }
 
-// VersionOf returns the version of this program: what the linker has set, else that of the module
-// from which `go install` has built it.
+// VersionOf returns the version of this program: linked, which the linker has set, else that of the
+// module from which `go install` has built it.
 func VersionOf(linked string) string {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {

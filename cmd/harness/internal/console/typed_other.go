@@ -2,5 +2,5 @@
 
 package console
 
-// dropTyped drops what was typed at a terminal and not read yet, where that is possible.
+// dropTyped drops the unread input of a terminal, where that is possible.
 func dropTyped(any) {}

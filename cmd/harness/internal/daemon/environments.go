@@ -21,7 +21,7 @@ type Environments struct {
 
 	mu       sync.Mutex
 	provider map[string]map[string]string // by NAMESPACE/RUN
-	commands map[string][]string          // what the files have, as far as it was read
+	commands map[string][]string          // from the files that were read
 }
 
 // NewEnvironments returns those of a data directory.

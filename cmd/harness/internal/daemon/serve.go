@@ -193,7 +193,7 @@ func timed(kind string) bool {
 	return kind == "wait" || kind == "agent" || kind == "provider_unavailable"
 }
 
-// DescribeProcess returns what the process is and does.
+// DescribeProcess returns the build, the load and the next wake of the process.
 func (p *process) DescribeProcess(ctx context.Context, _ *harnessv1.DescribeProcessRequest) (*harnessv1.DescribeProcessResponse, error) {
 	working, wake, err := p.work(ctx)
 	if err != nil {

@@ -219,7 +219,7 @@ func (p *Program) await(pipe io.Reader) (line string, err error) {
 // Lines to the client that started a process.
 const (
 	ready   = "ready" // clients can connect
-	waiting = "wait " // begins what the process waits for
+	waiting = "wait " // followed by the reason of a wait
 )
 
 // Pipe is how a process reports to the client that started it. The zero value reports nothing.
@@ -233,7 +233,7 @@ func OpenPipe(fd int) *Pipe {
 	return &Pipe{file: os.NewFile(uintptr(fd), "ready")}
 }
 
-// Waits reports what the process waits for. An error means that the client has left.
+// Waits reports why the process waits, in one line. An error means that the client has left.
 func (p *Pipe) Waits(text string) error {
 	if p.file == nil {
 		return nil

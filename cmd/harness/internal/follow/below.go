@@ -11,7 +11,7 @@ import (
 // lagTime is how long a result waits for the events of the runs below it.
 const lagTime = 3 * time.Second
 
-// below is what is known of the runs of sub-agents.
+// below is the progress of the runs of sub-agents.
 type below struct {
 	// agents are the names of the sub-agents whose runs were seen, by run.
 	agents map[string]string

@@ -110,8 +110,8 @@ func Edited(call *harnessv1.PendingCall, text string) (string, error) {
 	return Object(text)
 }
 
-// Object returns a JSON object of a user without the white space around it. The error has the
-// line of what is wrong.
+// Object returns a JSON object of a user without the white space around it. A syntax error has
+// its line.
 func Object(text string) (string, error) {
 	var given map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(text), &given); err != nil {

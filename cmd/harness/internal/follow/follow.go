@@ -77,8 +77,8 @@ type Config struct {
 	Stored bool
 	// Unread ends Follow when the reader of the output has gone away.
 	Unread bool
-	// Enough reports whether a result is what the sent inputs were to achieve, accepted
-	// or not; may be nil.
+	// Enough reports whether a result is the aim of the sent inputs, accepted or not;
+	// may be nil.
 	Enough func(*harnessv1.HarnessResult) bool
 	// Grace is how long a result may be held back because a sent input is not yet
 	// accepted. Default 15 s.

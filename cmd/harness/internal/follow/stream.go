@@ -113,7 +113,7 @@ func (s *textPosition) add(d *harnessv1.Delta) bool {
 	return true
 }
 
-// lacks reports whether d has a piece that follows what was printed of its try, or is an
+// lacks reports whether d has a piece that follows the printed text of its try, or is an
 // alert: the gateway sends each once.
 func (s *textPosition) lacks(d *harnessv1.Delta) bool {
 	return d.GetAlert() != nil || d.GetText() != "" && d.GetOffset() >= s.text || d.GetReasoning() != "" && d.GetReasoningOffset() >= s.reasoning

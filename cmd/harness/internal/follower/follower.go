@@ -43,7 +43,7 @@ type Follower struct {
 	Resume string
 	// OnlyWatch makes a signal leave the run unchanged.
 	OnlyWatch bool
-	// Stored ends with what is stored, because nothing can continue the run.
+	// Stored ends after the stored records, because nothing can continue the run.
 	Stored bool
 	// NewModel is the model of --model for an existing run, PROVIDER:NAME; empty: the run's.
 	NewModel string
@@ -146,7 +146,7 @@ func (f *Follower) print(a *console.Console, text narrator, r *harnessv1.Harness
 	default:
 		text.Result(r)
 		if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_DONE && r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_STALLED {
-			return nil // what was said last is no answer
+			return nil // the last text is no answer
 		}
 		answer := f.unseen(a, text, r)
 		if answer == "" {

@@ -86,8 +86,8 @@ func groupOf(groups string, version int) (group string, ok bool) {
 }
 
 // least returns the least limit of a group and of the groups that contain it, as far as
-// they are mounted. A group outside of what is mounted counts as the mounted one: the
-// process then is in a namespace of control groups.
+// they are mounted. A group outside of the mount counts as the mounted one: the process
+// then is in a namespace of control groups.
 func (m mount) least(root fs.FS, group string) int64 {
 	inside, ok := strings.CutPrefix(path.Clean("/"+group), strings.TrimSuffix(m.group, "/"))
 	if !ok || strings.Contains(group, "..") || inside != "" && inside[0] != '/' {

@@ -1,5 +1,5 @@
 // Package harnesstest runs the program in tests: in the process of a test or as a separate
-// process, against a gateway whose runs do what the test tells them, or on a data directory.
+// process, against a gateway whose runs the test scripts, or on a data directory.
 package harnesstest
 
 import (

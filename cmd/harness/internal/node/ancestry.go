@@ -8,7 +8,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/toolhost/toolhostserver/command/supervisor"
 )
 
-// ancestor is what is known of a process of the peer's line.
+// ancestor describes a process of the peer's line.
 type ancestor struct {
 	parent int
 	// program is argv[0].

@@ -55,7 +55,7 @@ type place struct {
 	named bool
 }
 
-// keyPlan is what the listeners of a gateway require.
+// keyPlan is the use of the key by the listeners of a gateway.
 type keyPlan struct {
 	// file: the key is in a file. network and socket: the listener requires the key.
 	file, network, socket bool
@@ -65,9 +65,9 @@ type keyPlan struct {
 	noted bool
 }
 
-// planKeys decides what the listeners of a gateway require. Where commands are not
-// confined, they can read what the user can: then the key is in no file of ours, and the
-// local socket tells commands by their descent.
+// planKeys decides which listeners of a gateway require the key. Commands that are not
+// confined can read the user's files: then the key is in no file of ours, and the local
+// socket tells commands by their descent.
 func planKeys(p place) keyPlan {
 	if p.open {
 		return keyPlan{}

@@ -72,8 +72,8 @@ func (w *inferenceWorkers) record(all []*harnessv1.Presence) {
 // WithoutInference is what a mesh without an inference worker does not do.
 const WithoutInference = "conversations are not summarised, and a run whose window is full forgets old results instead"
 
-// warnings returns what is wrong with the mesh without keeping this node from its work.
-// Only a gateway reports it, once for all roles.
+// warnings returns the problems of the mesh that do not keep this node from its work, by
+// role. Only a gateway reports them, once for all roles.
 func (m *mesh) warnings() map[string]string {
 	if !slices.Contains(m.n.cfg.Roles, workflow.Gateway) || m.inference.recent() {
 		return nil

@@ -38,7 +38,7 @@ type rolePlace struct {
 	loopback, open, named bool
 }
 
-// rolePlan is what the callers of roles present. Without any of it, only the gateway's
+// rolePlan is the credential that callers of roles present. Without any, only the gateway's
 // tokens admit to roles.
 type rolePlan struct {
 	// open: nothing. certificates: a certificate of the mesh. key: a token of its key.

@@ -23,7 +23,7 @@ type roleSpec struct {
 	name string
 	// needsToolHost: the role is not ready unless a tool host answers.
 	needsToolHost bool
-	// open makes the service. What has to be closed is appended to Node.closers.
+	// open makes the service, and appends the functions that close it to Node.closers.
 	open func(*Node, *dependencies) (*service, error)
 }
 

@@ -159,8 +159,8 @@ func (n *Node) serveAll() {
 	n.pending, n.unserved = nil, nil
 }
 
-// lastEvents is how long watchers have to read what is stored when the servers end. One
-// that follows a run that has parked or ended ends by itself as soon as it has.
+// lastEvents is the time that watchers have to read the stored events when the servers end.
+// A watcher of a parked or ended run ends by itself after the last event.
 const lastEvents = 500 * time.Millisecond
 
 // finish accepts no more requests, and lets those in progress end for lastEvents.

@@ -134,6 +134,6 @@ func drainTools(ctx context.Context, host *toolhostserver.Server, drain time.Dur
 	}
 	ctx, cancel := context.WithTimeout(ctx, drain)
 	defer cancel()
-	_ = host.Drain(ctx) // Close kills what is still running
+	_ = host.Drain(ctx) // Close kills the commands that still run
 	return nil
 }

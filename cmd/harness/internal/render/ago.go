@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Ago returns how long ago a time was, with the precision that people need, and a date
-// for what is older than a month.
+// Ago returns the age of a time, with the precision that people need, or the date if the
+// time is 30 days old.
 func Ago(at, now time.Time) string {
 	switch past := now.Sub(at); {
 	case past < time.Minute:

@@ -7,7 +7,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
 
-// alerts are what the monitor finds in a text. Each is shown once: while the model writes, or
+// alerts are the monitor's alerts in a text. Each is shown once: while the model writes, or
 // with its event.
 type alerts struct {
 	// turn is the turn of shown.

@@ -55,8 +55,8 @@ func (s Style) compacted(c *harnessv1.CompactionCompleted) string {
 // changeKind is an action on one sort of messages.
 type changeKind struct{ verb, noun string }
 
-// changesText returns what the strategies of a pass did, such as "cleared 34 results,
-// externalised 2 messages".
+// changesText returns the changes of a pass, such as "cleared 34 results, externalised 2
+// messages".
 func changesText(changes []*harnessv1.CompactionChange) string {
 	var order []changeKind
 	messages := map[changeKind]uint64{}

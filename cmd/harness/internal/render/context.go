@@ -16,7 +16,7 @@ type ContextTable struct {
 	width int
 	// page is the first one.
 	page *harnessv1.GetContextResponse
-	// done counts the messages of the pages by what was done to them.
+	// done counts the messages of the pages by action.
 	done   map[harnessv1.CompactionAction]*contextTotal
 	digest *bool
 }
@@ -106,7 +106,7 @@ func (s Style) rangeText(r *harnessv1.PlanRange) string {
 	return line
 }
 
-// actionName returns what was done to a message.
+// actionName returns an action as a participle, such as "cleared".
 func actionName(a harnessv1.CompactionAction) string {
 	switch a {
 	case harnessv1.CompactionAction_COMPACTION_ACTION_CLEAR:
@@ -310,8 +310,8 @@ func (s Style) paintAction(a harnessv1.CompactionAction, text string) string {
 	}
 }
 
-// Foot returns the lines after the messages: sums by what was done, and whether the
-// messages are those that were sent.
+// Foot returns the lines after the messages: sums by action, and whether the messages are
+// those that were sent.
 func (t *ContextTable) Foot() []string {
 	s := t.style
 	if len(t.done) == 0 {

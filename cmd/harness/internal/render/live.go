@@ -33,7 +33,7 @@ type LiveConfig struct {
 }
 
 // Live shows a run on a terminal. Finished lines go up into the scrollback. Below are
-// live lines: the end of what the model thinks, the text that it writes, the calls that
+// live lines: the end of the model's reasoning, the text that it writes, the calls that
 // run, and a status line with gauges. It draws at most one frame per Frame.
 type Live struct {
 	cfg  LiveConfig
@@ -43,13 +43,13 @@ type Live struct {
 	mu     sync.Mutex
 	screen *screen.Screen
 	md     *markdown.Renderer
-	// plain prints what has no live form, to lines.
+	// plain prints the events that have no live form, to lines.
 	plain *Text
 	lines *lineBuffer
 	// above are lines that go up with the next frame; ended is the sort of the last.
 	above []string
 	ended sort
-	// current is what the model writes in the current turn.
+	// current is the answer of the model in the current turn.
 	current answer
 	thought openThought
 	text    openText

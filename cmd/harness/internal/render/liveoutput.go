@@ -11,7 +11,7 @@ import (
 const (
 	// outputLines is the number of lines of the output of a running command that are shown.
 	outputLines = 5
-	// outputBytes bounds what is kept of it.
+	// outputBytes bounds callOutput.text.
 	outputBytes = 8 << 10
 )
 
@@ -22,14 +22,14 @@ type callOutput struct {
 	end uint64
 }
 
-// add adds a piece. Pieces may be missing before it, and it may repeat what was added.
+// add adds a piece. Pieces may be missing before it, and it may repeat earlier text.
 func (o *callOutput) add(p *harnessv1.ToolOutput) {
 	text, end := p.GetText(), p.GetOffset()+uint64(len(p.GetText()))
 	switch {
 	case end <= o.end:
 		return
 	case p.GetOffset() > o.end:
-		o.text = "" // what was skipped may be within a line
+		o.text = "" // the skipped part may be within a line
 	default:
 		text = text[o.end-p.GetOffset():]
 	}

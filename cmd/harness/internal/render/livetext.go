@@ -66,7 +66,7 @@ func (l *Live) show(next addition) {
 	}
 }
 
-// drop removes what is void.
+// drop removes the reasoning and the text that an addition makes void.
 func (l *Live) drop(next addition) {
 	if next.voidReasoning {
 		l.thought.open = ""

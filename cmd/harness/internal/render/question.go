@@ -9,8 +9,8 @@ import (
 )
 
 // Question returns the text of a call of kind question and the answers to choose
-// from, if there are any: what its server asks, or else what is in its arguments. If those have
-// no text it returns why the call waits.
+// from, if there are any: the question of its server, or else that of its arguments. If those
+// have no text it returns why the call waits.
 func Question(p *harnessv1.PendingCall) (text string, options []string) {
 	if p.GetQuestion() != nil {
 		return serverQuestion(p.GetQuestion())

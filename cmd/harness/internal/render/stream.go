@@ -74,14 +74,14 @@ func (s *stream) commit(turn uint32, text string) (restarted bool, show string) 
 	return shown != "", text
 }
 
-// answer is what the model writes in a turn: a stream of text and one of reasoning.
+// answer is the model's answer of a turn: a stream of text and one of reasoning.
 type answer struct{ text, reasoning stream }
 
 // addition is what a delta or a response adds to an answer.
 type addition struct {
 	// reasoning and text are printed next, in this order.
 	reasoning, text string
-	// voidReasoning and voidText report whether what was printed before is void.
+	// voidReasoning and voidText report whether the printed reasoning or text is void.
 	voidReasoning, voidText bool
 }
 
@@ -93,7 +93,7 @@ func (a *answer) add(d *harnessv1.Delta) (s addition) {
 }
 
 // commit takes the text and the reasoning of a response. Reasoning is added only where
-// it belongs, before the text: what was lost of it while it was written stays out.
+// it belongs, before the text: pieces that were lost while it was written stay out.
 func (a *answer) commit(turn uint32, text, reasoning string) (s addition) {
 	spoke := a.spoke(turn)
 	s.voidText, s.text = a.text.commit(turn, text)

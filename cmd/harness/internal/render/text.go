@@ -19,10 +19,9 @@ type Text struct {
 	out   sink
 	// fetch returns the whole text of a content.
 	fetch func(*harnessv1.Content) string
-	// current is what the model writes in the current turn.
+	// current is the answer of the model in the current turn; alerts are those of its text.
 	current answer
-	// alerts are what the monitor finds in it.
-	alerts alerts
+	alerts  alerts
 	// midline reports whether the cursor follows text of the model; reasoning, whether
 	// that text is reasoning.
 	midline, reasoning bool
@@ -65,7 +64,7 @@ func (t *Text) Close() {}
 // Shown returns the last whole text of the model that was printed.
 func (t *Text) Shown() string { return t.answer }
 
-// Header prints what the run is about.
+// Header prints the run, its model, workspace and goal; empty ones are left out.
 func (t *Text) Header(run, model, workspace, goal string) {
 	parts := []string{t.style.bold("run " + run)}
 	for _, part := range []string{model, workspace} {

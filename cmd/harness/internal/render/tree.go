@@ -52,7 +52,7 @@ type nest interface {
 	event(e *harnessv1.Event) []string
 	// delta takes a piece of text that is not complete.
 	delta(d *harnessv1.Delta)
-	// finish returns the lines of what is open.
+	// finish returns the lines of the open text and calls.
 	finish() []string
 }
 
@@ -306,7 +306,7 @@ func (n *nestLive) delta(d *harnessv1.Delta) {
 
 func (n *nestLive) finish() []string { return n.take(true) }
 
-// take removes and returns the finished lines; all adds those of what is open.
+// take removes and returns the finished lines; all adds those of the open text and calls.
 func (n *nestLive) take(all bool) []string {
 	l := n.live
 	l.mu.Lock()

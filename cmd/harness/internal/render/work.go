@@ -176,7 +176,7 @@ func CoverageLine(c *harnessv1.Coverage) string {
 	return line
 }
 
-// contract returns the state of the contract, followed by what is missing and why.
+// contract returns the state of the contract, followed by the unmet requirements and why.
 func (s Style) contract(c *harnessv1.ContractEvaluated) []string {
 	cov := c.GetCoverage()
 	head := fmt.Sprintf("contract: %d of %s met", cov.GetMet(), plural(uint64(cov.GetTotal()), "requirement"))

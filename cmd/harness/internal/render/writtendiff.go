@@ -57,8 +57,8 @@ func (s Style) changeLines(tool, arguments string, width int) []string {
 	return lines
 }
 
-// lineChange returns the lines of a change, each after ' ', '-' or '+': what is removed, then
-// what is added, between the lines that both have.
+// lineChange returns the lines of a change, each after ' ', '-' or '+': the removed lines, then
+// the added ones, between the lines that both have.
 func lineChange(old, changed []string) []string {
 	from := 0
 	for from < len(old) && from < len(changed) && old[from] == changed[from] {

@@ -19,7 +19,7 @@ import (
 const BudgetExceeded = "budget_exceeded:"
 
 // Extension returns the flags of resume that extend the exhausted budgets, each to twice
-// what is used.
+// its limit, or twice its use if that is more.
 func Extension(ctx context.Context, s *backend.Session, namespace, run string, r *harnessv1.HarnessResult) string {
 	which, parked := strings.CutPrefix(r.GetReason().GetKind(), BudgetExceeded)
 	if !parked {

@@ -32,7 +32,7 @@ func highlight(code, name string) string {
 type scanner struct {
 	*language
 	code string
-	rest string // what is not scanned yet, the end of code
+	rest string // the end of code, not scanned yet
 	out  strings.Builder
 
 	written int    // bytes of code that are in out
@@ -49,7 +49,7 @@ func (s *scanner) take(n int, c colour) {
 // skip scans n bytes that have no colour.
 func (s *scanner) skip(n int) { s.rest = s.rest[n:] }
 
-// flush writes what has been scanned. The sequences end with each line.
+// flush writes the scanned code in a colour. The sequences end with each line.
 func (s *scanner) flush(c colour) {
 	end := len(s.code) - len(s.rest)
 	for i, line := range strings.Split(s.code[s.written:end], "\n") {

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// language is what the highlighter knows of a language.
+// language has the rules of the highlighter for a language.
 type language struct {
 	comments []comment
 	quotes   []string // longer ones first

@@ -43,7 +43,7 @@ type Cmd struct {
 // secondLook is how long problems are re-examined.
 const secondLook = 2 * time.Second
 
-// diagnosis is what the doctor finds.
+// diagnosis is the report of the doctor on a mesh.
 type diagnosis struct {
 	NATS       string       `json:"nats"`
 	Partitions int          `json:"partitions"`
@@ -166,7 +166,7 @@ func customExecutors(consumers []jetstream.Consumer) []executorRow {
 	return rows
 }
 
-// diagnose lists the processes and custom executors, and what is missing.
+// diagnose lists the processes and custom executors, and the problems.
 func diagnose(there []*harnessv1.Presence, consumers []jetstream.Consumer) diagnosis {
 	d := diagnosis{Processes: []processRow{}, Executors: customExecutors(consumers), Problems: []string{}}
 	slices.SortFunc(there, func(x, y *harnessv1.Presence) int {

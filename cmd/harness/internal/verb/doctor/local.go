@@ -30,7 +30,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 )
 
-// examination is what the doctor finds on a machine without a mesh. It has no key and no
+// examination is the report of the doctor on a machine without a mesh. It has no key and no
 // part of one.
 type examination struct {
 	Version string `json:"version"`
@@ -129,7 +129,7 @@ func (c *Cmd) examine(ctx context.Context, a *console.Console) (int, error) {
 	return exit.Done, nil
 }
 
-// examineServers connects to the servers over HTTP of the files, and returns what is wrong with them.
+// examineServers connects to the servers over HTTP of the files, and returns a problem for each that is not ready.
 func (c *Cmd) examineServers(ctx context.Context, a *console.Console, data string) (problems []string, err error) {
 	if c.Agent == "" && len(c.MCP) == 0 {
 		return nil, nil

@@ -32,7 +32,7 @@ func (c *Cmd) checkContext(a *console.Console) error {
 	return nil
 }
 
-// context prints what the model was sent at a version, or would be sent, page by page.
+// context prints the messages that the model was sent at a version, or would be sent, page by page.
 func (c *Cmd) context(ctx context.Context, a *console.Console, s *backend.Session) error {
 	request := &harnessv1.GetContextRequest{Namespace: c.Namespace, RunId: c.RunID, Version: c.Version, PageSize: contextPage}
 	page, err := s.Client.GetContext(ctx, request)

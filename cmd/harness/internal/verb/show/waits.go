@@ -102,8 +102,8 @@ func (c *ListCmd) ask(ctx context.Context, s *backend.Session, runs []*harnessv1
 	return results, group.Wait()
 }
 
-// below returns the lines below the table: what the newest runs wait for, each call with
-// the command that answers it.
+// below returns the lines below the table: the waits of the newest runs, each call with the
+// command that answers it.
 func (c *ListCmd) below(ctx context.Context, a *console.Console, s *backend.Session, runs []*harnessv1.Run) (string, error) {
 	calls, timers := waiting(runs)
 	shown := append(calls, timers...)

@@ -59,7 +59,7 @@ func sendAnswer(
 	return exit.Done, nil
 }
 
-// open connects for an answer: with what the run needs to continue if it is continued.
+// open connects for an answer: if resumes is true, to a mesh that can continue the run.
 func open(ctx context.Context, a *console.Console, o *target.OneRun, resumes bool) (*follower.Follower, error) {
 	f := &follower.Follower{Target: &o.Target, Run: o.RunID, Output: "text", Render: "auto"}
 	if resumes {
@@ -155,7 +155,7 @@ func (c *ApproveCmd) Run(ctx context.Context, a *console.Console) (int, error) {
 	return code, send(v)
 }
 
-// complete reads what the flags add to a decision.
+// complete adds the rules and the arguments of the flags to a decision.
 func (c *ApproveCmd) complete(a *console.Console, call *harnessv1.PendingCall, v *follow.Verdict) (err error) {
 	if (len(c.Rule) > 0 || c.Arguments != "") && call.GetTool() == "" {
 		return fmt.Errorf("call %s does not wait yet: rules and arguments are checked when the run is parked", c.Call)
@@ -212,7 +212,7 @@ func (c *ApproveCmd) lasts() string {
 	return ""
 }
 
-// print writes what the answer is about.
+// print writes the call, and the rules or arguments of the answer to it.
 func (c *ApproveCmd) print(a *console.Console, call *harnessv1.PendingCall, v follow.Verdict) {
 	if call.GetTool() == "" {
 		return
