@@ -150,5 +150,5 @@ quality: ## Run models whose work is judged and write the tables into docs/quali
 	$(GO) test ./bench/quality -count=1 -run '^TestQuality$$' -table ../../docs/quality-bench.md
 
 .PHONY: clean
-clean: ## Delete what was built, the tools included
+clean: ## Delete bin, .cache and the npm packages of the wire tests
 	rm -rf bin .cache test/wire/node_modules

@@ -102,7 +102,7 @@ def follow(lines, copy, out):
 
 
 def main(arguments):
-    """Does what the arguments name, as in the module's documentation."""
+    """Runs the command of the arguments, as in the module's documentation."""
     if arguments[0] == "--follow":
         with open(arguments[1], "w", encoding="utf-8") as copy:
             follow(sys.stdin, copy, sys.stdout)

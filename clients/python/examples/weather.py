@@ -72,7 +72,7 @@ async def work(given: argparse.Namespace) -> int:
             match update:
                 case Event(id=event, token=token, name=name, data=data):
                     print(event, name, told(data), flush=True)
-                    keep(given.state, run.id, token)  # after it was shown: what is kept was seen
+                    keep(given.state, run.id, token)  # after it was shown: a kept token's events were seen
                 case Result() as result:
                     print(result.status.value, result.summary or result.message)
                     return 0 if result.accepted else 1

@@ -1,6 +1,6 @@
 """A server of tools that asks a person: newline-delimited JSON-RPC, MCP 2026-07-28.
 
-Its tool `confirm` asks for a reason, and returns what the person did with the question.
+Its tool `confirm` asks for a reason, and returns the person's answer.
 """
 
 import json

@@ -71,7 +71,7 @@ async def test_a_run_is_followed_from_its_start_to_its_result(client: Client, sc
 
 async def test_reasoning_is_followed_and_ends_in_its_response(client: Client, script: Script, workspace: Path) -> None:
     run = await client.start("look", model=script(THINK), workspace=workspace)
-    for updates in await gather(run), await gather(run):  # while it runs, and from what is stored
+    for updates in await gather(run), await gather(run):  # while it runs, and from its records
         first = next(u for u in updates if isinstance(u, ReasoningDelta | Delta))
         assert isinstance(first, ReasoningDelta)
         assert "".join(u.text for u in updates if isinstance(u, ReasoningDelta)) == "Where does it belong?"

@@ -49,13 +49,13 @@ class Bench:
 
         @tool
         def surrogate() -> str:
-            """Returns what is not text, and shows it."""
+            """Returns bytes that are no text, and shows them."""
             show("a\ud800")
             return "\ud800"
 
         @tool
         def value() -> object:
-            """Returns what is not JSON."""
+            """Returns a value that JSON cannot hold."""
             return object()
 
         self.service = ToolService([count, fail, picture, large, surrogate, value], memory=memory)

@@ -1,4 +1,4 @@
-"""What is new of what a gateway delivers, without one."""
+"""The events that `Seen` passes on, without a gateway."""
 
 import random
 from typing import Any

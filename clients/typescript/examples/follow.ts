@@ -106,7 +106,7 @@ async function answer(run: Run, call: PendingCall): Promise<boolean> {
   return line !== "";
 }
 
-/** What the person types; "" at the end of the input. */
+/** The next line of the person; "" at the end of the input. */
 async function ask(prompt: string): Promise<string> {
   process.stdout.write(prompt);
   keyboard ??= createInterface({ input: process.stdin });

@@ -33,7 +33,7 @@ export interface ConnectOptions extends Signal {
 }
 
 export interface StartOptions extends Signal {
-  /** What the agent is to achieve. */
+  /** The task of the agent, as text. */
   goal: string;
   /** The fields of an agent file. */
   agent?: MessageInitShape<typeof pb.AgentSpecSchema>;
@@ -43,7 +43,7 @@ export interface StartOptions extends Signal {
   workspace?: string | undefined;
   /** Functions that the run may call in this process, while `events` is iterated or `result` awaited. */
   tools?: readonly Tool[];
-  /** What has to exist before the run counts as done. */
+  /** The outputs that must exist before the run counts as done. */
   contract?: MessageInitShape<typeof pb.TaskContractSchema>;
   /** JSON Schema of the result, as an object or as JSON text; `output` of the result is then JSON that fits it. */
   outputSchema?: string | object | undefined;
@@ -106,7 +106,7 @@ export class HarnessClient implements AsyncDisposable {
     return new HarnessClient(connection, namespace);
   }
 
-  /** Every call of the protocol, with types, for what has no method here. Sends token and trace context. */
+  /** Every call of the protocol, with types, for calls without a method here. Sends token and trace context. */
   get rpc(): Client<typeof pb.GatewayService> {
     return this.connection.rpc;
   }

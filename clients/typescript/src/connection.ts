@@ -140,7 +140,7 @@ export function checkAddress(address: string): void {
   }
 }
 
-/** Reports whether what is sent to an address stays on this machine. */
+/** Reports whether requests to an address stay on this machine. */
 export function isLocal(address: string): boolean {
   const host = address.slice(0, address.lastIndexOf(":"));
   return address.startsWith("unix:") || host === "localhost" || host === "[::1]" || (isIPv4(host) && host.startsWith("127."));

@@ -71,7 +71,7 @@ export interface Delta {
   readonly offset: number;
   readonly text: string;
   /**
-   * What was yielded of this turn's text before is void, and this piece starts it again: an earlier
+   * The text of this turn that was yielded before is void, and this piece starts it again: an earlier
    * try broke off, or another worker took over the turn.
    */
   readonly rewinds: boolean;
@@ -87,7 +87,7 @@ export interface Delta {
 export type ReasoningDelta = Omit<Delta, "name"> & { readonly name: "reasoning.delta" };
 
 /**
- * What the command of a running call prints, at most ten pieces a second. Pieces may be skipped; the
+ * Output of the command of a running call, at most ten pieces a second. Pieces may be skipped; the
  * result of the call follows with `tool.result` or `tool.error`.
  */
 export interface ToolOutput {
@@ -102,7 +102,7 @@ export interface ToolOutput {
 }
 
 /**
- * What the monitor finds in the model's text while it is written: the fields of `quality.alert`. That
+ * An alert of the monitor while the model writes its text: the fields of `quality.alert`. That
  * event follows with the response and has what counts. It repeats each alert of the try that succeeded.
  */
 export interface Alert {

@@ -159,7 +159,7 @@ export class Run {
   }
 
   /**
-   * Returns what the model was sent at a version, or would be sent next: all pages in one response. At
+   * Returns the request sent to the model at a version, or the next one: all pages in one response. At
    * the version of a `model.response` it is the request that the response answers, and `digestMatches`
    * reports whether it has the digest that the run has recorded. 0 is the newest. `pageSize`: messages
    * that one call fetches, at most 1,000.

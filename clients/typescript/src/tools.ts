@@ -55,7 +55,7 @@ export interface ToolCall {
 
 export interface ToolDefinition<P extends Parameters> {
   name: string;
-  /** What the model reads about it. */
+  /** Its description for the model. */
   description: string;
   /** JSON Schema of the arguments. */
   parameters: P;

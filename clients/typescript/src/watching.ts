@@ -1,9 +1,9 @@
 /**
  * Watching a run over connections that break.
  *
- * A gateway delivers the events of each run strictly by version. {@link Seen} is what was delivered so
- * far: it has the position to resume at, and drops what is delivered a second time. {@link watch} is
- * the shell around it.
+ * A gateway delivers the events of each run strictly by version. {@link Seen} records the delivered
+ * ones: it has the position to resume at, and drops those that are delivered a second time.
+ * {@link watch} is the shell around it.
  */
 
 import { create, equals } from "@bufbuild/protobuf";
@@ -24,7 +24,7 @@ export type Watched =
   | { case: "delta"; value: Delta | ReasoningDelta | ToolOutput | Alert }
   | { case: "result"; value: pb.HarnessResult };
 
-/** What was delivered of the text that the model writes in a turn, or of its reasoning. */
+/** The delivered part of the text that the model writes in a turn, or of its reasoning. */
 class Written<Name extends "delta" | "reasoning.delta"> {
   /** The try that wrote the text that was delivered last, and how much of it. */
   #try: Try = [0, 0, 0];
@@ -84,11 +84,11 @@ class Written<Name extends "delta" | "reasoning.delta"> {
   }
 }
 
-/** What was delivered of a run and of the runs below it. */
+/** The delivered events of a run and of the runs below it. */
 export class Seen {
   /** Version of the log when the watch started or was resumed; 0 before. Events up to it are history. */
   attached = 0;
-  /** What was written, by run; "" is the run itself. */
+  /** The delivered text, by run; "" is the run itself. */
   readonly #texts = new Map<string, Written<"delta">>();
   readonly #thoughts = new Map<string, Written<"reasoning.delta">>();
   /** The result that was delivered last; undefined after a later event. */
@@ -196,7 +196,7 @@ export class Seen {
 }
 
 /**
- * Yields what happens in a run after what was seen, each thing once, until the gateway ends the watch.
+ * Yields the events of a run after those that were seen, each once, until the gateway ends the watch.
  * A connection that breaks is reopened, for up to `patience` milliseconds each time. The signal ends
  * the watch, with the signal's reason.
  *

@@ -1,4 +1,4 @@
-/** What the README says about npm install. */
+/** npm install as the README describes it. */
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -14,7 +14,7 @@ test("npm install of the folder builds the package in a project of a user", asyn
   const top = await mkdtemp(join(tmpdir(), "harness-install-"));
   try {
     const [folder, project] = [join(top, "typescript"), join(top, "project")];
-    // As in a fresh clone: without packages and without what was built.
+    // As in a fresh clone: without packages and without built files.
     await cp(".", folder, { recursive: true, filter: (path) => !["node_modules", "dist"].includes(basename(path)) });
     await cp(join(folder, "tsconfig.json"), join(project, "tsconfig.json"));
     await writeFile(join(project, "package.json"), JSON.stringify({ name: "project", private: true, type: "module" }));

@@ -68,7 +68,7 @@ test("alerts come while the model writes", async () => {
 
 test("reasoning is followed, and ends in its response", async () => {
   const run = await start(THINK);
-  for (let round = 0; round < 2; round++) { // while it runs, and from what is stored
+  for (let round = 0; round < 2; round++) { // while it runs, and from its records
     const updates = await gather(run.events());
     const written = updates.filter((update) => update.name === "delta" || update.name === "reasoning.delta");
     const text = (name: string): string => written.map((update) => (update.name === name ? update.text : "")).join("");

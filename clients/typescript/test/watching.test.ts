@@ -1,4 +1,4 @@
-/** What is new of what a gateway delivers, without one. */
+/** The events that {@link Seen} passes on, without a gateway. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";

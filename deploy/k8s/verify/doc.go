@@ -1,5 +1,5 @@
-// Package verify tests the manifests of deploy/k8s against what the program, the NATS
-// server and Kubernetes accept: each overlay is rendered as kubectl would,
+// Package verify tests that the program, the NATS server and Kubernetes accept the
+// manifests of deploy/k8s: each overlay is rendered as kubectl would,
 // decoded strictly, checked, and started on loopback with the arguments, the
 // environment and the configuration that it gives to its containers.
 //

@@ -22,7 +22,7 @@ class Client:
     """A connection to a gateway. Make it with `connect`; it may be used by any number of tasks of one
     event loop.
 
-    stub: every call of the protocol, with types, for what has no method here; `metadata()` goes with it.
+    stub: every call of the protocol, with types, for calls without a method here; `metadata()` goes with it.
     """
 
     def __init__(self, connection: Connection, namespace: str) -> None:
@@ -91,13 +91,13 @@ class Client:
     ) -> Run:
         """Starts a run. When this returns the run is stored and continues, also when this process ends.
 
-        goal: what the agent is to achieve.
+        goal: the task of the agent, as text.
         agent: the fields of an agent file.
         model: PROVIDER:NAME; takes precedence over the model of the agent.
         workspace: the folder that the agent works in, on the machine of the tool host. A relative one is
             taken from the current folder.
         tools: functions that the run may call in this process, while `events` is iterated or `result` awaited.
-        contract: what has to exist before the run counts as done.
+        contract: the outputs that must exist before the run counts as done.
         output_schema: JSON Schema of the result; `output` of the result is then JSON that fits it.
         config: numbers of the loop, such as {"stop": {"max_turns": 20}}.
         run_id: the run's name; default: derived from the request id.

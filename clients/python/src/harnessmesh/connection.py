@@ -187,7 +187,7 @@ def check_address(address: str) -> str:
 
 
 def is_local(address: str) -> bool:
-    """Reports whether what is sent to an address stays on this machine."""
+    """Reports whether requests to an address stay on this machine."""
     if address.startswith("unix:"):
         return True
     host = address.rpartition(":")[0].strip("[]")

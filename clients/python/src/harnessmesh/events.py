@@ -88,7 +88,7 @@ class Delta:
     attempt, try_number: which try of the turn wrote it; both 0 when it was not streamed but taken
         from the response.
     offset: bytes (UTF-8) of the text that came before.
-    rewinds: what was yielded of this turn's text before is void, and this piece starts it again: an
+    rewinds: the text of this turn that was yielded before is void, and this piece starts it again: an
         earlier try broke off, or another worker took over the turn.
     run_id: the run of a sub-agent that it belongs to; "" for the run that is followed.
     """
@@ -120,7 +120,7 @@ class ReasoningDelta:
 
 @dataclass(frozen=True)
 class ToolOutput:
-    """What the command of a running call prints, at most ten pieces a second. Pieces may be skipped;
+    """Output of the command of a running call, at most ten pieces a second. Pieces may be skipped;
     the result of the call follows with `tool.result` or `tool.error`.
     """
 
@@ -135,7 +135,7 @@ class ToolOutput:
 
 @dataclass(frozen=True)
 class Alert:
-    """What the monitor finds in the model's text while it is written: the fields of `quality.alert`.
+    """An alert of the monitor while the model writes its text: the fields of `quality.alert`.
     That event follows with the response and has what counts. It repeats each alert of the try that
     succeeded.
     """

@@ -136,7 +136,7 @@ class Run:
         return list((await self._connection.call(self._stub.GetConversation, request)).messages)
 
     async def context(self, version: int = 0, *, page_size: int = 1000) -> pb.GetContextResponse:
-        """Returns what the model was sent at a version, or would be sent next: all pages in one response.
+        """Returns the request sent to the model at a version, or the next one: all pages in one response.
         At the version of a `model.response` it is the request that the response answers, and
         `digest_matches` reports whether it has the digest that the run has recorded. 0 is the newest.
         page_size: messages that one call fetches, at most 1,000."""

@@ -81,7 +81,7 @@ def tool(
     """Turns a function into a tool, as `@tool` or `@tool(name=…)`.
 
     name: default the function's.
-    description: what the model reads about it; default the function's docstring.
+    description: its description for the model; default the function's docstring.
     parameters: JSON Schema of the arguments, an object; default made from the annotations of the
         parameters: str, int, float, bool, list[…], dict[str, …], Literal[…], … | None, Any.
     reads, writes: what it does to the world, for the rules of the agent.

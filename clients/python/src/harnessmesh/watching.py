@@ -1,7 +1,7 @@
 """Watching a run over connections that break.
 
-A gateway delivers the events of each run strictly by version. `Seen` is what was delivered so far: it has the
-position to resume at, and drops what is delivered a second time. `watch` is the shell around it.
+A gateway delivers the events of each run strictly by version. `Seen` records the delivered ones: it has the
+position to resume at, and drops those that are delivered a second time. `watch` is the shell around it.
 """
 
 import re
@@ -29,7 +29,7 @@ Watched: TypeAlias = pb.Event | pb.HarnessResult | Delta | ReasoningDelta | Tool
 
 @dataclass
 class _Text:
-    """What was delivered of the text that the model writes in a turn, or of its reasoning.
+    """The delivered part of the text that the model writes in a turn, or of its reasoning.
 
     by: the try that wrote the text that was delivered last.
     shown: what of it.
@@ -72,7 +72,7 @@ class _Text:
 
 @dataclass
 class Seen:
-    """What was delivered of a run and of the runs below it.
+    """The delivered events of a run and of the runs below it.
 
     version, index: the last event of the run; index _ALL when the version was delivered completely.
     offset: the gateway's offset after the last event, "" in a run without sub-agents.
@@ -169,7 +169,7 @@ def _try_of(delta: pb.Delta) -> _Try:
 
 
 async def watch(connection: Connection, request: pb.WatchRunRequest, seen: Seen) -> AsyncGenerator[Watched, None]:
-    """Yields what happens in a run after what was seen, each thing once, until the gateway ends the
+    """Yields the events of a run after those that were seen, each once, until the gateway ends the
     watch. A connection that breaks is reopened, for up to `patience` seconds each time.
 
     A result is yielded only if it is current: one that the run has left again is history, and its

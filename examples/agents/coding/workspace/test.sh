@@ -1,4 +1,4 @@
-# Prints what is wrong, and exits with 1 when something is.
+# Prints each failure, and exits with 1 if there is one.
 failed=0
 expect() { # COUNT CENTS WANT
 	got=$(sh price.sh "$1" "$2")
