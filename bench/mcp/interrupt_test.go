@@ -15,6 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // BenchmarkInterrupt reports the time from InterruptRun of a run whose call of a server hangs until
@@ -70,7 +71,7 @@ type bed struct {
 // cancels the run.
 func (d *bed) interrupt(workspace, call string, servers []*harnessv1.McpServer) time.Duration {
 	d.b.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), meshtest.Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Patience)
 	defer cancel()
 	d.runs++
 	id := fmt.Sprintf("run%d", d.runs)
@@ -83,7 +84,7 @@ func (d *bed) interrupt(workspace, call string, servers []*harnessv1.McpServer) 
 	must(d.b, err)
 	stream, err := d.m.Client().WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: id})
 	must(d.b, err)
-	meshtest.Eventually(d.b, "the call hangs", func() bool {
+	waittest.Eventually(d.b, "the call hangs", func() bool {
 		data, _ := os.ReadFile(filepath.Join(workspace, "out"))
 		return strings.HasSuffix(string(data), "hanging\n")
 	})

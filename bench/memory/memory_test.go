@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/model/adapter"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // limits are those of deploy/k8s/base, in MiB.
@@ -73,7 +74,7 @@ func run(tb testing.TB, m *meshtest.Mesh, id, workspace string) *harnessv1.Harne
 		tb.Error(err)
 		return nil
 	}
-	result, err := meshtest.Watch(tb.Context(), m.Client(), "", id, 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
+	result, err := waittest.Watch(tb.Context(), m.Client(), "", id, 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
 	if err != nil {
 		tb.Error(err)
 	}

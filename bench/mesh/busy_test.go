@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // What a run does when something happens to it.
@@ -58,14 +59,14 @@ func (f *fleet) occupy(doing string, n int) []*busyRun {
 		all = append(all, &busyRun{run: run, doing: doing})
 	}
 	if doing == commands {
-		meshtest.Eventually(f.b, "the commands begin", func() bool {
+		waittest.Eventually(f.b, "the commands begin", func() bool {
 			begun, err := filepath.Glob(filepath.Join(dir, "begun-*"))
 			must(f.b, err)
 			return len(begun) == n
 		})
 	}
 	for _, o := range all {
-		meshtest.Eventually(f.b, "the turn is claimed", func() bool { return f.claimed(o) })
+		waittest.Eventually(f.b, "the turn is claimed", func() bool { return f.claimed(o) })
 	}
 	return all
 }
@@ -90,7 +91,7 @@ func (f *fleet) fill(n int) []*busyRun {
 		all = append(all, &busyRun{run: run, doing: waiting})
 	}
 	for _, o := range all {
-		meshtest.Eventually(f.b, "the run waits for a summary", func() bool {
+		waittest.Eventually(f.b, "the run waits for a summary", func() bool {
 			ctx, cancel := bounded()
 			defer cancel()
 			view, err := f.m.Log().View(ctx, o.run, 0)
@@ -117,7 +118,7 @@ func (f *fleet) verify(n int) []*busyRun {
 	for _, run := range f.start(n, s) {
 		all = append(all, &busyRun{run: run, doing: verified})
 	}
-	meshtest.Eventually(f.b, "each run has a job", func() bool {
+	waittest.Eventually(f.b, "each run has a job", func() bool {
 		ctx, cancel := bounded()
 		defer cancel()
 		_, consumers, err := f.m.Log().Status(ctx)

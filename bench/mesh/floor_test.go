@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // executors of the loop, in order.
@@ -154,7 +155,7 @@ func runFloor(b *testing.B, m *meshtest.Mesh, turns []pattern, runs int, lasts t
 // await waits for the floor unless it fails.
 func (f *floor) await(b *testing.B, what string, holds func() bool) {
 	b.Helper()
-	meshtest.Eventually(b, what, func() bool {
+	waittest.Eventually(b, what, func() bool {
 		if err := f.wrong.Load(); err != nil {
 			b.Fatalf("%s: %v", what, *err)
 		}
@@ -191,7 +192,7 @@ func (f *floor) handle(ctx context.Context, i int, d runlog.Delivery) error {
 		f.stopped.Add(1)
 		return d.Ack()
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), meshtest.Patience)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), waittest.Patience)
 	defer cancel()
 	turn := f.turns[int(e.Header.Version)/f.turns[0].records()%len(f.turns)]
 	version, sequence := e.Header.Version, e.Sequence

@@ -18,6 +18,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const (
@@ -97,7 +98,7 @@ func newFleet(b *testing.B, m *meshtest.Mesh) *fleet {
 
 // bounded returns a context that ends a hang.
 func bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), meshtest.Patience)
+	return context.WithTimeout(context.Background(), waittest.Patience)
 }
 
 // start starts n more runs.
@@ -133,7 +134,7 @@ func (f *fleet) list(statuses ...harnessv1.RunStatus) []*harnessv1.Run {
 // warmUp waits until every run has made some turns.
 func (f *fleet) warmUp() {
 	f.b.Helper()
-	meshtest.Eventually(f.b, "every run makes turns", func() bool {
+	waittest.Eventually(f.b, "every run makes turns", func() bool {
 		listed := f.list()
 		for _, r := range listed {
 			if r.GetStatus() != harnessv1.RunStatus_RUN_STATUS_RUNNING {
@@ -161,7 +162,7 @@ func (f *fleet) cancel() {
 		})
 	}
 	must(f.b, g.Wait())
-	meshtest.Eventually(f.b, "every run is cancelled", func() bool {
+	waittest.Eventually(f.b, "every run is cancelled", func() bool {
 		return len(f.list(harnessv1.RunStatus_RUN_STATUS_RUNNING, harnessv1.RunStatus_RUN_STATUS_PARKED)) == 0
 	})
 }

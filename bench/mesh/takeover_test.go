@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // BenchmarkTakeover kills or stops a turn worker that has five runs whose model streams
@@ -79,7 +80,7 @@ func takeOver(b *testing.B, takeover time.Duration, signal syscall.Signal) map[s
 	m.Process("turn").Signal(signal)
 	for _, o := range all {
 		var e runlog.Entry
-		meshtest.Eventually(b, fmt.Sprintf("%s is taken over", o.run), func() bool {
+		waittest.Eventually(b, fmt.Sprintf("%s is taken over", o.run), func() bool {
 			var ok bool
 			e, ok = f.claim(o)
 			return ok

@@ -21,6 +21,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // concurrent is how many runs are started at the same time.
@@ -76,7 +77,7 @@ func (b *bed) must(err error) {
 
 // bounded returns a context that ends a hang.
 func bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), meshtest.Patience)
+	return context.WithTimeout(context.Background(), waittest.Patience)
 }
 
 // restart kills every process with SIGKILL, including the NATS server, and restarts
@@ -92,7 +93,7 @@ func (b *bed) restart() (took time.Duration, again uint64) {
 	began := time.Now()
 	b.m.Bus.Restart(0)
 	b.m.Bus.AwaitReady(0)
-	meshtest.Eventually(b.tb, "the bus says what it has to deliver", func() (ok bool) {
+	waittest.Eventually(b.tb, "the bus says what it has to deliver", func() (ok bool) {
 		again, ok = b.undelivered()
 		return ok
 	})
@@ -112,7 +113,7 @@ func (b *bed) restart() (took time.Duration, again uint64) {
 // are, and a process that has worked cannot be compared with one that has not.
 func (b *bed) restartUntilQuiet() (took time.Duration) {
 	b.tb.Helper()
-	meshtest.Eventually(b.tb, "everything is written down", func() bool {
+	waittest.Eventually(b.tb, "everything is written down", func() bool {
 		var again uint64
 		took, again = b.restart()
 		return again == 0
@@ -124,7 +125,7 @@ func (b *bed) restartUntilQuiet() (took time.Duration) {
 // nothing changes from then on without a request.
 func (b *bed) quiet() {
 	b.tb.Helper()
-	meshtest.Eventually(b.tb, "nothing is left to be delivered", func() bool {
+	waittest.Eventually(b.tb, "nothing is left to be delivered", func() bool {
 		left, ok := b.undelivered()
 		return ok && left == 0
 	})
@@ -174,7 +175,7 @@ func (b *bed) asking(i int) *harnessv1.RunSpec {
 // parkAll starts n runs and returns when they and all below them, total runs, are parked.
 func (b *bed) parkAll(n, total int, spec func(i int) *harnessv1.RunSpec) {
 	b.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), meshtest.Patience+time.Duration(total)*100*time.Millisecond)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Patience+time.Duration(total)*100*time.Millisecond)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
 	watch, err := b.m.Client().WatchRuns(ctx, &harnessv1.WatchRunsRequest{ChangesOnly: true})

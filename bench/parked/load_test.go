@@ -10,6 +10,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // load is what a process uses.
@@ -49,7 +50,7 @@ func (b *bed) measure() loads {
 		}
 		return true
 	}
-	for end := time.Now().Add(meshtest.Patience); !collected(); {
+	for end := time.Now().Add(waittest.Patience); !collected(); {
 		if time.Now().After(end) {
 			b.tb.Fatalf("not every process collects its garbage: %v", heaps)
 		}
@@ -57,7 +58,7 @@ func (b *bed) measure() loads {
 			b.must(b.nc.PublishRequest("hm.here", inbox, make([]byte, long)))
 		}
 		for range window * len(meshtest.Roles) {
-			m, err := answers.NextMsg(meshtest.Patience)
+			m, err := answers.NextMsg(waittest.Patience)
 			b.must(err)
 			p := &harnessv1.Presence{}
 			b.must(proto.Unmarshal(m.Data, p))

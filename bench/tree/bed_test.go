@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // bed is a mesh with a process for each role and one NATS server.
@@ -47,7 +48,7 @@ func (b *bed) must(err error) {
 
 // bounded returns a context that ends a hang.
 func bounded() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.Background(), meshtest.Patience)
+	return context.WithTimeout(context.Background(), waittest.Patience)
 }
 
 // script returns a scripted model with a line for each turn.
@@ -106,7 +107,7 @@ func (b *bed) cost() (c cost) {
 	b.b.Helper()
 	ctx, cancel := bounded()
 	defer cancel()
-	meshtest.Eventually(b.b, "every step is acknowledged", func() bool {
+	waittest.Eventually(b.b, "every step is acknowledged", func() bool {
 		stream, err := b.js.Stream(ctx, "RUNS_0")
 		b.must(err)
 		c.bytes = stream.CachedInfo().State.Bytes

@@ -15,7 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const (
@@ -87,7 +87,7 @@ func (b *bed) interrupt(scenario func(marker, workspace string) *harnessv1.RunSp
 	run := b.start(ctx, scenario(marker, dir))
 	stream, err := b.m.Client().WatchRun(ctx, &harnessv1.WatchRunRequest{RunId: run})
 	b.must(err)
-	meshtest.Eventually(b.b, "all commands work", func() bool {
+	waittest.Eventually(b.b, "all commands work", func() bool {
 		return made(marker, dir, b.m.Data("toolhost")) == commands
 	})
 	began := time.Now()

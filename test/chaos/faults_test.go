@@ -9,6 +9,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // injector does faults to a mesh.
@@ -80,7 +81,7 @@ func (i *injector) waiting() map[string]int {
 	all := map[string]int{}
 	for _, name := range i.names {
 		i.m.AwaitAlive(name)
-		meshtest.Eventually(i.t, name+" is ready", func() bool {
+		waittest.Eventually(i.t, name+" is ready", func() bool {
 			text := i.m.Process(name).Stderr()
 			return strings.LastIndex(text, "ready role=") > strings.LastIndex(text, "waiting role=")
 		})
@@ -97,6 +98,6 @@ func (i *injector) reports(name string) int {
 func (i *injector) reported(what string, before map[string]int, names ...string) {
 	i.t.Helper()
 	for _, name := range names {
-		meshtest.Eventually(i.t, name+" reports that "+what, func() bool { return i.reports(name) > before[name] })
+		waittest.Eventually(i.t, name+" reports that "+what, func() bool { return i.reports(name) > before[name] })
 	}
 }

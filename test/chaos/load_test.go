@@ -19,6 +19,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // calls is how many commands a run executes. Each appends its id to a file.
@@ -93,7 +94,7 @@ func (c *clients) start(n int) {
 
 func (c *clients) startRun(w *work) bool {
 	w.workspace = c.t.TempDir()
-	_, err := meshtest.Retry(c.ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
+	_, err := waittest.Retry(c.ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
 		return c.m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: w.run.ID, RequestId: w.run.ID, Spec: &harnessv1.RunSpec{
 			Goal: content.Inline("Do what the script says."), Workspace: w.workspace, Agent: &harnessv1.AgentSpec{Model: "script:" + c.script},
 			Config: &harnessv1.LoopConfig{
@@ -110,7 +111,7 @@ func (c *clients) startRun(w *work) bool {
 
 // follow sends the message and watches until the run ends.
 func (c *clients) follow(w *work) {
-	_, err := meshtest.Retry(c.ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+	_, err := waittest.Retry(c.ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 		return c.m.Client().SendInput(ctx, &harnessv1.SendInputRequest{RunId: w.run.ID, RequestId: "message", Input: &harnessv1.SendInputRequest_UserMessage{
 			UserMessage: &harnessv1.UserMessage{Content: content.Inline(message)},
 		}})
@@ -124,7 +125,7 @@ func (c *clients) follow(w *work) {
 		return
 	}
 	for after := uint64(0); ; {
-		result, err := meshtest.Watch(c.ctx, c.m.Client(), w.run.Namespace, w.run.ID, after, harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
+		result, err := waittest.Watch(c.ctx, c.m.Client(), w.run.Namespace, w.run.ID, after, harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
 			w.events = append(w.events, e.GetId())
 			after = e.GetVersion()
 		})
@@ -144,7 +145,7 @@ func (c *clients) follow(w *work) {
 			return
 		}
 		w.resumed++
-		_, err = meshtest.Retry(c.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
+		_, err = waittest.Retry(c.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
 			return c.m.Client().ResumeRun(ctx, &harnessv1.ResumeRunRequest{RunId: w.run.ID, RequestId: fmt.Sprint("resume-", w.resumed)})
 		})
 		if err != nil {

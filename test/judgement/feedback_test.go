@@ -6,8 +6,8 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestVerifierIsCalibrated: a verdict that a user did not share is in the requests of verifiers of
@@ -42,7 +42,7 @@ func TestVerifierIsCalibrated(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	meshtest.Eventually(t, "the feedback is stored", func() bool {
+	waittest.Eventually(t, "the feedback is stored", func() bool {
 		p, err := live.Gateway.GetProfile(t.Context(), &harnessv1.GetProfileRequest{Profile: profile})
 		return err == nil && p.GetState().GetThumbs() == 1
 	})

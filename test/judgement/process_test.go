@@ -17,9 +17,9 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/live"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/program"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 var readyLine = regexp.MustCompile(`ready role=gateway addr=(\S+)`)
@@ -82,7 +82,7 @@ func at(t *testing.T, gateway harnessv1.GatewayServiceClient, r *live.Run, spec 
 	if _, err := gateway.StartRun(ctx, &harnessv1.StartRunRequest{RunId: r.ID, Spec: spec}); err != nil {
 		t.Fatal(err)
 	}
-	result, err := meshtest.Watch(ctx, gateway, "", r.ID, 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, func(*harnessv1.Event) {})
+	result, err := waittest.Watch(ctx, gateway, "", r.ID, 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, func(*harnessv1.Event) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // delegated has a sub-agent do its work, twice, one call after the other.
@@ -46,14 +47,14 @@ var halted = scenario{
 	drive: func(d *driver, e *harnessv1.Event) {
 		switch {
 		case e.GetAgentStarted() != nil:
-			meshtest.Eventually(d.t, "the command of the sub-agent begins", func() bool { return len(d.lines()) > 0 })
-			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.InterruptRunResponse, error) {
+			waittest.Eventually(d.t, "the command of the sub-agent begins", func() bool { return len(d.lines()) > 0 })
+			_, err := waittest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.InterruptRunResponse, error) {
 				return d.client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{RunId: d.run.ID, RequestId: "stop"})
 			})
 			d.must(err)
 		case e.GetRunInterrupted() != nil:
 			d.must(d.childrenRest())
-			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
+			_, err := waittest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
 				return d.client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: "go"})
 			})
 			d.must(err)
@@ -72,7 +73,7 @@ func helper(script string) func(*harnessv1.RunSpec) {
 
 // childrenRest returns an error if a child works while its parent is interrupted.
 func (d *driver) childrenRest() error {
-	r, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.GetRunResponse, error) {
+	r, err := waittest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.GetRunResponse, error) {
 		return d.client.GetRun(ctx, &harnessv1.GetRunRequest{RunId: d.run.ID})
 	})
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // foreign is an executor outside of the mesh.
@@ -99,17 +100,17 @@ func TestSystemExecutorThroughBridge(t *testing.T) {
 	})
 	t.Run("while it is away its runs wait", func(t *testing.T) {
 		stop()
-		meshtest.Eventually(t, "the bridge says that it waits", func() bool {
+		waittest.Eventually(t, "the bridge says that it waits", func() bool {
 			return strings.Contains(m.Process("bridge").Stderr(), "waiting role=bridge") && strings.Contains(m.Process("bridge").Stderr(), "executor critic at "+at)
 		})
 		run := startRun(t, m, "waited", "critic", twoTurns)
-		meshtest.Eventually(t, "the step has come to the bridge", func() bool {
+		waittest.Eventually(t, "the step has come to the bridge", func() bool {
 			e := m.Entries(run)
 			return len(e) > 0 && e[len(e)-1].Record.GetStep().GetTo() == "critic"
 		})
 		// It does not prevent the run from being stopped.
 		stopped := startRun(t, m, "stopped", "critic", twoTurns)
-		meshtest.Eventually(t, "that step has come to the bridge too", func() bool {
+		waittest.Eventually(t, "that step has come to the bridge too", func() bool {
 			e := m.Entries(stopped)
 			return len(e) > 0 && e[len(e)-1].Record.GetStep().GetTo() == "critic"
 		})
@@ -149,13 +150,13 @@ func TestSystemExecutorThroughBridge(t *testing.T) {
 		run := startRun(t, m, "interrupted", "slow", twoTurns)
 		select {
 		case <-hangs:
-		case <-time.After(meshtest.Patience):
+		case <-time.After(waittest.Patience):
 			t.Fatal("it was never called")
 		}
 		if _, err := m.Client().InterruptRun(t.Context(), &harnessv1.InterruptRunRequest{RunId: run.ID}); err != nil {
 			t.Fatal(err)
 		}
-		meshtest.Eventually(t, "the run is parked", func() bool {
+		waittest.Eventually(t, "the run is parked", func() bool {
 			e := m.Entries(run)
 			return e[len(e)-1].Record.GetStep().GetParked().GetReason().GetKind() == "interrupted"
 		})

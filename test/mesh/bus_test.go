@@ -11,6 +11,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // inTheMidst takes runs of a scenario through the mesh, several in parallel, while
@@ -85,13 +86,13 @@ func TestSystemClusterLosesItsLeader(t *testing.T) {
 	inTheMidst(t, m, work, 4, max(1, *rounds/2), 25, func() {
 		<-time.After(time.Duration(random.IntN(100)) * time.Millisecond)
 		leader := -1
-		meshtest.Eventually(t, "a leader", func() bool {
+		waittest.Eventually(t, "a leader", func() bool {
 			leader = m.Bus.Leader("RUNS_0")
 			return leader >= 0
 		})
 		led[leader]++
 		m.Bus.Kill(leader)
-		meshtest.Eventually(t, "another leader", func() bool {
+		waittest.Eventually(t, "another leader", func() bool {
 			next := m.Bus.Leader("RUNS_0")
 			return next >= 0 && next != leader
 		})

@@ -17,6 +17,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // appending is a scenario of the given number of calls, each of which appends its own
@@ -52,7 +53,7 @@ func TestSystemNoCallRunsTwice(t *testing.T) {
 	var events atomic.Int64
 	for lane := range 4 {
 		s := appending(fmt.Sprintf("appending-%d", lane), 40)
-		s.patience = 5 * meshtest.Patience
+		s.patience = 5 * waittest.Patience
 		s.drive = func(*driver, *harnessv1.Event) { events.Add(1) }
 		running.Go(func() {
 			for i := 0; ; i++ {
@@ -84,7 +85,7 @@ func TestSystemNoCallRunsTwice(t *testing.T) {
 		for _, name := range names {
 			m.AwaitAlive(name)
 		}
-		meshtest.Eventually(t, "an event since the last kill", func() bool { return events.Load() > before })
+		waittest.Eventually(t, "an event since the last kill", func() bool { return events.Load() > before })
 		<-time.After(time.Duration(random.IntN(200)) * time.Millisecond)
 		switch n % 3 {
 		case 0:
@@ -117,7 +118,7 @@ func TestSystemLedgerIsLost(t *testing.T) {
 			return
 		}
 		once = true
-		meshtest.Eventually(t, "the command begins", func() bool { return len(d.lines()) > 0 })
+		waittest.Eventually(t, "the command begins", func() bool { return len(d.lines()) > 0 })
 		m.Process("toolhost").Kill()
 		ledgers, err := filepath.Glob(filepath.Join(m.Data("toolhost"), "tools", "ledger.db"))
 		if err != nil || len(ledgers) != 1 {
@@ -165,7 +166,7 @@ func TestSystemNothingOutlivesTheToolHost(t *testing.T) {
 			return
 		}
 		once = true
-		meshtest.Eventually(t, "it has forked", func() bool { return len(marked(t, marker)) >= 4 })
+		waittest.Eventually(t, "it has forked", func() bool { return len(marked(t, marker)) >= 4 })
 		m.Process("toolhost").Kill()
 		m.Start("toolhost")
 		m.AwaitReady("toolhost")
@@ -248,10 +249,10 @@ func TestSystemWatchersSeeTheSame(t *testing.T) {
 		for w := range watchers {
 			watching.Go(func() {
 				<-begun
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), meshtest.Patience)
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), waittest.Patience)
 				defer cancel()
 				<-time.After(time.Duration(number(5000)) * time.Millisecond)
-				run, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.GetRunResponse, error) {
+				run, err := waittest.Retry(ctx, func(ctx context.Context) (*harnessv1.GetRunResponse, error) {
 					return m.Client().GetRun(ctx, &harnessv1.GetRunRequest{RunId: id})
 				})
 				if err != nil {
@@ -259,7 +260,7 @@ func TestSystemWatchersSeeTheSame(t *testing.T) {
 					return
 				}
 				after[w] = uint64(number(int(run.GetRun().GetVersion()) + 1))
-				_, err = meshtest.Watch(ctx, m.Client(), "default", id, after[w], harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
+				_, err = waittest.Watch(ctx, m.Client(), "default", id, after[w], harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
 					seen[w] = append(seen[w], e.GetId())
 				})
 				if err != nil {

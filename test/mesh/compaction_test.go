@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // summaries is how many summaries the scenario compacted needs.
@@ -191,7 +192,7 @@ func again(t *testing.T, m *meshtest.Mesh, want, id string) {
 	t.Helper()
 	d, entries := compacted.through(t.Context(), t, m, id)
 	d.ctx = t.Context()
-	meshtest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
+	waittest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
 	d.wellSummarized(entries)
 	same(t, want, d.compactedLog(entries))
 }

@@ -8,6 +8,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // startSlowModel starts a run whose model takes a time for its first answer.
@@ -28,7 +29,7 @@ func startSlowModel(t *testing.T, m *meshtest.Mesh, takes time.Duration) runlog.
 func worker(t *testing.T, m *meshtest.Mesh, run runlog.Run, n int) *meshtest.Process {
 	t.Helper()
 	var all []runlog.Entry
-	meshtest.Eventually(t, "the turn is claimed", func() bool {
+	waittest.Eventually(t, "the turn is claimed", func() bool {
 		all = claims(m.Entries(run))
 		return len(all) >= n
 	})

@@ -15,6 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // reader returns an edit that gives a run a sub-agent that changes nothing, with a script.
@@ -271,7 +272,7 @@ func TestSystemContinuedWork(t *testing.T) {
   - {calls: [{name: work_complete, arguments: {summary: two lines}}]}
 `, child.GetRunId()))
 	send := func(id string, request *harnessv1.SendInputRequest) {
-		_, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+		_, err := waittest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 			request.RunId, request.RequestId = d.run.ID, id
 			return d.client.SendInput(ctx, request)
 		})

@@ -13,6 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestSystemFullDiskOfNATS fills the disks of all NATS servers while a run is at work. The
@@ -71,7 +72,7 @@ func TestSystemFullDiskOfNATS(t *testing.T) {
 			}
 			d, entries := s.through(t.Context(), t, m, "full")
 			sound(t, d, entries)
-			meshtest.Eventually(t, "the doctor finds nothing", func() bool {
+			waittest.Eventually(t, "the doctor finds nothing", func() bool {
 				_, err := doctor()
 				return err == nil
 			})
@@ -90,7 +91,7 @@ func reports(t *testing.T, m *meshtest.Mesh, role, why string) {
 // refusedMessage sends messages until one is refused with the reason.
 func (d *driver) refusedMessage(why string) {
 	d.t.Helper()
-	meshtest.Eventually(d.t, "a message is refused with the reason", func() bool {
+	waittest.Eventually(d.t, "a message is refused with the reason", func() bool {
 		_, err := d.client.SendInput(d.ctx, &harnessv1.SendInputRequest{RunId: d.run.ID, RequestId: "refused", Input: &harnessv1.SendInputRequest_UserMessage{
 			UserMessage: &harnessv1.UserMessage{Content: content.Inline("Are you there?")},
 		}})

@@ -10,6 +10,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestSystemFullStream checks that a full stream stops the mesh with a message, and that runs
@@ -32,7 +33,7 @@ func TestSystemFullStream(t *testing.T) {
 	if err := m.Bus.UpdateStream("RUNS_0", func(c *jetstream.StreamConfig) { c.MaxBytes = 1 }); err != nil {
 		t.Fatal(err)
 	}
-	meshtest.Eventually(t, "a role reports the full stream", func() bool {
+	waittest.Eventually(t, "a role reports the full stream", func() bool {
 		for _, role := range []string{"repair", "compaction", "turn", "stopdecision"} {
 			if strings.Contains(m.Process(role).Stderr(), "the stream is full: raise its limit with `harness provision --max-bytes`") {
 				return true

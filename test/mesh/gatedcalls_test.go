@@ -15,6 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestSystemNoCallIsSentAgainAfterItsEffect: each victim dies between the effect of a call and its answer. The line is
@@ -56,7 +57,7 @@ func TestSystemNoCallIsSentAgainAfterItsEffect(t *testing.T) {
 				return
 			}
 			killed = true
-			meshtest.Eventually(t, "the effect is there", func() bool { return len(d.lines()) > 0 })
+			waittest.Eventually(t, "the effect is there", func() bool { return len(d.lines()) > 0 })
 			switch victim {
 			case "near":
 				for _, pid := range serving(workspace) {

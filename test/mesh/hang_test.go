@@ -12,6 +12,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // slow runs a command long enough for a worker to be stopped during it.
@@ -96,7 +97,7 @@ func TestSystemInterruptWithDeadWorker(t *testing.T) {
 		switch {
 		case e.GetToolCall() != nil:
 			once.Do(func() {
-				meshtest.Eventually(t, "the command begins", func() bool { return len(d.lines()) > 0 })
+				waittest.Eventually(t, "the command begins", func() bool { return len(d.lines()) > 0 })
 				m.Writer(claims(m.Entries(d.run))[0]).Kill()
 				asked = time.Now()
 				_, err := d.client.InterruptRun(d.ctx, &harnessv1.InterruptRunRequest{RunId: d.run.ID, RequestId: "stop"})
@@ -104,7 +105,7 @@ func TestSystemInterruptWithDeadWorker(t *testing.T) {
 			})
 		case e.GetRunInterrupted() != nil:
 			killed = time.Now()
-			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
+			_, err := waittest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
 				return d.client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: "go"})
 			})
 			d.must(err)

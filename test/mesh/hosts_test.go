@@ -6,6 +6,7 @@ import (
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // twoHosts starts a mesh with two tool hosts whose worker knows one of them.
@@ -63,7 +64,7 @@ func TestSystemLostToolHostIsGivenUp(t *testing.T) {
 			return
 		}
 		once = true
-		meshtest.Eventually(t, "the command begins", func() bool { return len(d.lines()) > 0 })
+		waittest.Eventually(t, "the command begins", func() bool { return len(d.lines()) > 0 })
 		m.Process("toolhost").Kill()
 	}
 	d, entries := s.through(t.Context(), t, m, "given-up")

@@ -10,6 +10,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/nettest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestSystemHungNATS stops NATS (SIGSTOP) while a run is at work. Every role reports it within
@@ -45,7 +46,7 @@ func TestSystemHungNATS(t *testing.T) {
 	sound(t, d, entries)
 	for _, role := range meshtest.Roles {
 		p := m.Process(role)
-		meshtest.Eventually(t, role+" is ready again", func() bool {
+		waittest.Eventually(t, role+" is ready again", func() bool {
 			return strings.LastIndex(p.Stderr(), "ready role=") > strings.LastIndex(p.Stderr(), "waiting role=")
 		})
 	}
@@ -64,7 +65,7 @@ func TestSystemRoleStartsNextToADeadAddress(t *testing.T) {
 		t.Errorf("ready after %v", took)
 	}
 	late := m.Start("compaction-2", meshtest.Via("nats://"+hole.Addr()))
-	meshtest.Eventually(t, "it waits for NATS", func() bool { return late.Ended() || strings.Contains(late.Stderr(), "waiting for NATS") })
+	waittest.Eventually(t, "it waits for NATS", func() bool { return late.Ended() || strings.Contains(late.Stderr(), "waiting for NATS") })
 	hole.Forward(strings.TrimPrefix(m.Bus.URL(), "nats://"))
 	m.AwaitReady("compaction-2")
 }

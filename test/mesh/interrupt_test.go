@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // clinging is a command whose processes do all that they can to survive: they ignore
@@ -90,7 +91,7 @@ func (r *interruptible) left(answers bool) []string {
 // begun waits until the commands that create files run with all their processes.
 func (r *interruptible) begun(names ...string) {
 	r.Helper()
-	meshtest.Eventually(r, "all processes run", func() bool {
+	waittest.Eventually(r, "all processes run", func() bool {
 		for _, name := range names {
 			if _, err := os.Stat(filepath.Join(r.dir, name)); err != nil {
 				return false
@@ -107,7 +108,7 @@ func (r *interruptible) interrupt(what string) {
 	_, err := r.client.InterruptRun(r.ctx, &harnessv1.InterruptRunRequest{RunId: r.run, RequestId: requestID(what)})
 	r.must(err)
 	interrupted := false
-	_, err = meshtest.Watch(r.ctx, r.client, "", r.run, r.seen, harnessv1.WatchUntil_WATCH_UNTIL_REST, func(e *harnessv1.Event) {
+	_, err = waittest.Watch(r.ctx, r.client, "", r.run, r.seen, harnessv1.WatchUntil_WATCH_UNTIL_REST, func(e *harnessv1.Event) {
 		r.seen = e.GetVersion()
 		if e.GetRunInterrupted() == nil {
 			return
@@ -155,7 +156,7 @@ func TestSystemNothingIsLeftWhenARunIsInterrupted(t *testing.T) {
 				modeltest.Reply{Fault: modeltest.FaultHang},
 				modeltest.Reply{Calls: []modeltest.Call{{ID: "z", Name: "work_complete", Arguments: `{"summary":"survived"}`}}},
 			)
-			ctx, cancel := context.WithTimeout(t.Context(), meshtest.Patience)
+			ctx, cancel := context.WithTimeout(t.Context(), waittest.Patience)
 			t.Cleanup(cancel)
 			m := meshtest.Start(t, bin, meshtest.Config{Env: []string{"ANTHROPIC_BASE_URL=" + s.MessagesURL()}})
 			r := &interruptible{asker: &asker{T: t, ctx: ctx, m: m, client: m.Client(), run: "interrupted"}, model: s, mark: mark, dir: newWorkspace(t)}
@@ -174,7 +175,7 @@ func TestSystemNothingIsLeftWhenARunIsInterrupted(t *testing.T) {
 
 			r.resume("the model")
 			<-s.Arrived()
-			meshtest.Eventually(t, "the model is asked", func() bool { return len(s.Requests()) == 2 && connectedTo(t, s.MessagesURL()) > 0 })
+			waittest.Eventually(t, "the model is asked", func() bool { return len(s.Requests()) == 2 && connectedTo(t, s.MessagesURL()) > 0 })
 			r.interrupt("the model")
 
 			r.resume("a command next to a background command")

@@ -19,6 +19,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // summarizer is a model that counts its calls by the last word of the request.
@@ -67,12 +68,12 @@ func TestSystemJobsSurviveKills(t *testing.T) {
 			})
 			d.createJob(key, entries[0].Sequence)
 			var result []byte
-			meshtest.Eventually(t, "a result of "+key, func() bool {
+			waittest.Eventually(t, "a result of "+key, func() bool {
 				var err error
 				result, err = m.Log().BlobAs(d.ctx, d.run, key)
 				return err == nil && result != nil
 			})
-			meshtest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
+			waittest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
 			got := &harnessv1.JobResult{}
 			if err := proto.Unmarshal(result, got); err != nil || got.GetText() != fmt.Sprintf("Answer %d to %s.", want[point], key) || got.GetUsage().GetOutputTokens() != 3 {
 				t.Errorf("%s: got %v, %v", key, got, err)
@@ -147,7 +148,7 @@ func TestSystemMeshWithoutInference(t *testing.T) {
 	m.Harness("provision", "--nats", m.Bus.URL())
 	m.Start(workflow.Inference)
 	m.AwaitReady(workflow.Inference)
-	meshtest.Eventually(t, "the gateway finds the worker", func() bool {
+	waittest.Eventually(t, "the gateway finds the worker", func() bool {
 		status, text := readyz(t, metrics)
 		return status == http.StatusOK && text == "ok\n"
 	})

@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/knocktest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestSystemNoCommandUsesItsMesh: with a process for each role and a NATS with a password, a command
@@ -132,7 +133,7 @@ func knocking(t *testing.T, m *meshtest.Mesh, run string, level harnessv1.Sandbo
 		t.Fatal(err)
 	}
 	var state *harnessv1.Run
-	meshtest.Eventually(t, run+" ends", func() bool {
+	waittest.Eventually(t, run+" ends", func() bool {
 		got, err := m.Client().GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: run})
 		state = got.GetRun()
 		return err == nil && (state.GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE || state.GetStatus() == harnessv1.RunStatus_RUN_STATUS_FAILED)

@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // waiter is a model that works until a server has joined, and then finds and calls its tool.
@@ -45,7 +46,7 @@ func (w *waiter) reply(r *modeltest.Request) modeltest.Reply {
 		if err := os.WriteFile(w.begin, nil, 0o600); err != nil {
 			w.t.Error(err)
 		}
-		for until := time.Now().Add(meshtest.Patience); time.Now().Before(until); <-time.After(5 * time.Millisecond) {
+		for until := time.Now().Add(waittest.Patience); time.Now().Before(until); <-time.After(5 * time.Millisecond) {
 			if _, err := os.Stat(w.listed); err == nil {
 				break
 			}
@@ -79,7 +80,7 @@ func TestSystemAServerJoinsLate(t *testing.T) {
 	if _, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: "late", Spec: run}); err != nil {
 		t.Fatal(err)
 	}
-	result, err := meshtest.Watch(t.Context(), m.Client(), "", "late", 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
+	result, err := waittest.Watch(t.Context(), m.Client(), "", "late", 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
 	if err != nil || !result.GetAccepted() {
 		t.Fatalf("ended with %v, %v", result, err)
 	}

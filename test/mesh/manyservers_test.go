@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const (
@@ -106,7 +107,7 @@ func TestSystemTwentyFiveServers(t *testing.T) {
 		if _, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: "many", Spec: run}); err != nil {
 			t.Fatal(err)
 		}
-		result, err := meshtest.Watch(t.Context(), m.Client(), "", "many", 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
+		result, err := waittest.Watch(t.Context(), m.Client(), "", "many", 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
 		if err != nil || !result.GetAccepted() {
 			t.Fatalf("ended with %v, %v", result, err)
 		}

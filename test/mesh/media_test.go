@@ -18,6 +18,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
 	"github.com/harnessmesh/harnessmesh/test/kit/oteltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // markedDocument returns a document with a marker, and the forms in which its bytes may be shown.
@@ -56,7 +57,7 @@ func TestSystemMediaAreSeenNowhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var shown strings.Builder
-	result, err := meshtest.Watch(ctx, m.Client(), "", run.ID, 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, func(e *harnessv1.Event) { shown.WriteString(protojson.Format(e)) })
+	result, err := waittest.Watch(ctx, m.Client(), "", run.ID, 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, func(e *harnessv1.Event) { shown.WriteString(protojson.Format(e)) })
 	if err != nil || !result.GetAccepted() {
 		t.Fatalf("ended with %v (%v)", result, err)
 	}
@@ -91,7 +92,7 @@ func TestSystemMediaAreSeenNowhere(t *testing.T) {
 	if _, err := m.Client().DeleteRun(ctx, &harnessv1.DeleteRunRequest{RunId: run.ID}); err != nil {
 		t.Fatal(err)
 	}
-	meshtest.Eventually(t, "the blobs go with the run", func() bool {
+	waittest.Eventually(t, "the blobs go with the run", func() bool {
 		return !slices.ContainsFunc(digests, func(digest string) bool {
 			_, err := m.Log().Blob(t.Context(), run, digest)
 			return err == nil

@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/profile"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const brief = `turns:
@@ -52,7 +53,7 @@ func TestSystemProfileCountsRunsOnce(t *testing.T) {
 		}
 	}
 	for _, counted := range []uint64{1, 12, 30} {
-		meshtest.Eventually(t, fmt.Sprint(counted, " runs are counted"), func() bool {
+		waittest.Eventually(t, fmt.Sprint(counted, " runs are counted"), func() bool {
 			p, _ := stored()
 			return p.GetState().GetTotalRuns() >= counted
 		})
@@ -85,15 +86,15 @@ func TestSystemProfileCountsRunsOnce(t *testing.T) {
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	meshtest.Eventually(t, "feedback is stored", func() bool {
+	waittest.Eventually(t, "feedback is stored", func() bool {
 		p, words := stored()
 		return p.GetState().GetThumbs() == 1 && strings.Contains(words, "both of them are text")
 	})
-	meshtest.Eventually(t, "the run is deleted", func() bool {
+	waittest.Eventually(t, "the run is deleted", func() bool {
 		_, err := client.DeleteRun(ctx, &harnessv1.DeleteRunRequest{RunId: "p0"})
 		return err == nil
 	})
-	meshtest.Eventually(t, "its words are removed", func() bool {
+	waittest.Eventually(t, "its words are removed", func() bool {
 		_, words := stored()
 		return !strings.Contains(words, "both of them are text")
 	})

@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestSystemPromptsAreReplaced: a prompt that is set counts for runs that start later, and one that is
@@ -47,7 +48,7 @@ func TestSystemPromptsAreReplaced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	meshtest.Eventually(t, "the next run has the prompt", func() bool { return strings.Contains(prompt(), text) })
+	waittest.Eventually(t, "the next run has the prompt", func() bool { return strings.Contains(prompt(), text) })
 	for _, c := range []struct{ id, text, want string }{
 		{"unknown", "x", "unknown prompt"}, {"healing", strings.Repeat("x", 20<<10), "at most 16384"},
 	} {
@@ -62,7 +63,7 @@ func TestSystemPromptsAreReplaced(t *testing.T) {
 	if _, err := client.SetPrompt(ctx, &harnessv1.SetPromptRequest{Id: "quality_preamble"}); err != nil {
 		t.Fatal(err)
 	}
-	meshtest.Eventually(t, "the built-in prompt is back", func() bool { return !strings.Contains(prompt(), text) })
+	waittest.Eventually(t, "the built-in prompt is back", func() bool { return !strings.Contains(prompt(), text) })
 }
 
 // TestSystemJudgeReceivesThePromptOfTheTier: the request of the verifier that a strict server of the

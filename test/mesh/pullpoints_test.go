@@ -14,6 +14,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // pullPoint is a call that waits for an answer from outside: for text, or for a denial with a reason.
@@ -114,7 +115,7 @@ func TestSystemPullPointsAreTheSameForEveryClient(t *testing.T) {
 				t.Fatal(err)
 			}
 			var call *harnessv1.PendingCall
-			meshtest.Eventually(t, id+" waits", func() bool {
+			waittest.Eventually(t, id+" waits", func() bool {
 				r, err := m.Client().ListPending(ctx, &harnessv1.ListPendingRequest{RunId: id})
 				if err != nil || len(r.GetPending()) != 1 {
 					return false

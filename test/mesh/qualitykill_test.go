@@ -22,6 +22,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/services/stopdecision"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/rejudge"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // strict is a judge that finds work with the word "short" bad and other work good. It counts the calls
@@ -150,7 +151,7 @@ func killJudging(t *testing.T, m *meshtest.Mesh, j *strict, want, role, point st
 		repeats = 1
 	}
 	checkTwice(t, d, entries, j, repeats)
-	meshtest.Eventually(t, fmt.Sprintf("one death at %s@%d", name, n), func() bool { return died.Load() == 1 })
+	waittest.Eventually(t, fmt.Sprintf("one death at %s@%d", name, n), func() bool { return died.Load() == 1 })
 }
 
 // twiceLog returns the canonical log of a run, without the keys of its jobs and of its profile, and without the

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const questioned = `turns:
@@ -44,7 +45,7 @@ func startQuestioned(ctx context.Context, t *testing.T, m *meshtest.Mesh, id, ki
 // asked waits until a run waits for the answer to a question of a server.
 func asked(ctx context.Context, t *testing.T, m *meshtest.Mesh, run runlog.Run) (call *harnessv1.PendingCall) {
 	t.Helper()
-	meshtest.Eventually(t, run.ID+" asks", func() bool {
+	waittest.Eventually(t, run.ID+" asks", func() bool {
 		r, err := m.Client().ListPending(ctx, &harnessv1.ListPendingRequest{RunId: run.ID})
 		if err != nil || len(r.GetPending()) != 1 || r.GetPending()[0].GetCall().GetQuestion() == nil {
 			return false
@@ -80,7 +81,7 @@ func TestSystemQuestionOutlivesEveryProcess(t *testing.T) {
 		m.AwaitReady(role)
 	}
 	answer := func(id, text string) error {
-		_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+		_, err := waittest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 			return m.Client().SendInput(ctx, &harnessv1.SendInputRequest{RunId: run.ID, RequestId: id, Input: &harnessv1.SendInputRequest_ToolAnswer{
 				ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: content.Inline(text), Round: q.GetRound()},
 			}})

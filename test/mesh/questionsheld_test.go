@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // older makes the server of a run speak a protocol before 2026-07-28, and marks its process.
@@ -48,7 +49,7 @@ func TestSystemQuestionsDuringCalls(t *testing.T) {
 	ctx := t.Context()
 	const accepted = "asking form\nanswered form {\"trip\":{\"action\":\"accept\",\"content\":{\"city\":\"Rome\",\"nights\":2}}}\n"
 	answer := func(run runlog.Run, call *harnessv1.PendingCall) {
-		if _, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+		if _, err := waittest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 			return m.Client().SendInput(ctx, &harnessv1.SendInputRequest{RunId: run.ID, RequestId: "a", Input: &harnessv1.SendInputRequest_ToolAnswer{
 				ToolAnswer: &harnessv1.ToolAnswer{CallId: call.GetCallId(), Result: content.Inline(`{"city":"Rome","nights":2}`)},
 			}})
@@ -99,7 +100,7 @@ func TestSystemQuestionsDuringCalls(t *testing.T) {
 				if _, err := m.Client().InterruptRun(ctx, &harnessv1.InterruptRunRequest{RunId: run.ID, RequestId: "i"}); err != nil {
 					t.Fatal(err)
 				}
-				meshtest.Eventually(t, "it is interrupted", func() bool {
+				waittest.Eventually(t, "it is interrupted", func() bool {
 					entries := m.Entries(run)
 					return entries[len(entries)-1].Record.GetStep().GetSnapshot().GetStopReason().GetKind() == "interrupted"
 				})

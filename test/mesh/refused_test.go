@@ -18,13 +18,14 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // refused runs the program, which must exit with 1 and one line that contains all
 // words.
 func refused(t *testing.T, words []string, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), meshtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin.Harness, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HARNESS_LOG_LEVEL=error"}
@@ -210,8 +211,8 @@ func TestSystemReadinessIsShown(t *testing.T) {
 		}
 		return r.GetStatus()
 	}
-	meshtest.Eventually(t, "turn does not serve", func() bool { return health() == healthv1.HealthCheckResponse_NOT_SERVING })
-	meshtest.Eventually(t, "turn says what it waits for", func() bool {
+	waittest.Eventually(t, "turn does not serve", func() bool { return health() == healthv1.HealthCheckResponse_NOT_SERVING })
+	waittest.Eventually(t, "turn says what it waits for", func() bool {
 		lines := strings.Split(turn.Stderr(), "\n")
 		return strings.HasPrefix(lines[len(lines)-1], `waiting role=turn reason="no process with the role toolhost is ready`)
 	})
@@ -220,14 +221,14 @@ func TestSystemReadinessIsShown(t *testing.T) {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 	m.Start("toolhost")
-	meshtest.Eventually(t, "turn serves again", func() bool { return health() == healthv1.HealthCheckResponse_SERVING })
-	meshtest.Eventually(t, "the doctor finds nothing", func() bool {
+	waittest.Eventually(t, "turn serves again", func() bool { return health() == healthv1.HealthCheckResponse_SERVING })
+	waittest.Eventually(t, "the doctor finds nothing", func() bool {
 		return exec.Command(bin.Harness, "doctor", "--nats", m.Bus.URL()).Run() == nil
 	})
 	// The bus stops and restarts.
 	m.Bus.Kill(0)
-	meshtest.Eventually(t, "turn waits for NATS", func() bool { return health() == healthv1.HealthCheckResponse_NOT_SERVING })
+	waittest.Eventually(t, "turn waits for NATS", func() bool { return health() == healthv1.HealthCheckResponse_NOT_SERVING })
 	m.Bus.Restart(0)
 	m.Bus.AwaitReady(0)
-	meshtest.Eventually(t, "turn serves once more", func() bool { return health() == healthv1.HealthCheckResponse_SERVING })
+	waittest.Eventually(t, "turn serves once more", func() bool { return health() == healthv1.HealthCheckResponse_SERVING })
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // attack is a run in a separate namespace, in which no definition was approved before. Its rules allow
@@ -46,7 +47,7 @@ func startAttack(t *testing.T, m *meshtest.Mesh, id, script string, edit func(*h
 // pending waits until a call of the run asks.
 func (a *attack) pending() (call *harnessv1.PendingCall) {
 	a.t.Helper()
-	meshtest.Eventually(a.t, a.run.ID+" asks", func() bool {
+	waittest.Eventually(a.t, a.run.ID+" asks", func() bool {
 		r, err := a.m.Client().ListPending(a.t.Context(), &harnessv1.ListPendingRequest{Namespace: a.run.Namespace, RunId: a.run.ID})
 		if err != nil || len(r.GetPending()) != 1 {
 			return false
@@ -59,7 +60,7 @@ func (a *attack) pending() (call *harnessv1.PendingCall) {
 
 func (a *attack) decide(call *harnessv1.PendingCall, decision harnessv1.ApprovalDecision) {
 	a.t.Helper()
-	if _, err := meshtest.Retry(a.t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+	if _, err := waittest.Retry(a.t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 		return a.m.Client().SendInput(ctx, &harnessv1.SendInputRequest{Namespace: a.run.Namespace, RunId: a.run.ID, RequestId: call.GetCallId(), Input: &harnessv1.SendInputRequest_Approval{
 			Approval: &harnessv1.Approval{CallId: call.GetCallId(), Decision: decision},
 		}})

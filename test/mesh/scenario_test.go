@@ -19,13 +19,14 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // scenario is work that passes every point of the mesh.
 type scenario struct {
 	name   string
 	script string
-	// patience bounds a run that takes longer than meshtest.Patience.
+	// patience bounds a run that takes longer than waittest.Patience.
 	patience time.Duration
 	// drive gives the run what it waits for; it is called for each event.
 	drive func(d *driver, e *harnessv1.Event)
@@ -69,13 +70,13 @@ var interrupted = scenario{
 		switch {
 		case e.GetToolCall() != nil && e.GetToolCall().GetTool() == "run_command":
 			// The command must run before it is killed.
-			meshtest.Eventually(d.t, "the command begins", func() bool { return len(d.lines()) > 0 })
-			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.InterruptRunResponse, error) {
+			waittest.Eventually(d.t, "the command begins", func() bool { return len(d.lines()) > 0 })
+			_, err := waittest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.InterruptRunResponse, error) {
 				return d.client.InterruptRun(ctx, &harnessv1.InterruptRunRequest{RunId: d.run.ID, RequestId: "stop"})
 			})
 			d.must(err)
 		case e.GetRunInterrupted() != nil:
-			_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
+			_, err := waittest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
 				return d.client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: "go"})
 			})
 			d.must(err)
@@ -220,21 +221,21 @@ func (s scenario) spec(script, workspace string) *harnessv1.RunSpec {
 // through takes a run of the scenario to its end and returns its log.
 func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, id string) (*driver, []runlog.Entry) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, max(s.patience, meshtest.Patience))
+	ctx, cancel := context.WithTimeout(ctx, max(s.patience, waittest.Patience))
 	defer cancel()
 	d := &driver{t: t, ctx: ctx, m: m, client: m.Client(), run: runlog.Run{Namespace: "default", ID: id}, workspace: newWorkspace(t), scenario: s}
 	if err := os.WriteFile(filepath.Join(d.workspace, "a.txt"), []byte("a\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	script := s.file(t)
-	_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
+	_, err := waittest.Retry(ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
 		return d.client.StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, RequestId: id, Spec: s.spec(script, d.workspace)})
 	})
 	d.must(err)
 	d.toEnd(s, 0)
 	entries := m.Ended(d.run, 0)
 	if s.again != "" {
-		_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+		_, err := waittest.Retry(ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 			return d.client.SendInput(ctx, &harnessv1.SendInputRequest{RunId: id, RequestId: "again", Input: &harnessv1.SendInputRequest_UserMessage{
 				UserMessage: &harnessv1.UserMessage{Content: content.Inline(s.again)},
 			}})
@@ -244,7 +245,7 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 		entries = m.Ended(d.run, len(entries))
 	}
 	if s.deleted {
-		_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.DeleteRunResponse, error) {
+		_, err := waittest.Retry(ctx, func(ctx context.Context) (*harnessv1.DeleteRunResponse, error) {
 			return d.client.DeleteRun(ctx, &harnessv1.DeleteRunRequest{RunId: id})
 		})
 		d.must(err)
@@ -257,7 +258,7 @@ func (s scenario) through(ctx context.Context, t testing.TB, m *meshtest.Mesh, i
 // so each read uses a new log.
 func gone(ctx context.Context, t testing.TB, m *meshtest.Mesh, e runlog.Entry) {
 	t.Helper()
-	meshtest.Eventually(t, fmt.Sprintf("version %d of %s is gone", e.Header.Version, e.Run), func() bool {
+	waittest.Eventually(t, fmt.Sprintf("version %d of %s is gone", e.Header.Version, e.Run), func() bool {
 		fresh, err := jetstream.Open(ctx, jetstream.Config{URL: m.Bus.URL(), Name: "fresh"})
 		if err != nil {
 			return false // the bus is away
@@ -274,7 +275,7 @@ func (d *driver) toEnd(s scenario, after uint64) {
 	for result.GetReason().GetKind() == "poison" && strings.Contains(result.GetReason().GetMessage(), "workers died") {
 		d.resumed++
 		ended := len(d.m.Ended(d.run, int(after)))
-		_, err := meshtest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
+		_, err := waittest.Retry(d.ctx, func(ctx context.Context) (*harnessv1.ResumeRunResponse, error) {
 			return d.client.ResumeRun(ctx, &harnessv1.ResumeRunRequest{RunId: d.run.ID, RequestId: fmt.Sprint("resume-", ended)})
 		})
 		d.must(err)
@@ -293,7 +294,7 @@ func (d *driver) toEnd(s scenario, after uint64) {
 // toResult watches the run until it ends.
 func (d *driver) toResult(s scenario, after uint64) *harnessv1.HarnessResult {
 	d.t.Helper()
-	result, err := meshtest.Watch(d.ctx, d.client, "default", d.run.ID, after, harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
+	result, err := waittest.Watch(d.ctx, d.client, "default", d.run.ID, after, harnessv1.WatchUntil_WATCH_UNTIL_END, func(e *harnessv1.Event) {
 		if s.drive != nil {
 			s.drive(d, e)
 		}

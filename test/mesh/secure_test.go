@@ -26,6 +26,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/certtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // identity returns the flags of a process of a mesh with certificates.
@@ -36,7 +37,7 @@ func identity(p certtest.Pair, ca *certtest.CA) meshtest.Option {
 // with runs a command against a gateway.
 func with(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), meshtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, bin.Harness, args...)
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()}
@@ -182,13 +183,13 @@ func TestSystemMeshWithCertificatesAndTokens(t *testing.T) {
 		}
 	}
 	ready := plain("", healthv1.HealthCheckResponse_SERVING)
-	meshtest.Eventually(t, "the probe says that turn is ready", ready)
+	waittest.Eventually(t, "the probe says that turn is ready", ready)
 	ca.Reissue(pairs["turn"], here, certtest.Role("turn"), certtest.Expired)
 	line, ok := turn.Line(`waiting role=turn reason="the certificate `)
 	if !ok || !strings.Contains(line, "has expired on") || !strings.Contains(line, "replace it") {
 		t.Errorf("turn reports %q", line)
 	}
-	meshtest.Eventually(t, "the probe says that turn is not ready", plain("", healthv1.HealthCheckResponse_NOT_SERVING))
+	waittest.Eventually(t, "the probe says that turn is not ready", plain("", healthv1.HealthCheckResponse_NOT_SERVING))
 	if !plain("turn", healthv1.HealthCheckResponse_NOT_SERVING)() || !plain("alive", healthv1.HealthCheckResponse_SERVING)() {
 		t.Error("the probe does not distinguish turn from its process")
 	}
@@ -197,17 +198,17 @@ func TestSystemMeshWithCertificatesAndTokens(t *testing.T) {
 		t.Errorf("doctor: %v\n%s", err, out)
 	}
 	ca.Reissue(pairs["turn"], here, certtest.Role("turn"))
-	meshtest.Eventually(t, "the probe says that turn is ready again", ready)
+	waittest.Eventually(t, "the probe says that turn is ready again", ready)
 
 	// Roles that need a tool host report that its certificate does not match.
 	m.Process("toolhost").Kill()
 	m.Start("toolhost", identity(foreign.Issue(here), foreign))
-	meshtest.Eventually(t, "repair says whom it does not trust", func() bool {
+	waittest.Eventually(t, "repair says whom it does not trust", func() bool {
 		return strings.Contains(m.Process("repair").Stderr(), "is signed by a CA that is not trusted")
 	})
 	m.Process("toolhost").Kill()
 	m.Start("toolhost", identity(pairs["toolhost"], ca))
-	meshtest.Eventually(t, "repair is ready again", func() bool {
+	waittest.Eventually(t, "repair is ready again", func() bool {
 		lines := strings.Split(m.Process("repair").Stderr(), "\n")
 		return strings.HasPrefix(lines[len(lines)-1], "ready role=repair")
 	})

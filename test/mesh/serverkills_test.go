@@ -15,6 +15,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const (
@@ -134,7 +135,7 @@ func (k *killedServers) through(id string) (unknown, notRun int) {
 		k.t.Errorf("%s: %d calls are unknown after %d deaths of others than the turn worker", id, unknown, most)
 	}
 	k.far.Kill()
-	meshtest.Eventually(k.t, "nothing of the server is left", func() bool { return len(serving(k.workspace)) == 0 })
+	waittest.Eventually(k.t, "nothing of the server is left", func() bool { return len(serving(k.workspace)) == 0 })
 	return unknown, notRun
 }
 
@@ -167,7 +168,7 @@ func (k *killedServers) kill(d *driver, number int, call string) {
 	switch victim {
 	case "near":
 		var pids []int
-		meshtest.Eventually(k.t, "the server runs", func() bool { pids = serving(k.workspace); return len(pids) > 0 })
+		waittest.Eventually(k.t, "the server runs", func() bool { pids = serving(k.workspace); return len(pids) > 0 })
 		_ = syscall.Kill(pids[k.random.IntN(len(pids))], syscall.SIGKILL) // it may have ended
 	case "far":
 		k.far.Restart()

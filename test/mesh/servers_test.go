@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // withServers gives a run servers of tools.
@@ -50,7 +51,7 @@ func TestSystemServersOutliveDeaths(t *testing.T) {
 		data, _ := os.ReadFile(filepath.Join(workspace, "out"))
 		return string(data)
 	}
-	meshtest.Eventually(t, "the call hangs", func() bool { return strings.Contains(out(), "hanging") })
+	waittest.Eventually(t, "the call hangs", func() bool { return strings.Contains(out(), "hanging") })
 	m.Process("toolhost").Kill()
 	m.Start("toolhost")
 	m.Process("turn").Kill()
@@ -75,7 +76,7 @@ func TestSystemServersOutliveDeaths(t *testing.T) {
 	if last.GetMcp().GetFinder() || last.GetMcp().GetServers()[0].GetTools() != 7 {
 		t.Errorf("%v", last.GetMcp())
 	}
-	meshtest.Eventually(t, "nothing of the server is left", func() bool { return len(holding(workspace)) == 0 })
+	waittest.Eventually(t, "nothing of the server is left", func() bool { return len(holding(workspace)) == 0 })
 }
 
 // holding returns the processes of servers that have a text in their environment.
@@ -158,7 +159,7 @@ func TestSystemChangedDefinitionAsks(t *testing.T) {
 	m.Ended(start("alone", true, changed), 0)
 	run := start("after", false, changed)
 	var pending *harnessv1.PendingCall
-	meshtest.Eventually(t, "the call asks", func() bool {
+	waittest.Eventually(t, "the call asks", func() bool {
 		r, err := m.Client().ListPending(t.Context(), &harnessv1.ListPendingRequest{RunId: run.ID})
 		if err != nil || len(r.GetPending()) == 0 {
 			return false
@@ -172,7 +173,7 @@ func TestSystemChangedDefinitionAsks(t *testing.T) {
 	if data, _ := os.ReadFile(filepath.Join(workspace, "out")); string(data) != "one\n" {
 		t.Errorf("lines %q: an unattended run has called the changed tool", data)
 	}
-	if _, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+	if _, err := waittest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 		return m.Client().SendInput(ctx, &harnessv1.SendInputRequest{RunId: run.ID, RequestId: "yes", Input: &harnessv1.SendInputRequest_Approval{
 			Approval: &harnessv1.Approval{CallId: pending.GetCallId(), Decision: harnessv1.ApprovalDecision_APPROVAL_DECISION_ONCE},
 		}})

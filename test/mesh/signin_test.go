@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/oauthtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const signedIn = `turns:
@@ -57,7 +58,7 @@ func TestSystemSignInReachesEveryToolHost(t *testing.T) {
 		t.Helper()
 		s := spec(scriptFile(id, fmt.Sprintf(signedIn, id)), newWorkspace(t))
 		s.Agent.Mcp = []*harnessv1.McpServer{{Name: "web", Url: site.Resource()}}
-		if _, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
+		if _, err := waittest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
 			return m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, RequestId: id, Spec: s})
 		}); err != nil {
 			t.Fatal(err)

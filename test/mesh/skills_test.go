@@ -15,6 +15,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const (
@@ -99,7 +100,7 @@ func TestSystemSkillsThroughCompaction(t *testing.T) {
 	if _, err := m.Client().StartRun(t.Context(), &harnessv1.StartRunRequest{RunId: "skills", Spec: run}); err != nil {
 		t.Fatal(err)
 	}
-	result, err := meshtest.Watch(t.Context(), m.Client(), "", "skills", 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
+	result, err := waittest.Watch(t.Context(), m.Client(), "", "skills", 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
 	if err != nil || !result.GetAccepted() {
 		t.Fatalf("ended with %v, %v", result, err)
 	}

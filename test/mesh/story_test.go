@@ -22,6 +22,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 func weather() []*harnessv1.ToolSpec {
@@ -47,7 +48,7 @@ type asker struct {
 
 func newAsker(t *testing.T, run string) *asker {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), meshtest.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), waittest.Patience)
 	t.Cleanup(cancel)
 	m := meshtest.Start(t, bin, meshtest.Config{})
 	return &asker{T: t, ctx: ctx, m: m, client: m.Client(), run: run}
@@ -65,7 +66,7 @@ func (a *asker) must(err error) {
 func (a *asker) awaitStop(kind string) *harnessv1.HarnessResult {
 	a.Helper()
 	var result *harnessv1.HarnessResult
-	meshtest.Eventually(a, "the run rests: "+kind, func() bool {
+	waittest.Eventually(a, "the run rests: "+kind, func() bool {
 		r, err := a.client.GetRun(a.ctx, &harnessv1.GetRunRequest{RunId: a.run})
 		a.must(err)
 		result = r.GetResult()
@@ -299,7 +300,7 @@ func TestMessageSteersRunningTurn(t *testing.T) {
 	workspace := newWorkspace(t)
 	_, err := a.client.StartRun(a.ctx, &harnessv1.StartRunRequest{RunId: a.run, Spec: spec(script, workspace)})
 	a.must(err)
-	meshtest.Eventually(t, "the command runs", func() bool {
+	waittest.Eventually(t, "the command runs", func() bool {
 		_, err := os.Stat(filepath.Join(workspace, "begun"))
 		return err == nil
 	})
@@ -356,7 +357,7 @@ func TestForgedPokes(t *testing.T) {
 	workspace := newWorkspace(t)
 	_, err := a.client.StartRun(a.ctx, &harnessv1.StartRunRequest{RunId: a.run, Spec: spec(script, workspace)})
 	a.must(err)
-	meshtest.Eventually(t, "the command runs", func() bool {
+	waittest.Eventually(t, "the command runs", func() bool {
 		_, err := os.Stat(filepath.Join(workspace, "begun"))
 		return err == nil
 	})

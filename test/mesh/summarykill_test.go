@@ -13,6 +13,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // hits returns at which of the times that a worker comes to a point on the way of a summary
@@ -77,7 +78,7 @@ func killSummary(t *testing.T, m *meshtest.Mesh, s *summaryModel, want, role, po
 		repeats = 1
 	}
 	s.called(t, fmt.Sprintf("%s@%d", name, n), 1, repeats)
-	meshtest.Eventually(t, fmt.Sprintf("one death at %s@%d", name, n), func() bool { return died.Load() == 1 })
+	waittest.Eventually(t, fmt.Sprintf("one death at %s@%d", name, n), func() bool { return died.Load() == 1 })
 }
 
 // TestSystemSummarizerIsCalledAgainAfterADeath kills the inference worker while the model answers,
@@ -141,7 +142,7 @@ func TestSystemRedeliveredJobs(t *testing.T) {
 		helping.Wait()
 		stopped.Signal(syscall.SIGCONT)
 		d.ctx = t.Context()
-		meshtest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
+		waittest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
 		d.wellSummarized(entries)
 		same(t, want, d.compactedLog(entries))
 		s.called(t, name, 1, 0)
@@ -183,7 +184,7 @@ func TestSystemNATSIsKilledDuringAJob(t *testing.T) {
 	d, entries := own.through(t.Context(), t, m, "pending")
 	troubling.Wait()
 	d.ctx = t.Context()
-	meshtest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
+	waittest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
 	d.wellSummarized(entries)
 	same(t, want, d.compactedLog(entries))
 	s.called(t, "the bus was killed", 1, 0)

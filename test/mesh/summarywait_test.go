@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // steered is what happens to a run that waits for its first summary, and the event that
@@ -83,7 +84,7 @@ func TestSystemWaitingRunsAreSteered(t *testing.T) {
 			t.Errorf("%s: handled after %s", c.name, took)
 		}
 		d.ctx = t.Context()
-		meshtest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
+		waittest.Eventually(t, "no job is left", func() bool { return d.jobs() == 0 })
 		if own.cancelled {
 			continue
 		}
@@ -108,7 +109,7 @@ func (d *driver) newest() *harnessv1.Step {
 // awaitWaiting waits until the run waits for a summary.
 func (d *driver) awaitWaiting() {
 	d.t.Helper()
-	meshtest.Eventually(d.t, "the run waits", func() bool {
+	waittest.Eventually(d.t, "the run waits", func() bool {
 		step := d.newest()
 		return step.GetFrom() == workflow.Compaction && step.GetTo() == workflow.Compaction
 	})

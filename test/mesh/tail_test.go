@@ -16,6 +16,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog/jetstream"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/storetest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // tailRuns are at work at each cut.
@@ -36,7 +37,7 @@ func TestSystemTailIsCut(t *testing.T) {
 		script, runs := s.file(t), make([]runlog.Run, tailRuns)
 		for i := range runs {
 			runs[i] = runlog.Run{Namespace: "default", ID: fmt.Sprintf("cut-%d-%d", n, i)}
-			_, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
+			_, err := waittest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
 				return m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: runs[i].ID, RequestId: runs[i].ID, Spec: s.spec(script, newWorkspace(t))})
 			})
 			if err != nil {
@@ -72,7 +73,7 @@ func TestSystemTailIsCut(t *testing.T) {
 				continue
 			}
 			continued++
-			_, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.GetRunResponse, error) {
+			_, err := waittest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.GetRunResponse, error) {
 				return m.Client().GetRun(ctx, &harnessv1.GetRunRequest{RunId: run.ID})
 			})
 			if status.Code(err) == codes.NotFound {
@@ -95,7 +96,7 @@ func TestSystemTailIsCut(t *testing.T) {
 // isStored reports whether the bus has a run, as a process sees it that knows nothing of before.
 func isStored(t *testing.T, m *meshtest.Mesh, run runlog.Run) bool {
 	t.Helper()
-	fresh, err := jetstream.Open(t.Context(), jetstream.Config{URL: m.Bus.URL(), Wait: meshtest.Patience, Name: "fresh"})
+	fresh, err := jetstream.Open(t.Context(), jetstream.Config{URL: m.Bus.URL(), Wait: waittest.Patience, Name: "fresh"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/modeltest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // thinker answers from the request alone: four turns with thinking, texts and parallel
@@ -60,13 +61,13 @@ func think(t *testing.T, m *meshtest.Mesh, s *modeltest.Server, id, workspace st
 	for _, topic := range []harnessv1.HookTopic{harnessv1.HookTopic_HOOK_TOPIC_BEFORE_STEP, harnessv1.HookTopic_HOOK_TOPIC_BEFORE_TOOL_CALL} {
 		spec.Agent.Hooks = append(spec.Agent.Hooks, &harnessv1.Hook{Topic: topic, Command: "true"})
 	}
-	_, err := meshtest.Retry(ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
+	_, err := waittest.Retry(ctx, func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
 		return m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: id, Spec: spec})
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	result, err := meshtest.Watch(ctx, m.Client(), "", id, 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
+	result, err := waittest.Watch(ctx, m.Client(), "", id, 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, nil)
 	if err != nil || !result.GetAccepted() {
 		t.Fatalf("%s ended with %v (%v)", id, result, err)
 	}
@@ -133,7 +134,7 @@ func TestSystemThinkingIsSeenNowhere(t *testing.T) {
 	if !strings.Contains(shown, "A thought for people.") {
 		t.Error("the conversation does not have the text for people")
 	}
-	_, err = meshtest.Watch(ctx, m.Client(), "", "secret", 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, func(e *harnessv1.Event) { shown += protojson.Format(e) })
+	_, err = waittest.Watch(ctx, m.Client(), "", "secret", 0, harnessv1.WatchUntil_WATCH_UNTIL_REST, func(e *harnessv1.Event) { shown += protojson.Format(e) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,7 @@ func TestSystemThinkingIsSeenNowhere(t *testing.T) {
 	if _, err := m.Client().DeleteRun(ctx, &harnessv1.DeleteRunRequest{RunId: "secret"}); err != nil {
 		t.Fatal(err)
 	}
-	meshtest.Eventually(t, "the blobs go with the run", func() bool {
+	waittest.Eventually(t, "the blobs go with the run", func() bool {
 		return !slices.ContainsFunc(digests, func(digest string) bool {
 			_, err := m.Log().Blob(context.WithoutCancel(ctx), run, digest)
 			return err == nil

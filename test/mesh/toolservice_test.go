@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servicetest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const served = `turns:
@@ -48,12 +49,12 @@ func TestSystemToolServiceOutlivesDeaths(t *testing.T) {
 		data, _ := os.ReadFile(file)
 		return string(data)
 	}
-	meshtest.Eventually(t, "the first call hangs", func() bool { return strings.HasSuffix(out(), "hanging\n") })
+	waittest.Eventually(t, "the first call hangs", func() bool { return strings.HasSuffix(out(), "hanging\n") })
 	m.Process("toolhost").Kill()
 	m.Start("toolhost", flag)
 	m.Process("turn").Kill()
 	m.Start("turn")
-	meshtest.Eventually(t, "the second call hangs", func() bool { return strings.HasSuffix(out(), "two\nhanging\n") })
+	waittest.Eventually(t, "the second call hangs", func() bool { return strings.HasSuffix(out(), "two\nhanging\n") })
 	service.Restart()
 	entries := m.Ended(run, 0)
 	if got := out(); got != "one\nhanging\ntwo\nhanging\n" {
@@ -68,7 +69,7 @@ func TestSystemToolServiceOutlivesDeaths(t *testing.T) {
 	if unknown != 2 {
 		t.Errorf("%d reports of the unknown ends of 2 calls", unknown)
 	}
-	again, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
+	again, err := waittest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) {
 		return m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: run.ID, RequestId: run.ID, Spec: s})
 	})
 	if err != nil || !again.GetExisted() {
@@ -97,7 +98,7 @@ func TestSystemToolServiceThatRemembers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, line := range []string{"one", "two"} {
-		meshtest.Eventually(t, line, func() bool {
+		waittest.Eventually(t, line, func() bool {
 			data, _ := os.ReadFile(file)
 			return strings.HasSuffix(string(data), line+"\n")
 		})

@@ -14,7 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/fault"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // level returns a sub-agent with a script.
@@ -196,7 +196,7 @@ func (a *asker) onlyPending(r *harnessv1.HarnessResult, kind string, depth int) 
 	}
 	levels := 0
 	for run := call.GetRunId(); run != a.run; levels++ {
-		info, err := meshtest.Retry(a.ctx, func(ctx context.Context) (*harnessv1.GetRunResponse, error) {
+		info, err := waittest.Retry(a.ctx, func(ctx context.Context) (*harnessv1.GetRunResponse, error) {
 			return a.client.GetRun(ctx, &harnessv1.GetRunRequest{RunId: run})
 		})
 		a.must(err)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestSystemWatchersOfATreeOutliveGateways: watchers of a tree continue with their offsets while the gateway is killed again and
@@ -104,7 +104,7 @@ func (a *asker) watchOn() (events []*harnessv1.Event) {
 // below is listed as soon as its own run is parked; the reason of the root names it once the reports have arrived there.
 func (a *asker) restOfTree() (result *harnessv1.HarnessResult) {
 	a.Helper()
-	meshtest.Eventually(a, "the tree is parked", func() bool {
+	waittest.Eventually(a, "the tree is parked", func() bool {
 		r, err := a.client.GetRun(a.ctx, &harnessv1.GetRunRequest{RunId: a.run})
 		result = r.GetResult()
 		if err != nil || len(result.GetPending()) != 1 {
@@ -118,6 +118,6 @@ func (a *asker) restOfTree() (result *harnessv1.HarnessResult) {
 
 // sendOn sends an input until a gateway has answered it.
 func (a *asker) sendOn(r *harnessv1.SendInputRequest) error {
-	_, err := meshtest.Retry(a.ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) { return a.client.SendInput(ctx, r) })
+	_, err := waittest.Retry(a.ctx, func(ctx context.Context) (*harnessv1.SendInputResponse, error) { return a.client.SendInput(ctx, r) })
 	return err
 }

@@ -16,6 +16,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 const browsed = `turns:
@@ -51,7 +52,7 @@ func TestSystemWebToolsAskOnceForAHost(t *testing.T) {
 		{Host: host, Headers: map[string]string{"Authorization": "Bearer ${WEB_TEST_TOKEN}"}},
 	}}
 	run := runlog.Run{Namespace: "default", ID: "browsed"}
-	if _, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) { // the tool host starts
+	if _, err := waittest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.StartRunResponse, error) { // the tool host starts
 		return m.Client().StartRun(ctx, &harnessv1.StartRunRequest{RunId: run.ID, RequestId: run.ID, Spec: s})
 	}); err != nil {
 		t.Fatal(err)
@@ -59,7 +60,7 @@ func TestSystemWebToolsAskOnceForAHost(t *testing.T) {
 	approve := func(why string, decision harnessv1.ApprovalDecision) *harnessv1.PendingCall {
 		t.Helper()
 		var pending *harnessv1.PendingCall
-		meshtest.Eventually(t, "a call asks: "+why, func() bool {
+		waittest.Eventually(t, "a call asks: "+why, func() bool {
 			r, err := m.Client().ListPending(t.Context(), &harnessv1.ListPendingRequest{RunId: run.ID})
 			if err != nil || len(r.GetPending()) != 1 || !strings.Contains(r.GetPending()[0].GetCall().GetWhy(), why) {
 				return false
@@ -71,7 +72,7 @@ func TestSystemWebToolsAskOnceForAHost(t *testing.T) {
 		if decision == harnessv1.ApprovalDecision_APPROVAL_DECISION_RUN {
 			a.Rules = pending.GetPreview().GetRules()
 		}
-		if _, err := meshtest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+		if _, err := waittest.Retry(t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 			return m.Client().SendInput(ctx, &harnessv1.SendInputRequest{RunId: run.ID, RequestId: pending.GetCallId(), Input: &harnessv1.SendInputRequest_Approval{Approval: a}})
 		}); err != nil {
 			t.Fatal(err)

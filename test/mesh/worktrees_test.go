@@ -14,6 +14,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/runlog"
 	"github.com/harnessmesh/harnessmesh/pkg/tree"
 	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // mergeCalls returns calls that merge the work of the first call of a run.
@@ -188,7 +189,7 @@ func TestSystemMergesSurviveKills(t *testing.T) {
 		host := m.Start("toolhost", meshtest.Arm("toolhost."+point+"=kill"))
 		m.AwaitReady("toolhost")
 		d.sendMessage("Merge it.")
-		meshtest.Eventually(t, "the tool host dies", func() bool { _, died := host.Line("failpoint toolhost." + point); return died })
+		waittest.Eventually(t, "the tool host dies", func() bool { _, died := host.Line("failpoint toolhost." + point); return died })
 		host.Kill()
 		whole := filesBelow(t, d.workspace)
 		m.Start("toolhost")
@@ -236,7 +237,7 @@ func (d *driver) sendMessage(text string) {
 // send sends the run an input until it is accepted.
 func (d *driver) send(id string, request *harnessv1.SendInputRequest) {
 	d.t.Helper()
-	_, err := meshtest.Retry(d.t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
+	_, err := waittest.Retry(d.t.Context(), func(ctx context.Context) (*harnessv1.SendInputResponse, error) {
 		request.RunId, request.RequestId = d.run.ID, strings.ReplaceAll(id, " ", "-")
 		return d.client.SendInput(ctx, request)
 	})

@@ -10,8 +10,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/servertest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // startOld returns a server that asks while its calls run.
@@ -192,7 +192,7 @@ func TestServerThatDoesNotWait(t *testing.T) {
 	server := h.startOld()
 	req := h.asking(server, "impatient")
 	q := h.held(h.execute(req), 1)
-	meshtest.Eventually(t, "it gives up", func() bool { return strings.Contains(h.read("lines"), "gave up") })
+	waittest.Eventually(t, "it gives up", func() bool { return strings.Contains(h.read("lines"), "gave up") })
 	after := h.serverCall(server, "look", "{}")
 	after.CallId = "after"
 	h.execute(after) // its answer follows the end of the question

@@ -13,8 +13,8 @@ import (
 
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
 	"github.com/harnessmesh/harnessmesh/test/kit/program"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // Nothing is what the program prints if nothing worked.
@@ -57,7 +57,7 @@ func StartAsking(t *testing.T, client harnessv1.GatewayServiceClient, run string
 		t.Fatal(err)
 	}
 	// A call is announced before the run parks, and later records would change what States returns.
-	meshtest.Eventually(t, "the approval of "+run, func() bool {
+	waittest.Eventually(t, "the approval of "+run, func() bool {
 		state, err := client.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: run})
 		return err == nil && state.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_PARKED
 	})

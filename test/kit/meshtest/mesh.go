@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/harnessmesh/harnessmesh/pkg/failpoint"
@@ -23,6 +24,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/workflow"
 	"github.com/harnessmesh/harnessmesh/test/kit/keytest"
 	"github.com/harnessmesh/harnessmesh/test/kit/program"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // Roles are the roles of a mesh.
@@ -189,7 +191,7 @@ func (m *Mesh) AwaitReady(name string) {
 // AwaitAlive waits until the newest process of a name is ready.
 func (m *Mesh) AwaitAlive(name string) {
 	m.tb.Helper()
-	Eventually(m.tb, name+" is alive", func() bool {
+	waittest.Eventually(m.tb, name+" is alive", func() bool {
 		p := m.Process(name)
 		return !p.Ended() && strings.Contains("\n"+p.Stderr(), "\nready role=")
 	})
@@ -224,7 +226,7 @@ func (m *Mesh) Respawn(name string, options func(life int) []Option) (stop func(
 // Harness runs another command of the program to its end and returns its stdout.
 func (m *Mesh) Harness(args ...string) string {
 	m.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, m.bin.Harness, args...)
 	cmd.Env = environment(m.config())
@@ -239,6 +241,12 @@ func (m *Mesh) Harness(args ...string) string {
 
 // Gateway returns the gateway's address, HOST:PORT.
 func (m *Mesh) Gateway() string { return m.gateway }
+
+// quick makes clients reconnect quickly to a restarted gateway.
+var quick = grpc.ConnectParams{
+	Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond},
+	MinConnectTimeout: time.Second,
+}
 
 // Client returns a client of the gateway. Its calls wait while the gateway is away.
 func (m *Mesh) Client() harnessv1.GatewayServiceClient {
@@ -276,7 +284,7 @@ func (m *Mesh) Log() *jetstream.Log {
 // Entries returns the whole log of a run.
 func (m *Mesh) Entries(run runlog.Run) []runlog.Entry {
 	m.tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Patience)
 	defer cancel()
 	for {
 		view, err := m.Log().View(ctx, run, 0)
@@ -297,7 +305,7 @@ func (m *Mesh) Entries(run runlog.Run) []runlog.Entry {
 func (m *Mesh) Ended(run runlog.Run, after int) []runlog.Entry {
 	m.tb.Helper()
 	var entries []runlog.Entry
-	Eventually(m.tb, run.String()+" has ended", func() bool {
+	waittest.Eventually(m.tb, run.String()+" has ended", func() bool {
 		entries = m.Entries(run)
 		last := entries[len(entries)-1]
 		return len(entries) > after && last.Record.GetStep().GetTo() == runlog.End

@@ -15,6 +15,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // NATS is a server or a cluster of them.
@@ -143,7 +145,7 @@ func (n *NATS) Restart(i int) {
 func (n *NATS) AwaitReady(i int) {
 	n.tb.Helper()
 	s := n.servers[i]
-	Eventually(n.tb, s.name+" is ready", func() bool {
+	waittest.Eventually(n.tb, s.name+" is ready", func() bool {
 		if s.process.Ended() {
 			n.tb.Fatalf("%s has ended", s.name)
 		}
@@ -230,7 +232,7 @@ func (n *NATS) stream(name string, change func(ctx context.Context, js jetstream
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
+	ctx, cancel := context.WithTimeout(context.Background(), waittest.Patience)
 	defer cancel()
 	s, err := js.Stream(ctx, name)
 	if err != nil {

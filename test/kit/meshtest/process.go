@@ -2,7 +2,6 @@ package meshtest
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"os"
 	"os/exec"
@@ -11,10 +10,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
-)
 
-// Patience bounds every wait. Only a hang reaches it.
-const Patience = 90 * time.Second
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
+)
 
 // Process is a program that a test has started.
 type Process struct {
@@ -116,7 +114,7 @@ func (p *Process) Wait() int {
 	select {
 	case <-p.done:
 		return p.cmd.ProcessState.ExitCode()
-	case <-time.After(Patience):
+	case <-time.After(waittest.Patience):
 		p.tb.Fatalf("%s does not end", p.Name)
 		return -1
 	}
@@ -126,7 +124,7 @@ func (p *Process) Wait() int {
 // if the process ended without one.
 func (p *Process) Line(prefix string) (rest string, ok bool) {
 	p.tb.Helper()
-	deadline := time.After(Patience)
+	deadline := time.After(waittest.Patience)
 	for next, ended := 0, false; ; {
 		p.mu.Lock()
 		lines, more := p.lines, p.more
@@ -155,20 +153,4 @@ func (p *Process) Stderr() string { return strings.Join(p.last(1<<30), "\n") }
 // environment returns a clean environment, without keys and settings of the user.
 func environment(more ...string) []string {
 	return append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"), "TMPDIR=" + os.TempDir(), "HARNESS_LOG_LEVEL=warn"}, more...)
-}
-
-// Eventually waits until a condition holds.
-func Eventually(tb testing.TB, what string, holds func() bool) {
-	tb.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), Patience)
-	defer cancel()
-	pause := time.NewTicker(10 * time.Millisecond)
-	defer pause.Stop()
-	for !holds() {
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			tb.Fatalf("%s: not within %s", what, Patience)
-		}
-	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/test/kit/disktest"
-	"github.com/harnessmesh/harnessmesh/test/kit/meshtest"
+	"github.com/harnessmesh/harnessmesh/test/kit/waittest"
 )
 
 // TestFullDiskOfOneProcess fills the disk of a process with an embedded server, where the
@@ -51,7 +51,7 @@ func TestFullDiskOfOneProcess(t *testing.T) {
 		all, _ := os.ReadFile(filepath.Join(dir, "out")) // none before the first line
 		return string(all)
 	}
-	meshtest.Eventually(t, "the command runs", func() bool { return lines() != "" })
+	waittest.Eventually(t, "the command runs", func() bool { return lines() != "" })
 	disk.Fill()
 	send := func(i int) error {
 		_, err := client.SendInput(t.Context(), &harnessv1.SendInputRequest{RunId: "r", RequestId: fmt.Sprint("m", i), Input: &harnessv1.SendInputRequest_UserMessage{
@@ -60,19 +60,19 @@ func TestFullDiskOfOneProcess(t *testing.T) {
 		return err
 	}
 	i := 0
-	meshtest.Eventually(t, "a message is refused with the reason", func() bool {
+	waittest.Eventually(t, "a message is refused with the reason", func() bool {
 		i++
 		err := send(i)
 		return err != nil && strings.Contains(err.Error(), "NATS stores nothing since ") && strings.Contains(err.Error(), "work continues by itself once there is room")
 	})
-	meshtest.Eventually(t, "every role reports it", func() bool {
+	waittest.Eventually(t, "every role reports it", func() bool {
 		return strings.Count(out.String(), `reason="NATS stores nothing since `) >= len(n.cfg.Roles)
 	})
 	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	disk.Free()
-	meshtest.Eventually(t, "the run ends", func() bool {
+	waittest.Eventually(t, "the run ends", func() bool {
 		r, err := client.GetRun(t.Context(), &harnessv1.GetRunRequest{RunId: "r"})
 		return err == nil && r.GetRun().GetStatus() == harnessv1.RunStatus_RUN_STATUS_DONE
 	})

@@ -1,4 +1,4 @@
-package meshtest
+package waittest
 
 import (
 	"context"
@@ -6,20 +6,12 @@ import (
 	"io"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 )
-
-// quick makes clients reconnect quickly to a restarted gateway.
-var quick = grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, MaxDelay: 200 * time.Millisecond},
-	MinConnectTimeout: time.Second,
-}
 
 // Temporary reports whether a call may be repeated after an error.
 func Temporary(err error) bool { return status.Code(err) == codes.Unavailable }
