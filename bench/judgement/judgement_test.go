@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -187,7 +189,7 @@ func (l *loop) carryOut(stopping bool) *harnessv1.TurnComplete {
 	if stopping {
 		response.ToolCalls = append(response.ToolCalls, &harnessv1.ToolCall{Id: fmt.Sprintf("d%d", l.turn), Name: harnesstool.WorkComplete, Arguments: content.Inline(`{"summary":"done"}`)})
 	}
-	state := &turn.State{Snapshot: l.s, Definition: l.made, Offer: &turn.Offer{Set: l.tools}, Ledger: "ledger"}
+	state := &turn.State{Snapshot: l.s, Definition: l.made, Offer: &offer.Offer{Set: l.tools}, Ledger: "ledger"}
 	p := turn.New(state, noon)
 	for {
 		action := turn.Next(state, p)

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -36,7 +38,7 @@ type End struct {
 	// ToolTokens is the estimated weight of the specs of the tools in the model's window.
 	ToolTokens uint32
 	// Offer is that of the calls; nil if it is unknown.
-	Offer *Offer
+	Offer *offer.Offer
 	// Run is the run of the turn, and Agents are its sub-agents.
 	Run    runlog.Run
 	Agents []*harnessv1.SubAgent

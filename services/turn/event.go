@@ -3,6 +3,8 @@ package turn
 import (
 	"fmt"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/readback"
@@ -80,7 +82,7 @@ type MessagesRead struct{ Result readback.Result }
 type InboxChecked struct {
 	// Offer is that of the turn in the mode of work that the inbox asks for; nil for that of the
 	// step.
-	Offer *Offer
+	Offer *offer.Offer
 }
 
 // CallSent: the call is being delivered.

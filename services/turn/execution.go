@@ -3,6 +3,8 @@ package turn
 import (
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
@@ -43,7 +45,7 @@ type execution struct {
 	// modeRead is true once the inbox was read after the model has answered, or could not
 	// be read then.
 	modeRead bool
-	offer    *Offer          // in the mode of work that the inbox asks for; nil if it asks for none
+	offer    *offer.Offer    // in the mode of work that the inbox asks for; nil if it asks for none
 	fresh    map[string]bool // calls that this worker has started or moved
 	sent     map[string]bool // calls that are not to be sent again
 	inFlight map[string]bool

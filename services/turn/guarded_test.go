@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -53,7 +55,7 @@ func TestFileToolsAskForGuardedPlaces(t *testing.T) {
 		}
 		s := &State{
 			Snapshot: &harnessv1.Snapshot{GrantedTools: c.granted, Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: &c.yolo}}},
-			Offer:    &Offer{Set: set}, Definition: &agent.Definition{Policy: p},
+			Offer:    &offer.Offer{Set: set}, Definition: &agent.Definition{Policy: p},
 		}
 		if c.tool == "" {
 			c.tool = "write_file"

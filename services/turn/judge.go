@@ -317,7 +317,7 @@ func (j *judgement) answer(call *harnessv1.ToolCall, prepared *harnessv1.Prepare
 // marks returns the marks of the result of a call as it is carried out.
 func (j *judgement) marks(call *harnessv1.ToolCall) *harnessv1.ResultMarks {
 	name := harnesstool.CanonicalName(call.GetName())
-	_, spec := j.p.offer(j.s).reach(name, call.GetByCallTool())
+	_, spec := j.p.offer(j.s).Reach(name, call.GetByCallTool())
 	m := mark.OfCall(j.s.Snapshot.GetConfig(), name, spec, call.GetArguments().GetInline())
 	if t := harnesstool.Of(spec); m != nil && t != nil && t.Summary != nil {
 		m.KeptContent = harnessv1.KeptContent_KEPT_CONTENT_COMPLETION
@@ -337,7 +337,7 @@ func (j *judgement) respond(call *harnessv1.ToolCall, text string, failed bool) 
 func (j *judgement) runHarnessTool(name, arguments string) (text string, failed bool) {
 	t := harnesstool.Find(name)
 	if t != nil && t.Search {
-		return j.findTools(arguments), false
+		return j.p.offer(j.s).Find(j.s.Snapshot, arguments), false
 	}
 	if t == nil || t.Run == nil {
 		return fmt.Sprintf("There is no tool %q.", content.Cut(name, 64)), true
@@ -371,7 +371,7 @@ func (j *judgement) prepare(call *harnessv1.ToolCall) *harnessv1.PreparedCall {
 		prepared.Disposition, prepared.Message = as, message
 		return prepared
 	}
-	set, spec := tools.reach(name, call.GetByCallTool())
+	set, spec := tools.Reach(name, call.GetByCallTool())
 	if spec == nil {
 		if tools.Blocked[name] {
 			return refuse(harnessv1.CallDisposition_CALL_DISPOSITION_DENIED, mode.BlockedText(j.p.mode(j.s), name))

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
@@ -19,7 +21,7 @@ import (
 )
 
 // markedTools are tools that declare what compaction may do.
-func markedTools(t fataler) *turn.Offer {
+func markedTools(t fataler) *offer.Offer {
 	host, client := harnessv1.ToolOrigin_TOOL_ORIGIN_TOOL_HOST, harnessv1.ToolOrigin_TOOL_ORIGIN_CLIENT
 	set, err := tool.NewSet(append([]*harnessv1.ToolSpec{
 		{Name: "read_file", ParametersSchema: `{"type":"object"}`, Origin: host, Annotations: &harnessv1.ToolAnnotations{
@@ -38,7 +40,7 @@ func markedTools(t fataler) *turn.Offer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &turn.Offer{Set: set}
+	return &offer.Offer{Set: set}
 }
 
 // everyCall are calls that end in every way.

@@ -8,6 +8,7 @@ import (
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
 	"github.com/harnessmesh/harnessmesh/pkg/tool/harnesstool"
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
 )
 
 // ModeAfter returns the mode of work of a run after the changes, in their order, that its
@@ -36,7 +37,7 @@ func (p *Progress) mode(s *State) string {
 }
 
 // offer returns what calls can use that have not started.
-func (p *Progress) offer(s *State) *Offer {
+func (p *Progress) offer(s *State) *offer.Offer {
 	if p.execution.offer != nil {
 		return p.execution.offer
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -20,7 +22,7 @@ func planned(s *turn.State) turn.InboxChecked {
 	if err != nil {
 		panic(err)
 	}
-	return turn.InboxChecked{Offer: &turn.Offer{Mode: "plan", Set: set, Blocked: map[string]bool{"write_file": true, "run_command": true}}}
+	return turn.InboxChecked{Offer: &offer.Offer{Mode: "plan", Set: set, Blocked: map[string]bool{"write_file": true, "run_command": true}}}
 }
 
 // changing returns a worker whose model makes calls that read and write, and whose run is

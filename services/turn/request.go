@@ -3,6 +3,8 @@ package turn
 import (
 	"slices"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/sandbox"
@@ -58,7 +60,7 @@ func (s *State) serverCall(name string) *harnessv1.McpCall {
 	}
 	call := &harnessv1.McpCall{
 		Tool: tool.GetDefinition().GetTool(), Schema: tool.GetDefinition().GetSchema(), Digests: []string{tool.GetDefinition().GetDigest()},
-		Sandbox: s.Snapshot.GetConfig().GetSandbox(), Local: s.Snapshot.GetMcp().GetLocal(), Asks: AsksUser(s.Snapshot, s.Definition),
+		Sandbox: s.Snapshot.GetConfig().GetSandbox(), Local: s.Snapshot.GetMcp().GetLocal(), Asks: offer.AsksUser(s.Snapshot, s.Definition),
 	}
 	for _, server := range s.Definition.Mcp {
 		if server.GetName() == tool.GetServer() {

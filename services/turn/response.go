@@ -5,13 +5,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/event"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
 	"github.com/harnessmesh/harnessmesh/pkg/runstate"
-	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 )
 
 // maxCalls bounds the calls that are taken from one response; the rest are dropped.
@@ -67,7 +68,7 @@ func (p *Progress) respond(s *State) *runstate.Draft {
 		d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, 0, a.latency))
 		return d
 	}
-	message.ToolCalls = p.callsOf(p.offer(s).Servers)
+	message.ToolCalls = p.callsOf(p.offer(s))
 	setParts(message, r)
 	d.Emit(event.ModelResponse(a.ref, r.Usage, r.FinishReason, len(message.ToolCalls), a.latency))
 	j := newJudgement(s, p, d)
@@ -104,7 +105,7 @@ func correct(d *runstate.Draft, topic, text string) {
 }
 
 // callsOf returns the calls of the answer as they are stored, with unique ids.
-func (p *Progress) callsOf(servers *mcptool.Index) []*harnessv1.ToolCall {
+func (p *Progress) callsOf(o *offer.Offer) []*harnessv1.ToolCall {
 	wrote := p.execution.answer.response.ToolCalls
 	seen := map[string]bool{}
 	taken := func(id string) bool { return seen[id] || p.execution.conversation.HasCall(id) }
@@ -115,7 +116,7 @@ func (p *Progress) callsOf(servers *mcptool.Index) []*harnessv1.ToolCall {
 			Name:      usableName(c.GetName()),
 			Arguments: content.Inline(strings.ToValidUTF8(c.GetArguments().GetInline(), "\uFFFD")),
 		}
-		meant(call, servers)
+		o.Unwrap(call)
 		seen[call.Id] = true
 		calls = append(calls, call)
 	}

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -36,7 +38,7 @@ func TestCallsOfChangedTools(t *testing.T) {
 		yolo := true
 		j := &judgement{p: &Progress{}, s: &State{
 			Snapshot: &harnessv1.Snapshot{Autonomous: autonomous, Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: &yolo}}},
-			Offer:    &Offer{Set: set, Servers: servers}, Definition: &agent.Definition{Policy: p},
+			Offer:    &offer.Offer{Set: set, Servers: servers}, Definition: &agent.Definition{Policy: p},
 		}}
 		want := harnessv1.CallDisposition_CALL_DISPOSITION_ASK
 		if autonomous {
@@ -45,7 +47,7 @@ func TestCallsOfChangedTools(t *testing.T) {
 		if got := j.prepare(&harnessv1.ToolCall{Id: "c", Name: "mcp__s__a", Arguments: content.Inline(`{}`)}); got.GetDisposition() != want {
 			t.Errorf("autonomous %v: %v", autonomous, got)
 		}
-		if found := strings.Contains(j.findTools(`{"query":"a"}`), "mcp__s__a"); found == autonomous {
+		if found := strings.Contains(j.s.Offer.Find(j.s.Snapshot, `{"query":"a"}`), "mcp__s__a"); found == autonomous {
 			t.Errorf("autonomous %v: found %v", autonomous, found)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/hook"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
@@ -22,7 +24,7 @@ type State struct {
 	// Definition of the run.
 	Definition *agent.Definition
 	// Offer is what the model can call in this turn.
-	Offer *Offer
+	Offer *offer.Offer
 	// Ledger is the id of the ledger of the tool host on which calls start.
 	Ledger string
 	// Sandbox is how far the tool host can confine commands; nil for one that cannot.

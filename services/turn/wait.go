@@ -3,7 +3,6 @@ package turn
 import (
 	"encoding/json"
 
-	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/mode"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -118,11 +117,4 @@ func (j *judgement) toolOrName(name string) *harnessv1.ToolSpec {
 func encoded(name, text string) string {
 	data, _ := json.Marshal(map[string]string{name: text}) // texts always encode
 	return string(data)
-}
-
-// Waits reports whether the agent of a run has the tool wait: the run's settings allow it, and
-// the policy of the agent does not deny it.
-func Waits(s *harnessv1.Snapshot, definition *agent.Definition) bool {
-	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: harnesstool.Wait}, "{}", policy.Exemptions{})
-	return s.GetConfig().GetTools().GetWait() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/agent/policy"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
@@ -62,7 +64,7 @@ func TestWaitsForAddresses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		tools := &Offer{Set: set, Web: c.web}
+		tools := &offer.Offer{Set: set, Web: c.web}
 		if c.blocked {
 			tools.Blocked = map[string]bool{webtool.Fetch: true}
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -66,7 +68,7 @@ func TestRedirectsStayWhereTheCallMayGo(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := &State{
-			Definition: &agent.Definition{Policy: p}, Offer: &Offer{Web: &harnessv1.Web{Fetch: true, Allow: []string{"a.example"}}},
+			Definition: &agent.Definition{Policy: p}, Offer: &offer.Offer{Web: &harnessv1.Web{Fetch: true, Allow: []string{"a.example"}}},
 			Snapshot: &harnessv1.Snapshot{
 				GrantedTools: c.granted, Grants: []*harnessv1.ToolRule{{Name: webtool.Request, Host: "b.example"}, {Name: "run_command", Prefix: "go"}},
 				Config: &harnessv1.LoopConfig{Tools: &harnessv1.ToolConfig{Yolo: proto.Bool(c.yolo)}},

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
@@ -34,7 +36,7 @@ func newState(t fataler, s *harnessv1.Snapshot) *turn.State {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &turn.State{Snapshot: s, Definition: definition, Offer: &turn.Offer{Set: tools(t)}, Ledger: "ledger"}
+	return &turn.State{Snapshot: s, Definition: definition, Offer: &offer.Offer{Set: tools(t)}, Ledger: "ledger"}
 }
 
 // worker performs a turn on a journal that may have records of a former worker. It

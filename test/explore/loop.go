@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
@@ -220,7 +222,7 @@ func turnState(step *harnessv1.Step, plan Turn) (*turn.State, error) {
 		}
 	}
 	read := &harnessv1.ToolSpec{Name: "read", ParametersSchema: `{"type":"object"}`, Annotations: &harnessv1.ToolAnnotations{Reads: true}}
-	offer, err := turn.NewOffer(step.GetSnapshot(), []*harnessv1.ToolSpec{act, read}, nil, nil, definition)
+	offer, err := offer.New(step.GetSnapshot(), []*harnessv1.ToolSpec{act, read}, nil, nil, definition)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
@@ -33,7 +35,7 @@ func (d *driver) turn(step *harnessv1.Step, version uint64) (*harnessv1.Outcome,
 	if err != nil {
 		d.t.Fatal(err)
 	}
-	offer, err := turn.NewOffer(step.GetSnapshot(), d.host, nil, nil, definition)
+	offer, err := offer.New(step.GetSnapshot(), d.host, nil, nil, definition)
 	if err != nil {
 		d.t.Fatal(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/mark"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/shown"
 	harnessv1 "github.com/harnessmesh/harnessmesh/pkg/gen/harness/v1"
@@ -159,7 +161,7 @@ func (w *weigher) show(ctx context.Context, m *harnessv1.Message) (*harnessv1.Me
 }
 
 // toolTokens returns the tokens of the tools of a set for a model, counted once.
-func (w *Server) toolTokens(model string, set *turn.Offer) uint32 {
+func (w *Server) toolTokens(model string, set *offer.Offer) uint32 {
 	key := toolsKey{model: model, digest: set.List.Digest}
 	w.mu.Lock()
 	n, ok := w.toolWeights[key]

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/conversation"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/summary"
 	"github.com/harnessmesh/harnessmesh/pkg/conversation/view"
@@ -41,7 +43,7 @@ func (w *Server) render(ctx context.Context, run runlog.Run, state *turn.State, 
 	if err != nil {
 		return nil, err
 	}
-	if messages, err = turn.AsWritten(messages); err != nil {
+	if messages, err = offer.AsWritten(messages); err != nil {
 		return nil, err
 	}
 	return &harnessv1.ModelRequest{Model: s.GetModel(), Messages: messages, Tools: state.Offer.Specs()}, nil

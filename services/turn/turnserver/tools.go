@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/harnessmesh/harnessmesh/services/turn/offer"
+
 	"github.com/harnessmesh/harnessmesh/pkg/agent"
 	"github.com/harnessmesh/harnessmesh/pkg/content"
 	"github.com/harnessmesh/harnessmesh/pkg/executor"
@@ -24,7 +26,7 @@ type host struct {
 	sandbox  *harnessv1.SandboxSupport
 
 	mu     sync.Mutex
-	offers map[offerKey]*turn.Offer
+	offers map[offerKey]*offer.Offer
 }
 
 // toolHost returns the tool host as it was described first, or describes it again.
@@ -39,7 +41,7 @@ func (w *Server) toolHost(ctx context.Context, again bool) (*host, error) {
 	if err != nil {
 		return nil, executor.Retry("tool host", err)
 	}
-	h := &host{tools: r.GetTools(), ledgerID: r.GetLedgerId(), sandbox: r.GetSandbox(), offers: map[offerKey]*turn.Offer{}}
+	h := &host{tools: r.GetTools(), ledgerID: r.GetLedgerId(), sandbox: r.GetSandbox(), offers: map[offerKey]*offer.Offer{}}
 	w.mu.Lock()
 	w.host = h
 	w.mu.Unlock()
@@ -122,11 +124,11 @@ func (w *Server) state(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 
 // offer returns what the model of a run may call. Its error does not fail the run if the
 // declared tools cannot be read now.
-func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, definition *agent.Definition, h *host) (*turn.Offer, error) {
+func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapshot, definition *agent.Definition, h *host) (*offer.Offer, error) {
 	key := offerKey{
-		clients: s.GetClientTools().GetBlob().GetDigest(), questions: turn.AsksUser(s, definition),
+		clients: s.GetClientTools().GetBlob().GetDigest(), questions: offer.AsksUser(s, definition),
 		items: s.GetConfig().GetWorkItems().GetEnabled(), compaction: s.GetConfig().GetContext().GetCompaction(), mode: runstate.Mode(s),
-		waits: turn.Waits(s, definition), artifacts: strings.Join(definition.ArtifactKinds(s), " "), skills: s.GetSkills(),
+		waits: offer.Waits(s, definition), artifacts: strings.Join(definition.ArtifactKinds(s), " "), skills: s.GetSkills(),
 	}
 	if len(definition.Modes) > 0 || definition.Output != nil || definition.Web != nil || len(definition.Agents) > 0 || len(definition.OnlyTools) > 0 || definition.ReadOnly {
 		key.definition = definition.Digest
@@ -149,7 +151,7 @@ func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 		if err != nil {
 			return nil, fmt.Errorf("read the client tools: %w", err)
 		}
-		if clients, err = turn.ParseClientTools(text.GetInline()); err != nil {
+		if clients, err = offer.ParseClientTools(text.GetInline()); err != nil {
 			return nil, fmt.Errorf("parse the client tools: %w", err)
 		}
 	}
@@ -157,7 +159,7 @@ func (w *Server) offer(ctx context.Context, run runlog.Run, s *harnessv1.Snapsho
 	if err != nil {
 		return nil, err
 	}
-	offer, err := turn.NewOffer(s, h.tools, clients, servers, definition)
+	offer, err := offer.New(s, h.tools, clients, servers, definition)
 	if err != nil {
 		return nil, err
 	}

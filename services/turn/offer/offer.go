@@ -1,4 +1,9 @@
-package turn
+// Package offer decides what the model of a turn may call: the tools of the run in a mode of work,
+// those of its servers, and what it reaches in the web. New makes the one value that holds all of it.
+//
+// An Offer is shared by the turns of all runs with the same setting, and never changed. New fails
+// for a tool whose schema does not compile; nothing else here fails.
+package offer
 
 import (
 	"fmt"
@@ -39,9 +44,9 @@ type Offer struct {
 	List ToolList
 }
 
-// NewOffer returns what the model may call in the mode of work of s. An error means that a tool has
+// New returns what the model may call in the mode of work of s. An error means that a tool has
 // a schema that does not compile.
-func NewOffer(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, servers *mcptool.Index,
+func New(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnessv1.ClientTools, servers *mcptool.Index,
 	definition *agent.Definition) (*Offer, error) {
 	o := &Offer{Servers: servers, Mode: runstate.Mode(s), Blocked: map[string]bool{}, Web: definition.Web}
 	var show, hide []*harnessv1.ToolSpec
@@ -89,9 +94,9 @@ func NewOffer(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 	return o, nil
 }
 
-// reach returns the set with a tool that the model can call, by name or with call_tool; nil if
+// Reach returns the set with a tool that the model can call, by name or with call_tool; nil if
 // there is none.
-func (o *Offer) reach(name string, byCallTool bool) (*tool.Set, *harnessv1.ToolSpec) {
+func (o *Offer) Reach(name string, byCallTool bool) (*tool.Set, *harnessv1.ToolSpec) {
 	if spec := o.Lookup(name); spec != nil && (!byCallTool || o.Servers.Lookup(name) != nil) {
 		return o.Set, spec
 	}
@@ -147,6 +152,13 @@ func allTools(s *harnessv1.Snapshot, host []*harnessv1.ToolSpec, clients *harnes
 func AsksUser(s *harnessv1.Snapshot, definition *agent.Definition) bool {
 	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: harnesstool.AskUser}, "{}", policy.Exemptions{})
 	return !s.GetAutonomous() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
+}
+
+// Waits reports whether the agent of a run has the tool wait: the run's settings allow it, and
+// the policy of the agent does not deny it.
+func Waits(s *harnessv1.Snapshot, definition *agent.Definition) bool {
+	decision, _ := definition.Policy.Decide(&harnessv1.ToolSpec{Name: harnesstool.Wait}, "{}", policy.Exemptions{})
+	return s.GetConfig().GetTools().GetWait() && decision != harnessv1.ToolDecision_TOOL_DECISION_DENY
 }
 
 // ParseClientTools reads the tools that a snapshot refers to.

@@ -1,4 +1,4 @@
-package turn
+package offer
 
 import (
 	"encoding/json"
@@ -10,32 +10,31 @@ import (
 	"github.com/harnessmesh/harnessmesh/pkg/tool/mcptool"
 )
 
-// findTools answers a search of the tools of servers.
-func (j *judgement) findTools(arguments string) string {
+// Find answers a search of the tools of servers, in a run with the state s.
+func (o *Offer) Find(s *harnessv1.Snapshot, arguments string) string {
 	given, err := tool.Arguments[struct {
 		Query string `json:"query"`
 	}](arguments)
 	if err != nil {
 		return err.Error() // its schema was checked
 	}
-	tools := j.p.offer(j.s)
-	return tools.Servers.Find(given.Query, j.s.Snapshot.GetMcp().GetServers(), func(t *harnessv1.McpTool) bool {
-		_, spec := tools.reach(t.GetSpec().GetName(), true)
-		return spec != nil && (t.GetChange() == nil || !j.s.Snapshot.GetAutonomous())
+	return o.Servers.Find(given.Query, s.GetMcp().GetServers(), func(t *harnessv1.McpTool) bool {
+		_, spec := o.Reach(t.GetSpec().GetName(), true)
+		return spec != nil && (t.GetChange() == nil || !s.GetAutonomous())
 	})
 }
 
-// meant turns a call of call_tool into the call of the tool that it names, if that is one of a
+// Unwrap turns a call of call_tool into the call of the tool that it names, if that is one of a
 // server: policy, hooks, events and the ledger see this one. Others stay as they are written.
-func meant(call *harnessv1.ToolCall, servers *mcptool.Index) {
-	if call.GetName() != harnesstool.CallTool || servers == nil {
+func (o *Offer) Unwrap(call *harnessv1.ToolCall) {
+	if call.GetName() != harnesstool.CallTool || o.Servers == nil {
 		return
 	}
 	var given struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
 	}
-	if json.Unmarshal([]byte(call.GetArguments().GetInline()), &given) != nil || servers.Lookup(given.Name) == nil {
+	if json.Unmarshal([]byte(call.GetArguments().GetInline()), &given) != nil || o.Servers.Lookup(given.Name) == nil {
 		return
 	}
 	arguments := string(given.Arguments)
